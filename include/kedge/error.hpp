@@ -1,0 +1,72 @@
+// How Kedge reports what went wrong: Error (thrown), Status (returned), Failure (what both carry).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kedge {
+
+/// What kind of failure it was. The same code is thrown on every rank (the one exception is `timeout`).
+enum class ErrorCode : std::uint8_t {
+  invalid_argument = 1,  ///< a value given by the caller; the message names the field or the call
+  bad_state,             ///< the call does not fit here (wrong order, ranks in different calls, dead engine)
+  not_found,             ///< no such tag, region or file
+  mismatch,              ///< dtype or shape differ from what was saved
+  no_space,              ///< ENOSPC, EDQUOT, no inodes, memory limit; the message says needed and free
+  io,                    ///< the system refused; path and errno are given
+  corrupt,               ///< stored bytes are not what was written; the message says which
+  unrecoverable,         ///< checkpoints exist and none can be had; each candidate and why it is lost
+  timeout,               ///< a peer did not answer in time; the message says who
+  busy,                  ///< held by somebody else; the message says by whom
+};
+
+/// The code's name as written above, e.g. "no_space".
+[[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
+
+/// What failed and where. `message` is one sentence that says what to do.
+struct Failure {
+  ErrorCode code = ErrorCode::io;
+  std::string message;
+  int rank = -1;         ///< MPI rank on which it happened, -1 if it concerns no single rank
+  std::string path;      ///< the file concerned, or empty
+  int system_errno = 0;  ///< errno of the system call, or 0
+};
+
+/// One line for people: "no_space on rank 3: … (path …: No space left on device)".
+[[nodiscard]] std::string to_string(const Failure& failure);
+
+/// Thrown by collective calls, with the same code on every rank.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(Failure failure);
+  Error(ErrorCode code, std::string message) : Error(Failure{code, std::move(message), -1, {}, 0}) {}
+
+  [[nodiscard]] const Failure& failure() const noexcept { return failure_; }
+  [[nodiscard]] ErrorCode code() const noexcept { return failure_.code; }
+
+ private:
+  Failure failure_;
+};
+
+/// Outcome of a local call that never throws (save, load, routes). The engine remembers the first failure
+/// and the collective call that closes the bracket throws it on every rank, so a Status may be ignored.
+class Status {
+ public:
+  Status() = default;
+  Status(Failure failure) : failure_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool ok() const noexcept { return !failure_.has_value(); }
+  explicit operator bool() const noexcept { return ok(); }
+
+  /// The failure; only if !ok().
+  [[nodiscard]] const Failure& failure() const { return failure_.value(); }
+
+ private:
+  std::optional<Failure> failure_;
+};
+
+}  // namespace kedge

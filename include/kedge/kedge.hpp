@@ -1,0 +1,9 @@
+// All of Kedge's C++ interface but the MPI communicator (kedge/mpi.hpp).
+#pragma once
+
+#include "kedge/communicator.hpp"  // IWYU pragma: export
+#include "kedge/engine.hpp"        // IWYU pragma: export
+#include "kedge/error.hpp"         // IWYU pragma: export
+#include "kedge/options.hpp"       // IWYU pragma: export
+#include "kedge/state.hpp"         // IWYU pragma: export
+#include "kedge/types.hpp"         // IWYU pragma: export

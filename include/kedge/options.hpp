@@ -1,0 +1,80 @@
+// Everything that can be configured, with its default in place. share/kedge/kedge.toml documents each field.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kedge/error.hpp"
+
+namespace kedge {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
+
+/// What happens to the node-local files in finalize.
+enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
+
+/// How much of a container is read before it is offered for recovery.
+enum class Verify : std::uint8_t { all, headers };
+
+/// Options of an engine. All ranks must give the same values, except for `store.path` and `log`.
+struct Options {
+  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: derived from the
+  /// canonical prefix and the communicator's name, so a job that is started again finds its own checkpoints.
+  std::string run;
+
+  struct Store {
+    /// Node-local folder; `{node}` becomes the node's name. Empty: the best one found (memory first).
+    std::string path;
+    /// Complete commits kept per rank.
+    std::uint32_t keep = 1;
+    /// Bytes that this run may use on this node's store by this rank; 0 is no limit.
+    std::uint64_t quota_bytes = 0;
+    /// Sync everything before a commit returns, so that it survives a power loss (block storage only).
+    bool durable = false;
+    /// How long a start waits for processes of an earlier start to be gone.
+    double lock_timeout_s = 30.0;
+    OnExit on_exit = OnExit::keep;
+  } store;
+
+  struct Persistent {
+    /// The prefix: folder on the parallel filesystem, the same for all ranks.
+    std::string path = "./checkpoints";
+  } persistent;
+
+  struct Open {
+    Verify verify = Verify::all;
+  } open;
+
+  struct Schedule {
+    /// need_checkpoint() says yes at every Nth call; 0 is never.
+    std::uint64_t every = 1;
+  } schedule;
+
+  struct Topology {
+    /// Simulates nodes of this many consecutive ranks each; 0 takes the real ones.
+    std::uint32_t ranks_per_node = 0;
+  } topology;
+
+  struct Comm {
+    /// How long a collective call waits for the other ranks before it throws `timeout`.
+    double timeout_s = 300.0;
+  } comm;
+
+  struct Log {
+    LogLevel level = LogLevel::info;
+    /// Receives each line instead of standard error, on the rank that logs it. Must not throw.
+    std::function<void(LogLevel, std::string_view)> sink;
+  } log;
+
+  /// What load() found wrong, if anything: reported by Engine's constructor on all ranks.
+  std::optional<Failure> load_failure;
+
+  /// Local; never throws. Defaults, then the TOML file (KEDGE_CONFIG, else ./kedge.toml if it exists), then
+  /// environment variables KEDGE_<SECTION>_<KEY>. What is wrong is kept in `load_failure`.
+  [[nodiscard]] static Options load() noexcept;
+};
+
+}  // namespace kedge

@@ -1,0 +1,45 @@
+// The common case: the same memory is saved at each checkpoint and loaded once at the start.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/engine.hpp"
+
+namespace kedge {
+
+/// A list of named memory that makes up a rank's state. It points to the memory, which the caller owns and
+/// keeps alive and in place while the State is used. Different ranks may have different lists.
+class State {
+ public:
+  /// Adds a one-dimensional array, or a block of a global one.
+  template <class T>
+  State& add(std::string name, std::span<T> values, Placement placement = {}) {
+    return add(std::move(name), mutable_region(values), std::move(placement));
+  }
+  /// Adds one value (step counters, seeds, times).
+  template <class T>
+  requires(std::is_arithmetic_v<T>) State& add(std::string name, T& value, Placement placement = {}) {
+    return add(std::move(name), MutableRegion{&value, kDataType<T>, Shape{}}, std::move(placement));
+  }
+  /// Adds memory of any shape.
+  State& add(std::string name, MutableRegion region, Placement placement = {}) {
+    items_.push_back({std::move(name), region, std::move(placement)});
+    return *this;
+  }
+
+  struct Item {
+    std::string name;
+    MutableRegion region;
+    Placement placement;
+  };
+  [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
+
+ private:
+  std::vector<Item> items_;
+};
+
+}  // namespace kedge

@@ -1,0 +1,173 @@
+// The nouns of Kedge: data types, shapes, regions, shards, identities, levels.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace kedge {
+
+/// Element type of a region. The numbers are on disk: do not change them.
+enum class DataType : std::uint8_t {
+  int8 = 1,
+  int16 = 2,
+  int32 = 3,
+  int64 = 4,
+  uint8 = 5,
+  uint16 = 6,
+  uint32 = 7,
+  uint64 = 8,
+  float16 = 9,
+  bfloat16 = 10,
+  float32 = 11,
+  float64 = 12,
+  complex64 = 13,   ///< two float32
+  complex128 = 14,  ///< two float64
+  boolean = 15,     ///< one byte, 0 or 1
+  opaque = 16,      ///< one uninterpreted byte
+};
+
+/// Bytes of one element; 0 for a value that is no DataType.
+[[nodiscard]] std::size_t size_bytes(DataType dtype) noexcept;
+
+/// Name as written above, e.g. "float64" ("bool" for boolean).
+[[nodiscard]] std::string_view to_string(DataType dtype) noexcept;
+
+/// Extents of an array, slowest dimension first; 0 dimensions is a scalar. At most kMaxDimensions:
+/// a longer one is remembered as `too_long` and refused by save, because construction must not throw
+/// on one rank alone.
+class Shape {
+ public:
+  static constexpr std::size_t kMaxDimensions = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::uint64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
+  explicit Shape(std::span<const std::uint64_t> extents) noexcept {
+    too_long_ = extents.size() > kMaxDimensions;
+    for (std::size_t i = 0; i < extents.size() && i < kMaxDimensions; ++i) extents_[dimensions_++] = extents[i];
+  }
+
+  [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
+  [[nodiscard]] bool too_long() const noexcept { return too_long_; }
+  [[nodiscard]] std::span<const std::uint64_t> extents() const noexcept { return {extents_.data(), dimensions_}; }
+  std::uint64_t operator[](std::size_t i) const noexcept { return extents_[i]; }
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<std::uint64_t, kMaxDimensions> extents_{};
+  std::uint8_t dimensions_ = 0;
+  bool too_long_ = false;
+};
+
+/// Number of elements (1 for a scalar). False if the product does not fit 64 bits.
+[[nodiscard]] bool element_count(const Shape& shape, std::uint64_t& count) noexcept;
+
+/// "scalar", "7", "3 x 4".
+[[nodiscard]] std::string to_string(const Shape& shape);
+
+namespace detail {
+template <class T>
+consteval DataType data_type_of() {
+  if constexpr (std::is_same_v<T, bool>) return DataType::boolean;
+  else if constexpr (std::is_same_v<T, std::byte>) return DataType::opaque;
+  else if constexpr (std::is_same_v<T, float>) return DataType::float32;
+  else if constexpr (std::is_same_v<T, double>) return DataType::float64;
+  else if constexpr (std::is_same_v<T, std::complex<float>>) return DataType::complex64;
+  else if constexpr (std::is_same_v<T, std::complex<double>>) return DataType::complex128;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
+    constexpr std::uint8_t base = std::is_signed_v<T> ? 1 : 5;
+    return static_cast<DataType>(base + (sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3));
+  } else {
+    static_assert(sizeof(T) == 0, "no kedge::DataType for this element type; give dtype and bytes yourself");
+  }
+}
+}  // namespace detail
+
+/// The DataType of a C++ element type, e.g. kDataType<double>.
+template <class T>
+inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>();
+
+/// Memory to be saved: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
+struct Region {
+  const void* data = nullptr;
+  DataType dtype = DataType::opaque;
+  Shape shape;
+};
+
+/// Memory to be loaded into; dtype and shape must be those that were saved.
+struct MutableRegion {
+  void* data = nullptr;
+  DataType dtype = DataType::opaque;
+  Shape shape;
+};
+
+/// A contiguous range as a region, one-dimensional unless a shape is given.
+template <class T>
+[[nodiscard]] Region region(std::span<const T> values) {
+  return {values.data(), kDataType<T>, Shape{values.size()}};
+}
+template <class T>
+[[nodiscard]] Region region(const T* values, Shape shape) {
+  return {values, kDataType<T>, shape};
+}
+template <class T>
+[[nodiscard]] MutableRegion mutable_region(std::span<T> values) {
+  return {values.data(), kDataType<T>, Shape{values.size()}};
+}
+template <class T>
+[[nodiscard]] MutableRegion mutable_region(T* values, Shape shape) {
+  return {values, kDataType<T>, shape};
+}
+
+/// The region is the block of a global array that starts at `offset`.
+struct Shard {
+  Shape global_shape;
+  Shape offset;
+  bool operator==(const Shard&) const = default;
+};
+
+/// Every rank saves the same bytes under this name.
+struct Replicated {
+  bool operator==(const Replicated&) const = default;
+};
+
+/// What a region is to the whole job: its rank's own (monostate), a shard, or replicated.
+using Placement = std::variant<std::monostate, Shard, Replicated>;
+
+/// Rank that owned a container when it was saved; not the MPI rank that runs now.
+struct LogicalRank {
+  std::uint32_t value = 0;
+  auto operator<=>(const LogicalRank&) const = default;
+};
+
+/// 128 random bits: a run UUID or a commit id. All zero means none.
+struct Id128 {
+  std::array<std::uint8_t, 16> bytes{};
+  auto operator<=>(const Id128&) const = default;
+  [[nodiscard]] bool is_none() const noexcept { return *this == Id128{}; }
+};
+
+/// 32 lower-case hex digits.
+[[nodiscard]] std::string to_string(const Id128& id);
+
+/// How much a commit survives, in rising order.
+enum class Level : std::uint8_t {
+  none = 0,        ///< not committed
+  snapshot = 1,    ///< copied on the device only
+  local = 2,       ///< sealed on the node-local stores of all ranks; survives the death of processes
+  protected_ = 3,  ///< parity sealed; survives the loss of failure domains
+  persistent = 4,  ///< committed on the parallel filesystem; survives the allocation
+};
+
+/// "none", "snapshot", "local", "protected", "persistent".
+[[nodiscard]] std::string_view to_string(Level level) noexcept;
+
+}  // namespace kedge

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "kedge/error.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge {
+namespace {
+
+std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<std::byte> bytes(size);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(engine());
+  return bytes;
+}
+
+TEST(Checksum, AgreesWithThePublishedValue) {
+  constexpr std::string_view kDigits = "123456789";
+  EXPECT_EQ(crc32c(std::as_bytes(std::span(kDigits))), 0xe3069283U);
+  const std::vector<std::byte> zeros(32);  // RFC 3720, B.4
+  EXPECT_EQ(crc32c(zeros), 0x8a9136aaU);
+}
+
+TEST(Checksum, OfPiecesAndOfCombinedPartsIsThatOfTheWhole) {
+  for (const std::size_t size : {0U, 1U, 7U, 64U, 4095U, 70000U}) {
+    const auto bytes = random_bytes(size, 7);
+    const auto whole = crc32c(bytes);
+    for (const std::size_t cut : {std::size_t{0}, size / 3, size / 2, size}) {
+      const auto first = std::span(bytes).first(cut);
+      const auto second = std::span(bytes).subspan(cut);
+      EXPECT_EQ(crc32c(second, crc32c(first)), whole);
+      EXPECT_EQ(crc32c_combine(crc32c(first), crc32c(second), second.size()), whole);
+    }
+  }
+}
+
+TEST(Checksum, OfAppendedZerosNeedsNoZeros) {
+  const auto bytes = random_bytes(100, 3);
+  for (const std::size_t zeros : {0U, 1U, 511U, 4096U, 100000U}) {
+    auto padded = bytes;
+    padded.resize(bytes.size() + zeros);
+    EXPECT_EQ(crc32c_zeros(zeros, crc32c(bytes)), crc32c(padded));
+  }
+}
+
+TEST(Types, CountElementsAndRefuseOverflow) {
+  std::uint64_t count = 0;
+  EXPECT_TRUE(element_count(Shape{}, count));
+  EXPECT_EQ(count, 1U);
+  EXPECT_TRUE(element_count(Shape{3, 4}, count));
+  EXPECT_EQ(count, 12U);
+  EXPECT_TRUE(element_count(Shape{1ULL << 40U, 0, 1ULL << 40U}, count));
+  EXPECT_EQ(count, 0U);
+  EXPECT_FALSE(element_count(Shape{1ULL << 40U, 1ULL << 40U}, count));
+  EXPECT_TRUE((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}).too_long());
+}
+
+TEST(Types, FollowTheElementTypes) {
+  EXPECT_EQ(kDataType<double>, DataType::float64);
+  EXPECT_EQ(kDataType<const unsigned char>, DataType::uint8);
+  EXPECT_EQ(kDataType<long>, DataType::int64);
+  EXPECT_EQ(kDataType<bool>, DataType::boolean);
+  EXPECT_EQ(kDataType<std::complex<float>>, DataType::complex64);
+  EXPECT_EQ(size_bytes(DataType::complex128), 16U);
+  EXPECT_EQ(size_bytes(static_cast<DataType>(99)), 0U);
+}
+
+TEST(Errors, SayCodeRankPathAndReason) {
+  const Error error(Failure{ErrorCode::no_space, "the store is full", 3, "/store/x", 28});
+  EXPECT_EQ(std::string_view(error.what()),
+            "no_space on rank 3: the store is full (/store/x: No space left on device)");
+}
+
+TEST(Units, AreReadable) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_seconds(0.0123), "12.3 ms");
+  EXPECT_EQ(human_seconds(200), "3 min 20 s");
+}
+
+TEST(Random, IdsDiffer) { EXPECT_NE(random_id(), random_id()); }
+
+}  // namespace
+}  // namespace kedge

@@ -1,0 +1,19 @@
+// CRC32C (Castagnoli), the one checksum of Kedge; computed by ISA-L.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace kedge {
+
+/// Continues from `crc` (0 to begin). crc32c("123456789") is 0xe3069283 (RFC 3720, B.4).
+[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
+
+/// CRC32C of `length` zero bytes appended to something whose CRC32C is `crc`.
+[[nodiscard]] std::uint32_t crc32c_zeros(std::uint64_t length, std::uint32_t crc) noexcept;
+
+/// CRC32C of A followed by B, from those of A and B and the length of B. Costs O(log length_b).
+[[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept;
+
+}  // namespace kedge

@@ -1,0 +1,8 @@
+// JSON and CBOR for the whole house: nlohmann-json is included here alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace kedge {
+using Json = nlohmann::json;
+}  // namespace kedge

@@ -1,0 +1,94 @@
+#include "kedge/types.hpp"
+
+namespace kedge {
+
+std::size_t size_bytes(DataType dtype) noexcept {
+  switch (dtype) {
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::boolean:
+    case DataType::opaque: return 1;
+    case DataType::int16:
+    case DataType::uint16:
+    case DataType::float16:
+    case DataType::bfloat16: return 2;
+    case DataType::int32:
+    case DataType::uint32:
+    case DataType::float32: return 4;
+    case DataType::int64:
+    case DataType::uint64:
+    case DataType::float64:
+    case DataType::complex64: return 8;
+    case DataType::complex128: return 16;
+  }
+  return 0;
+}
+
+std::string_view to_string(DataType dtype) noexcept {
+  switch (dtype) {
+    case DataType::int8: return "int8";
+    case DataType::int16: return "int16";
+    case DataType::int32: return "int32";
+    case DataType::int64: return "int64";
+    case DataType::uint8: return "uint8";
+    case DataType::uint16: return "uint16";
+    case DataType::uint32: return "uint32";
+    case DataType::uint64: return "uint64";
+    case DataType::float16: return "float16";
+    case DataType::bfloat16: return "bfloat16";
+    case DataType::float32: return "float32";
+    case DataType::float64: return "float64";
+    case DataType::complex64: return "complex64";
+    case DataType::complex128: return "complex128";
+    case DataType::boolean: return "bool";
+    case DataType::opaque: return "opaque";
+  }
+  return "unknown";
+}
+
+bool element_count(const Shape& shape, std::uint64_t& count) noexcept {
+  count = 1;
+  bool empty = false;
+  for (const std::uint64_t extent : shape.extents()) empty = empty || extent == 0;
+  if (empty) {
+    count = 0;
+    return true;
+  }
+  for (const std::uint64_t extent : shape.extents()) {
+    if (__builtin_mul_overflow(count, extent, &count)) return false;
+  }
+  return true;
+}
+
+std::string to_string(const Shape& shape) {
+  if (shape.dimensions() == 0) return "scalar";
+  std::string text;
+  for (const std::uint64_t extent : shape.extents()) {
+    if (!text.empty()) text += " x ";
+    text += std::to_string(extent);
+  }
+  return text;
+}
+
+std::string to_string(const Id128& id) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : id.bytes) {
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 15U];
+  }
+  return text;
+}
+
+std::string_view to_string(Level level) noexcept {
+  switch (level) {
+    case Level::none: return "none";
+    case Level::snapshot: return "snapshot";
+    case Level::local: return "local";
+    case Level::protected_: return "protected";
+    case Level::persistent: return "persistent";
+  }
+  return "unknown";
+}
+
+}  // namespace kedge

@@ -1,0 +1,1 @@
+#include "kedge/mpi.hpp"

@@ -1,0 +1,134 @@
+// The seam that every byte to storage passes. POSIX stands behind it in production, a faulty model in tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kedge::fs {
+
+/// What stat says of a name, links not followed.
+struct FileStatus {
+  enum class Kind : std::uint8_t { file, directory, link, other };
+  Kind kind = Kind::other;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t owner = 0;  ///< uid
+  std::uint32_t mode = 0;   ///< permission bits, 07777
+  std::uint64_t links = 0;  ///< names left; 0 after removal
+};
+
+/// What is free where a path lies. `free_bytes` is already the least of the filesystem's free space and, on
+/// memory-backed storage, of what the memory cgroup still allows; `limit` names which of them it was.
+struct Space {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t free_inodes = 0;
+  bool memory_backed = false;
+  std::string limit;
+};
+
+/// Random access to the bytes of one file, with the CRC32C of what passes fused in: each call continues from
+/// `crc` (0 to begin) and returns the new value. Throws Error{io | no_space | corrupt}; reading past the end
+/// is `corrupt` ("truncated").
+class ByteAccess {
+ public:
+  ByteAccess() = default;
+  ByteAccess(const ByteAccess&) = delete;
+  ByteAccess& operator=(const ByteAccess&) = delete;
+  virtual ~ByteAccess() = default;
+
+  /// Copies `bytes` to `offset`.
+  virtual std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) = 0;
+  /// Fills `bytes` from `offset`.
+  [[nodiscard]] virtual std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) = 0;
+  /// CRC32C of stored bytes, without handing them out.
+  [[nodiscard]] virtual std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) = 0;
+};
+
+/// A whole file in memory, read and write, shared with the file. Made on memory-backed storage only, after
+/// reserve(), so that a full store is an error of reserve() and never a signal.
+class Mapping : public ByteAccess {
+ public:
+  [[nodiscard]] virtual std::span<const std::byte> bytes() const noexcept = 0;
+};
+
+/// An open regular file. Its ByteAccess goes by pread and pwrite.
+class File : public ByteAccess {
+ public:
+  [[nodiscard]] virtual const std::string& path() const noexcept = 0;
+  /// By the open handle: `links` is 0 once the name was removed.
+  [[nodiscard]] virtual FileStatus status() = 0;
+  /// Gives the file `size_bytes` of real storage (it never shrinks it). Throws Error{no_space}.
+  virtual void reserve(std::uint64_t size_bytes) = 0;
+  virtual void truncate(std::uint64_t size_bytes) = 0;
+  /// Data and size are on stable storage when it returns.
+  virtual void sync() = 0;
+  /// Maps the first `size_bytes`, all of which must be reserved. The file may be closed before the mapping.
+  [[nodiscard]] virtual std::unique_ptr<Mapping> map(std::uint64_t size_bytes) = 0;
+};
+
+/// Held until destroyed or until the process dies; not inherited by forked children.
+class Lock {
+ public:
+  Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  virtual ~Lock() = default;
+};
+
+enum class Access : std::uint8_t { read, read_write };
+
+/// Names are absolute or relative paths. The last component is never followed if it is a symbolic link: open
+/// and create throw Error{io} that says so. Every failure is an Error with path and errno; ENOSPC, EDQUOT and
+/// ENFILE-like shortages are `no_space`, a missing name is `not_found`, the rest `io`.
+class FileSystem {
+ public:
+  FileSystem() = default;
+  FileSystem(const FileSystem&) = delete;
+  FileSystem& operator=(const FileSystem&) = delete;
+  virtual ~FileSystem() = default;
+
+  /// An existing regular file. Refuses links, folders and devices.
+  [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Access access) = 0;
+  /// A new file with these permission bits, or null if the name is taken (exclusive create).
+  [[nodiscard]] virtual std::unique_ptr<File> create(const std::string& path, std::uint32_t mode = 0600) = 0;
+  /// Removes a file (or an empty folder); a name that does not exist is fine.
+  virtual void remove(const std::string& path) = 0;
+  /// Atomically replaces `to`.
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+  /// One level, with these permission bits; a folder that exists already is fine (look at status() for whose).
+  virtual void make_directory(const std::string& path, std::uint32_t mode = 0700) = 0;
+  /// Names in a folder, sorted, without . and ...
+  [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) = 0;
+  /// Nothing if the name does not exist.
+  [[nodiscard]] virtual std::optional<FileStatus> status(const std::string& path) = 0;
+  /// Names in the folder are on stable storage when it returns.
+  virtual void sync_directory(const std::string& path) = 0;
+  [[nodiscard]] virtual Space space(const std::string& path) = 0;
+  /// Absolute, links resolved; the path must exist.
+  [[nodiscard]] virtual std::string canonical(const std::string& path) = 0;
+  /// Creates `path` if needed and locks it for this process, with `holder` as its text; null if another
+  /// process has it. Lock files are opened by this call and lock_holder alone: closing any other descriptor
+  /// of one would drop the lock.
+  [[nodiscard]] virtual std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder) = 0;
+  /// The text of the process that holds the lock; nothing if nobody (other than this process) does.
+  [[nodiscard]] virtual std::optional<std::string> lock_holder(const std::string& path) = 0;
+  /// The user whose files these must be: uid of this process.
+  [[nodiscard]] virtual std::uint32_t user() const noexcept = 0;
+};
+
+/// `folder` + "/" + `name`.
+[[nodiscard]] inline std::string join(std::string_view folder, std::string_view name) {
+  std::string path(folder);
+  if (!path.empty() && path.back() != '/') path += '/';
+  return path.append(name);
+}
+
+/// The real one.
+[[nodiscard]] std::shared_ptr<FileSystem> posix_file_system();
+
+}  // namespace kedge::fs
