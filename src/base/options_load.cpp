@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <toml++/toml.h>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 #include "base/options_fields.hpp"
@@ -112,11 +112,14 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
                                  : "the configuration file cannot be read; correct its permissions or remove it",
                         -1, path, errno});
   }
-  std::ostringstream text;
-  text << file.rdbuf();  // an empty file sets failbit, a folder or a failed read badbit
-  if (text.bad()) refuse(format("{}: cannot be read; it must be a file", path));
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad()) refuse(format("{}: cannot be read; it must be a file", path));
   try {
-    apply_table(loaded, toml::parse(text.str(), path), "", path);
+    apply_table(loaded, toml::parse(text, path), "", path);
   } catch (const toml::parse_error& error) {
     refuse(format("{}: this is not TOML: {}", place(path, error.source()), error.description()));
   }
