@@ -45,9 +45,9 @@ std::string print(const T& value) {
     for (const auto& [word_value, word] : Words<T>::kAll) {
       if (word_value == value) return word;
     }
-    return format("{}", static_cast<unsigned>(value));
+    return compose("{}", static_cast<unsigned>(value));
   } else {
-    return format("{}", value);
+    return compose("{}", value);
   }
 }
 
@@ -210,7 +210,7 @@ std::span<const Field> option_fields() {
 }
 
 std::string dotted_name(const Field& field) {
-  return field.section.empty() ? std::string(field.key) : format("{}.{}", field.section, field.key);
+  return field.section.empty() ? std::string(field.key) : compose("{}.{}", field.section, field.key);
 }
 
 std::string variable_name(const Field& field) {
@@ -223,7 +223,7 @@ std::optional<Failure> check(const Options& options) {
   for (const Field& field : option_fields()) {
     if (field.valid(options)) continue;
     return Failure{ErrorCode::invalid_argument,
-                   format("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options)),
+                   compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options)),
                    -1,
                    {},
                    0};

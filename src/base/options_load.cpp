@@ -21,15 +21,15 @@ namespace {
 
 // "; did you mean store.path?", or the names that there are.
 std::string hint(std::string_view word, const std::vector<std::string>& known) {
-  if (const auto meant = nearest(word, known)) return format("; did you mean {}?", *meant);
+  if (const auto meant = nearest(word, known)) return compose("; did you mean {}?", *meant);
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  return format("; known here: {}", list);
+  return compose("; known here: {}", list);
 }
 
 void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
   if (!field.set(loaded.options, value) || !field.valid(loaded.options)) {
-    refuse(format("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
+    refuse(compose("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
   }
   loaded.origin[dotted_name(field)] = origin;
 }
@@ -61,12 +61,12 @@ std::vector<std::string> known_names(std::string_view section) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& origin, const std::string& section, std::string_view key) {
-  const std::string name = section.empty() ? std::string(key) : format("{}.{}", section, key);
+  const std::string name = section.empty() ? std::string(key) : compose("{}.{}", section, key);
   for (const Field& field : option_fields()) {  // the right key in the wrong section
     if (field.key == key)
-      refuse(format("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
+      refuse(compose("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
   }
-  refuse(format("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
+  refuse(compose("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
 }
 
 // The value in the spelling of the environment; nothing if its TOML type does not suit the option.
@@ -74,14 +74,14 @@ std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
   const bool is_words = kind == FieldKind::text || kind == FieldKind::choice || kind == FieldKind::size;
   if (is_words && node.is_string()) return node.ref<std::string>();
   const bool is_number = kind == FieldKind::count || kind == FieldKind::size || kind == FieldKind::seconds;
-  if (is_number && node.is_integer()) return format("{}", node.ref<std::int64_t>());
-  if (kind == FieldKind::seconds && node.is_floating_point()) return format("{}", node.ref<double>());
+  if (is_number && node.is_integer()) return compose("{}", node.ref<std::int64_t>());
+  if (kind == FieldKind::seconds && node.is_floating_point()) return compose("{}", node.ref<double>());
   if (kind == FieldKind::flag && node.is_boolean()) return node.ref<bool>() ? "true" : "false";
   return std::nullopt;
 }
 
 std::string place(const std::string& path, const toml::source_region& region) {
-  return format("{}:{}", path, region.begin.line);
+  return compose("{}:{}", path, region.begin.line);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): two levels, sections do not nest
@@ -91,14 +91,14 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
     if (section.empty() && is_section(key.str())) {
       const toml::table* inner = node.as_table();
       if (inner == nullptr)
-        refuse(format("{}: {} is a section: write [{}] and its options below it", origin, key.str(), key.str()));
+        refuse(compose("{}: {} is a section: write [{}] and its options below it", origin, key.str(), key.str()));
       apply_table(loaded, *inner, std::string(key.str()), path);
       continue;
     }
     const Field* field = find_field(section, key.str());
     if (field == nullptr) refuse_unknown(origin, section, key.str());
     const auto text = as_text(node, field->kind);
-    if (!text) refuse(format("{}: {} must be {}", origin, dotted_name(*field), field->expects));
+    if (!text) refuse(compose("{}: {} must be {}", origin, dotted_name(*field), field->expects));
     assign(loaded, *field, *text, origin);
   }
 }
@@ -117,11 +117,11 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
   while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
     text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
   }
-  if (file.bad()) refuse(format("{}: cannot be read; it must be a file", path));
+  if (file.bad()) refuse(compose("{}: cannot be read; it must be a file", path));
   try {
     apply_table(loaded, toml::parse(text, path), "", path);
   } catch (const toml::parse_error& error) {
-    refuse(format("{}: this is not TOML: {}", place(path, error.source()), error.description()));
+    refuse(compose("{}: this is not TOML: {}", place(path, error.source()), error.description()));
   }
 }
 
@@ -144,7 +144,7 @@ void apply_variable(LoadedOptions& loaded, const std::string& name, const std::s
     if (variable_name(field) == name) return assign(loaded, field, value, name);
   }
   const std::vector<std::string> alike = variables_like(name);
-  if (!alike.empty()) refuse(format("environment variable {} is no option{}", name, hint(name, alike)));
+  if (!alike.empty()) refuse(compose("environment variable {} is no option{}", name, hint(name, alike)));
 }
 
 std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {

@@ -48,11 +48,11 @@ class Endpoint final : public Communicator {
     if (wake == Wake::complete) return;
     state_ = State::broken;
     if (wake == Wake::deadlock) {
-      throw Error(ErrorCode::bad_state, format("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
+      throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
                                                missing_peers(requests)));
     }
     throw Error(ErrorCode::timeout,
-                format("rank {} waited in vain for {}; see there what holds it up", rank_, missing_peers(requests)));
+                compose("rank {} waited in vain for {}; see there what holds it up", rank_, missing_peers(requests)));
   }
 
   void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
@@ -80,14 +80,14 @@ class Endpoint final : public Communicator {
     mailboxes_->check_rank(peer);
     if (channel >= 0 && channel < kChannelLimit) return;
     throw Error(ErrorCode::invalid_argument,
-                format("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
+                compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
   }
   static std::string missing_peers(std::span<const Request> requests) {
     std::string text;
     for (const auto& request : requests) {
       const auto* receive = static_cast<const PostedReceive*>(request.get());
       if (receive == nullptr || receive->done) continue;
-      text += format("{}rank {}", text.empty() ? "" : ", ", receive->from);
+      text += compose("{}rank {}", text.empty() ? "" : ", ", receive->from);
     }
     return text;
   }
@@ -100,7 +100,7 @@ class Endpoint final : public Communicator {
 }  // namespace
 
 InProcessWorld::InProcessWorld(int ranks, ThreadSupport thread_support) {
-  if (ranks < 1) throw Error(ErrorCode::invalid_argument, format("a world of {} ranks; give at least one", ranks));
+  if (ranks < 1) throw Error(ErrorCode::invalid_argument, compose("a world of {} ranks; give at least one", ranks));
   mailboxes_ = std::make_shared<Mailboxes>(ranks, thread_support);
 }
 

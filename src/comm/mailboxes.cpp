@@ -14,7 +14,7 @@ using Lock = std::unique_lock<std::mutex>;
 
 void Mailboxes::check_rank(int rank) const {
   if (rank >= 0 && rank < size()) return;
-  throw Error(ErrorCode::invalid_argument, format("there is no rank {}; ranks are 0 to {}", rank, size() - 1));
+  throw Error(ErrorCode::invalid_argument, compose("there is no rank {}; ranks are 0 to {}", rank, size() - 1));
 }
 
 void Mailboxes::plan(int rank, Fault fault) {
@@ -153,7 +153,7 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   const auto& receive = static_cast<const PostedReceive&>(*request);
   if (!receive.fits()) {
     throw Error(ErrorCode::bad_state,
-                format("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
+                compose("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
                        receive.expected_bytes(), receive.from, receive.channel, receive.received_bytes));
   }
   request.reset();

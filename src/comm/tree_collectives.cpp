@@ -42,7 +42,7 @@ class Tree {
     if (found != group_.end()) return static_cast<int>(found - group_.begin());
     throw Error(
         ErrorCode::invalid_argument,
-        format("rank {} is not in the group of {} ranks; call a group's collectives on its members only", rank, size_));
+        compose("rank {} is not in the group of {} ranks; call a group's collectives on its members only", rank, size_));
   }
   [[nodiscard]] int rank_at(int index) const {
     const int shifted = (index + root_) % size_;
@@ -162,7 +162,7 @@ std::vector<Communicator::Message> table_sparse_exchange(Communicator& communica
   for (const auto& message : messages) {
     if (message.peer >= 0 && message.peer < ranks) continue;
     throw Error(ErrorCode::invalid_argument,
-                format("a message is addressed to rank {}; ranks are 0 to {}", message.peer, ranks - 1));
+                compose("a message is addressed to rank {}; ranks are 0 to {}", message.peer, ranks - 1));
   }
   for (int to = 0; to < ranks; ++to) {
     auto& packed = outgoing[static_cast<std::size_t>(to)] = pack(messages, to);

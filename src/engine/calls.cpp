@@ -32,13 +32,13 @@ std::string_view to_string(Call call) noexcept {
 std::optional<Failure> check_tag(std::string_view tag) {
   std::string problem;
   if (tag.empty()) problem = "it is empty";
-  else if (tag.size() > kMaxTagBytes) problem = format("it has {} characters", tag.size());
+  else if (tag.size() > kMaxTagBytes) problem = compose("it has {} characters", tag.size());
   else if (tag.front() == '.') problem = "it begins with a dot";
   else if (tag == "latest") problem = "this word is reserved";
   else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it has other characters";
   if (problem.empty()) return std::nullopt;
   return Failure{ErrorCode::invalid_argument,
-                 format("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
+                 compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
                         tag.substr(0, kMaxTagBytes), problem, kMaxTagBytes),
                  -1,
                  {},

@@ -105,7 +105,7 @@ std::uint64_t Context::enter(Call call, std::uint64_t argument_hash, const std::
 std::optional<Failure> Context::wrong_phase(Call call, std::initializer_list<Phase> fitting) const {
   if (std::find(fitting.begin(), fitting.end(), phase) != fitting.end()) return std::nullopt;
   return Failure{
-      ErrorCode::bad_state, format("{} does not fit here: {}", to_string(call), phase_name(phase)), -1, {}, 0};
+      ErrorCode::bad_state, compose("{} does not fit here: {}", to_string(call), phase_name(phase)), -1, {}, 0};
 }
 
 recovery::Survey Context::take_stock(Verify verify) {

@@ -31,7 +31,7 @@ Engine Environment::make_engine(std::unique_ptr<Communicator> communicator, Opti
 std::string node_name(const Environment& environment, const Options& options, int rank) {
   if (!environment.node.empty()) return environment.node;
   if (options.topology.ranks_per_node != 0) {
-    return format("node{}", static_cast<std::uint32_t>(rank) / options.topology.ranks_per_node);
+    return compose("node{}", static_cast<std::uint32_t>(rank) / options.topology.ranks_per_node);
   }
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) return "node";

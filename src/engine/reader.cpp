@@ -18,17 +18,17 @@ std::optional<Failure> mismatch(const format::PlacedRegion& saved, const Mutable
   const format::RegionSpec& spec = saved.spec;
   if (wanted.dtype != spec.dtype) {
     return failure_of(ErrorCode::mismatch,
-                      format("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
+                      compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
                              to_string(spec.dtype), to_string(wanted.dtype)));
   }
   if (wanted.shape != spec.shape) {
     return failure_of(ErrorCode::mismatch,
-                      format("region '{}' was saved with shape {} and is loaded with shape {}; regions() tells the "
+                      compose("region '{}' was saved with shape {} and is loaded with shape {}; regions() tells the "
                              "shapes before loading",
                              spec.name, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
-    return failure_of(ErrorCode::invalid_argument, format("region '{}' has no memory (null pointer)", spec.name));
+    return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
   }
   return std::nullopt;
 }
@@ -48,12 +48,12 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
     for (const std::size_t index : choice.passed_over) {
       const recovery::Candidate& candidate = survey.candidates[index];
       context_.log.warning(
-          format("passed over {} (generation {}): {}", candidate.tag, candidate.generation, candidate.reason));
+          compose("passed over {} (generation {}): {}", candidate.tag, candidate.generation, candidate.reason));
     }
   }
   if (!choice.lost.empty()) {
     throw Error(ErrorCode::unrecoverable,
-                format("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it, or "
+                compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it, or "
                        "give the job another run name to start from zero",
                        context_.run, to_string(selection), choice.lost));
   }
@@ -63,7 +63,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   take_hold(chosen);
   if (context_.is_root()) {
     const double age_s = static_cast<double>(clock.wall_ns() - chosen.time_ns) * 1e-9;
-    context_.log.info(format("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,
+    context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,
                              chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size,
                              human_bytes(chosen.total_bytes), human_seconds(clock.seconds() - begin_s)));
   }
@@ -130,7 +130,7 @@ CheckpointInfo Reader::info() const {
 
 std::optional<Failure> Reader::not_reading(std::string_view call) const {
   if (context_.dead_because.empty() && context_.phase == Phase::reading) return std::nullopt;
-  return failure_of(ErrorCode::bad_state, format("{} does not fit here: call open first", call));
+  return failure_of(ErrorCode::bad_state, compose("{} does not fit here: call open first", call));
 }
 
 Status Reader::remember(Failure failure) {
@@ -145,7 +145,7 @@ const format::PlacedRegion& Reader::region(std::string_view name) const {
   if (placed == nullptr) {
     throw Error(
         ErrorCode::not_found,
-        format("the checkpoint has no region '{}' on rank {}; regions() lists what it has", name, context_.rank()));
+        compose("the checkpoint has no region '{}' on rank {}; regions() lists what it has", name, context_.rank()));
   }
   return *placed;
 }
@@ -167,7 +167,7 @@ Routed Reader::route_in(std::string_view name) {
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
     if (!placed.spec.routed) {
-      throw Error(ErrorCode::mismatch, format("region '{}' is no routed file; get it with load", name));
+      throw Error(ErrorCode::mismatch, compose("region '{}' is no routed file; get it with load", name));
     }
     open_->file->check_present();
     std::vector<std::byte> content(placed.size_bytes);

@@ -22,7 +22,7 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
   std::string text;
   for (const std::size_t index : indices) {
     const auto& candidate = candidates[index];
-    text += format("{}{} (generation {}): {}", text.empty() ? "" : "; ", candidate.tag, candidate.generation,
+    text += compose("{}{} (generation {}): {}", text.empty() ? "" : "; ", candidate.tag, candidate.generation,
                    candidate.reason);
   }
   return text;

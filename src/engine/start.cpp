@@ -22,7 +22,7 @@ void check_options(Context& context) {
   for (const FieldDigest& field : fields) hashes.push_back(field.hash);
   if (const auto difference = comm::first_difference(*context.comm, hashes, context.deadline())) {
     throw Error(ErrorCode::invalid_argument,
-                format("option {} differs between ranks {} and {}; give all ranks the same options",
+                compose("option {} differs between ranks {} and {}; give all ranks the same options",
                        fields[difference->index].name, difference->rank_a, difference->rank_b));
   }
 }
@@ -72,7 +72,7 @@ Id128 run_id_in_store(Context& context) {
 
 void write_run_id_to_store(Context& context) {
   fs::FileSystem& file_system = *context.environment.file_system;
-  const std::string temporary = format("{}.new-{}", store_record(context), context.rank());
+  const std::string temporary = compose("{}.new-{}", store_record(context), context.rank());
   file_system.remove(temporary);
   const auto file = file_system.create(temporary);
   if (!file) throw Error(Failure{ErrorCode::io, "the name of the store's record is taken", -1, temporary, 0});

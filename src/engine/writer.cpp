@@ -80,7 +80,7 @@ void Writer::draw_identity(Checkpoint& checkpoint) {
 
 std::optional<Failure> Writer::not_writing(std::string_view call) const {
   if (context_.dead_because.empty() && context_.phase == Phase::writing) return std::nullopt;
-  return local_failure(ErrorCode::bad_state, format("{} does not fit here: call create first", call));
+  return local_failure(ErrorCode::bad_state, compose("{} does not fit here: call create first", call));
 }
 
 Status Writer::remember(Failure failure) {
@@ -100,7 +100,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     (void)element_count(region.shape, elements);  // check() refused what does not fit
     const std::uint64_t bytes = elements * size_bytes(region.dtype);
     if (region.data == nullptr && bytes != 0) {
-      throw Error(ErrorCode::invalid_argument, format("region '{}' has no memory (null pointer)", name));
+      throw Error(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", name));
     }
     copy(*checkpoint_, spec, {static_cast<const std::byte*>(region.data), bytes});
   });
@@ -140,12 +140,12 @@ void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
   if (!status) {
     throw Error(
         Failure{ErrorCode::not_found,
-                format("nothing was written for '{}'; write the file that route_out named before commit", routed.name),
+                compose("nothing was written for '{}'; write the file that route_out named before commit", routed.name),
                 -1, routed.path, 0});
   }
   if (status->size_bytes > routed.max_bytes) {
     throw Error(Failure{ErrorCode::invalid_argument,
-                        format("the file for '{}' has {} bytes and route_out was told at most {}", routed.name,
+                        compose("the file for '{}' has {} bytes and route_out was told at most {}", routed.name,
                                status->size_bytes, routed.max_bytes),
                         -1, routed.path, 0});
   }
@@ -168,7 +168,7 @@ void Writer::commit() {
     note_first_commit();
   }
   if (context_.is_root()) {
-    context_.log.info(format("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
+    context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
                              checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
                              human_seconds(checkpoint_->blocked_s)));
   }

@@ -58,7 +58,7 @@ std::string default_run_name(std::string_view canonical_prefix, std::string_view
   if (name.empty()) name = "run";
   const std::uint32_t hash =
       crc32c(std::as_bytes(std::span(canonical_prefix)), crc32c(std::as_bytes(std::span(communicator_name))));
-  return format("{}-{:08x}", name, hash);
+  return compose("{}-{:08x}", name, hash);
 }
 
 Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
@@ -68,7 +68,7 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
   prefix_ = file_system_->canonical(prefix);
   const fs::FileStatus root = folder_status(*file_system_, prefix_);
   if ((root.mode & kOthersWrite) != 0 && (root.mode & kSticky) == 0) {
-    refuse(format("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on it", root.mode), prefix_);
+    refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on it", root.mode), prefix_);
   }
   if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);
   const std::string records = fs::join(prefix_, ".kedge");
@@ -77,11 +77,11 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
   file_system_->make_directory(folder_, 0755);
   const fs::FileStatus mine = folder_status(*file_system_, folder_);
   if (mine.owner != file_system_->user()) {
-    refuse(format("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
+    refuse(compose("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
            folder_);
   }
   if ((mine.mode & kGroupOrOthersWrite) != 0) {
-    refuse(format("others may write the run's records (mode {:04o}); run chmod go-w on the folder", mine.mode),
+    refuse(compose("others may write the run's records (mode {:04o}); run chmod go-w on the folder", mine.mode),
            folder_);
   }
   file_system_->sync_directory(records);
@@ -103,7 +103,7 @@ std::uint64_t Catalog::take_incarnation() {
   const std::uint64_t seen = newest_incarnation();
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
-    if (!file_system_->create(record(format("{}{}", kIncarnationPrefix, number)), 0644)) continue;
+    if (!file_system_->create(record(compose("{}{}", kIncarnationPrefix, number)), 0644)) continue;
     file_system_->sync_directory(folder_);
     incarnation_ = number;
     return number;
@@ -117,7 +117,7 @@ void Catalog::withdraw_incarnation() {
   if (incarnation_ == 0) return;
   // The number may be taken again: under it no container was touched and nothing was written here.
   if (newest_incarnation() == incarnation_) {
-    file_system_->remove(record(format("{}{}", kIncarnationPrefix, incarnation_)));
+    file_system_->remove(record(compose("{}{}", kIncarnationPrefix, incarnation_)));
   }
   incarnation_ = 0;
 }
@@ -140,7 +140,7 @@ std::optional<Id128> Catalog::run_id() {
 
 void Catalog::write_run_id(const Id128& run_id) {
   const Json content = {{"format", 1}, {"run", run_}, {"run_id", to_string(run_id)}};
-  const std::string temporary = record(format("run.json.new-{}", incarnation_));
+  const std::string temporary = record(compose("run.json.new-{}", incarnation_));
   file_system_->remove(temporary);
   write_once(temporary, content.dump(2) + "\n");
   file_system_->rename(temporary, record("run.json"));

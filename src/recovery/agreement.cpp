@@ -159,7 +159,7 @@ class Surveyor {
     communicator_.all_reduce(sums, Reduction::sum, deadline_);
     candidate.total_bytes = sums[1];
     if (candidate.world_size != processes()) {
-      candidate.reason = format("it was saved by {} ranks and this job has {}; start it with {} ranks",
+      candidate.reason = compose("it was saved by {} ranks and this job has {}; start it with {} ranks",
                                 candidate.world_size, processes(), candidate.world_size);
       return;
     }
@@ -181,8 +181,8 @@ class Surveyor {
       if (holding.commit_id == candidate.commit_id && holding.logical_rank.value == missing) why = holding.damage;
     }
     const std::string told = text_from_lowest(!why.empty(), why);
-    candidate.reason = told.empty() ? format("the container of rank {} is missing", missing)
-                                    : format("the container of rank {} is damaged: {}", missing, told);
+    candidate.reason = told.empty() ? compose("the container of rank {} is missing", missing)
+                                    : compose("the container of rank {} is damaged: {}", missing, told);
   }
 
   /// The text of the lowest rank that has one, on every rank; empty if none has.

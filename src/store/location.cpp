@@ -19,13 +19,13 @@ void check_private(fs::FileSystem& file_system, const std::string& folder) {
            folder);
   }
   if (status->owner != file_system.user()) {
-    refuse(format("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
+    refuse(compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
                   "folder of your own",
                   status->owner, file_system.user()),
            folder);
   }
   if ((status->mode & kOthersMask) != 0) {
-    refuse(format("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
+    refuse(compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
                   "is yours, or set store.path",
                   status->mode),
            folder);
@@ -84,7 +84,7 @@ void ensure_folder(fs::FileSystem& file_system, const std::string& path, std::ui
 Location locate(fs::FileSystem& file_system, const Surroundings& surroundings, std::string_view run) {
   const std::string root = choose_root(file_system, surroundings);
   Location location;
-  location.folder = fs::join(root, format("kedge-{}-{}", file_system.user(), run));
+  location.folder = fs::join(root, compose("kedge-{}-{}", file_system.user(), run));
   file_system.make_directory(location.folder, 0700);
   check_private(file_system, location.folder);
   location.memory_backed = file_system.space(location.folder).memory_backed;

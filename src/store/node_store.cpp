@@ -58,7 +58,7 @@ NodeStore::~NodeStore() = default;
 
 std::string NodeStore::slot_path(std::uint32_t number) const {
   return fs::join(location_.folder,
-                  format("{}{}.{}{}", kContainerPrefix, logical_rank_.value, number, kContainerSuffix));
+                  compose("{}{}.{}{}", kContainerPrefix, logical_rank_.value, number, kContainerSuffix));
 }
 
 void NodeStore::find_slots() {
@@ -79,7 +79,7 @@ ContainerFile::SpaceCheck NodeStore::space_check() {
     const std::uint64_t used = used_bytes();
     if (options_.quota_bytes != 0 && used + additional_bytes > options_.quota_bytes) {
       throw Error(Failure{ErrorCode::no_space,
-                          format("the container needs {} more, and store.quota_bytes leaves {}; raise it or save less",
+                          compose("the container needs {} more, and store.quota_bytes leaves {}; raise it or save less",
                                  human_bytes(additional_bytes),
                                  human_bytes(options_.quota_bytes - std::min(used, options_.quota_bytes))),
                           -1, location_.folder, 0});
@@ -87,7 +87,7 @@ ContainerFile::SpaceCheck NodeStore::space_check() {
     const fs::Space space = file_system_->space(location_.folder);
     if (additional_bytes > space.free_bytes) {
       throw Error(Failure{ErrorCode::no_space,
-                          format("the container needs {} more, and {} is free ({}); free some or set store.path to a "
+                          compose("the container needs {} more, and {} is free ({}); free some or set store.path to a "
                                  "larger place",
                                  human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit),
                           -1, location_.folder, 0});
@@ -133,7 +133,7 @@ Held NodeStore::inspect(Slot& slot, const Id128& run_id, Verify verify) {
     held.superblock = superblock;
     if (superblock.run_id != run_id) throw Error(ErrorCode::corrupt, "it belongs to another run");
     if (superblock.logical_rank != logical_rank_) {
-      throw Error(ErrorCode::corrupt, format("it is the container of rank {}", superblock.logical_rank.value));
+      throw Error(ErrorCode::corrupt, compose("it is the container of rank {}", superblock.logical_rank.value));
     }
     format::ContainerReader reader(*file, status->size_bytes, held.path);
     if (verify == Verify::all) {
@@ -272,11 +272,11 @@ ContainerFile& NodeStore::pin(const Id128& commit_id) {
 void NodeStore::unpin(ContainerFile& file) { slot_of(file).pinned = false; }
 
 std::string NodeStore::routed_path() {
-  return fs::join(location_.folder, format("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
+  return fs::join(location_.folder, compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
 }
 
 void NodeStore::sweep() {
-  const std::string mine = format("{}{}.", kRoutedPrefix, logical_rank_.value);
+  const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system_->list(location_.folder)) {
     if (name.starts_with(mine)) file_system_->remove(fs::join(location_.folder, name));
   }

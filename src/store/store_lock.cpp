@@ -34,8 +34,8 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string fo
     : file_system_(std::move(file_system)),
       folder_(std::move(folder)),
       incarnation_(incarnation),
-      path_(fs::join(folder_, format("{}{}.{}", kPrefix, incarnation, rank))) {
-  lock_ = file_system_->try_lock(path_, format("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
+      path_(fs::join(folder_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
+  lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
   if (!lock_) {
     throw Error(
         Failure{ErrorCode::busy, "another process holds this rank's lock on the node-local store", -1, path_, 0});
@@ -61,7 +61,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
     while (holder) {
       if (clock.seconds() >= give_up_at) {
         throw Error(Failure{ErrorCode::busy,
-                            format("an earlier start of this run still holds the node-local store after {:.0f} s ({}); "
+                            compose("an earlier start of this run still holds the node-local store after {:.0f} s ({}); "
                                    "end it, or raise store.lock_timeout_s",
                                    timeout_s, *holder),
                             -1, path, 0});
