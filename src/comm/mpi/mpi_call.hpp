@@ -21,7 +21,7 @@ inline void check_mpi(int code, const char* call) {
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
   text.resize(static_cast<std::size_t>(length));
-  throw Error(ErrorCode::io, format("{} failed with code {}: {}; see the MPI library's messages", call, code, text));
+  throw Error(ErrorCode::io, compose("{} failed with code {}: {}; see the MPI library's messages", call, code, text));
 }
 
 /// Waits politely: at first it asks again at once, then gives way to others on the core, then sleeps a little.

@@ -158,7 +158,7 @@ class MpiCommunicator::Transfer final : public Communicator::Operation {
   }
   [[noreturn]] void throw_size(std::string_view how_many) const {
     throw Error(ErrorCode::bad_state,
-                format("expected {} bytes from rank {} and got {}; make both sides agree", bytes_, peer_, how_many));
+                compose("expected {} bytes from rank {} and got {}; make both sides agree", bytes_, peer_, how_many));
   }
 
   int peer_;
@@ -217,7 +217,7 @@ void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
   std::string whom;
   for (const auto& request : requests) {
     if (request == nullptr) continue;
-    whom += format("{}rank {}", whom.empty() ? "" : ", ", static_cast<const Transfer&>(*request).peer());
+    whom += compose("{}rank {}", whom.empty() ? "" : ", ", static_cast<const Transfer&>(*request).peer());
   }
   time_out(whom);
 }
@@ -228,7 +228,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
   if (!group.empty()) return tree_all_reduce(*this, values, reduction, deadline, group);
   if (values.size() > INT_MAX) {
     throw Error(ErrorCode::invalid_argument,
-                format("all_reduce of {} values; give at most {}", values.size(), INT_MAX));
+                compose("all_reduce of {} values; give at most {}", values.size(), INT_MAX));
   }
   auto pending = std::make_unique<Pending<std::uint64_t>>();
   pending->values.assign(values.begin(), values.end());
@@ -288,7 +288,7 @@ void MpiCommunicator::check_usable() const {
 
 void MpiCommunicator::check_peer(int peer) const {
   if (peer >= 0 && peer < size_) return;
-  throw Error(ErrorCode::invalid_argument, format("there is no rank {}; ranks are 0 to {}", peer, size_ - 1));
+  throw Error(ErrorCode::invalid_argument, compose("there is no rank {}; ranks are 0 to {}", peer, size_ - 1));
 }
 
 void MpiCommunicator::check(int peer, int channel) const {
@@ -296,16 +296,16 @@ void MpiCommunicator::check(int peer, int channel) const {
   check_peer(peer);
   if (channel >= 0 && channel < kChannelLimit) return;
   throw Error(ErrorCode::invalid_argument,
-              format("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
+              compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
 }
 
 void MpiCommunicator::time_out(const std::string& whom) {
   timed_out_ = true;
-  throw Error(ErrorCode::timeout, format("rank {} waited in vain for {}; see there what holds it up", rank_, whom));
+  throw Error(ErrorCode::timeout, compose("rank {} waited in vain for {}; see there what holds it up", rank_, whom));
 }
 
 std::string MpiCommunicator::everybody_in(std::string_view call) const {
-  return format("at least one of ranks 0 to {} (in {})", size_ - 1, call);
+  return compose("at least one of ranks 0 to {} (in {})", size_ - 1, call);
 }
 
 }  // namespace kedge::comm
