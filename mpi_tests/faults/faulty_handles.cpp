@@ -34,7 +34,7 @@ class Handle {
   [[nodiscard]] Inode& node() const noexcept { return *node_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  /// One piece after the other, each an operation; `end` is the first byte that may not be written.
+  /// One piece after the other, each an operation; a mapping does not grow its file.
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc, bool grows) {
     const std::size_t piece_bytes = disk().options.piece_bytes;
     for (std::size_t at = 0; at < bytes.size(); at += piece_bytes) {
@@ -81,6 +81,7 @@ class Handle {
   void write(std::uint64_t offset, std::span<const std::byte> bytes, bool grows) {
     const std::uint64_t end = offset + bytes.size();
     if (grows && end > node_->status.size_bytes) resize(end);
+    fs::require_within(path_, offset, bytes.size(), node_->status.size_bytes);  // the system would send SIGBUS
     if (!bytes.empty()) std::memcpy(node_->memory->data() + offset, bytes.data(), bytes.size());
     if (offset <= node_->backed_bytes) node_->backed_bytes = std::max(node_->backed_bytes, end);
   }
