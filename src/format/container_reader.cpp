@@ -1,0 +1,150 @@
+#include "format/container_reader.hpp"
+
+#include <algorithm>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "format/region_copy.hpp"
+
+namespace kedge::format {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 20U;  // between two reports of progress
+
+[[noreturn]] void refuse(const std::string& path, std::string message) {
+  throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, path, 0});
+}
+
+void report(const std::function<void(std::uint64_t)>& progress, std::uint64_t bytes) {
+  if (progress) progress(bytes);
+}
+
+Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std::string& path) {
+  std::vector<std::byte> stored(superblock.index_size);
+  if (bytes.copy_out(superblock.index_offset, stored, 0) != superblock.index_crc) {
+    refuse(path, "the index's checksum is wrong; the container is damaged");
+  }
+  return decode_index(stored, superblock.extents, superblock.file_size, path);
+}
+
+}  // namespace
+
+Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
+  if (file_size < kSuperblockBytes) refuse(path, kedge::format("not a Kedge container: it has {} bytes", file_size));
+  SuperblockBytes stored{};
+  static_cast<void>(bytes.copy_out(0, stored, 0));
+  Superblock superblock = decode(stored, path);
+  if (superblock.file_size != file_size) {
+    refuse(path, kedge::format("the container was written with {} bytes and has {}: {}", superblock.file_size,
+                               file_size, file_size < superblock.file_size ? "truncated" : "something was appended"));
+  }
+  return superblock;
+}
+
+ContainerReader::ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path)
+    : bytes_(bytes),
+      path_(std::move(path)),
+      superblock_(read_superblock(bytes, file_size, path_)),
+      index_(read_index(bytes, superblock_, path_)) {}
+
+const PlacedRegion* ContainerReader::find(std::string_view name) const noexcept {
+  const std::ptrdiff_t position = index_.map.position(name);
+  return position < 0 ? nullptr : &index_.map.regions[static_cast<std::size_t>(position)];
+}
+
+std::span<const std::uint32_t> ContainerReader::checksums(const PlacedRegion& region) const noexcept {
+  if (region.size_bytes == 0) return {};
+  const bool large = region.size_bytes >= kLargeRegionBytes;
+  return std::span(index_.checksums).subspan(region.first_checksum, large ? extent_of(region).checksum_count : 1);
+}
+
+void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out) const {
+  if (out.size() != region.size_bytes) {
+    throw Error(Failure{ErrorCode::mismatch,
+                        kedge::format("region '{}' has {} bytes, the memory to load it into {}", region.spec.name,
+                                      region.size_bytes, out.size()),
+                        -1, path_, 0});
+  }
+  const BlockChecksums found = copy_region_out(bytes_, region.offset, out);
+  const auto stored = checksums(region);
+  const bool large = region.size_bytes >= kLargeRegionBytes;
+  for (std::size_t block = 0; block < found.size(); ++block) {
+    const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[block]) : found[block];
+    if (crc != stored[block]) {
+      refuse(path_, kedge::format("region '{}' is damaged near byte {} of the file: its checksum is wrong",
+                                  region.spec.name, region.offset + block * kBlockBytes));
+    }
+  }
+}
+
+std::vector<Damage> ContainerReader::verify(const std::function<void(std::uint64_t)>& on_progress) const {
+  std::vector<Damage> damages;
+  verify_structure(damages, on_progress);
+  for (const DataExtent& extent : index_.map.data_extents) verify_data(extent, damages, on_progress);
+  return damages;
+}
+
+// Superblock and index were checked when the reader was made, but may have changed since.
+void ContainerReader::verify_structure(std::vector<Damage>& damages,
+                                       const std::function<void(std::uint64_t)>& progress) const {
+  const SuperblockBytes expected = encode(superblock_);
+  if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(expected)) {
+    damages.push_back({"superblock", 0, kSuperblockBytes});
+  }
+  report(progress, kSuperblockBytes);
+  for (const Extent& extent : superblock_.extents) {
+    if (bytes_.checksum(extent.offset, extent.length, 0) != extent.crc) {
+      damages.push_back({extent.kind == ExtentKind::index ? "index" : "HDF5 metadata", extent.offset, extent.length});
+    }
+    report(progress, extent.length);
+  }
+}
+
+void ContainerReader::verify_data(const DataExtent& extent, std::vector<Damage>& damages,
+                                  const std::function<void(std::uint64_t)>& progress) const {
+  if (!extent.large) {
+    if (bytes_.checksum(extent.offset, extent.length, 0) != index_.checksums[extent.first_checksum]) {
+      verify_run(extent, damages);
+    }
+    report(progress, extent.length);
+    return;
+  }
+  std::uint64_t unreported = 0;
+  for (std::uint64_t block = 0; block < extent.checksum_count; ++block) {
+    const std::uint64_t begin = block * kBlockBytes;
+    const std::uint64_t length = std::min(kBlockBytes, extent.length - begin);
+    if (bytes_.checksum(extent.offset + begin, length, 0) != index_.checksums[extent.first_checksum + block]) {
+      damages.push_back(
+          {kedge::format("region '{}'", region_at(extent.first_region).spec.name), extent.offset + begin, length});
+    }
+    unreported += length;
+    if (unreported >= kPieceBytes) report(progress, std::exchange(unreported, 0));
+  }
+  if (unreported != 0) report(progress, unreported);
+}
+
+// A run of small regions is damaged: says which of them, or that it is the padding between them.
+void ContainerReader::verify_run(const DataExtent& extent, std::vector<Damage>& damages) const {
+  bool found = false;
+  for (std::uint64_t i = 0; i < extent.region_count; ++i) {
+    const PlacedRegion& region = region_at(extent.first_region + i);
+    if (bytes_.checksum(region.offset, region.size_bytes, 0) == index_.checksums[region.first_checksum]) continue;
+    damages.push_back({kedge::format("region '{}'", region.spec.name), region.offset, region.size_bytes});
+    found = true;
+  }
+  if (!found) damages.push_back({"padding between regions", extent.offset, extent.length});
+}
+
+const PlacedRegion& ContainerReader::region_at(std::uint64_t position) const noexcept {
+  return index_.map.regions[index_.map.by_offset[position]];
+}
+
+const DataExtent& ContainerReader::extent_of(const PlacedRegion& region) const noexcept {
+  const auto& extents = index_.map.data_extents;
+  const auto after =
+      std::upper_bound(extents.begin(), extents.end(), region.offset,
+                       [](std::uint64_t offset, const DataExtent& extent) { return offset < extent.offset; });
+  return *std::prev(after);
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,67 @@
+// Reads a container without HDF5: superblock, index and every byte it hands out are checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/index.hpp"
+#include "format/superblock.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::format {
+
+/// A stretch of a container that is not what was written.
+struct Damage {
+  std::string what;  ///< e.g. "region 'temperature'"
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+/// Only the first 4096 bytes are read. Throws Error{corrupt} if they are not a sealed superblock or say another size
+/// than `file_size`.
+[[nodiscard]] Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path);
+
+/// The calls are thread-safe if the ByteAccess is.
+class ContainerReader {
+ public:
+  /// Reads and checks superblock and index. `bytes` must outlive the reader; `path` is for messages. Throws
+  /// Error{corrupt} with what is wrong.
+  ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
+
+  [[nodiscard]] const Superblock& superblock() const noexcept { return superblock_; }
+  /// In the order in which they were saved.
+  [[nodiscard]] const std::vector<PlacedRegion>& regions() const noexcept { return index_.map.regions; }
+  /// Null if there is none.
+  [[nodiscard]] const PlacedRegion* find(std::string_view name) const noexcept;
+  /// The stored CRC32C of the region (small) or of each 4 MiB of it (large, the last with its padding); none for an
+  /// empty one. `region` must be one of regions().
+  [[nodiscard]] std::span<const std::uint32_t> checksums(const PlacedRegion& region) const noexcept;
+
+  /// One copy into `out`, which must have the region's size. Throws Error{corrupt} naming region and path, and then
+  /// the content of `out` is not to be used; Error{mismatch} if the size is another.
+  void read(const PlacedRegion& region, std::span<std::byte> out) const;
+
+  /// Every byte of the file against its checksum: superblock, index, metadata, data, padding. Empty if all is well.
+  /// `on_progress` is called with the bytes checked since the last call.
+  [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;
+
+ private:
+  void verify_structure(std::vector<Damage>& damages, const std::function<void(std::uint64_t)>& progress) const;
+  void verify_data(const DataExtent& extent, std::vector<Damage>& damages,
+                   const std::function<void(std::uint64_t)>& progress) const;
+  void verify_run(const DataExtent& extent, std::vector<Damage>& damages) const;
+  [[nodiscard]] const PlacedRegion& region_at(std::uint64_t position) const noexcept;
+  [[nodiscard]] const DataExtent& extent_of(const PlacedRegion& region) const noexcept;
+
+  fs::ByteAccess& bytes_;
+  std::string path_;
+  Superblock superblock_;
+  Index index_;
+};
+
+}  // namespace kedge::format

@@ -1,0 +1,217 @@
+#include "format/container_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+
+namespace kedge::format {
+namespace {
+
+constexpr std::uint64_t kReserveStepMin = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kReserveStepMax = std::uint64_t{64} << 20U;
+
+void check_bytes(const RegionSpec& spec, std::span<const std::byte> bytes) {
+  if (auto problem = check(spec)) throw Error(*std::move(problem));
+  if (bytes.size() != size_bytes(spec)) {
+    throw Error(ErrorCode::invalid_argument,
+                kedge::format("region '{}' has {} bytes, its shape ({}) of {} means {}", spec.name, bytes.size(),
+                              to_string(spec.shape), to_string(spec.dtype), size_bytes(spec)));
+  }
+}
+
+// Only to tell "the application saved fewer" from "all were saved".
+bool all_taken(const std::vector<std::atomic<bool>>& taken) {
+  return std::all_of(taken.begin(), taken.end(), [](const std::atomic<bool>& one) { return one.load(); });
+}
+
+}  // namespace
+
+// Marks the writer as failed unless it got to the end; also when what flies through is no std::exception.
+class ContainerWriter::Attempt {
+ public:
+  explicit Attempt(ContainerWriter& writer) : writer_(writer) {}
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  ~Attempt() {
+    if (!succeeded_) writer_.failed_ = true;
+  }
+  void succeeded() noexcept { succeeded_ = true; }
+
+ private:
+  ContainerWriter& writer_;
+  bool succeeded_ = false;
+};
+
+ContainerWriter::ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted)
+    : target_(target), predicted_(std::move(predicted)) {
+  if (!predicted_) {
+    builder_ = std::make_unique<LayoutBuilder>();
+    return;
+  }
+  taken_ = std::vector<std::atomic<bool>>(predicted_->regions.size());
+  saved_.resize(predicted_->regions.size());
+  target_.reserve(predicted_->file_size);
+  reserved_bytes_ = predicted_->file_size;
+}
+
+void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> bytes) {
+  Attempt attempt(*this);
+  if (failed_) throw Error(ErrorCode::bad_state, "an earlier region of this checkpoint could not be saved; abandon it");
+  check_bytes(spec, bytes);
+  if (!add_predicted(spec, bytes)) {
+    Saved& saved = place(spec);
+    const std::shared_lock lock(mutex_);
+    saved.checksums = copy_region_in(target_.bytes(), saved.offset, bytes);
+  }
+  attempt.succeeded();
+}
+
+bool ContainerWriter::add_predicted(const RegionSpec& spec, std::span<const std::byte> bytes) {
+  const std::shared_lock lock(mutex_);
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished, no region can be added");
+  if (builder_) return false;
+  const std::ptrdiff_t position = predicted_->position(spec.name);
+  if (position < 0) return false;
+  const auto i = static_cast<std::size_t>(position);
+  const PlacedRegion& region = predicted_->regions[i];
+  if (region.spec != spec) return false;
+  if (taken_[i].exchange(true)) {
+    throw Error(ErrorCode::invalid_argument, kedge::format("region '{}' is saved twice", spec.name));
+  }
+  saved_[i].checksums = copy_region_in(target_.bytes(), region.offset, bytes);
+  return true;
+}
+
+ContainerWriter::Saved& ContainerWriter::place(const RegionSpec& spec) {
+  const std::unique_lock lock(mutex_);
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished, no region can be added");
+  if (!builder_) leave_prediction();
+  const std::uint64_t offset = builder_->add(spec);
+  Saved& saved = saved_.emplace_back(Saved{spec, offset, size_bytes(spec), {}});
+  reserve(saved.offset + saved.size_bytes);
+  return saved;
+}
+
+// The longest run of predicted regions that are all saved keeps its places; what was saved beyond it moves.
+void ContainerWriter::leave_prediction() {
+  auto builder = std::make_unique<LayoutBuilder>();
+  std::deque<Saved> old = std::move(saved_);
+  saved_.clear();
+  std::vector<std::size_t> beyond;
+  bool in_prefix = true;
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    const PlacedRegion& region = predicted_->regions[i];
+    in_prefix = in_prefix && taken_[i];
+    if (!taken_[i]) continue;
+    old[i].spec = region.spec;
+    old[i].offset = region.offset;
+    old[i].size_bytes = region.size_bytes;
+    if (!in_prefix) {
+      beyond.push_back(i);
+      continue;
+    }
+    if (builder->add(region.spec) != region.offset) {
+      throw Error(ErrorCode::io, kedge::format("HDF5 placed region '{}' elsewhere than last time", region.spec.name));
+    }
+    end_bytes_ = std::max(end_bytes_, region.offset + region.size_bytes);
+    saved_.push_back(std::move(old[i]));
+  }
+  builder_ = std::move(builder);
+  move_to_new_places(std::move(beyond), old);
+}
+
+// All of them are copied out before the first is written: new places may lie over old ones.
+void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std::deque<Saved>& saved) {
+  std::vector<std::unique_ptr<std::byte[]>> copies;  // NOLINT(*-avoid-c-arrays)
+  for (const std::size_t i : positions) {
+    const Saved& region = saved[i];
+    copies.push_back(std::make_unique_for_overwrite<std::byte[]>(region.size_bytes));  // NOLINT(*-avoid-c-arrays)
+    const auto checksums = copy_region_out(target_.bytes(), region.offset, {copies.back().get(), region.size_bytes});
+    if (checksums != region.checksums) {
+      throw Error(ErrorCode::corrupt, kedge::format("region '{}' changed in the store while it was being written; "
+                                                    "check the node's memory",
+                                                    region.spec.name));
+    }
+  }
+  for (std::size_t k = 0; k < positions.size(); ++k) {
+    Saved& region = saved_.emplace_back(std::move(saved[positions[k]]));
+    region.offset = builder_->add(region.spec);
+    reserve(region.offset + region.size_bytes);
+    region.checksums = copy_region_in(target_.bytes(), region.offset, {copies[k].get(), region.size_bytes});
+    copies[k].reset();
+  }
+}
+
+// In steps, so that many small regions do not remap the file each; exactly, where a step more is not to be had.
+void ContainerWriter::reserve(std::uint64_t size_bytes) {
+  end_bytes_ = std::max(end_bytes_, size_bytes);
+  if (size_bytes <= reserved_bytes_) return;
+  const std::uint64_t with_step = size_bytes + std::clamp(size_bytes / 8, kReserveStepMin, kReserveStepMax);
+  try {
+    target_.reserve(with_step);
+    reserved_bytes_ = with_step;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::no_space) throw;
+    target_.reserve(size_bytes);
+    reserved_bytes_ = size_bytes;
+  }
+}
+
+std::shared_ptr<const Layout> ContainerWriter::finish() {
+  const std::unique_lock lock(mutex_);
+  Attempt attempt(*this);
+  if (failed_) throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon it");
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished already");
+  if (!builder_ && !all_taken(taken_)) leave_prediction();
+  std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
+  builder_.reset();
+  target_.reserve(layout->file_size);
+  target_.set_size(layout->file_size);
+  layout_ = std::move(layout);
+  write_structure();
+  attempt.succeeded();
+  return layout_;
+}
+
+void ContainerWriter::write_structure() {
+  fs::ByteAccess& file = target_.bytes();
+  for (const MetadataExtent& extent : layout_->metadata)
+    static_cast<void>(file.copy_in(extent.offset, extent.bytes, 0));
+  write_padding(file, *layout_);
+
+  std::vector<const BlockChecksums*> regions;
+  for (const Saved& saved : saved_) regions.push_back(&saved.checksums);
+  const std::vector<std::uint32_t> checksums = extent_checksums(*layout_, regions);
+  const std::vector<std::byte>& head = layout_->index_head;
+  const std::uint64_t padding = layout_->index_room - layout_->index_size();
+  index_crc_ = file.copy_in(layout_->index_offset, head, 0);
+  index_crc_ = file.copy_in(layout_->index_offset + head.size(), std::as_bytes(std::span(checksums)), index_crc_);
+  write_zeros(file, layout_->index_offset + layout_->index_size(), padding);
+  index_extent_crc_ = crc32c_zeros(padding, index_crc_);
+}
+
+void ContainerWriter::seal(Superblock identity) {
+  const std::unique_lock lock(mutex_);
+  if (failed_ || !layout_) throw Error(ErrorCode::bad_state, "only a container that was finished can be sealed");
+  identity.sealed = true;
+  identity.file_size = layout_->file_size;
+  identity.index_offset = layout_->index_offset;
+  identity.index_size = layout_->index_size();
+  identity.index_crc = index_crc_;
+  identity.extents = layout_->table;
+  for (Extent& extent : identity.extents) {
+    if (extent.kind == ExtentKind::index) extent.crc = index_extent_crc_;
+  }
+  static_cast<void>(target_.bytes().copy_in(0, encode(identity), 0));
+}
+
+std::uint64_t ContainerWriter::container_bytes() const {
+  const std::shared_lock lock(mutex_);
+  if (layout_) return layout_->file_size;
+  return builder_ ? end_bytes_ : predicted_->file_size;
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,92 @@
+// Writes a container: regions go to their final places as they are saved, structure and index follow, the seal is last.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "format/layout.hpp"
+#include "format/region_copy.hpp"
+#include "format/superblock.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::format {
+
+/// The file that a container is written to. It is unsealed (superblock all zero) and may hold old bytes otherwise.
+/// The writer calls reserve and set_size while no copy is under way; bytes() may be copied to by several threads at
+/// once, never to the same place. Errors are thrown and end the container.
+class ContainerTarget {
+ public:
+  ContainerTarget() = default;
+  ContainerTarget(const ContainerTarget&) = delete;
+  ContainerTarget& operator=(const ContainerTarget&) = delete;
+  virtual ~ContainerTarget() = default;
+
+  /// The file has real storage for at least so many bytes when it returns; never shrinks it.
+  virtual void reserve(std::uint64_t size_bytes) = 0;
+  /// The file's bytes; asked for again after reserve and set_size.
+  virtual fs::ByteAccess& bytes() = 0;
+  /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.
+  virtual void set_size(std::uint64_t size_bytes) = 0;
+};
+
+/// As long as the regions are those of `predicted` (in any order, from any thread), places come from there and HDF5 is
+/// not called; at the first one that differs the structure is made anew around what is already in place.
+class ContainerWriter {
+ public:
+  /// `target` must outlive the writer. `predicted` may be null. Reserves what was predicted.
+  ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted);
+
+  /// Local, thread-safe. Copies `bytes` to their final place; they may be reused when it returns. Throws
+  /// Error{invalid_argument} (see check() and LayoutBuilder::add; bytes that are not as many as the shape says) or what
+  /// the target throws. After any exception the container cannot be finished any more.
+  void add(const RegionSpec& spec, std::span<const std::byte> bytes);
+
+  /// Writes everything but the superblock, and returns the layout, to predict the next container with. Call it once,
+  /// after all add() have returned. Throws Error{bad_state} if an add() failed.
+  [[nodiscard]] std::shared_ptr<const Layout> finish();
+
+  /// Fills in what the file knows (size, index, extents, sealed) and writes the superblock. After finish().
+  void seal(Superblock identity);
+
+  /// Size of the file: final after finish(), before that what is needed as far as known.
+  [[nodiscard]] std::uint64_t container_bytes() const;
+
+ private:
+  // One saved region. In prediction its position is that in predicted_->regions.
+  struct Saved {
+    RegionSpec spec;  // empty while predicted: it is the predicted one
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+    BlockChecksums checksums;
+  };
+  class Attempt;
+
+  [[nodiscard]] bool add_predicted(const RegionSpec& spec, std::span<const std::byte> bytes);
+  [[nodiscard]] Saved& place(const RegionSpec& spec);
+  void leave_prediction();
+  void reserve(std::uint64_t size_bytes);
+  void move_to_new_places(std::vector<std::size_t> positions, std::deque<Saved>& saved);
+  void write_structure();
+
+  ContainerTarget& target_;
+  std::shared_ptr<const Layout> predicted_;
+  // Copies run under a shared lock; what moves places, remaps or calls HDF5 under the exclusive one.
+  mutable std::shared_mutex mutex_;
+  std::atomic<bool> failed_{false};
+  std::vector<std::atomic<bool>> taken_;    // in prediction: somebody saves or has saved this region
+  std::deque<Saved> saved_;                 // references stay valid when it grows
+  std::unique_ptr<LayoutBuilder> builder_;  // not null: prediction was left
+  std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t end_bytes_ = kSuperblockBytes;  // of the regions placed so far
+  std::shared_ptr<const Layout> layout_;        // after finish()
+  std::uint32_t index_crc_ = 0;
+  std::uint32_t index_extent_crc_ = 0;
+};
+
+}  // namespace kedge::format

@@ -1,0 +1,132 @@
+#include "format/hdf5_handle.hpp"
+
+#include <atomic>
+
+#include "base/text.hpp"
+#include "format/hdf5_structure.hpp"
+#include "kedge/error.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::format {
+namespace {
+
+// The one permitted global (ARCHITECTURE): HDF5 itself is one per process.
+struct ProcessWide {
+  std::mutex mutex;
+  std::atomic<std::uint64_t> entries{0};
+};
+ProcessWide& process_wide() {
+  static ProcessWide instance;
+  return instance;
+}
+
+// Keeps the innermost description: the first one that HDF5 pushed.
+extern "C" herr_t keep_description(unsigned /*n*/, const H5E_error2_t* error, void* text) {
+  if (error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
+  return 1;  // stop
+}
+
+Hdf5Handle small_float(std::size_t exponent_bits, std::size_t mantissa_bits, std::size_t bias) {
+  Hdf5Handle type(checked(H5Tcopy(H5T_IEEE_F32LE), "copy a type"), H5Tclose);
+  checked(H5Tset_fields(type.get(), 15, mantissa_bits, exponent_bits, 0, mantissa_bits), "set a type's fields");
+  checked(H5Tset_size(type.get(), 2), "set a type's size");
+  checked(H5Tset_ebias(type.get(), bias), "set a type's exponent bias");
+  return type;
+}
+
+Hdf5Handle complex_of(hid_t part) {
+  const std::size_t part_bytes = H5Tget_size(part);
+  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, 2 * part_bytes), "make a type"), H5Tclose);
+  checked(H5Tinsert(type.get(), "r", 0, part), "add to a type");
+  checked(H5Tinsert(type.get(), "i", part_bytes, part), "add to a type");
+  return type;
+}
+
+// As h5py writes numpy.bool_.
+Hdf5Handle boolean_type() {
+  Hdf5Handle type(checked(H5Tenum_create(H5T_STD_I8LE), "make a type"), H5Tclose);
+  for (const signed char value : {0, 1}) {
+    checked(H5Tenum_insert(type.get(), value == 0 ? "FALSE" : "TRUE", &value), "add to a type");
+  }
+  return type;
+}
+
+Hdf5Handle opaque_type() {
+  Hdf5Handle type(checked(H5Tcreate(H5T_OPAQUE, 1), "make a type"), H5Tclose);
+  checked(H5Tset_tag(type.get(), "kedge bytes"), "name a type");
+  return type;
+}
+
+hid_t predefined(DataType dtype) {
+  switch (dtype) {
+    case DataType::int8: return H5T_STD_I8LE;
+    case DataType::int16: return H5T_STD_I16LE;
+    case DataType::int32: return H5T_STD_I32LE;
+    case DataType::int64: return H5T_STD_I64LE;
+    case DataType::uint8: return H5T_STD_U8LE;
+    case DataType::uint16: return H5T_STD_U16LE;
+    case DataType::uint32: return H5T_STD_U32LE;
+    case DataType::uint64: return H5T_STD_U64LE;
+    case DataType::float32: return H5T_IEEE_F32LE;
+    case DataType::float64: return H5T_IEEE_F64LE;
+    default: return -1;
+  }
+}
+
+}  // namespace
+
+Hdf5Gate::Hdf5Gate() : lock_(process_wide().mutex) {
+  ++process_wide().entries;
+  std::array<unsigned, 3> linked{};
+  H5get_libversion(&linked[0], &linked[1], &linked[2]);
+  check_hdf5_version({H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE}, linked);
+  H5Eauto_is_v2(H5E_DEFAULT, &is_v2_);
+#ifndef H5_NO_DEPRECATED_SYMBOLS
+  if (is_v2_ == 0) saved_ = H5Eget_auto1(&auto1_, &data_) >= 0;
+#endif
+  if (is_v2_ != 0) saved_ = H5Eget_auto2(H5E_DEFAULT, &auto2_, &data_) >= 0;
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+Hdf5Gate::~Hdf5Gate() {
+  if (!saved_) return;
+#ifndef H5_NO_DEPRECATED_SYMBOLS
+  if (is_v2_ == 0) {
+    H5Eset_auto1(auto1_, data_);
+    return;
+  }
+#endif
+  H5Eset_auto2(H5E_DEFAULT, auto2_, data_);
+}
+
+hid_t checked(hid_t result, const std::string& what) {
+  if (result >= 0) return result;
+  std::string words = "no reason given";
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_description, &words);
+  H5Eclear2(H5E_DEFAULT);
+  throw Error(ErrorCode::io, kedge::format("HDF5 could not {}: {}", what, words));
+}
+
+Hdf5Handle make_file_type(DataType dtype) {
+  switch (dtype) {
+    case DataType::float16: return small_float(5, 10, 15);
+    case DataType::bfloat16: return small_float(8, 7, 127);
+    case DataType::complex64: return complex_of(H5T_IEEE_F32LE);
+    case DataType::complex128: return complex_of(H5T_IEEE_F64LE);
+    case DataType::boolean: return boolean_type();
+    case DataType::opaque: return opaque_type();
+    default: return {checked(H5Tcopy(predefined(dtype)), "copy a type"), H5Tclose};
+  }
+}
+
+std::uint64_t hdf5_entries() noexcept { return process_wide().entries; }
+
+void check_hdf5_version(const std::array<unsigned, 3>& built_with, const std::array<unsigned, 3>& linked) {
+  if (built_with == linked) return;
+  throw Error(ErrorCode::bad_state,
+              kedge::format("this program runs with HDF5 {}.{}.{}, Kedge was built with {}.{}.{}; build both against "
+                            "the same one",
+                            linked[0], linked[1], linked[2], built_with[0], built_with[1], built_with[2]));
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,67 @@
+// Private to hdf5_structure: RAII for HDF5, checked calls, the process-wide mutex. Shows hdf5.h; include it there only.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "kedge/types.hpp"
+
+namespace kedge::format {
+
+/// Held around every stretch of HDF5 calls: the process-wide mutex, and HDF5's habit of printing errors switched off
+/// for this thread and restored as the application had it.
+class Hdf5Gate {
+ public:
+  Hdf5Gate();
+  ~Hdf5Gate();
+  Hdf5Gate(const Hdf5Gate&) = delete;
+  Hdf5Gate& operator=(const Hdf5Gate&) = delete;
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  unsigned is_v2_ = 1;
+  H5E_auto2_t auto2_ = nullptr;
+#ifndef H5_NO_DEPRECATED_SYMBOLS
+  H5E_auto1_t auto1_ = nullptr;
+#endif
+  void* data_ = nullptr;
+  bool saved_ = false;
+};
+
+/// An HDF5 identifier with the call that closes it.
+class Hdf5Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Hdf5Handle() = default;
+  Hdf5Handle(hid_t id, Close close) : id_(id), close_(close) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Hdf5Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+
+  [[nodiscard]] hid_t get() const noexcept { return id_; }
+  [[nodiscard]] bool is_open() const noexcept { return id_ >= 0; }
+  /// Closes now and says whether it worked.
+  [[nodiscard]] herr_t close() { return close_(std::exchange(id_, -1)); }
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+/// Throws Error{io} "HDF5 could not <what>: <its words>" if `result` is negative; otherwise returns it.
+hid_t checked(hid_t result, const std::string& what);
+
+/// The file type of a region's elements. Call it under the gate.
+[[nodiscard]] Hdf5Handle make_file_type(kedge::DataType dtype);
+
+}  // namespace kedge::format

@@ -1,0 +1,180 @@
+#include "format/hdf5_structure.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "format/hdf5_handle.hpp"
+#include "format/on_disk.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::format {
+namespace {
+
+[[noreturn]] void system_failed(const std::string& message) {
+  const int code = errno;
+  throw Error(Failure{ErrorCode::io, message, -1, {}, code});
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  [[nodiscard]] int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+// Times would make two files of one structure differ.
+Hdf5Handle object_properties(hid_t kind) {
+  Hdf5Handle list(checked(H5Pcreate(kind), "make a property list"), H5Pclose);
+  checked(H5Pset_obj_track_times(list.get(), false), "switch object times off");
+  return list;
+}
+
+Hdf5Handle file_creation() {
+  Hdf5Handle list = object_properties(H5P_FILE_CREATE);
+  checked(H5Pset_userblock(list.get(), kSuperblockBytes), "set the user block");
+  return list;
+}
+
+// Old enough for every reader of today, and locking off: nobody else has this file.
+Hdf5Handle file_access(std::uint64_t meta_block_bytes) {
+  Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "make a property list"), H5Pclose);
+  checked(H5Pset_fapl_sec2(list.get()), "choose the file driver");
+  checked(H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), "set the version bounds");
+  checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
+  checked(H5Pset_meta_block_size(list.get(), meta_block_bytes), "set the size of metadata blocks");
+  checked(H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG), "set how the file closes");
+#if H5_VERSION_GE(1, 10, 7)
+  checked(H5Pset_file_locking(list.get(), false, true), "switch file locking off");
+#endif
+  return list;
+}
+
+Hdf5Handle dataset_creation() {
+  Hdf5Handle list = object_properties(H5P_DATASET_CREATE);
+  checked(H5Pset_layout(list.get(), H5D_CONTIGUOUS), "set the layout");
+  checked(H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY), "set the time of allocation");
+  checked(H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER), "switch filling off");
+  return list;
+}
+
+Hdf5Handle link_creation() {
+  Hdf5Handle list(checked(H5Pcreate(H5P_LINK_CREATE), "make a property list"), H5Pclose);
+  checked(H5Pset_char_encoding(list.get(), H5T_CSET_UTF8), "set the encoding of names");
+  return list;
+}
+
+Hdf5Handle dataspace(const Shape& shape) {
+  if (shape.dimensions() == 0) return {checked(H5Screate(H5S_SCALAR), "make a dataspace"), H5Sclose};
+  std::array<hsize_t, Shape::kMaxDimensions> extents{};
+  for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
+  const int dimensions = static_cast<int>(shape.dimensions());
+  return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "make a dataspace"), H5Sclose};
+}
+
+bool has_bytes(const Shape& shape) {
+  std::uint64_t count = 0;
+  return !element_count(shape, count) || count != 0;
+}
+
+int make_memory_file() {
+  const int number = ::memfd_create("kedge-structure", MFD_CLOEXEC);
+  if (number < 0) system_failed("cannot make a scratch file in memory for the HDF5 structure");
+  return number;
+}
+
+}  // namespace
+
+struct Hdf5Scratch::Impl {
+  Impl() : memory(make_memory_file()), name("/proc/self/fd/" + std::to_string(memory.get())) {}
+
+  Descriptor memory;
+  std::string name;
+  Hdf5Handle groups, datasets, links;
+  std::array<Hdf5Handle, 17> types;
+  Hdf5Handle file;  // last: closed first
+};
+
+Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes) {
+  const Hdf5Gate gate;
+  auto impl = std::make_unique<Impl>();  // dies before the gate if something below throws
+  impl->groups = object_properties(H5P_GROUP_CREATE);
+  impl->datasets = dataset_creation();
+  impl->links = link_creation();
+  const Hdf5Handle creation = file_creation();
+  const Hdf5Handle access = file_access(meta_block_bytes);
+  impl->file = {checked(H5Fcreate(impl->name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
+                        "make its scratch file (is /proc mounted?)"),
+                H5Fclose};
+  impl_ = std::move(impl);
+}
+
+Hdf5Scratch::~Hdf5Scratch() {
+  if (!impl_) return;
+  const Hdf5Gate gate;
+  impl_.reset();
+}
+
+void Hdf5Scratch::create_group(const std::string& path) {
+  const Hdf5Gate gate;
+  const Hdf5Handle group(
+      checked(H5Gcreate2(impl_->file.get(), path.c_str(), impl_->links.get(), impl_->groups.get(), H5P_DEFAULT),
+              "make group '" + path + "'"),
+      H5Gclose);
+}
+
+std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, DataType dtype, const Shape& shape) {
+  const Hdf5Gate gate;
+  Hdf5Handle& type = impl_->types.at(static_cast<std::size_t>(dtype));
+  if (!type.is_open()) type = make_file_type(dtype);
+  const Hdf5Handle space = dataspace(shape);
+  const Hdf5Handle dataset(checked(H5Dcreate2(impl_->file.get(), path.c_str(), type.get(), space.get(),
+                                              impl_->links.get(), impl_->datasets.get(), H5P_DEFAULT),
+                                   "make dataset '" + path + "'"),
+                           H5Dclose);
+  if (!has_bytes(shape)) return 0;  // HDF5 answers 4095 for these, inside the user block
+  const haddr_t offset = H5Dget_offset(dataset.get());
+  if (offset == HADDR_UNDEF || offset < kSuperblockBytes) checked(-1, "place dataset '" + path + "'");
+  return offset;
+}
+
+void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {
+  const Hdf5Gate gate;
+  checked(impl_->file.close(), "close its scratch file");
+  const Hdf5Handle access = file_access(meta_block_bytes);
+  impl_->file = {checked(H5Fopen(impl_->name.c_str(), H5F_ACC_RDWR, access.get()), "open its scratch file again"),
+                 H5Fclose};
+}
+
+std::uint64_t Hdf5Scratch::close() {
+  {
+    const Hdf5Gate gate;
+    checked(impl_->file.close(), "close its scratch file");
+  }
+  struct stat status {};
+  if (::fstat(impl_->memory.get(), &status) != 0) system_failed("cannot look at the scratch file in memory");
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void Hdf5Scratch::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(impl_->memory.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) system_failed("cannot read the scratch file in memory");
+    if (got == 0) throw Error(ErrorCode::io, "the scratch file of the HDF5 structure is shorter than HDF5 says");
+    offset += static_cast<std::uint64_t>(got);
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,158 @@
+#include "format/index.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "format/cbor_reader.hpp"
+
+namespace kedge::format {
+namespace {
+
+[[noreturn]] void refuse(std::string_view path, const std::string& message) {
+  throw Error(Failure{ErrorCode::corrupt, "the index is not usable: " + message, -1, std::string(path), 0});
+}
+
+// --- writing ---
+
+constexpr std::uint8_t kArrayHead = 0x9a;  // CBOR: array, 32-bit count (RFC 8949, 3)
+constexpr std::uint8_t kBytesHead = 0x5a;  // CBOR: byte string, 32-bit length
+constexpr std::uint64_t kRegionFields = 7;
+constexpr std::uint64_t kExtentFields = 3;
+constexpr std::uint64_t kExtentEntryBytesMax = 1 + 3 * 9;
+constexpr std::uint64_t kHeadsBytes = 2 + 3 * 5;  // outer array and version, then regions, extents, checksums
+
+void put_head(std::vector<std::uint8_t>& out, std::uint8_t head, std::uint64_t count) {
+  out.push_back(head);
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(count >> shift));
+}
+
+Json to_json(const Shape& shape) {
+  return Json(std::vector<std::uint64_t>(shape.extents().begin(), shape.extents().end()));
+}
+
+Json to_json(const Placement& placement) {
+  if (const auto* shard = std::get_if<Shard>(&placement)) {
+    return Json::array({to_json(shard->global_shape), to_json(shard->offset)});
+  }
+  if (std::holds_alternative<Replicated>(placement)) return Json(true);
+  return Json(nullptr);
+}
+
+void put_region(std::vector<std::uint8_t>& out, const PlacedRegion& region) {
+  const RegionSpec& spec = region.spec;
+  Json::to_cbor(Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape), to_json(spec.placement),
+                             spec.routed, region.offset, region.size_bytes}),
+                out);
+}
+
+// --- reading ---
+
+Shape read_shape(CborReader& reader, std::string_view path) {
+  const std::uint64_t dimensions = reader.array();
+  if (dimensions > Shape::kMaxDimensions) refuse(path, "a shape has too many dimensions");
+  std::array<std::uint64_t, Shape::kMaxDimensions> extents{};
+  for (std::uint64_t i = 0; i < dimensions; ++i) extents[i] = reader.number();
+  return Shape(std::span(extents).first(dimensions));
+}
+
+Placement read_placement(CborReader& reader, std::string_view path) {
+  if (reader.take_null()) return {};
+  if (!reader.next_is_array()) {
+    if (!reader.boolean()) refuse(path, "a placement is expected where there is none");
+    return Replicated{};
+  }
+  reader.array_of(2);
+  Shard shard;
+  shard.global_shape = read_shape(reader, path);
+  shard.offset = read_shape(reader, path);
+  return shard;
+}
+
+PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::string_view path) {
+  reader.array_of(kRegionFields);
+  PlacedRegion region;
+  region.spec.name = reader.text();
+  const std::uint64_t dtype = reader.number();
+  if (dtype > 255) refuse(path, "a region's type is none");
+  region.spec.dtype = static_cast<DataType>(dtype);
+  region.spec.shape = read_shape(reader, path);
+  region.spec.placement = read_placement(reader, path);
+  region.spec.routed = reader.boolean();
+  region.offset = reader.number();
+  region.size_bytes = reader.number();
+  if (const auto problem = check(region.spec)) refuse(path, problem->message);
+  const bool empty = region.size_bytes == 0;
+  const bool inside =
+      region.offset >= kSuperblockBytes && region.offset <= file_size && region.size_bytes <= file_size - region.offset;
+  if (region.size_bytes != size_bytes(region.spec) || (empty ? region.offset != 0 : !inside)) {
+    refuse(path, kedge::format("size or place of region '{}' is impossible", region.spec.name));
+  }
+  return region;
+}
+
+// They follow from the regions' places; stored for readers that do not want to derive them.
+void check_extents(CborReader& reader, const RegionMap& map, std::string_view path) {
+  bool same = reader.array() == map.data_extents.size();
+  for (std::size_t i = 0; same && i < map.data_extents.size(); ++i) {
+    const DataExtent& derived = map.data_extents[i];
+    reader.array_of(kExtentFields);
+    same = reader.number() == derived.offset && reader.number() == derived.length &&
+           reader.number() == derived.region_count;
+  }
+  if (!same) refuse(path, "its extents are not those of its regions");
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_index_head(const RegionMap& map) {
+  std::vector<std::uint8_t> out{0x84, kIndexVersion};
+  put_head(out, kArrayHead, map.regions.size());
+  for (const PlacedRegion& region : map.regions) put_region(out, region);
+  put_head(out, kArrayHead, map.data_extents.size());
+  for (const DataExtent& extent : map.data_extents) {
+    Json::to_cbor(Json::array({extent.offset, extent.length, extent.region_count}), out);
+  }
+  put_head(out, kBytesHead, 4 * map.checksum_count);
+  std::vector<std::byte> bytes(out.size());
+  std::memcpy(bytes.data(), out.data(), out.size());
+  return bytes;
+}
+
+std::uint64_t index_size_bound(std::span<const PlacedRegion> regions, std::uint64_t extents, std::uint64_t checksums) {
+  std::uint64_t size = kHeadsBytes + extents * kExtentEntryBytesMax + checksums * 4;
+  std::vector<std::uint8_t> out;
+  for (const PlacedRegion& region : regions) {
+    out.clear();
+    put_region(out, region);
+    size += out.size();
+  }
+  return size;
+}
+
+Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> others, std::uint64_t file_size,
+                   std::string_view path) {
+  CborReader reader(bytes, path);
+  reader.array_of(4);
+  const std::uint64_t version = reader.number();
+  if (version != kIndexVersion) {
+    refuse(path, kedge::format("index version {} is not the one that this Kedge reads ({}); use a newer Kedge", version,
+                               kIndexVersion));
+  }
+  std::vector<PlacedRegion> regions;
+  for (std::uint64_t left = reader.array(); left != 0; --left) regions.push_back(read_region(reader, file_size, path));
+  Index index;
+  index.map = make_region_map(std::move(regions), others, file_size, path);
+  check_extents(reader, index.map, path);
+  const auto stored = reader.bytes();
+  reader.end();
+  if (stored.size() % 4 != 0 || stored.size() / 4 != index.map.checksum_count) {
+    refuse(path, "its number of checksums does not fit its regions");
+  }
+  index.checksums.resize(stored.size() / 4);
+  if (!stored.empty()) std::memcpy(index.checksums.data(), stored.data(), stored.size());
+  return index;
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,60 @@
+// Numbers of the container that are on disk: do not change them. Described in share/doc/format.md.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace kedge::format {
+
+static_assert(std::endian::native == std::endian::little, "all fields are little-endian and copied as they are");
+
+inline constexpr std::uint64_t kSuperblockBytes = 4096;  ///< the HDF5 user block
+inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kIndexVersion = 1;
+inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;  ///< of a large region, one CRC32C each
+inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< from here a region is its own extent
+inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< on which large regions start
+inline constexpr std::uint64_t kIndexBytesMax = std::uint64_t{256} << 20U;
+inline constexpr std::size_t kTagBytesMax = 128;
+inline constexpr std::size_t kNameBytesMax = 1024;
+inline constexpr std::size_t kTableEntriesMax = 84;
+inline constexpr std::size_t kTableEntryBytes = 24;
+
+inline constexpr std::array<unsigned char, 8> kMagic{'K', 'E', 'D', 'G', 'E', '\r', '\n', 0x1a};
+
+/// What an extent holds.
+enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3 };
+
+/// Places of the superblock's fields.
+namespace at {
+inline constexpr std::size_t kMagic = 0;
+inline constexpr std::size_t kVersion = 8;
+inline constexpr std::size_t kSealed = 12;
+inline constexpr std::size_t kRunId = 16;
+inline constexpr std::size_t kCommitId = 32;
+inline constexpr std::size_t kParentCommitId = 48;
+inline constexpr std::size_t kGeneration = 64;
+inline constexpr std::size_t kIncarnation = 72;
+inline constexpr std::size_t kLogicalRank = 80;
+inline constexpr std::size_t kWorldSize = 84;
+inline constexpr std::size_t kTimeNs = 88;
+inline constexpr std::size_t kFileSize = 96;
+inline constexpr std::size_t kIndexOffset = 104;
+inline constexpr std::size_t kIndexSize = 112;
+inline constexpr std::size_t kIndexCrc = 120;
+inline constexpr std::size_t kTagSize = 124;
+inline constexpr std::size_t kTag = 128;
+inline constexpr std::size_t kTableSize = 2056;
+inline constexpr std::size_t kTable = 2064;
+inline constexpr std::size_t kCrc = 4092;
+}  // namespace at
+
+static_assert(at::kTag + kTagBytesMax <= 512, "512-519, 1024-1031 and 2048-2055 stay zero: HDF5 looks there");
+static_assert(at::kTableSize >= 2056);
+static_assert(at::kTable + kTableEntriesMax * kTableEntryBytes <= at::kCrc);
+static_assert(at::kCrc + 4 == kSuperblockBytes);
+static_assert(kLargeRegionBytes % kAlignmentBytes == 0 && kBlockBytes % kAlignmentBytes == 0);
+
+}  // namespace kedge::format

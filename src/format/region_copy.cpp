@@ -1,0 +1,101 @@
+#include "format/region_copy.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checksum.hpp"
+
+namespace kedge::format {
+namespace {
+
+// Calls visit(begin, length) for each 4 MiB of `size` bytes.
+template <class Visit>
+void for_each_block(std::uint64_t size, Visit&& visit) {
+  for (std::uint64_t begin = 0; begin < size; begin += kBlockBytes) visit(begin, std::min(kBlockBytes, size - begin));
+}
+
+// Calls visit(offset, length) for each stretch of the extent that belongs to no region.
+template <class Visit>
+void for_each_padding(const RegionMap& map, const DataExtent& extent, Visit&& visit) {
+  std::uint64_t at = extent.offset;
+  for (std::uint64_t i = 0; i < extent.region_count; ++i) {
+    const PlacedRegion& region = map.regions[map.by_offset[extent.first_region + i]];
+    if (region.offset > at) visit(at, region.offset - at);
+    at = region.offset + region.size_bytes;
+  }
+  const std::uint64_t end = extent.offset + extent.length;
+  if (end > at) visit(at, end - at);
+}
+
+}  // namespace
+
+BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::span<const std::byte> bytes) {
+  BlockChecksums checksums;
+  for_each_block(bytes.size(), [&](std::uint64_t begin, std::uint64_t length) {
+    checksums.push_back(file.copy_in(offset + begin, bytes.subspan(begin, length), 0));
+  });
+  return checksums;
+}
+
+BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes) {
+  BlockChecksums checksums;
+  for_each_block(bytes.size(), [&](std::uint64_t begin, std::uint64_t length) {
+    checksums.push_back(file.copy_out(offset + begin, bytes.subspan(begin, length), 0));
+  });
+  return checksums;
+}
+
+std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,
+                           std::uint32_t crc) noexcept {
+  const std::uint64_t begin = block * kBlockBytes;
+  const std::uint64_t end = std::min(begin + kBlockBytes, extent.length);
+  return crc32c_zeros(end - std::clamp(region.size_bytes, begin, end), crc);
+}
+
+std::vector<std::uint32_t> extent_checksums(const RegionMap& map, std::span<const BlockChecksums* const> regions) {
+  std::vector<std::uint32_t> all;
+  all.reserve(map.checksum_count);
+  for (const DataExtent& extent : map.data_extents) {
+    if (extent.large) {
+      const std::size_t i = map.by_offset[extent.first_region];
+      const BlockChecksums& blocks = *regions[i];
+      for (std::uint64_t block = 0; block < extent.checksum_count; ++block) {
+        all.push_back(with_padding(extent, map.regions[i], block, block < blocks.size() ? blocks[block] : 0));
+      }
+      continue;
+    }
+    const std::size_t whole = all.size();
+    all.push_back(0);
+    std::uint32_t crc = 0;
+    std::uint64_t at = extent.offset;
+    for (std::uint64_t k = 0; k < extent.region_count; ++k) {
+      const std::size_t i = map.by_offset[extent.first_region + k];
+      const PlacedRegion& region = map.regions[i];
+      const std::uint32_t own = regions[i]->front();
+      crc = crc32c_combine(crc32c_zeros(region.offset - at, crc), own, region.size_bytes);
+      all.push_back(own);
+      at = region.offset + region.size_bytes;
+    }
+    all[whole] = crc32c_zeros(extent.offset + extent.length - at, crc);
+  }
+  return all;
+}
+
+void write_zeros(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t length) {
+  static constexpr std::array<std::byte, 65536> kZeros{};
+  while (length != 0) {
+    const auto piece = std::span(kZeros).first(std::min<std::uint64_t>(length, kZeros.size()));
+    static_cast<void>(file.copy_in(offset, piece, 0));
+    offset += piece.size();
+    length -= piece.size();
+  }
+}
+
+void write_padding(fs::ByteAccess& file, const RegionMap& map) {
+  for (const DataExtent& extent : map.data_extents) {
+    for_each_padding(map, extent,
+                     [&](std::uint64_t offset, std::uint64_t length) { write_zeros(file, offset, length); });
+  }
+}
+
+}  // namespace kedge::format

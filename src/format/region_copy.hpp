@@ -1,0 +1,38 @@
+// Region bytes on their way in and out of a file, with the checksums of their blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "format/region_map.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::format {
+
+/// CRC32C of each 4 MiB of a region, padding not included; a small region has one, an empty one none.
+using BlockChecksums = std::vector<std::uint32_t>;
+
+/// One copy. Throws what ByteAccess throws.
+[[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
+                                            std::span<const std::byte> bytes);
+
+/// One copy. Throws what ByteAccess throws.
+[[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes);
+
+/// The checksums of the index, from those of the regions (by their position in `map.regions`); padding counts as zeros.
+[[nodiscard]] std::vector<std::uint32_t> extent_checksums(const RegionMap& map,
+                                                          std::span<const BlockChecksums* const> regions);
+
+/// What block `block` of a large region's extent has as its checksum, if `crc` is that of the region's part of it.
+[[nodiscard]] std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,
+                                         std::uint32_t crc) noexcept;
+
+/// Writes `length` zero bytes.
+void write_zeros(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t length);
+
+/// Writes zeros wherever a data extent holds no region.
+void write_padding(fs::ByteAccess& file, const RegionMap& map);
+
+}  // namespace kedge::format

@@ -1,0 +1,153 @@
+#include "format/superblock.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::format {
+namespace {
+
+template <class T>
+void put(std::span<std::byte> bytes, std::size_t at, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::memcpy(bytes.subspan(at, sizeof(T)).data(), &value, sizeof(T));
+}
+
+template <class T>
+T get(std::span<const std::byte> bytes, std::size_t at) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T value{};
+  std::memcpy(&value, bytes.subspan(at, sizeof(T)).data(), sizeof(T));
+  return value;
+}
+
+[[noreturn]] void refuse(std::string_view path, std::string message) {
+  throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, std::string(path), 0});
+}
+
+// The table must be sorted and inside the file, with exactly one index that holds the index.
+void check_table(const Superblock& superblock, std::string_view path) {
+  std::uint64_t end = kSuperblockBytes;
+  std::size_t indexes = 0;
+  for (const Extent& extent : superblock.extents) {
+    const bool known = extent.kind == ExtentKind::metadata || extent.kind == ExtentKind::index;
+    if (!known || extent.length == 0 || extent.offset < end || extent.offset > superblock.file_size ||
+        extent.length > superblock.file_size - extent.offset) {
+      refuse(path, "the superblock's table of extents is not consistent; the container is damaged");
+    }
+    end = extent.offset + extent.length;
+    if (extent.kind != ExtentKind::index) continue;
+    ++indexes;
+    if (extent.offset != superblock.index_offset || superblock.index_size > extent.length ||
+        superblock.index_size > kIndexBytesMax) {
+      refuse(path, "the superblock's place of the index is not consistent; the container is damaged");
+    }
+  }
+  if (indexes != 1) refuse(path, "the superblock names no index or several; the container is damaged");
+}
+
+void check_header(std::span<const std::byte> bytes, std::string_view path) {
+  if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge container: shorter than its superblock");
+  if (is_unsealed(bytes)) refuse(path, "not a sealed Kedge container: it was retired or never finished");
+  if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+    refuse(path, "not a Kedge container: its first bytes are others");
+  }
+  if (crc32c(bytes.first(at::kCrc)) != get<std::uint32_t>(bytes, at::kCrc)) {
+    refuse(path, "the superblock's checksum is wrong; the container is damaged");
+  }
+  const auto version = get<std::uint32_t>(bytes, at::kVersion);
+  if (version > kFormatVersion) {
+    refuse(path, kedge::format("format version {} is newer than this Kedge reads ({}); use a newer Kedge", version,
+                               kFormatVersion));
+  }
+  if (version == 0 || get<std::uint32_t>(bytes, at::kSealed) != 1) {
+    refuse(path, "not a sealed Kedge container: version or sealed flag are impossible");
+  }
+}
+
+}  // namespace
+
+SuperblockBytes encode(const Superblock& superblock) {
+  if (superblock.tag.size() > kTagBytesMax) {
+    throw Error(ErrorCode::invalid_argument,
+                kedge::format("tag '{}' is longer than {} bytes", superblock.tag, kTagBytesMax));
+  }
+  if (superblock.extents.size() > kTableEntriesMax) {
+    throw Error(ErrorCode::invalid_argument,
+                kedge::format("{} stretches of HDF5 metadata do not fit the superblock's table of {}; use fewer or "
+                              "shorter region names",
+                              superblock.extents.size(), kTableEntriesMax));
+  }
+  SuperblockBytes bytes{};
+  put(bytes, at::kMagic, kMagic);
+  put(bytes, at::kVersion, kFormatVersion);
+  put(bytes, at::kSealed, std::uint32_t{superblock.sealed ? 1U : 0U});
+  put(bytes, at::kRunId, superblock.run_id.bytes);
+  put(bytes, at::kCommitId, superblock.commit_id.bytes);
+  put(bytes, at::kParentCommitId, superblock.parent_commit_id.bytes);
+  put(bytes, at::kGeneration, superblock.generation);
+  put(bytes, at::kIncarnation, superblock.incarnation);
+  put(bytes, at::kLogicalRank, superblock.logical_rank.value);
+  put(bytes, at::kWorldSize, superblock.world_size);
+  put(bytes, at::kTimeNs, superblock.time_ns);
+  put(bytes, at::kFileSize, superblock.file_size);
+  put(bytes, at::kIndexOffset, superblock.index_offset);
+  put(bytes, at::kIndexSize, superblock.index_size);
+  put(bytes, at::kIndexCrc, superblock.index_crc);
+  put(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.tag.size()));
+  std::memcpy(bytes.data() + at::kTag, superblock.tag.data(), superblock.tag.size());
+  put(bytes, at::kTableSize, static_cast<std::uint32_t>(superblock.extents.size()));
+  std::size_t place = at::kTable;
+  for (const Extent& extent : superblock.extents) {
+    put(bytes, place, extent.kind);
+    put(bytes, place + 4, extent.crc);
+    put(bytes, place + 8, extent.offset);
+    put(bytes, place + 16, extent.length);
+    place += kTableEntryBytes;
+  }
+  put(bytes, at::kCrc, crc32c(std::span(bytes).first(at::kCrc)));
+  return bytes;
+}
+
+Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
+  check_header(bytes, path);
+  bytes = bytes.first(kSuperblockBytes);
+  Superblock superblock;
+  superblock.sealed = true;
+  superblock.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kRunId);
+  superblock.commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kCommitId);
+  superblock.parent_commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kParentCommitId);
+  superblock.generation = get<std::uint64_t>(bytes, at::kGeneration);
+  superblock.incarnation = get<std::uint64_t>(bytes, at::kIncarnation);
+  superblock.logical_rank.value = get<std::uint32_t>(bytes, at::kLogicalRank);
+  superblock.world_size = get<std::uint32_t>(bytes, at::kWorldSize);
+  superblock.time_ns = get<std::int64_t>(bytes, at::kTimeNs);
+  superblock.file_size = get<std::uint64_t>(bytes, at::kFileSize);
+  superblock.index_offset = get<std::uint64_t>(bytes, at::kIndexOffset);
+  superblock.index_size = get<std::uint64_t>(bytes, at::kIndexSize);
+  superblock.index_crc = get<std::uint32_t>(bytes, at::kIndexCrc);
+
+  const auto tag_size = get<std::uint32_t>(bytes, at::kTagSize);
+  const auto table_size = get<std::uint32_t>(bytes, at::kTableSize);
+  if (tag_size > kTagBytesMax || table_size > kTableEntriesMax) {
+    refuse(path, "the superblock's fields are impossible; the container is damaged");
+  }
+  for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.tag += static_cast<char>(letter);
+  for (std::size_t i = 0; i < table_size; ++i) {
+    const std::size_t place = at::kTable + i * kTableEntryBytes;
+    superblock.extents.push_back({get<ExtentKind>(bytes, place), get<std::uint32_t>(bytes, place + 4),
+                                  get<std::uint64_t>(bytes, place + 8), get<std::uint64_t>(bytes, place + 16)});
+  }
+  check_table(superblock, path);
+  return superblock;
+}
+
+bool is_unsealed(std::span<const std::byte> bytes) noexcept {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,57 @@
+// The first 4096 bytes of a container: who made it, which commit it belongs to, and the checksums of its structure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/on_disk.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::format {
+
+/// A stretch of the file with one checksum over all of it.
+struct Extent {
+  ExtentKind kind = ExtentKind::metadata;
+  std::uint32_t crc = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool operator==(const Extent&) const = default;
+};
+
+struct Superblock {
+  Id128 run_id;
+  Id128 commit_id;
+  Id128 parent_commit_id;  ///< the commit opened or committed before; none for the first
+  std::uint64_t generation = 0;
+  std::uint64_t incarnation = 0;
+  LogicalRank logical_rank;
+  std::uint32_t world_size = 0;
+  std::int64_t time_ns = 0;  ///< since 1970
+  std::string tag;           ///< at most 128 bytes
+  std::uint64_t file_size = 0;
+  std::uint64_t index_offset = 0;
+  std::uint64_t index_size = 0;
+  std::uint32_t index_crc = 0;  ///< of the index_size bytes; the extent's own covers its padding too
+  std::vector<Extent> extents;  ///< metadata and index, by offset; the data extents are in the index
+  bool sealed = false;
+  bool operator==(const Superblock&) const = default;
+};
+
+using SuperblockBytes = std::array<std::byte, kSuperblockBytes>;
+
+/// Throws Error{invalid_argument} if tag or extents do not fit.
+[[nodiscard]] SuperblockBytes encode(const Superblock& superblock);
+
+/// The reverse, with every field checked. `path` is for the message. Throws Error{corrupt}: not a container, not
+/// sealed, checksum wrong, made by a newer Kedge, or fields that contradict each other.
+[[nodiscard]] Superblock decode(std::span<const std::byte> bytes, std::string_view path);
+
+/// True if all bytes are zero: a container that is being written or was retired.
+[[nodiscard]] bool is_unsealed(std::span<const std::byte> bytes) noexcept;
+
+}  // namespace kedge::format
