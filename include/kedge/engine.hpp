@@ -84,7 +84,7 @@ struct CheckpointInfo {
 
 /// One run's checkpoint engine. Calls marked COLLECTIVE must be made by all ranks in the same order; they
 /// succeed on all or throw Error with the same code on all (but for `timeout`). Collective calls come from
-/// one thread at a time; save, load and level may come from several.
+/// one thread at a time; save and load may come from several.
 class Engine {
  public:
   /// COLLECTIVE. Takes the next incarnation of the run and its place on the node-local store. Throws
@@ -105,10 +105,10 @@ class Engine {
   void create(std::string_view tag);
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8, `/`
   /// makes groups.
-  Status save(std::string_view name, const Region& region, const Placement& placement = {}) noexcept;
+  Status save(std::string_view name, const Region& region, const Placement& placement = {});
   /// Local, never throws. A path to write a file of at most `max_bytes` to; commit takes the file in as a
   /// region of this name and removes it.
-  Routed route_out(std::string_view name, std::uint64_t max_bytes) noexcept;
+  Routed route_out(std::string_view name, std::uint64_t max_bytes);
   /// COLLECTIVE. Seals the checkpoint on all ranks or on none, and throws the first failure since create.
   void commit();
   /// COLLECTIVE. Drops what create began.
@@ -121,12 +121,12 @@ class Engine {
   std::optional<Tag> open(const Selection& selection = latest, Newer newer = Newer::keep);
   /// Local: regions of this rank's container in the open checkpoint. Throws bad_state if none is open.
   [[nodiscard]] std::vector<RegionInfo> regions() const;
-  /// Local. Throws bad_state if none is open.
+  /// Local: the checkpoint that is open, or was opened last. Throws bad_state if none ever was.
   [[nodiscard]] CheckpointInfo info() const;
   /// Local, never throws. Copies a region out; every byte is checked. On failure the memory is undefined.
-  Status load(std::string_view name, const MutableRegion& region) noexcept;
+  Status load(std::string_view name, const MutableRegion& region);
   /// Local, never throws. A path where the routed file was extracted to, valid until close.
-  Routed route_in(std::string_view name) noexcept;
+  Routed route_in(std::string_view name);
   /// COLLECTIVE. Frees what open took and throws the first failure since then.
   void close();
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -157,6 +158,9 @@ struct Id128 {
 
 /// 32 lower-case hex digits.
 [[nodiscard]] std::string to_string(const Id128& id);
+
+/// The id back from its 32 hex digits; nothing if they are not that.
+[[nodiscard]] std::optional<Id128> parse_id(std::string_view text) noexcept;
 
 /// How much a commit survives, in rising order.
 enum class Level : std::uint8_t {

@@ -3,6 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+
 namespace kedge {
-using fmt::format;
+
+/// fmt::format under a name that is not also a room's.
+template <class... Arguments>
+[[nodiscard]] std::string compose(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  return fmt::format(text, std::forward<Arguments>(arguments)...);
+}
+
 }  // namespace kedge

@@ -1,5 +1,7 @@
 #include "kedge/types.hpp"
 
+#include <charconv>
+
 namespace kedge {
 
 std::size_t size_bytes(DataType dtype) noexcept {
@@ -78,6 +80,17 @@ std::string to_string(const Id128& id) {
     text += kDigits[byte & 15U];
   }
   return text;
+}
+
+std::optional<Id128> parse_id(std::string_view text) noexcept {
+  Id128 id;
+  if (text.size() != 2 * id.bytes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < id.bytes.size(); ++i) {
+    const char* digits = text.data() + 2 * i;
+    const auto [end, error] = std::from_chars(digits, digits + 2, id.bytes.at(i), 16);
+    if (error != std::errc{} || end != digits + 2) return std::nullopt;
+  }
+  return id;
 }
 
 std::string_view to_string(Level level) noexcept {

@@ -1,0 +1,57 @@
+#include "base/log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace kedge {
+namespace {
+
+TEST(Log, GoesToTheSinkFromItsLevelOn) {
+  std::vector<std::string> lines;
+  Options::Log options;
+  options.level = LogLevel::warning;
+  options.sink = [&](LogLevel level, std::string_view text) {
+    lines.push_back(std::to_string(static_cast<int>(level)) + std::string(text));
+  };
+  const Log log(options);
+  log.debug("a");
+  log.info("b");
+  log.warning("c {} %v");
+  log.error("d");
+  EXPECT_EQ(lines, (std::vector<std::string>{"2c {} %v", "3d"}));
+  EXPECT_FALSE(log.enabled(LogLevel::info));
+  EXPECT_TRUE(log.enabled(LogLevel::error));
+}
+
+TEST(Log, WithoutASinkGoesToStandardError) {
+  testing::internal::CaptureStderr();
+  const Log log{Options::Log{}};
+  log.debug("hidden");
+  log.info("commit {} took 1 s");  // braces of a tag's name are no format
+  log.warning("the store is almost full");
+  log.error("no");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "[kedge] commit {} took 1 s\n[kedge] warning: the store is almost full\n[kedge] error: no\n");
+}
+
+TEST(Log, OffIsOff) {
+  testing::internal::CaptureStderr();
+  Options::Log options;
+  options.level = LogLevel::off;
+  const Log log(options);
+  log.error("no");
+  log.write(LogLevel::off, "no");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Log, SurvivesASinkThatThrows) {
+  Options::Log options;
+  options.sink = [](LogLevel, std::string_view) { throw std::runtime_error("against its contract"); };
+  EXPECT_NO_THROW(Log(options).error("x"));
+}
+
+}  // namespace
+}  // namespace kedge

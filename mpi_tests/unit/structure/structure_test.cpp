@@ -1,0 +1,172 @@
+// Reads the project's own sources against the rules of its house. The second half breaks each rule once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "unit/structure/rules.hpp"
+
+namespace kedge::structure {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::filesystem::path kRoot = KEDGE_SOURCE_DIR;
+
+// All files below the folders whose text people write.
+std::vector<Source> read_sources(const std::vector<std::string>& folders) {
+  static const std::set<std::string> kinds = {".c", ".h", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".f90", ""};
+  std::vector<Source> sources;
+  for (const std::string& folder : folders) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / folder)) {
+      if (!entry.is_regular_file() || !kinds.contains(entry.path().extension().string())) continue;
+      std::ifstream file(entry.path());
+      std::ostringstream text;
+      text << file.rdbuf();
+      sources.push_back({entry.path().lexically_relative(kRoot).generic_string(), text.str()});
+    }
+  }
+  return sources;
+}
+
+// What git tracks at the top; without git, what lies there but for build folders and the like.
+std::vector<std::string> top_level_names() {
+  std::set<std::string> names;
+  const std::string command = "git -C '" + kRoot.string() + "' ls-files 2>/dev/null";
+  const std::unique_ptr<FILE, int (*)(FILE*)> git(::popen(command.c_str(), "r"), ::pclose);
+  std::string path;
+  for (int c = 0; git && (c = std::fgetc(git.get())) != EOF;) {
+    if (c != '\n') {
+      path += static_cast<char>(c);
+      continue;
+    }
+    names.insert(path.substr(0, path.find('/')));
+    path.clear();
+  }
+  if (names.empty()) {
+    for (const auto& entry : std::filesystem::directory_iterator(kRoot)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with("build") && name != "checkpoints" && name != "CMakeUserPresets.json") names.insert(name);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+TEST(Structure, IncludesGoDownAndLibrariesStayInTheirRooms) {
+  const auto sources = read_sources({"src", "include", "examples"});
+  ASSERT_GT(sources.size(), 20U);
+  for (const Source& source : sources) {
+    if (!source.path.ends_with("CMakeLists.txt")) EXPECT_THAT(include_problems(source), IsEmpty());
+  }
+}
+
+TEST(Structure, FilesAreShort) {
+  for (const Source& source : read_sources({"src", "include", "mpi_tests", "examples"})) {
+    EXPECT_THAT(length_problems(source), IsEmpty());
+  }
+}
+
+TEST(Structure, TopLevelHoldsWhatTheArchitectureNames) {
+  const auto names = top_level_names();
+  EXPECT_THAT(names, testing::Contains("src"));
+  EXPECT_THAT(top_level_problems(names), IsEmpty());
+}
+
+// The words that the present rooms have things for. An issue that brings a thing brings its word here.
+TEST(Structure, CodeUsesTheWordsOfTheVocabulary) {
+  const std::vector<std::string> words = {
+      "run",          "incarnation",     "tag",    "generation", "commit id", "container", "region",
+      "shard",        "replicated",      "dtype",  "node-local", "store",     "prefix",    "parallel filesystem",
+      "logical rank", "failure domains", "level",  "snapshot",   "local",     "protected", "persistent",
+      "moved",        "rebuilt",         "fetched"};
+  EXPECT_THAT(missing_words(words, read_sources({"src", "include"})), IsEmpty());
+}
+
+// The rules can be broken --------------------------------------------------------------------------------
+
+std::vector<std::string> problems(const std::string& path, const std::string& include) {
+  return include_problems({path, "#pragma once\n#include " + include + "\n"});
+}
+
+TEST(StructureRules, FindEveryFormOfInclude) {
+  const auto found = includes_of("#include <a>\n  #  include \"b/c.hpp\"  // why\n// #include <no>\nint include;\n");
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, "a");
+  EXPECT_FALSE(found[0].quoted);
+  EXPECT_EQ(found[1].name, "b/c.hpp");
+  EXPECT_TRUE(found[1].quoted);
+}
+
+TEST(StructureRules, SeeAnIncludeThatGoesUpOrSideways) {
+  EXPECT_THAT(problems("src/store/a.cpp", "\"engine/writer.hpp\""), ElementsAre(HasSubstr("goes down only")));
+  EXPECT_THAT(problems("src/fs/a.cpp", "\"comm/group.hpp\""), ElementsAre(HasSubstr("goes down only")));
+  EXPECT_THAT(problems("src/persist/a.cpp", "\"redundancy/plan.hpp\""), ElementsAre(HasSubstr("goes down only")));
+  EXPECT_THAT(problems("src/comm/a.cpp", "\"comm/mpi/request.hpp\""), ElementsAre(HasSubstr("goes down only")));
+  EXPECT_THAT(problems("src/base/a.cpp", "\"fs/posix.hpp\""), ElementsAre(HasSubstr("goes down only")));
+  EXPECT_THAT(problems("src/store/a.cpp", "\"simulator/run.hpp\""), ElementsAre(HasSubstr("beginning with a room")));
+  EXPECT_THAT(problems("src/store/a.cpp", "\"b.hpp\""), ElementsAre(HasSubstr("write it from src/")));
+  EXPECT_THAT(problems("src/attic/a.cpp", "<vector>"), ElementsAre(HasSubstr("no room of the house")));
+  EXPECT_THAT(problems("src/simulator/a.cpp", "\"store/store.hpp\""), ElementsAre(HasSubstr("policy and redundancy")));
+}
+
+TEST(StructureRules, PermitWhatTheFloorsPermit) {
+  for (const auto& [path, include] :
+       std::vector<std::pair<std::string, std::string>>{{"src/engine/a.cpp", "\"store/store.hpp\""},
+                                                        {"src/comm/a.cpp", "\"fs/file_system.hpp\""},
+                                                        {"src/comm/a.cpp", "\"kedge/communicator.hpp\""},
+                                                        {"src/comm/mpi/a.cpp", "\"comm/group.hpp\""},
+                                                        {"src/comm/mpi/a.cpp", "<mpi.h>"},
+                                                        {"src/format/a.cpp", "<hdf5.h>"},
+                                                        {"src/codec/a.cpp", "<isa-l/raid.h>"},
+                                                        {"src/tools/a.cpp", "<CLI/CLI.hpp>"},
+                                                        {"src/fs/a.cpp", "<sys/mman.h>"},
+                                                        {"src/simulator/a.cpp", "\"redundancy/plan.hpp\""},
+                                                        {"include/kedge/mpi.hpp", "<mpi.h>"},
+                                                        {"examples/heat2d/a.cpp", "<mpi.h>"}}) {
+    EXPECT_THAT(problems(path, include), IsEmpty());
+  }
+}
+
+TEST(StructureRules, SeeALibraryOutsideItsRoom) {
+  for (const std::string include : {"<fmt/format.h>", "<spdlog/spdlog.h>", "<nlohmann/json.hpp>", "<toml++/toml.h>",
+                                    "<hdf5.h>", "<H5Cpp.h>", "<isa-l/crc.h>", "<isa-l.h>", "<mpi.h>", "<CLI/CLI.hpp>",
+                                    "<boost/filesystem.hpp>", "<liburing.h>", "<cuda_runtime.h>"}) {
+    EXPECT_THAT(problems("src/store/a.cpp", include), ElementsAre(HasSubstr("belongs to room"))) << include;
+    EXPECT_THAT(problems("include/kedge/types.hpp", include), ElementsAre(HasSubstr("belongs to room"))) << include;
+  }
+  EXPECT_THAT(problems("src/comm/a.cpp", "<mpi.h>"), ElementsAre(HasSubstr("comm/mpi")));
+  EXPECT_THAT(problems("src/store/a.cpp", "\"kedge/mpi.hpp\""), ElementsAre(HasSubstr("know MPI")));
+  EXPECT_THAT(problems("src/store/a.cpp", "<zlib.h>"), ElementsAre(HasSubstr("no room yet")));
+}
+
+TEST(StructureRules, SeeTheWorldInAPureRoom) {
+  EXPECT_THAT(problems("src/policy/a.cpp", "<fstream>"), ElementsAre(HasSubstr("takes values")));
+  EXPECT_THAT(problems("src/codec/a.cpp", "\"fs/file_system.hpp\""), ElementsAre(HasSubstr("takes values")));
+  EXPECT_THAT(problems("src/redundancy/plan.cpp", "\"kedge/communicator.hpp\""),
+              ElementsAre(HasSubstr("takes values")));
+  EXPECT_THAT(problems("src/redundancy/exchange.cpp", "\"kedge/communicator.hpp\""), IsEmpty());
+}
+
+TEST(StructureRules, SeeWhatPublicHeadersAndExamplesMustNotShow) {
+  EXPECT_THAT(problems("include/kedge/a.hpp", "\"base/text.hpp\""), ElementsAre(HasSubstr("not public")));
+  EXPECT_THAT(problems("examples/heat2d/a.cpp", "\"base/text.hpp\""), ElementsAre(HasSubstr("what users have")));
+}
+
+TEST(StructureRules, SeeALongFileAStrayNameAndAMissingWord) {
+  EXPECT_THAT(length_problems({"src/a.cpp", std::string(400, '\n')}), IsEmpty());
+  EXPECT_THAT(length_problems({"src/a.cpp", std::string(401, '\n')}), ElementsAre(HasSubstr("401 lines")));
+  EXPECT_THAT(top_level_problems({"src", ".gitignore", "tools"}), ElementsAre(HasSubstr("tools")));
+  const std::vector<Source> sources = {{"a", "Id128 commit_id;"}, {"b", "struct LogicalRank {}; // node-local"}};
+  EXPECT_THAT(missing_words({"commit id", "logical rank", "node-local", "logical", "log"}, sources),
+              ElementsAre("log"));
+}
+
+}  // namespace
+}  // namespace kedge::structure

@@ -1,0 +1,34 @@
+// Turns what a local step throws into a Failure, so that it can be voted on instead of leaving a rank alone.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "kedge/error.hpp"
+
+namespace kedge {
+
+/// The failure that the exception stands for.
+[[nodiscard]] inline Failure to_failure(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->failure();
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return Failure{ErrorCode::no_space, "out of memory: give the job more memory or save less per rank", -1, {}, 0};
+  }
+  return Failure{ErrorCode::io, std::string("unexpected: ") + error.what(), -1, {}, 0};
+}
+
+/// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: what else
+/// passes through is the simulated death of a process in tests.
+template <class Step>
+[[nodiscard]] std::optional<Failure> attempt(Step&& step) {
+  try {
+    std::forward<Step>(step)();
+    return std::nullopt;
+  } catch (const std::exception& error) {
+    return to_failure(error);
+  }
+}
+
+}  // namespace kedge

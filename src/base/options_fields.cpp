@@ -1,0 +1,259 @@
+#include "base/options_fields.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace kedge {
+namespace {
+
+// Words of the enumerations, as people write them.
+template <class E>
+struct Words;
+template <>
+struct Words<LogLevel> {
+  static constexpr std::array kAll = {std::pair{LogLevel::debug, "debug"}, std::pair{LogLevel::info, "info"},
+                                      std::pair{LogLevel::warning, "warning"}, std::pair{LogLevel::error, "error"},
+                                      std::pair{LogLevel::off, "off"}};
+};
+template <>
+struct Words<OnExit> {
+  static constexpr std::array kAll = {std::pair{OnExit::keep, "keep"},
+                                      std::pair{OnExit::remove_if_persistent, "remove_if_persistent"},
+                                      std::pair{OnExit::remove, "remove"}};
+};
+template <>
+struct Words<Verify> {
+  static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
+};
+
+template <class N>
+std::optional<N> parse_number(std::string_view text) {
+  N value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <class T>
+std::string print(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    for (const auto& [word_value, word] : Words<T>::kAll) {
+      if (word_value == value) return word;
+    }
+    return compose("{}", static_cast<unsigned>(value));
+  } else {
+    return compose("{}", value);
+  }
+}
+
+template <class T>
+std::optional<T> parse(std::string_view text, FieldKind kind) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return std::string(text);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (text == "true" || text == "1") return true;
+    if (text == "false" || text == "0") return false;
+    return std::nullopt;
+  } else if constexpr (std::is_enum_v<T>) {
+    for (const auto& [value, word] : Words<T>::kAll) {
+      if (text == word) return value;
+    }
+    return std::nullopt;
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return kind == FieldKind::size ? parse_size(text) : parse_number<T>(text);
+  } else {
+    return parse_number<T>(text);
+  }
+}
+
+template <class T>
+constexpr FieldKind kind_of() {
+  if constexpr (std::is_same_v<T, std::string>) return FieldKind::text;
+  else if constexpr (std::is_same_v<T, bool>) return FieldKind::flag;
+  else if constexpr (std::is_enum_v<T>) return FieldKind::choice;
+  else if constexpr (std::is_floating_point_v<T>) return FieldKind::seconds;
+  else return FieldKind::count;
+}
+
+struct Anything {
+  template <class T>
+  bool operator()(const T& value) const {
+    if constexpr (std::is_enum_v<T>) {
+      return std::ranges::any_of(Words<T>::kAll, [&](const auto& word) { return word.first == value; });
+    }
+    return true;
+  }
+};
+
+struct Name {
+  std::string_view section;
+  std::string_view key;
+};
+
+// `Member` finds the value in Options, `Valid` judges it; both hold no state, so plain function pointers do.
+// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): two sentences, read in the table
+template <FieldKind kSpecial = FieldKind::text, class Member, class Valid = Anything>
+Field field(Name name, Member /*member*/, Scope scope, std::string_view expects, std::string_view describe,
+            Valid /*valid*/ = {}) {
+  using T = std::remove_cvref_t<decltype(Member{}(std::declval<Options&>()))>;
+  static constexpr FieldKind kKind = kSpecial == FieldKind::text ? kind_of<T>() : kSpecial;
+  return {name.section,
+          name.key,
+          kKind,
+          scope,
+          expects,
+          describe,
+          [](const Options& options) { return print(Member{}(options)); },
+          [](Options& options, std::string_view text) {
+            std::optional<T> value = parse<T>(text, kKind);
+            if (!value) return false;
+            Member{}(options) = std::move(*value);
+            return true;
+          },
+          [](const Options& options) { return Valid{}(Member{}(options)); }};
+}
+
+bool is_run_name(const std::string& name) {
+  const auto permitted = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return name.size() <= 64 && name.front() != '.' && std::ranges::all_of(name, permitted);
+}
+
+bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
+
+constexpr auto kRunName = [](const std::string& name) { return name.empty() || is_run_name(name); };
+constexpr auto kPath = [](const std::string& path) { return is_path(path); };
+constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
+constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
+constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
+constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
+
+std::vector<Field> make_fields() {
+  using enum Scope;
+  return {
+      field(
+          {"", "run"}, [](auto& o) -> auto& { return o.run; }, all_ranks,
+          "1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot, or empty",
+          "Name of the run; empty: derived from the prefix and the communicator's name.", kRunName),
+      field(
+          {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank, "a path, or empty",
+          "Node-local folder; {node} becomes the node's name; empty: the best one found.", kPath),
+      field(
+          {"store", "keep"}, [](auto& o) -> auto& { return o.store.keep; }, all_ranks,
+          "a whole number from 1 to 4294967295", "Complete commits kept per rank on the node-local store.",
+          kAtLeastOne),
+      field<FieldKind::size>(
+          {"store", "quota_bytes"}, [](auto& o) -> auto& { return o.store.quota_bytes; }, all_ranks,
+          "bytes as a whole number, KiB, MiB, GiB or TiB may follow",
+          "Bytes that one rank of this run may use on its node's store; 0 is no limit."),
+      field(
+          {"store", "durable"}, [](auto& o) -> auto& { return o.store.durable; }, all_ranks, "true or false",
+          "Sync everything before a commit returns, so that it survives a power loss."),
+      field(
+          {"store", "lock_timeout_s"}, [](auto& o) -> auto& { return o.store.lock_timeout_s; }, all_ranks,
+          "seconds, 0 or more", "How long a start waits for processes of an earlier start to be gone.", kWait),
+      field(
+          {"store", "on_exit"}, [](auto& o) -> auto& { return o.store.on_exit; }, all_ranks,
+          "keep, remove_if_persistent or remove", "What finalize does with the node-local files."),
+      field(
+          {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
+          "The prefix: folder on the parallel filesystem, the same for all ranks.", kSomePath),
+      field(
+          {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
+          "How much of a container is read before it is offered for recovery."),
+      field(
+          {"schedule", "every"}, [](auto& o) -> auto& { return o.schedule.every; }, all_ranks,
+          "a whole number, 0 or more", "need_checkpoint says yes at every Nth call; 0 is never."),
+      field(
+          {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
+          "a whole number from 0 to 4294967295",
+          "Simulates nodes of this many consecutive ranks each; 0 takes the real ones."),
+      field(
+          {"comm", "timeout_s"}, [](auto& o) -> auto& { return o.comm.timeout_s; }, all_ranks, "seconds, more than 0",
+          "How long a collective call waits for the other ranks.", kPositive),
+      field(
+          {"log", "level"}, [](auto& o) -> auto& { return o.log.level; }, each_rank,
+          "debug, info, warning, error or off", "The least serious lines that are still logged."),
+  };
+}
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
+// FNV-1a: the same on every machine, and these are not secrets.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::span<const Field> option_fields() {
+  static const std::vector<Field> fields = make_fields();
+  return fields;
+}
+
+std::string dotted_name(const Field& field) {
+  return field.section.empty() ? std::string(field.key) : compose("{}.{}", field.section, field.key);
+}
+
+std::string variable_name(const Field& field) {
+  std::string name = "KEDGE_";
+  if (!field.section.empty()) name += upper_case(field.section) + "_";
+  return name + upper_case(field.key);
+}
+
+std::optional<Failure> check(const Options& options) {
+  for (const Field& field : option_fields()) {
+    if (field.valid(options)) continue;
+    return Failure{ErrorCode::invalid_argument,
+                   compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options)),
+                   -1,
+                   {},
+                   0};
+  }
+  return std::nullopt;
+}
+
+std::vector<FieldDigest> digest(const Options& options) {
+  std::vector<FieldDigest> digests;
+  for (const Field& field : option_fields()) {
+    if (field.scope == Scope::all_ranks) digests.push_back({dotted_name(field), hash_of(field.get(options))});
+  }
+  return digests;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  static constexpr std::array kSuffixes = {
+      std::pair{std::string_view("KiB"), 10U}, std::pair{std::string_view("MiB"), 20U},
+      std::pair{std::string_view("GiB"), 30U}, std::pair{std::string_view("TiB"), 40U}};
+  unsigned shift = 0;
+  for (const auto& [suffix, bits] : kSuffixes) {
+    if (!text.ends_with(suffix)) continue;
+    shift = bits;
+    text.remove_suffix(suffix.size());
+    if (text.ends_with(' ')) text.remove_suffix(1);
+    break;
+  }
+  const auto number = parse_number<std::uint64_t>(text);
+  if (!number || *number > (~std::uint64_t{0} >> shift)) return std::nullopt;
+  return *number << shift;
+}
+
+}  // namespace kedge

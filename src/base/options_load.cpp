@@ -1,0 +1,195 @@
+#include "base/options_load.hpp"
+
+#include <unistd.h>
+
+#include <toml++/toml.h>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include "base/options_fields.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+
+namespace kedge {
+namespace {
+
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
+
+// "; did you mean store.path?", or the names that there are.
+std::string hint(std::string_view word, const std::vector<std::string>& known) {
+  if (const auto meant = nearest(word, known)) return compose("; did you mean {}?", *meant);
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  return compose("; known here: {}", list);
+}
+
+void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
+  if (!field.set(loaded.options, value) || !field.valid(loaded.options)) {
+    refuse(compose("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
+  }
+  loaded.origin[dotted_name(field)] = origin;
+}
+
+// The TOML side -----------------------------------------------------------------------------------------
+
+const Field* find_field(std::string_view section, std::string_view key) {
+  for (const Field& field : option_fields()) {
+    if (field.section == section && field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+bool is_section(std::string_view name) {
+  for (const Field& field : option_fields()) {
+    if (!name.empty() && field.section == name) return true;
+  }
+  return false;
+}
+
+// What a key may be called: options of the section, and at top level the sections too.
+std::vector<std::string> known_names(std::string_view section) {
+  std::vector<std::string> names;
+  for (const Field& field : option_fields()) {
+    if (field.section == section) names.push_back(dotted_name(field));
+    else if (section.empty() && (names.empty() || names.back() != field.section)) names.emplace_back(field.section);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& origin, const std::string& section, std::string_view key) {
+  const std::string name = section.empty() ? std::string(key) : compose("{}.{}", section, key);
+  for (const Field& field : option_fields()) {  // the right key in the wrong section
+    if (field.key == key)
+      refuse(compose("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
+  }
+  refuse(compose("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
+}
+
+// The value in the spelling of the environment; nothing if its TOML type does not suit the option.
+std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
+  const bool is_words = kind == FieldKind::text || kind == FieldKind::choice || kind == FieldKind::size;
+  if (is_words && node.is_string()) return node.ref<std::string>();
+  const bool is_number = kind == FieldKind::count || kind == FieldKind::size || kind == FieldKind::seconds;
+  if (is_number && node.is_integer()) return compose("{}", node.ref<std::int64_t>());
+  if (kind == FieldKind::seconds && node.is_floating_point()) return compose("{}", node.ref<double>());
+  if (kind == FieldKind::flag && node.is_boolean()) return node.ref<bool>() ? "true" : "false";
+  return std::nullopt;
+}
+
+std::string place(const std::string& path, const toml::source_region& region) {
+  return compose("{}:{}", path, region.begin.line);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): two levels, sections do not nest
+void apply_table(LoadedOptions& loaded, const toml::table& table, const std::string& section, const std::string& path) {
+  for (const auto& [key, node] : table) {
+    const std::string origin = place(path, key.source());
+    if (section.empty() && is_section(key.str())) {
+      const toml::table* inner = node.as_table();
+      if (inner == nullptr)
+        refuse(compose("{}: {} is a section: write [{}] and its options below it", origin, key.str(), key.str()));
+      apply_table(loaded, *inner, std::string(key.str()), path);
+      continue;
+    }
+    const Field* field = find_field(section, key.str());
+    if (field == nullptr) refuse_unknown(origin, section, key.str());
+    const auto text = as_text(node, field->kind);
+    if (!text) refuse(compose("{}: {} must be {}", origin, dotted_name(*field), field->expects));
+    assign(loaded, *field, *text, origin);
+  }
+}
+
+void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    if (!required && errno == ENOENT) return;
+    throw Error(Failure{ErrorCode::invalid_argument,
+                        required ? "the file named by KEDGE_CONFIG cannot be read; correct the variable or unset it"
+                                 : "the configuration file cannot be read; correct its permissions or remove it",
+                        -1, path, errno});
+  }
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad()) refuse(compose("{}: cannot be read; it must be a file", path));
+  try {
+    apply_table(loaded, toml::parse(text, path), "", path);
+  } catch (const toml::parse_error& error) {
+    refuse(compose("{}: this is not TOML: {}", place(path, error.source()), error.description()));
+  }
+}
+
+// The environment side ----------------------------------------------------------------------------------
+
+// Whether the variable looks like an option: KEDGE_STORE_ANYTHING does, KEDGE_CONFIG and KEDGE_NODE do not.
+std::vector<std::string> variables_like(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Field& field : option_fields()) {
+    if (field.section.empty()) continue;
+    const std::string variable = variable_name(field);
+    const std::string prefix = variable.substr(0, variable.size() - field.key.size());
+    if (name.starts_with(prefix)) names.push_back(variable);
+  }
+  return names;
+}
+
+void apply_variable(LoadedOptions& loaded, const std::string& name, const std::string& value) {
+  for (const Field& field : option_fields()) {
+    if (variable_name(field) == name) return assign(loaded, field, value, name);
+  }
+  const std::vector<std::string> alike = variables_like(name);
+  if (!alike.empty()) refuse(compose("environment variable {} is no option{}", name, hint(name, alike)));
+}
+
+std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& folder) {
+  LoadedOptions loaded;
+  for (const Field& field : option_fields()) loaded.origin[dotted_name(field)] = "default";
+  try {
+    const auto config = value_of(environment, "KEDGE_CONFIG");
+    const bool named = config && !config->empty();
+    apply_file(loaded, named ? *config : folder == "." ? "kedge.toml" : folder + "/kedge.toml", named);
+    for (const std::string& entry : environment) {
+      const std::size_t equals = entry.find('=');
+      if (equals == std::string::npos || !entry.starts_with("KEDGE_")) continue;
+      apply_variable(loaded, entry.substr(0, equals), entry.substr(equals + 1));
+    }
+  } catch (const Error& error) {
+    loaded.options.load_failure = error.failure();
+  }
+  return loaded;
+}
+
+std::vector<std::string> process_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
+Options Options::load() noexcept {
+  try {
+    return load_options(process_environment(), ".").options;
+  } catch (const std::exception&) {  // only memory can be missing here
+    Options options;
+    options.load_failure = Failure{ErrorCode::no_space, "out of memory", -1, {}, 0};
+    return options;
+  }
+}
+
+}  // namespace kedge

@@ -1,0 +1,189 @@
+#include "comm/tree_collectives.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+namespace {
+
+/// This rank's place in a binomial tree over a rank list, counted from the root.
+class Tree {
+ public:
+  Tree(const Communicator& communicator, std::span<const int> group, std::optional<int> root) : group_(group) {
+    size_ = group.empty() ? communicator.size() : static_cast<int>(group.size());
+    root_ = root ? index_of(*root) : 0;
+    index_ = (index_of(communicator.rank()) - root_ + size_) % size_;
+  }
+
+  /// The rank above this one; nothing for the root.
+  [[nodiscard]] std::optional<int> parent() const {
+    if (index_ == 0) return std::nullopt;
+    return rank_at(index_ & (index_ - 1));
+  }
+
+  /// The ranks below this one, that with the deepest subtree first.
+  [[nodiscard]] std::vector<int> children() const {
+    std::vector<int> ranks;
+    for (int bit = 1; (index_ & bit) == 0 && bit < size_; bit <<= 1) {
+      if ((index_ | bit) < size_) ranks.push_back(rank_at(index_ | bit));
+    }
+    std::reverse(ranks.begin(), ranks.end());
+    return ranks;
+  }
+
+ private:
+  [[nodiscard]] int index_of(int rank) const {
+    if (group_.empty() && rank >= 0 && rank < size_) return rank;
+    const auto found = std::find(group_.begin(), group_.end(), rank);
+    if (found != group_.end()) return static_cast<int>(found - group_.begin());
+    throw Error(
+        ErrorCode::invalid_argument,
+        compose("rank {} is not in the group of {} ranks; call a group's collectives on its members only", rank, size_));
+  }
+  [[nodiscard]] int rank_at(int index) const {
+    const int shifted = (index + root_) % size_;
+    return group_.empty() ? shifted : group_[static_cast<std::size_t>(shifted)];
+  }
+
+  std::span<const int> group_;
+  int size_ = 0;
+  int root_ = 0;
+  int index_ = 0;
+};
+
+void wait_one(Communicator& communicator, Communicator::Request request, Deadline deadline) {
+  communicator.wait(std::span(&request, 1), deadline);
+}
+
+void send_to_all(Communicator& communicator, const std::vector<int>& ranks, int channel,
+                 std::span<const std::byte> bytes, Deadline deadline) {
+  std::vector<Communicator::Request> sends;
+  sends.reserve(ranks.size());
+  for (const int rank : ranks) sends.push_back(communicator.send(rank, channel, bytes));
+  communicator.wait(sends, deadline);
+}
+
+void pass_down(Communicator& communicator, const Tree& tree, std::span<std::byte> bytes, int channel,
+               Deadline deadline) {
+  if (const auto parent = tree.parent()) {
+    wait_one(communicator, communicator.receive(*parent, channel, bytes), deadline);
+  }
+  send_to_all(communicator, tree.children(), channel, bytes, deadline);
+}
+
+// What one rank has for another in a sparse exchange, in one message: count, sizes, bytes.
+std::vector<std::byte> pack(const std::vector<Communicator::Message>& messages, int peer) {
+  std::vector<std::uint64_t> sizes(1);
+  std::size_t total = 0;
+  for (const auto& message : messages) {
+    if (message.peer != peer) continue;
+    sizes.push_back(message.bytes.size());
+    total += message.bytes.size();
+  }
+  sizes.front() = sizes.size() - 1;
+  if (sizes.size() == 1) return {};
+  const auto head = std::as_bytes(std::span(sizes));
+  std::vector<std::byte> packed(head.begin(), head.end());
+  packed.reserve(head.size() + total);
+  for (const auto& message : messages) {
+    if (message.peer == peer) packed.insert(packed.end(), message.bytes.begin(), message.bytes.end());
+  }
+  return packed;
+}
+
+void unpack(std::span<const std::byte> packed, int peer, std::vector<Communicator::Message>& messages) {
+  if (packed.empty()) return;
+  std::uint64_t count = 0;
+  std::memcpy(&count, packed.data(), sizeof(count));
+  std::vector<std::uint64_t> sizes(count);
+  std::memcpy(sizes.data(), packed.data() + sizeof(count), count * sizeof(count));
+  auto rest = packed.subspan((count + 1) * sizeof(count));
+  for (const auto size : sizes) {
+    messages.push_back({peer, {rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(size)}});
+    rest = rest.subspan(size);
+  }
+}
+
+}  // namespace
+
+void reduce_into(std::span<std::uint64_t> values, std::span<const std::uint64_t> others, Reduction reduction) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    switch (reduction) {
+      case Reduction::min: values[i] = std::min(values[i], others[i]); break;
+      case Reduction::max: values[i] = std::max(values[i], others[i]); break;
+      case Reduction::sum: values[i] += others[i]; break;
+      case Reduction::bit_or: values[i] |= others[i]; break;
+      case Reduction::bit_and: values[i] &= others[i]; break;
+    }
+  }
+}
+
+void tree_all_reduce(Communicator& communicator, std::span<std::uint64_t> values, Reduction reduction,
+                     Deadline deadline, std::span<const int> group) {
+  const Tree tree(communicator, group, std::nullopt);
+  const auto children = tree.children();
+  std::vector<std::uint64_t> received(values.size() * children.size());
+  std::vector<Communicator::Request> receives;
+  receives.reserve(children.size());
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const auto part = std::span(received).subspan(i * values.size(), values.size());
+    receives.push_back(communicator.receive(children[i], kReduceChannel, std::as_writable_bytes(part)));
+  }
+  communicator.wait(receives, deadline);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    reduce_into(values, std::span(received).subspan(i * values.size(), values.size()), reduction);
+  }
+  if (const auto parent = tree.parent()) {
+    wait_one(communicator, communicator.send(*parent, kReduceChannel, std::as_bytes(values)), deadline);
+  }
+  pass_down(communicator, tree, std::as_writable_bytes(values), kBroadcastChannel, deadline);
+}
+
+void tree_broadcast(Communicator& communicator, std::span<std::byte> bytes, int root, Deadline deadline,
+                    std::span<const int> group) {
+  pass_down(communicator, Tree(communicator, group, root), bytes, kBroadcastChannel, deadline);
+}
+
+void tree_barrier(Communicator& communicator, Deadline deadline, std::span<const int> group) {
+  tree_all_reduce(communicator, {}, Reduction::sum, deadline, group);
+}
+
+std::vector<Communicator::Message> table_sparse_exchange(Communicator& communicator,
+                                                         std::vector<Communicator::Message> messages,
+                                                         Deadline deadline) {
+  const int ranks = communicator.size();
+  const auto place = [ranks](int from, int to) { return static_cast<std::size_t>(from * ranks + to); };
+  std::vector<std::uint64_t> size_table(place(ranks, 0));
+  std::vector<std::vector<std::byte>> outgoing(static_cast<std::size_t>(ranks));
+  for (const auto& message : messages) {
+    if (message.peer >= 0 && message.peer < ranks) continue;
+    throw Error(ErrorCode::invalid_argument,
+                compose("a message is addressed to rank {}; ranks are 0 to {}", message.peer, ranks - 1));
+  }
+  for (int to = 0; to < ranks; ++to) {
+    auto& packed = outgoing[static_cast<std::size_t>(to)] = pack(messages, to);
+    size_table[place(communicator.rank(), to)] = packed.size();
+  }
+  communicator.all_reduce(size_table, Reduction::sum, deadline);
+
+  std::vector<std::vector<std::byte>> incoming(static_cast<std::size_t>(ranks));
+  std::vector<Communicator::Request> requests;
+  for (int peer = 0; peer < ranks; ++peer) {
+    const auto& sent = outgoing[static_cast<std::size_t>(peer)];
+    auto& received = incoming[static_cast<std::size_t>(peer)];
+    received.resize(size_table[place(peer, communicator.rank())]);
+    if (!received.empty()) requests.push_back(communicator.receive(peer, kExchangeChannel, received));
+    if (!sent.empty()) requests.push_back(communicator.send(peer, kExchangeChannel, sent));
+  }
+  communicator.wait(requests, deadline);
+
+  messages.clear();
+  for (int peer = 0; peer < ranks; ++peer) unpack(incoming[static_cast<std::size_t>(peer)], peer, messages);
+  return messages;
+}
+
+}  // namespace kedge::comm

@@ -1,0 +1,59 @@
+// How ranks come to one outcome. Everything here works on the Communicator interface alone.
+//
+// In each call all ranks see the same reduced values and decide by them alone whether another round follows,
+// so no rank can be left behind in one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+
+/// COLLECTIVE. Nothing if no rank failed (one all-reduce). Otherwise the failure of the lowest failing rank,
+/// the same on all ranks, with that rank filled in and its texts cut to 2 KiB.
+[[nodiscard]] std::optional<Failure> vote(Communicator& communicator, const std::optional<Failure>& local,
+                                          Deadline deadline);
+
+/// Throws Error if there is a failure.
+void throw_if(const std::optional<Failure>& failure);
+
+/// COLLECTIVE. Whether each of `values` is the same on every rank; all ranks must give equally many. One
+/// all-reduce.
+[[nodiscard]] bool same_on_all_ranks(Communicator& communicator, std::span<const std::uint64_t> values,
+                                     Deadline deadline);
+
+struct Difference {
+  std::size_t index = 0;  ///< the first value that is not the same everywhere
+  int rank_a = 0;         ///< two ranks that differ there, rank_a < rank_b
+  int rank_b = 0;
+};
+
+/// COLLECTIVE. As same_on_all_ranks, and who differs; the same answer on every rank. One all-reduce if
+/// nothing differs, else two.
+[[nodiscard]] std::optional<Difference> first_difference(Communicator& communicator,
+                                                         std::span<const std::uint64_t> values, Deadline deadline);
+
+/// What one rank is about to do together with the others.
+struct CallId {
+  std::uint32_t code = 0;           ///< which call
+  std::uint64_t argument_hash = 0;  ///< hash of the arguments that must be the same everywhere
+  std::uint64_t payload = 0;        ///< a number of which all ranks learn the maximum
+};
+
+/// The name of a call, e.g. "create", for messages.
+using CallName = std::string_view (*)(std::uint32_t code);
+
+/// COLLECTIVE. Begins every collective call of the engine, in one all-reduce of fixed size, and returns the
+/// largest payload. Throws the same Error on all ranks: bad_state naming both calls and two ranks if ranks are
+/// in different calls; else the failure of the lowest rank that brought a `local` one; else bad_state naming
+/// two ranks if their arguments differ.
+std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, const std::optional<Failure>& local,
+                            CallName name, Deadline deadline);
+
+}  // namespace kedge::comm

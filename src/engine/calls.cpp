@@ -1,0 +1,67 @@
+#include "engine/calls.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace kedge::engine {
+namespace {
+
+constexpr std::size_t kMaxTagBytes = 128;
+
+bool may_stand_in_tag(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
+}  // namespace
+
+std::string_view to_string(Call call) noexcept {
+  switch (call) {
+    case Call::start: return "Engine()";
+    case Call::need_checkpoint: return "need_checkpoint";
+    case Call::create: return "create";
+    case Call::commit: return "commit";
+    case Call::abandon: return "abandon";
+    case Call::open: return "open";
+    case Call::close: return "close";
+    case Call::finalize: return "finalize";
+  }
+  return "unknown call";
+}
+
+std::optional<Failure> check_tag(std::string_view tag) {
+  std::string problem;
+  if (tag.empty()) problem = "it is empty";
+  else if (tag.size() > kMaxTagBytes) problem = compose("it has {} characters", tag.size());
+  else if (tag.front() == '.') problem = "it begins with a dot";
+  else if (tag == "latest") problem = "this word is reserved";
+  else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it has other characters";
+  if (problem.empty()) return std::nullopt;
+  return Failure{ErrorCode::invalid_argument,
+                 compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
+                        tag.substr(0, kMaxTagBytes), problem, kMaxTagBytes),
+                 -1,
+                 {},
+                 0};
+}
+
+std::uint64_t hash_of(std::string_view text) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
+  std::uint64_t hash = selection.index() * 2 + (newer == Newer::discard ? 1 : 0);
+  if (const auto* tag = std::get_if<Tag>(&selection)) hash ^= hash_of(*tag) << 3U;
+  if (const auto* before = std::get_if<Before>(&selection)) hash ^= hash_of(before->tag) << 3U;
+  return hash;
+}
+
+std::string to_string(const Selection& selection) {
+  if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
+  if (const auto* before = std::get_if<Before>(&selection)) return "before " + before->tag;
+  return "latest";
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,118 @@
+// What writer and reader share: the run's identity, its history, and the ways ranks come together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/vote.hpp"
+#include "engine/calls.hpp"
+#include "engine/environment.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/engine.hpp"
+#include "persist/catalog.hpp"
+#include "recovery/agreement.hpp"
+#include "store/node_store.hpp"
+#include "store/store_lock.hpp"
+
+namespace kedge::engine {
+
+/// Between which bookends the engine is.
+enum class Phase : std::uint8_t { idle, writing, reading, finished };
+
+/// A commit that every rank can have again.
+struct Commit {
+  std::uint64_t generation = 0;
+  Id128 commit_id;
+  Tag tag;
+  Level level = Level::none;
+};
+
+/// State of one engine on one rank. Values that are the same on every rank are marked (same).
+struct Context {
+  Context(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
+
+  std::unique_ptr<Communicator> comm;
+  Options options;
+  Environment environment;
+  Log log;
+
+  std::unique_ptr<persist::Catalog> catalog;  ///< rank 0 alone
+  std::unique_ptr<store::StoreLock> lock;
+  std::unique_ptr<store::NodeStore> store;
+
+  std::string run;                  ///< (same)
+  Id128 run_id;                     ///< (same)
+  std::uint64_t incarnation = 0;    ///< (same)
+  bool first_commit_noted = false;  ///< (same)
+
+  Phase phase = Phase::idle;             ///< (same)
+  bool took_stock = false;               ///< (same) the history below is known
+  std::uint64_t highest_generation = 0;  ///< (same)
+  std::vector<Commit> commits;           ///< (same) newest first
+  std::set<Id128> unjudged;              ///< (same) commits of other rank counts: not ours to overwrite
+  std::set<Id128> excluded;              ///< (same) found damaged while they were loaded
+  Id128 parent_commit_id;                ///< (same) opened or committed before
+  std::string dead_because;              ///< not the same: some ranks may time out while others return
+
+  [[nodiscard]] int rank() const noexcept { return comm->rank(); }
+  [[nodiscard]] bool is_root() const noexcept { return comm->rank() == 0; }
+  [[nodiscard]] Deadline deadline() const {
+    return Deadline::after(std::chrono::duration<double>(options.comm.timeout_s));
+  }
+
+  /// COLLECTIVE. The exchange that begins every collective call: throws bad_state on all ranks if they make
+  /// different calls or `local` failed on any.
+  std::uint64_t enter(Call call, std::uint64_t argument_hash, const std::optional<Failure>& local = {},
+                      std::uint64_t payload = 0);
+  /// COLLECTIVE. The first failure on any rank, the same on all.
+  [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) {
+    return comm::vote(*comm, local, deadline());
+  }
+  /// COLLECTIVE. A small value from rank 0.
+  template <class Value>
+  void broadcast(Value& value) {
+    comm->broadcast(std::as_writable_bytes(std::span(&value, 1)), 0, deadline());
+  }
+
+  /// Local. Nothing if the engine is in one of these phases, else the bad_state to bring along.
+  [[nodiscard]] std::optional<Failure> wrong_phase(Call call, std::initializer_list<Phase> fitting) const;
+
+  /// COLLECTIVE. Reads all containers of this run anew and agrees on what can be had; sets the history.
+  recovery::Survey take_stock(Verify verify);
+  /// Local. What retirement must not touch: the newest `store.keep` commits and the one opened.
+  void retire();
+};
+
+/// COLLECTIVE. Brings the run to life on all ranks or throws the same on all: options, incarnation, store,
+/// lock, identity.
+void start(Context& context);
+
+/// Runs the body of a collective call; a timeout or the loss of the incarnation ends the engine's life.
+template <class Body>
+auto collective(Context& context, Body&& body) {
+  if (!context.dead_because.empty()) {
+    throw Error(ErrorCode::bad_state,
+                "this engine is dead (" + context.dead_because + "); end the job and start it again");
+  }
+  if (context.phase == Phase::finished) {
+    throw Error(ErrorCode::bad_state, "this engine was finalized; make a new one");
+  }
+  try {
+    return std::forward<Body>(body)();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout) context.dead_because = error.failure().message;
+    throw;
+  } catch (const std::exception& error) {
+    // Outside of every vote: the other ranks cannot know, so this rank must not take part any more.
+    context.dead_because = error.what();
+    throw Error(ErrorCode::io, std::string("unexpected: ") + error.what());
+  }
+}
+
+}  // namespace kedge::engine

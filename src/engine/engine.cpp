@@ -1,0 +1,100 @@
+// The public face: every call goes to the side that does it.
+#include "kedge/engine.hpp"
+
+#include <utility>
+
+#include "engine/engine_impl.hpp"
+#include "kedge/state.hpp"
+
+namespace kedge {
+
+using engine::collective;
+
+std::string_view to_string(RecoverySource source) noexcept {
+  switch (source) {
+    case RecoverySource::in_place: return "in place";
+    case RecoverySource::moved: return "moved";
+    case RecoverySource::rebuilt: return "rebuilt";
+    case RecoverySource::fetched: return "fetched";
+  }
+  return "unknown";
+}
+
+Engine::Engine(std::unique_ptr<Communicator> communicator, Options options)
+    : Engine(std::make_unique<engine::EngineImpl>(std::move(communicator), std::move(options),
+                                                  engine::Environment::system())) {}
+Engine::Engine(std::unique_ptr<engine::EngineImpl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+bool Engine::need_checkpoint() {
+  return collective(impl_->context, [&] { return impl_->need_checkpoint(); });
+}
+
+void Engine::create(std::string_view tag) {
+  collective(impl_->context, [&] { impl_->writer.create(tag); });
+}
+
+Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
+  return impl_->writer.save(name, region, placement);
+}
+
+Routed Engine::route_out(std::string_view name, std::uint64_t max_bytes) {
+  return impl_->writer.route_out(name, max_bytes);
+}
+
+void Engine::commit() {
+  collective(impl_->context, [&] { impl_->writer.commit(); });
+}
+
+void Engine::abandon() {
+  collective(impl_->context, [&] { impl_->writer.abandon(); });
+}
+
+Level Engine::level(std::string_view tag) const { return impl_->level(tag); }
+
+std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
+  return collective(impl_->context, [&] { return impl_->reader.open(selection, newer); });
+}
+
+std::vector<RegionInfo> Engine::regions() const { return impl_->reader.regions(); }
+
+CheckpointInfo Engine::info() const { return impl_->reader.info(); }
+
+Status Engine::load(std::string_view name, const MutableRegion& region) { return impl_->reader.load(name, region); }
+
+Routed Engine::route_in(std::string_view name) { return impl_->reader.route_in(name); }
+
+void Engine::close() {
+  collective(impl_->context, [&] { impl_->reader.close(); });
+}
+
+void Engine::checkpoint(std::string_view tag, const State& state) {
+  create(tag);
+  for (const State::Item& item : state.items()) {
+    save(item.name, {item.region.data, item.region.dtype, item.region.shape}, item.placement);
+  }
+  commit();
+}
+
+std::optional<Tag> Engine::restore(const State& state) {
+  while (true) {
+    const std::optional<Tag> tag = open(latest);
+    if (!tag) return std::nullopt;
+    for (const State::Item& item : state.items()) load(item.name, item.region);
+    try {
+      close();
+      return tag;
+    } catch (const Error& error) {
+      // close excluded the damaged commit on all ranks, so each turn has one candidate fewer.
+      if (error.code() != ErrorCode::corrupt) throw;
+    }
+  }
+}
+
+void Engine::finalize() {
+  collective(impl_->context, [&] { impl_->finalize(); });
+}
+
+}  // namespace kedge

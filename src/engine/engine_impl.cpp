@@ -1,0 +1,70 @@
+#include "engine/engine_impl.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace kedge::engine {
+
+EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
+    : context(std::move(communicator), std::move(options), std::move(environment)), writer(context), reader(context) {
+  collective(context, [&] { start(context); });
+}
+
+bool EngineImpl::need_checkpoint() {
+  const std::uint64_t every = context.options.schedule.every;
+  const bool due = every != 0 && ++need_checkpoint_calls_ % every == 0;
+  // Rank 0 decides for all: later it will also look at the clock, which differs between ranks.
+  return context.enter(Call::need_checkpoint, 0, {}, context.is_root() && due ? 1 : 0) != 0;
+}
+
+Level EngineImpl::level(std::string_view tag) const {
+  for (const Commit& commit : context.commits) {
+    if (commit.tag == tag) return commit.level;
+  }
+  return Level::none;
+}
+
+void EngineImpl::finalize() {
+  context.enter(Call::finalize, 0);
+  if (context.phase == Phase::writing) writer.abandon();
+  std::optional<Failure> failure;
+  if (context.phase == Phase::reading) {
+    try {
+      reader.close();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::timeout) throw;
+      failure = error.failure();  // the same on all ranks; the end goes on
+    }
+  }
+  leave_store();
+  context.phase = Phase::finished;
+  comm::throw_if(failure);
+}
+
+void EngineImpl::leave_store() {
+  const bool remove = context.options.store.on_exit == OnExit::remove;
+  std::uint64_t kept_bytes = 0;
+  const auto local = attempt([&] {
+    if (remove) context.store->remove_all();
+    kept_bytes = context.store->used_bytes();
+    context.lock->release();
+  });
+  context.comm->all_reduce(std::span(&kept_bytes, 1), Reduction::sum, context.deadline());
+  const auto failure = context.vote(local);
+  if (context.is_root()) {
+    const std::string place = context.store->memory_backed() ? "of memory" : "on disk";
+    if (kept_bytes != 0) {
+      context.log.info(compose("finalized: {} {} stay in {} for the next start; free them with: rm -r {}",
+                              human_bytes(kept_bytes), place, context.store->folder(), context.store->folder()));
+    } else {
+      context.log.info("finalized: nothing stays on the node-local store");
+    }
+  }
+  comm::throw_if(failure);
+}
+
+}  // namespace kedge::engine

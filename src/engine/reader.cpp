@@ -1,0 +1,211 @@
+#include "engine/reader.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "engine/selection.hpp"
+
+namespace kedge::engine {
+namespace {
+
+Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
+
+/// Nothing if the caller's memory is what the region needs.
+std::optional<Failure> mismatch(const format::PlacedRegion& saved, const MutableRegion& wanted) {
+  const format::RegionSpec& spec = saved.spec;
+  if (wanted.dtype != spec.dtype) {
+    return failure_of(ErrorCode::mismatch,
+                      compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
+                             to_string(spec.dtype), to_string(wanted.dtype)));
+  }
+  if (wanted.shape != spec.shape) {
+    return failure_of(ErrorCode::mismatch,
+                      compose("region '{}' was saved with shape {} and is loaded with shape {}; regions() tells the "
+                             "shapes before loading",
+                             spec.name, to_string(spec.shape), to_string(wanted.shape)));
+  }
+  if (wanted.data == nullptr && saved.size_bytes != 0) {
+    return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
+  Clock& clock = *context_.environment.clock;
+  const double begin_s = clock.seconds();
+  std::optional<Failure> local = context_.wrong_phase(Call::open, {Phase::idle});
+  if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
+  context_.enter(Call::open, hash_of(selection, newer), local);
+
+  const recovery::Survey survey = context_.take_stock(context_.options.open.verify);
+  const Choice choice = choose(survey, selection, context_.first_commit_noted);
+  if (context_.is_root()) {
+    for (const std::size_t index : choice.passed_over) {
+      const recovery::Candidate& candidate = survey.candidates[index];
+      context_.log.warning(
+          compose("passed over {} (generation {}): {}", candidate.tag, candidate.generation, candidate.reason));
+    }
+  }
+  if (!choice.lost.empty()) {
+    throw Error(ErrorCode::unrecoverable,
+                compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it, or "
+                       "give the job another run name to start from zero",
+                       context_.run, to_string(selection), choice.lost));
+  }
+  if (!choice.chosen) return std::nullopt;
+  const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
+  if (newer == Newer::discard) discard_newer(survey, chosen);
+  take_hold(chosen);
+  if (context_.is_root()) {
+    const double age_s = static_cast<double>(clock.wall_ns() - chosen.time_ns) * 1e-9;
+    context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,
+                             chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size,
+                             human_bytes(chosen.total_bytes), human_seconds(clock.seconds() - begin_s)));
+  }
+  return chosen.tag;
+}
+
+/// The commits that are left behind are recorded first: a crash after that finds the older one, as asked.
+void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen) {
+  std::optional<Failure> local;
+  if (context_.catalog) {
+    local = attempt([&] {
+      for (const auto& candidate : survey.candidates) {
+        if (candidate.generation > chosen.generation) context_.catalog->discard(candidate.commit_id);
+      }
+    });
+  }
+  comm::throw_if(context_.vote(local));
+  std::erase_if(context_.commits, [&](const Commit& commit) { return commit.generation > chosen.generation; });
+}
+
+void Reader::take_hold(const recovery::Candidate& chosen) {
+  const Id128 parent_before = context_.parent_commit_id;
+  open_ = std::make_unique<OpenCheckpoint>();
+  const auto local = attempt([&] {
+    context_.parent_commit_id = chosen.commit_id;
+    open_->file = &context_.store->pin(chosen.commit_id);
+    open_->container =
+        std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(), open_->file->path());
+    context_.retire();
+  });
+  if (const auto failure = context_.vote(local)) {
+    context_.parent_commit_id = parent_before;
+    release();
+    throw Error(*failure);
+  }
+  CheckpointInfo info;
+  info.tag = chosen.tag;
+  info.generation = chosen.generation;
+  info.commit_id = chosen.commit_id;
+  info.parent_commit_id = chosen.parent_commit_id;
+  info.incarnation = chosen.incarnation;
+  info.world_size = chosen.world_size;
+  info.logical_rank = LogicalRank{static_cast<std::uint32_t>(context_.rank())};
+  info.time_ns = chosen.time_ns;
+  info.total_bytes = chosen.total_bytes;
+  info_ = info;
+  context_.phase = Phase::reading;
+}
+
+std::vector<RegionInfo> Reader::regions() const {
+  if (const auto failure = not_reading("regions")) throw Error(*failure);
+  std::vector<RegionInfo> list;
+  for (const format::PlacedRegion& placed : open_->container->regions()) {
+    list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
+                    placed.spec.routed});
+  }
+  return list;
+}
+
+CheckpointInfo Reader::info() const {
+  if (!info_) throw Error(ErrorCode::bad_state, "no checkpoint was opened; call open first");
+  return *info_;
+}
+
+std::optional<Failure> Reader::not_reading(std::string_view call) const {
+  if (context_.dead_because.empty() && context_.phase == Phase::reading) return std::nullopt;
+  return failure_of(ErrorCode::bad_state, compose("{} does not fit here: call open first", call));
+}
+
+Status Reader::remember(Failure failure) {
+  failure.rank = context_.rank();
+  const std::lock_guard guard(mutex_);
+  if (!open_->first_failure) open_->first_failure = failure;
+  return failure;
+}
+
+const format::PlacedRegion& Reader::region(std::string_view name) const {
+  const format::PlacedRegion* placed = open_->container->find(name);
+  if (placed == nullptr) {
+    throw Error(
+        ErrorCode::not_found,
+        compose("the checkpoint has no region '{}' on rank {}; regions() lists what it has", name, context_.rank()));
+  }
+  return *placed;
+}
+
+Status Reader::load(std::string_view name, const MutableRegion& target) {
+  if (auto failure = not_reading("load")) return *failure;
+  auto failure = attempt([&] {
+    const format::PlacedRegion& placed = region(name);
+    if (const auto wrong = mismatch(placed, target)) throw Error(*wrong);
+    open_->file->check_present();
+    open_->container->read(placed, {static_cast<std::byte*>(target.data), placed.size_bytes});
+  });
+  return failure ? remember(std::move(*failure)) : Status{};
+}
+
+Routed Reader::route_in(std::string_view name) {
+  if (auto failure = not_reading("route_in")) return {{}, *failure};
+  std::string path;
+  auto failure = attempt([&] {
+    const format::PlacedRegion& placed = region(name);
+    if (!placed.spec.routed) {
+      throw Error(ErrorCode::mismatch, compose("region '{}' is no routed file; get it with load", name));
+    }
+    open_->file->check_present();
+    std::vector<std::byte> content(placed.size_bytes);
+    open_->container->read(placed, content);
+    {
+      const std::lock_guard guard(mutex_);
+      path = context_.store->routed_path();
+      open_->extracted.push_back(path);
+    }
+    const auto file = context_.environment.file_system->create(path);
+    if (!file) throw Error(Failure{ErrorCode::io, "the name for an extracted file is taken", -1, path, 0});
+    file->reserve(content.size());
+    file->copy_in(0, content, 0);
+  });
+  if (failure) return {{}, remember(std::move(*failure))};
+  return {path, {}};
+}
+
+void Reader::close() {
+  context_.enter(Call::close, 0, context_.wrong_phase(Call::close, {Phase::reading}));
+  const std::optional<Failure> local = open_->first_failure;
+  release();
+  if (const auto failure = context_.vote(local)) {
+    if (failure->code == ErrorCode::corrupt) context_.excluded.insert(info_->commit_id);
+    throw Error(*failure);
+  }
+}
+
+/// Local; never throws.
+void Reader::release() {
+  if (open_->file != nullptr) context_.store->unpin(*open_->file);
+  for (const std::string& path : open_->extracted) {
+    if (const auto failure = attempt([&] { context_.environment.file_system->remove(path); })) {
+      context_.log.warning("an extracted file could not be removed: " + to_string(*failure));
+    }
+  }
+  open_.reset();
+  context_.phase = Phase::idle;
+}
+
+}  // namespace kedge::engine

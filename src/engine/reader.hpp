@@ -1,0 +1,47 @@
+// The read side: open, load, close.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "format/container_reader.hpp"
+
+namespace kedge::engine {
+
+class Reader {
+ public:
+  explicit Reader(Context& context) : context_(context) {}
+
+  std::optional<Tag> open(const Selection& selection, Newer newer);
+  [[nodiscard]] std::vector<RegionInfo> regions() const;
+  [[nodiscard]] CheckpointInfo info() const;
+  Status load(std::string_view name, const MutableRegion& region);
+  Routed route_in(std::string_view name);
+  void close();
+
+ private:
+  struct OpenCheckpoint {
+    store::ContainerFile* file = nullptr;
+    std::unique_ptr<format::ContainerReader> container;
+    std::vector<std::string> extracted;
+    std::optional<Failure> first_failure;
+  };
+
+  void take_hold(const recovery::Candidate& chosen);
+  void discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen);
+  void release();
+  Status remember(Failure failure);
+  [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
+  [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;
+
+  Context& context_;
+  mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads
+  std::unique_ptr<OpenCheckpoint> open_;
+  std::optional<CheckpointInfo> info_;  ///< of the checkpoint open now, or opened last
+};
+
+}  // namespace kedge::engine

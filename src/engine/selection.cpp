@@ -1,0 +1,57 @@
+#include "engine/selection.hpp"
+
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace kedge::engine {
+namespace {
+
+using Candidates = std::vector<recovery::Candidate>;
+
+/// The lowest generation that a Before excludes; everything if its tag is unknown is excluded by 0.
+std::uint64_t bound_of(const Candidates& candidates, const Before& before) {
+  std::uint64_t bound = 0;
+  for (const auto& candidate : candidates) {
+    if (candidate.tag == before.tag) bound = candidate.generation;  // newest first: the last one is the oldest
+  }
+  return bound;
+}
+
+std::string describe(const Candidates& candidates, const std::vector<std::size_t>& indices) {
+  std::string text;
+  for (const std::size_t index : indices) {
+    const auto& candidate = candidates[index];
+    text += compose("{}{} (generation {}): {}", text.empty() ? "" : "; ", candidate.tag, candidate.generation,
+                   candidate.reason);
+  }
+  return text;
+}
+
+}  // namespace
+
+Choice choose(const recovery::Survey& survey, const Selection& selection, bool commits_exist) {
+  const Candidates& candidates = survey.candidates;
+  const auto* tag = std::get_if<Tag>(&selection);
+  const auto* before = std::get_if<Before>(&selection);
+  const std::uint64_t bound =
+      before != nullptr ? bound_of(candidates, *before) : std::numeric_limits<std::uint64_t>::max();
+  Choice choice;
+  for (std::size_t i = 0; i < candidates.size() && !choice.chosen; ++i) {
+    if (candidates[i].generation >= bound) continue;
+    if (tag != nullptr && candidates[i].tag != *tag) continue;
+    if (candidates[i].recoverable) choice.chosen = i;
+    else choice.passed_over.push_back(i);
+  }
+  if (choice.chosen) return choice;
+  // A crash during the very first checkpoint leaves pieces and no commit: that is a job that starts.
+  const bool whole_run = tag == nullptr && before == nullptr;
+  if (commits_exist && (whole_run || !choice.passed_over.empty())) {
+    choice.lost = describe(candidates, choice.passed_over);
+    if (!survey.unreadable.empty()) choice.lost += (choice.lost.empty() ? "" : "; ") + survey.unreadable;
+    if (choice.lost.empty()) choice.lost = "no container of it is on any node-local store of this job";
+  }
+  return choice;
+}
+
+}  // namespace kedge::engine

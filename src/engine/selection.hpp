@@ -1,0 +1,26 @@
+// Which of the candidates an application asked for: pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/engine.hpp"
+#include "recovery/agreement.hpp"
+
+namespace kedge::engine {
+
+/// What open() does, decided from values that are the same on every rank.
+struct Choice {
+  /// Index into the candidates; nothing if there is none to open.
+  std::optional<std::size_t> chosen;
+  /// Indices of newer candidates that were asked for and cannot be had.
+  std::vector<std::size_t> passed_over;
+  /// Why it is an error that nothing was chosen; empty if the run simply has no such commit.
+  std::string lost;
+};
+
+/// `commits_exist`: the run record says that a commit returned once.
+[[nodiscard]] Choice choose(const recovery::Survey& survey, const Selection& selection, bool commits_exist);
+
+}  // namespace kedge::engine

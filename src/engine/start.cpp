@@ -1,0 +1,156 @@
+// How an engine comes to life: one step after another, each voted on, so that all ranks start or none.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/attempt.hpp"
+#include "base/options_fields.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "engine/context.hpp"
+
+namespace kedge::engine {
+namespace {
+
+void check_options(Context& context) {
+  std::optional<Failure> local = context.options.load_failure;
+  if (!local) local = check(context.options);
+  context.enter(Call::start, 0, local);
+
+  const std::vector<FieldDigest> fields = digest(context.options);
+  std::vector<std::uint64_t> hashes;
+  for (const FieldDigest& field : fields) hashes.push_back(field.hash);
+  if (const auto difference = comm::first_difference(*context.comm, hashes, context.deadline())) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("option {} differs between ranks {} and {}; give all ranks the same options",
+                       fields[difference->index].name, difference->rank_a, difference->rank_b));
+  }
+}
+
+/// What rank 0 learns on the prefix.
+struct PrefixFacts {
+  std::array<char, 128> run{};
+  std::uint64_t incarnation = 0;
+  Id128 run_id;
+  std::uint8_t first_commit_noted = 0;
+};
+
+void take_incarnation(Context& context) {
+  PrefixFacts facts;
+  std::optional<Failure> local;
+  if (context.is_root()) {
+    local = attempt([&] {
+      context.catalog = std::make_unique<persist::Catalog>(
+          context.environment.file_system, context.options.persistent.path, context.options.run, context.comm->name());
+      facts.incarnation = context.catalog->take_incarnation();
+      facts.run_id = context.catalog->run_id().value_or(Id128{});
+      facts.first_commit_noted = context.catalog->has_first_commit() ? 1 : 0;
+      const std::string& run = context.catalog->run();
+      std::copy_n(run.begin(), std::min(run.size(), facts.run.size() - 1), facts.run.begin());
+    });
+  }
+  comm::throw_if(context.vote(local));
+  context.broadcast(facts);
+  context.run = facts.run.data();
+  context.incarnation = facts.incarnation;
+  context.run_id = facts.run_id;
+  context.first_commit_noted = facts.first_commit_noted != 0;
+}
+
+std::string store_record(const Context& context) { return fs::join(context.store->folder(), "run"); }
+
+/// The run UUID that this node's store knows; none if it is new.
+Id128 run_id_in_store(Context& context) {
+  fs::FileSystem& file_system = *context.environment.file_system;
+  if (!file_system.status(store_record(context))) return {};
+  const auto file = file_system.open(store_record(context), fs::Access::read);
+  std::string text(32, '\0');
+  if (file->status().size_bytes < text.size()) return {};
+  (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+  return parse_id(text).value_or(Id128{});
+}
+
+void write_run_id_to_store(Context& context) {
+  fs::FileSystem& file_system = *context.environment.file_system;
+  const std::string temporary = compose("{}.new-{}", store_record(context), context.rank());
+  file_system.remove(temporary);
+  const auto file = file_system.create(temporary);
+  if (!file) throw Error(Failure{ErrorCode::io, "the name of the store's record is taken", -1, temporary, 0});
+  const std::string text = to_string(context.run_id) + "\n";
+  file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  if (!context.store->memory_backed()) file->sync();
+  file_system.rename(temporary, store_record(context));
+}
+
+void take_store(Context& context) {
+  const auto local = attempt([&] {
+    fs::FileSystem& file_system = *context.environment.file_system;
+    const store::Surroundings surroundings{context.options.store.path,
+                                           node_name(context.environment, context.options, context.rank()),
+                                           context.environment.store_candidates};
+    store::Location location = store::locate(file_system, surroundings, context.run);
+    if (context.options.store.durable && location.memory_backed) {
+      throw Error(Failure{ErrorCode::invalid_argument,
+                          "store.durable is asked for and the store lies in memory, which no power loss survives; set "
+                          "store.path to block storage or store.durable to false",
+                          -1, location.folder, 0});
+    }
+    context.lock = std::make_unique<store::StoreLock>(context.environment.file_system, location.folder,
+                                                      context.incarnation, context.rank(), *context.environment.clock,
+                                                      context.options.store.lock_timeout_s);
+    context.store =
+        std::make_unique<store::NodeStore>(context.environment.file_system, context.options.store, std::move(location),
+                                           LogicalRank{static_cast<std::uint32_t>(context.rank())});
+    context.store->sweep();
+  });
+  // Ranks wait for locks one by one; the vote must outlast the longest such wait.
+  const auto patience =
+      std::chrono::duration<double>(context.options.comm.timeout_s + context.options.store.lock_timeout_s);
+  comm::throw_if(comm::vote(*context.comm, local, Deadline::after(patience)));
+}
+
+/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else a new one.
+void settle_identity(Context& context) {
+  Id128 in_store;
+  const auto local = attempt([&] { in_store = run_id_in_store(context); });
+  comm::throw_if(context.vote(local));
+  if (context.run_id.is_none()) {
+    const auto nobody = static_cast<std::uint64_t>(context.comm->size());
+    std::uint64_t knows = in_store.is_none() ? nobody : static_cast<std::uint64_t>(context.rank());
+    context.comm->all_reduce(std::span(&knows, 1), Reduction::min, context.deadline());
+    context.run_id = knows == nobody ? random_id() : in_store;
+    const int speaker = knows == nobody ? 0 : static_cast<int>(knows);
+    context.comm->broadcast(std::as_writable_bytes(std::span(&context.run_id, 1)), speaker, context.deadline());
+  }
+  const auto written = attempt([&] {
+    if (in_store != context.run_id) write_run_id_to_store(context);
+    if (!context.catalog) return;
+    if (!context.catalog->run_id()) context.catalog->write_run_id(context.run_id);
+    if (!context.catalog->is_newest_incarnation()) {
+      throw Error(ErrorCode::busy, "another start of this run came in between; end one of the two jobs");
+    }
+  });
+  comm::throw_if(context.vote(written));
+}
+
+}  // namespace
+
+void start(Context& context) {
+  context.comm->connect(context.deadline());
+  check_options(context);
+  take_incarnation(context);
+  try {
+    take_store(context);
+    settle_identity(context);
+  } catch (const Error&) {
+    // A start that came to nothing must not make the one that runs think that it was replaced.
+    if (context.catalog) (void)attempt([&] { context.catalog->withdraw_incarnation(); });
+    if (context.lock) (void)attempt([&] { context.lock->release(); });
+    throw;
+  }
+  if (context.comm->thread_support() == ThreadSupport::single && context.is_root()) {
+    context.log.info("MPI was initialised for a single thread: all work runs inside the engine's calls");
+  }
+}
+
+}  // namespace kedge::engine

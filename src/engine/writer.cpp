@@ -1,0 +1,272 @@
+#include "engine/writer.hpp"
+
+#include <array>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace kedge::engine {
+namespace {
+
+// How much is copied into a mapping before the file is looked at again.
+constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
+
+/// Adds the time of a scope to a sum.
+class Stopwatch {
+ public:
+  Stopwatch(Clock& clock, double& sum_s) : clock_(clock), sum_s_(sum_s), begin_s_(clock.seconds()) {}
+  ~Stopwatch() { sum_s_ += clock_.seconds() - begin_s_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  Clock& clock_;
+  double& sum_s_;
+  double begin_s_;
+};
+
+Failure local_failure(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
+
+}  // namespace
+
+void Writer::create(std::string_view tag) {
+  const double begin_s = context_.environment.clock->seconds();
+  std::optional<Failure> local = context_.wrong_phase(Call::create, {Phase::idle});
+  if (!local) local = check_tag(tag);
+  context_.enter(Call::create, hash_of(tag), local);
+  // Without an open before it: which of the files that lie here must not be overwritten?
+  if (!context_.took_stock) {
+    context_.take_stock(context_.options.open.verify);
+    context_.retire();
+  }
+  auto checkpoint = std::make_unique<Checkpoint>();
+  checkpoint->tag = tag;
+  draw_identity(*checkpoint);
+  checkpoint_ = std::move(checkpoint);
+  local = attempt([&] {
+    checkpoint_->file = &context_.store->begin(layout_ ? layout_->file_size : 0);
+    checkpoint_->container = std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_);
+  });
+  if (const auto failure = context_.vote(local)) {
+    give_up();
+    throw Error(*failure);
+  }
+  checkpoint_->blocked_s = context_.environment.clock->seconds() - begin_s;
+  context_.phase = Phase::writing;
+}
+
+void Writer::draw_identity(Checkpoint& checkpoint) {
+  struct Identity {
+    Id128 commit_id;
+    std::uint64_t generation = 0;
+    std::int64_t time_ns = 0;
+  } identity;
+  std::optional<Failure> local;
+  if (context_.is_root()) {
+    local = attempt([&] {
+      identity = {random_id(), context_.highest_generation + 1, context_.environment.clock->wall_ns()};
+    });
+  }
+  comm::throw_if(context_.vote(local));
+  context_.broadcast(identity);
+  checkpoint.commit_id = identity.commit_id;
+  checkpoint.generation = identity.generation;
+  checkpoint.time_ns = identity.time_ns;
+  context_.highest_generation = identity.generation;
+}
+
+std::optional<Failure> Writer::not_writing(std::string_view call) const {
+  if (context_.dead_because.empty() && context_.phase == Phase::writing) return std::nullopt;
+  return local_failure(ErrorCode::bad_state, compose("{} does not fit here: call create first", call));
+}
+
+Status Writer::remember(Failure failure) {
+  failure.rank = context_.rank();
+  const std::lock_guard guard(mutex_);
+  if (checkpoint_ && !checkpoint_->first_failure) checkpoint_->first_failure = failure;
+  return failure;
+}
+
+Status Writer::save(std::string_view name, const Region& region, const Placement& placement) {
+  if (auto failure = not_writing("save")) return *failure;
+  const double begin_s = context_.environment.clock->seconds();
+  auto failure = attempt([&] {
+    const format::RegionSpec spec{std::string(name), region.dtype, region.shape, placement};
+    if (const auto problem = format::check(spec)) throw Error(*problem);
+    std::uint64_t elements = 0;
+    (void)element_count(region.shape, elements);  // check() refused what does not fit
+    const std::uint64_t bytes = elements * size_bytes(region.dtype);
+    if (region.data == nullptr && bytes != 0) {
+      throw Error(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", name));
+    }
+    copy(*checkpoint_, spec, {static_cast<const std::byte*>(region.data), bytes});
+  });
+  const double spent_s = context_.environment.clock->seconds() - begin_s;
+  {
+    const std::lock_guard guard(mutex_);
+    checkpoint_->blocked_s += spent_s;
+  }
+  return failure ? remember(std::move(*failure)) : Status{};
+}
+
+void Writer::copy(Checkpoint& checkpoint, const format::RegionSpec& spec, std::span<const std::byte> bytes) {
+  // A look at the file costs a system call: once per MiB, not once per region.
+  if (checkpoint.copied_since_check.fetch_add(bytes.size()) + bytes.size() >= kCheckEveryBytes) {
+    checkpoint.copied_since_check = 0;
+    checkpoint.file->check_present();
+  }
+  checkpoint.container->add(spec, bytes);
+}
+
+Routed Writer::route_out(std::string_view name, std::uint64_t max_bytes) {
+  if (auto failure = not_writing("route_out")) return {{}, *failure};
+  std::string path;
+  auto failure = attempt([&] {
+    const format::RegionSpec spec{std::string(name), DataType::opaque, Shape{max_bytes}, {}, true};
+    if (const auto problem = format::check(spec)) throw Error(*problem);
+    const std::lock_guard guard(mutex_);
+    path = context_.store->routed_path();
+    checkpoint_->routed.push_back({std::string(name), path, max_bytes});
+  });
+  if (failure) return {{}, remember(std::move(*failure))};
+  return {path, {}};
+}
+
+void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
+  const auto status = context_.environment.file_system->status(routed.path);
+  if (!status) {
+    throw Error(
+        Failure{ErrorCode::not_found,
+                compose("nothing was written for '{}'; write the file that route_out named before commit", routed.name),
+                -1, routed.path, 0});
+  }
+  if (status->size_bytes > routed.max_bytes) {
+    throw Error(Failure{ErrorCode::invalid_argument,
+                        compose("the file for '{}' has {} bytes and route_out was told at most {}", routed.name,
+                               status->size_bytes, routed.max_bytes),
+                        -1, routed.path, 0});
+  }
+  const auto file = context_.environment.file_system->open(routed.path, fs::Access::read);
+  std::vector<std::byte> content(status->size_bytes);
+  (void)file->copy_out(0, content, 0);
+  copy(checkpoint, {routed.name, DataType::opaque, Shape{content.size()}, {}, true}, content);
+}
+
+void Writer::commit() {
+  const auto local = context_.wrong_phase(Call::commit, {Phase::writing});
+  context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->tag : ""), local);
+  std::uint64_t total_bytes = 0;
+  {
+    const Stopwatch watch(*context_.environment.clock, checkpoint_->blocked_s);
+    finish();
+    total_bytes = checkpoint_->container->container_bytes();
+    context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
+    seal();
+    note_first_commit();
+  }
+  if (context_.is_root()) {
+    context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
+                             checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
+                             human_seconds(checkpoint_->blocked_s)));
+  }
+  checkpoint_.reset();
+}
+
+/// First vote, *ready*: everything that can fail but the seal.
+void Writer::finish() {
+  std::optional<Failure> local = checkpoint_->first_failure;
+  std::shared_ptr<const format::Layout> layout;
+  if (!local) {
+    local = attempt([&] {
+      for (const RoutedFile& routed : checkpoint_->routed) take_in(*checkpoint_, routed);
+      checkpoint_->file->check_present();
+      layout = checkpoint_->container->finish();
+      checkpoint_->file->flush(context_.options.store.durable);
+    });
+  }
+  if (const auto failure = context_.vote(local)) {
+    give_up();
+    throw Error(*failure);
+  }
+  layout_ = std::move(layout);
+}
+
+/// Second vote, *sealed*. Only an explicit no unseals; whoever times out here throws and leaves its seal.
+void Writer::seal() {
+  format::Superblock superblock;
+  superblock.run_id = context_.run_id;
+  superblock.commit_id = checkpoint_->commit_id;
+  superblock.parent_commit_id = context_.parent_commit_id;
+  superblock.generation = checkpoint_->generation;
+  superblock.incarnation = context_.incarnation;
+  superblock.logical_rank = LogicalRank{static_cast<std::uint32_t>(context_.rank())};
+  superblock.world_size = static_cast<std::uint32_t>(context_.comm->size());
+  superblock.time_ns = checkpoint_->time_ns;
+  superblock.tag = checkpoint_->tag;
+  const auto local = attempt([&] {
+    checkpoint_->file->check_present();
+    checkpoint_->container->seal(superblock);
+    checkpoint_->file->flush(context_.options.store.durable);
+  });
+  if (const auto failure = context_.vote(local)) {
+    give_up();
+    (void)context_.vote({});  // no rank throws before every rank has unsealed
+    throw Error(*failure);
+  }
+  context_.store->sealed(*checkpoint_->file, checkpoint_->commit_id, checkpoint_->generation);
+  context_.parent_commit_id = checkpoint_->commit_id;
+  context_.unjudged.clear();
+  context_.commits.insert(context_.commits.begin(),
+                          {checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local});
+  context_.phase = Phase::idle;
+  drop_routed();
+  // The commit stands whatever retirement meets; what it could not free is tried again next time.
+  if (const auto failure = attempt([&] { context_.retire(); })) {
+    context_.log.warning("an older container could not be retired: " + to_string(*failure));
+  }
+}
+
+/// Before commit returns anywhere: from now on a start that finds no commit must not begin from zero.
+void Writer::note_first_commit() {
+  if (context_.first_commit_noted) return;
+  std::optional<Failure> local;
+  if (context_.catalog) local = attempt([&] { context_.catalog->note_first_commit(checkpoint_->commit_id); });
+  const auto failure = context_.vote(local);
+  context_.first_commit_noted = !failure.has_value();
+  if (failure && context_.is_root()) {
+    context_.log.warning("the prefix could not note that a commit exists (tried again at the next): " +
+                         to_string(*failure));
+  }
+}
+
+void Writer::abandon() {
+  const auto local = context_.wrong_phase(Call::abandon, {Phase::writing});
+  context_.enter(Call::abandon, 0, local);
+  give_up();
+}
+
+/// Local. Frees what create took; never throws, because what failed before is what is to be reported.
+void Writer::give_up() {
+  drop_routed();
+  if (checkpoint_->file != nullptr) {
+    checkpoint_->container.reset();
+    if (const auto failure = attempt([&] { context_.store->discard(*checkpoint_->file); })) {
+      context_.log.warning("an unfinished container could not be removed: " + to_string(*failure));
+    }
+  }
+  checkpoint_.reset();
+  context_.phase = Phase::idle;
+}
+
+void Writer::drop_routed() {
+  for (const RoutedFile& routed : checkpoint_->routed) {
+    if (const auto failure = attempt([&] { context_.environment.file_system->remove(routed.path); })) {
+      context_.log.warning("a routed file could not be removed: " + to_string(*failure));
+    }
+  }
+}
+
+}  // namespace kedge::engine

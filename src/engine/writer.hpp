@@ -1,0 +1,63 @@
+// The write side: create, save, commit.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "format/container_writer.hpp"
+
+namespace kedge::engine {
+
+class Writer {
+ public:
+  explicit Writer(Context& context) : context_(context) {}
+
+  void create(std::string_view tag);
+  Status save(std::string_view name, const Region& region, const Placement& placement);
+  Routed route_out(std::string_view name, std::uint64_t max_bytes);
+  void commit();
+  void abandon();
+
+ private:
+  struct RoutedFile {
+    std::string name;
+    std::string path;
+    std::uint64_t max_bytes = 0;
+  };
+  /// What create began.
+  struct Checkpoint {
+    Tag tag;
+    Id128 commit_id;
+    std::uint64_t generation = 0;
+    std::int64_t time_ns = 0;
+    store::ContainerFile* file = nullptr;  ///< of the store; null only while create fails
+    std::unique_ptr<format::ContainerWriter> container;
+    std::vector<RoutedFile> routed;
+    std::optional<Failure> first_failure;
+    double blocked_s = 0;
+    std::atomic<std::uint64_t> copied_since_check = 0;
+  };
+
+  void draw_identity(Checkpoint& checkpoint);
+  void copy(Checkpoint& checkpoint, const format::RegionSpec& spec, std::span<const std::byte> bytes);
+  void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
+  void finish();
+  void seal();
+  void note_first_commit();
+  void give_up();
+  void drop_routed();
+  Status remember(Failure failure);
+  [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;
+
+  Context& context_;
+  std::mutex mutex_;  ///< guards what save and route_out change from several threads
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
+};
+
+}  // namespace kedge::engine

@@ -1,0 +1,233 @@
+#include "fs/posix_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "fs/system_error.hpp"
+#include "fs/transfer.hpp"
+
+namespace kedge::fs {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;       // fits the second-level cache: copy, then checksum
+constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system call
+constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
+constexpr long kTmpfsMagic = 0x01021994;
+
+/// Calls step(offset, length) for consecutive steps of at most `step_bytes`.
+template <class Step>
+void in_steps(std::uint64_t length, std::uint64_t step_bytes, Step&& step) {
+  for (std::uint64_t done = 0; done < length; done += step_bytes) step(done, std::min(step_bytes, length - done));
+}
+
+class PosixMapping final : public Mapping {
+ public:
+  PosixMapping(std::byte* data, std::size_t size_bytes, Access access, std::string path)
+      : data_(data), size_bytes_(size_bytes), access_(access), path_(std::move(path)) {}
+  ~PosixMapping() override {
+    if (size_bytes_ != 0) ::munmap(data_, size_bytes_);
+  }
+
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
+    require_within(path_, offset, bytes.size(), size_bytes_);
+    in_steps(bytes.size(), kPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+      const auto piece = bytes.subspan(at, length);
+      std::memcpy(data_ + offset + at, piece.data(), piece.size());
+      crc = crc32c(piece, crc);
+    });
+    return crc;
+  }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    require_within(path_, offset, bytes.size(), size_bytes_);
+    in_steps(bytes.size(), kPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+      const auto piece = bytes.subspan(at, length);
+      std::memcpy(piece.data(), data_ + offset + at, piece.size());
+      crc = crc32c(piece, crc);
+    });
+    return crc;
+  }
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    require_within(path_, offset, length, size_bytes_);
+    return crc32c({data_ + offset, length}, crc);
+  }
+  std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }
+
+ private:
+  std::byte* data_;
+  std::size_t size_bytes_;
+  Access access_;
+  std::string path_;
+};
+
+class PosixFile final : public File {
+ public:
+  PosixFile(Descriptor descriptor, std::string path, Access access)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)), access_(access) {}
+
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+      const auto chunk = bytes.subspan(at, length);
+      crc = crc32c(chunk, crc);
+      write_at(offset + at, chunk);
+    });
+    return crc;
+  }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+      const auto chunk = bytes.subspan(at, length);
+      read_at(offset + at, chunk);
+      crc = crc32c(chunk, crc);
+    });
+    return crc;
+  }
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(length, kPieceBytes));
+    in_steps(length, kPieceBytes, [&](std::uint64_t at, std::uint64_t size) {
+      crc = copy_out(offset + at, std::span(buffer).first(size), crc);
+    });
+    return crc;
+  }
+
+  const std::string& path() const noexcept override { return path_; }
+  FileStatus status() override { return to_file_status(stat_of(descriptor_, path_)); }
+  void reserve(std::uint64_t size_bytes) override;
+  void truncate(std::uint64_t size_bytes) override { set_size(size_bytes); }
+  void sync() override {
+    if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) {
+      throw_system_error("bring the file to stable storage", path_, errno);
+    }
+  }
+  std::unique_ptr<Mapping> map(std::uint64_t size_bytes) override;
+
+ private:
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes);
+  void set_size(std::uint64_t size_bytes);
+  [[nodiscard]] int allocate(std::uint64_t size_bytes);
+  void write_zeros(std::uint64_t begin, std::uint64_t end);
+  void require_reserved(const struct stat& info, std::uint64_t size_bytes);
+
+  Descriptor descriptor_;
+  std::string path_;
+  Access access_;
+};
+
+void PosixFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const auto done = transfer_all(bytes.size(), [&](std::size_t at, std::size_t left) {
+    return ::pwrite(descriptor_.get(), bytes.data() + at, left, static_cast<off_t>(offset + at));
+  });
+  if (done.error != 0) throw_system_error("write", path_, done.error);
+  if (done.bytes < bytes.size()) throw_system_error("write: the system took no more bytes", path_, EIO);
+}
+
+void PosixFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
+  const auto done = transfer_all(bytes.size(), [&](std::size_t at, std::size_t left) {
+    return ::pread(descriptor_.get(), bytes.data() + at, left, static_cast<off_t>(offset + at));
+  });
+  if (done.error != 0) throw_system_error("read", path_, done.error);
+  if (done.bytes < bytes.size()) throw_truncated(path_, offset, bytes.size(), offset + done.bytes);
+}
+
+void PosixFile::set_size(std::uint64_t size_bytes) {
+  if (retry_interrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size_bytes)); }) != 0) {
+    throw_system_error("set the file's size", path_, errno);
+  }
+}
+
+/// fallocate in steps; errno, or 0. glibc's posix_fallocate is not used: it neither retries nor says whether
+/// it only pretended.
+int PosixFile::allocate(std::uint64_t size_bytes) {
+  for (std::uint64_t done = 0; done < size_bytes; done += kReserveBytes) {
+    const auto step = static_cast<off_t>(std::min(kReserveBytes, size_bytes - done));
+    if (retry_interrupted([&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(done), step); }) != 0) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(end - begin, kTransferBytes));
+  in_steps(end - begin, kTransferBytes,
+           [&](std::uint64_t at, std::uint64_t length) { write_at(begin + at, std::span(zeros).first(length)); });
+}
+
+void PosixFile::reserve(std::uint64_t size_bytes) {
+  const std::uint64_t old_size = status().size_bytes;
+  int error = allocate(size_bytes);
+  try {
+    if (error == EOPNOTSUPP && size_bytes > old_size) {
+      // What lies before old_size was written by us; the filesystem is not memory, so a late ENOSPC is an error
+      // of pwrite and no signal.
+      write_zeros(old_size, size_bytes);
+      error = 0;
+    }
+    if (error != 0 && error != EOPNOTSUPP) {
+      throw_system_error(compose("reserve {} bytes", size_bytes), path_, error);
+    }
+  } catch (const Error&) {
+    if (size_bytes > old_size) set_size(old_size);  // give back what was had
+    throw;
+  }
+}
+
+/// On memory a hole is a signal waiting for a full store.
+void PosixFile::require_reserved(const struct stat& info, std::uint64_t size_bytes) {
+  struct statfs filesystem {};
+  if (::fstatfs(descriptor_.get(), &filesystem) != 0 || filesystem.f_type != kTmpfsMagic) return;
+  if (static_cast<std::uint64_t>(info.st_blocks) * 512 >= size_bytes) return;
+  throw Error(
+      Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve it first", -1, path_, 0});
+}
+
+std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
+  const struct stat info = stat_of(descriptor_, path_);
+  require_within(path_, 0, size_bytes, static_cast<std::uint64_t>(info.st_size));
+  require_reserved(info, size_bytes);
+  if (size_bytes == 0) return std::make_unique<PosixMapping>(nullptr, 0, access_, path_);
+  const int protection = access_ == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* data = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, descriptor_.get(), 0);
+  if (data == MAP_FAILED) throw_system_error(compose("map {} bytes", size_bytes), path_, errno);
+  return std::make_unique<PosixMapping>(static_cast<std::byte*>(data), size_bytes, access_, path_);
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);  // never retried: after EINTR the number may be somebody else's
+}
+
+FileStatus to_file_status(const struct stat& info) noexcept {
+  using Kind = FileStatus::Kind;
+  FileStatus status;
+  status.kind = S_ISREG(info.st_mode)   ? Kind::file
+                : S_ISDIR(info.st_mode) ? Kind::directory
+                : S_ISLNK(info.st_mode) ? Kind::link
+                                        : Kind::other;
+  status.size_bytes = static_cast<std::uint64_t>(info.st_size);
+  status.owner = info.st_uid;
+  status.mode = info.st_mode & 07777U;
+  status.links = info.st_nlink;
+  return status;
+}
+
+struct stat stat_of(const Descriptor& descriptor, const std::string& path) {
+  struct stat info {};
+  if (::fstat(descriptor.get(), &info) != 0) throw_system_error("look at the file", path, errno);
+  return info;
+}
+
+std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access) {
+  return std::make_unique<PosixFile>(std::move(descriptor), std::move(path), access);
+}
+
+}  // namespace kedge::fs

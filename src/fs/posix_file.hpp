@@ -1,0 +1,41 @@
+// Descriptors, files and mappings of the real file system.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fs/file_system.hpp"
+
+namespace kedge::fs {
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+[[nodiscard]] FileStatus to_file_status(const struct stat& info) noexcept;
+
+/// fstat; throws Error.
+[[nodiscard]] struct stat stat_of(const Descriptor& descriptor, const std::string& path);
+
+/// Takes over the descriptor of a regular file.
+[[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access);
+
+}  // namespace kedge::fs

@@ -1,0 +1,132 @@
+// The real file system.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/filesystem/directory.hpp>
+#include <boost/filesystem/operations.hpp>
+#include <cstdio>
+
+#include "fs/file_system.hpp"
+#include "fs/posix_file.hpp"
+#include "fs/posix_lock.hpp"
+#include "fs/posix_space.hpp"
+#include "fs/system_error.hpp"
+#include "fs/transfer.hpp"
+
+namespace kedge::fs {
+namespace {
+
+// O_NONBLOCK: a planted pipe must not hang the open that goes on to refuse it.
+constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+int flags_of(Access access) noexcept { return access == Access::read ? O_RDONLY : O_RDWR; }
+
+Descriptor open_descriptor(const std::string& path, int flags, std::uint32_t mode = 0) {
+  return Descriptor(retry_interrupted([&] { return ::open(path.c_str(), flags, mode); }));
+}
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  std::unique_ptr<File> open(const std::string& path, Access access) override {
+    Descriptor descriptor = open_descriptor(path, flags_of(access) | kOpenFlags);
+    if (!descriptor.valid()) throw_system_error("open", path, errno);
+    const struct stat info = stat_of(descriptor, path);
+    if (S_ISDIR(info.st_mode)) throw_system_error("open", path, EISDIR);
+    if (!S_ISREG(info.st_mode)) {
+      throw Error(
+          Failure{ErrorCode::io, "it is a device, pipe or socket and no regular file; move it away", -1, path, 0});
+    }
+    return make_posix_file(std::move(descriptor), path, access);
+  }
+
+  std::unique_ptr<File> create(const std::string& path, std::uint32_t mode) override {
+    Descriptor descriptor = open_descriptor(path, O_RDWR | O_CREAT | O_EXCL | kOpenFlags, mode);
+    if (!descriptor.valid()) {
+      if (errno == EEXIST) return refuse_link_or_null(path);
+      throw_system_error("create", path, errno);
+    }
+    return make_posix_file(std::move(descriptor), path, Access::read_write);
+  }
+
+  void remove(const std::string& path) override {
+    if (std::remove(path.c_str()) != 0 && errno != ENOENT) throw_system_error("remove", path, errno);
+  }
+
+  void rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) throw_system_error("rename to " + to, from, errno);
+  }
+
+  void make_directory(const std::string& path, std::uint32_t mode) override {
+    if (::mkdir(path.c_str(), mode) == 0) return;
+    const int error = errno;
+    struct stat info {};
+    if (error == EEXIST && ::lstat(path.c_str(), &info) == 0) {
+      if (S_ISDIR(info.st_mode)) return;
+      throw_system_error("make the folder", path, S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR);
+    }
+    throw_system_error("make the folder", path, error);
+  }
+
+  std::vector<std::string> list(const std::string& path) override {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) throw_system_error("list the folder", path, ELOOP);
+    boost::system::error_code error;
+    std::vector<std::string> names;
+    boost::filesystem::directory_iterator entry(path, error);
+    while (!error && entry != boost::filesystem::directory_iterator()) {
+      names.push_back(entry->path().filename().string());
+      entry.increment(error);
+    }
+    if (error) throw_system_error("list the folder", path, error.value());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::optional<FileStatus> status(const std::string& path) override {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0) return to_file_status(info);
+    if (errno == ENOENT) return std::nullopt;
+    throw_system_error("look at the name", path, errno);
+  }
+
+  void sync_directory(const std::string& path) override {
+    const Descriptor descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!descriptor.valid()) throw_system_error("open the folder", path, errno);
+    const int result = retry_interrupted([&] { return ::fsync(descriptor.get()); });
+    // EINVAL: this filesystem keeps names without being asked.
+    if (result != 0 && errno != EINVAL) throw_system_error("bring the folder to stable storage", path, errno);
+  }
+
+  Space space(const std::string& path) override { return posix_space(path); }
+
+  std::string canonical(const std::string& path) override {
+    boost::system::error_code error;
+    const auto resolved = boost::filesystem::canonical(path, error);
+    if (error) throw_system_error("resolve the path", path, error.value());
+    return resolved.string();
+  }
+
+  std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder) override {
+    return locks_.try_lock(path, holder);
+  }
+  std::optional<std::string> lock_holder(const std::string& path) override { return locks_.holder(path); }
+
+  std::uint32_t user() const noexcept override { return ::geteuid(); }
+
+ private:
+  static std::unique_ptr<File> refuse_link_or_null(const std::string& path) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) throw_system_error("create", path, ELOOP);
+    return nullptr;
+  }
+
+  LockTable locks_;
+};
+
+}  // namespace
+
+std::shared_ptr<FileSystem> posix_file_system() { return std::make_shared<PosixFileSystem>(); }
+
+}  // namespace kedge::fs

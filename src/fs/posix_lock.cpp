@@ -1,0 +1,137 @@
+#include "fs/posix_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "base/text.hpp"
+#include "fs/posix_file.hpp"
+#include "fs/system_error.hpp"
+#include "fs/transfer.hpp"
+
+namespace kedge::fs {
+
+/// By device and inode, since one file may be spelled in several ways; and by process, since a forked child
+/// has a copy of this table but none of the locks.
+class LockTable::Held {
+ public:
+  using Key = std::tuple<pid_t, dev_t, ino_t>;
+  std::mutex mutex;
+  std::set<Key> keys;
+};
+
+namespace {
+
+LockTable::Held::Key key_of(const struct stat& info) { return {::getpid(), info.st_dev, info.st_ino}; }
+
+class PosixLock final : public Lock {
+ public:
+  PosixLock(std::shared_ptr<LockTable::Held> held, LockTable::Held::Key key, Descriptor descriptor)
+      : held_(std::move(held)), key_(key), descriptor_(std::move(descriptor)) {}
+  ~PosixLock() override {
+    const std::lock_guard guard(held_->mutex);
+    descriptor_ = Descriptor();  // closes: the swapped-out one goes at the end of this statement
+    held_->keys.erase(key_);
+  }
+
+ private:
+  std::shared_ptr<LockTable::Held> held_;
+  LockTable::Held::Key key_;
+  Descriptor descriptor_;
+};
+
+struct flock whole_file() noexcept {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  return range;
+}
+
+std::optional<struct stat> stat_of_name(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0) return info;
+  if (errno == ENOENT) return std::nullopt;
+  throw_system_error("look at the lock file", path, errno);
+}
+
+Descriptor open_lock_file(const std::string& path, int flags) {
+  constexpr int kAlways = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  return Descriptor(retry_interrupted([&] { return ::open(path.c_str(), flags | kAlways, 0600); }));
+}
+
+void require_regular(const struct stat& info, const std::string& path) {
+  if (S_ISREG(info.st_mode)) return;
+  throw Error(Failure{ErrorCode::io, "the lock is not a regular file; remove it", -1, path, 0});
+}
+
+void write_record(const Descriptor& descriptor, const std::string& path, std::string_view text) {
+  if (retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }) != 0) {
+    throw_system_error("empty the lock file", path, errno);
+  }
+  const auto done = transfer_all(text.size(), [&](std::size_t at, std::size_t left) {
+    return ::pwrite(descriptor.get(), text.data() + at, left, static_cast<off_t>(at));
+  });
+  if (done.error != 0) throw_system_error("write the lock file", path, done.error);
+}
+
+std::string read_record(const Descriptor& descriptor, const std::string& path) {
+  std::array<char, 4096> buffer{};
+  const auto done = transfer_all(buffer.size(), [&](std::size_t at, std::size_t left) {
+    return ::pread(descriptor.get(), buffer.data() + at, left, static_cast<off_t>(at));
+  });
+  if (done.error != 0) throw_system_error("read the lock file", path, done.error);
+  return {buffer.data(), done.bytes};
+}
+
+}  // namespace
+
+LockTable::LockTable() : held_(std::make_shared<Held>()) {}
+
+std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_view holder) {
+  const std::lock_guard guard(held_->mutex);
+  while (true) {
+    const auto before = stat_of_name(path);
+    if (before && held_->keys.contains(key_of(*before))) return nullptr;
+    Descriptor descriptor = open_lock_file(path, O_RDWR | O_CREAT);
+    if (!descriptor.valid()) throw_system_error("open the lock file", path, errno);
+    const struct stat info = stat_of(descriptor, path);
+    require_regular(info, path);
+    struct flock range = whole_file();
+    if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_SETLK, &range); }) != 0) {
+      if (errno == EACCES || errno == EAGAIN) return nullptr;
+      throw_system_error("lock the file", path, errno);
+    }
+    // Somebody may have removed or replaced the name between open and lock: then this lock guards nothing.
+    const auto after = stat_of_name(path);
+    if (!after || key_of(*after) != key_of(info)) continue;
+    write_record(descriptor, path, holder);
+    held_->keys.insert(key_of(info));
+    return std::make_unique<PosixLock>(held_, key_of(info), std::move(descriptor));
+  }
+}
+
+std::optional<std::string> LockTable::holder(const std::string& path) {
+  const std::lock_guard guard(held_->mutex);
+  const auto named = stat_of_name(path);
+  if (!named || held_->keys.contains(key_of(*named))) return std::nullopt;
+  const Descriptor descriptor = open_lock_file(path, O_RDONLY);
+  if (!descriptor.valid()) {
+    if (errno == ENOENT) return std::nullopt;
+    throw_system_error("open the lock file", path, errno);
+  }
+  require_regular(stat_of(descriptor, path), path);
+  struct flock range = whole_file();
+  if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_GETLK, &range); }) != 0) {
+    throw_system_error("ask who holds the lock", path, errno);
+  }
+  if (range.l_type == F_UNLCK) return std::nullopt;
+  auto text = read_record(descriptor, path);
+  return text.empty() ? compose("process {}", range.l_pid) : text;  // it has the lock and not yet written its text
+}
+
+}  // namespace kedge::fs

@@ -1,0 +1,64 @@
+#include "fs/system_error.hpp"
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace kedge::fs {
+namespace {
+
+std::string_view advice(int system_errno) noexcept {
+  switch (system_errno) {
+    case ENOENT: return "there is no such file or folder; check the path";
+    case ENOSPC: return "no space or no inodes are left there; free some or choose another place";
+    case EDQUOT: return "the quota of this user is used up; free some or ask for more";
+    case EMFILE:
+    case ENFILE: return "too many files are open; raise the limit (ulimit -n)";
+    case ENOMEM: return "no memory is left; ask for more memory or a smaller store";
+    case EFBIG: return "the file would be larger than allowed; raise the limit (ulimit -f)";
+    case ELOOP: return "it is a symbolic link and links are not followed; remove it or give the real path";
+    case EISDIR: return "it is a folder and a regular file is needed; move it away";
+    case ENOTDIR: return "a part of the path is not a folder; check the path";
+    case EACCES:
+    case EPERM: return "this user may not; check owner and permissions";
+    case EROFS: return "the filesystem is read-only; choose another place or remount it";
+    case ESTALE: return "the file or its filesystem went away; check the mount";
+    case EXDEV: return "the two names lie on different filesystems; keep them on one";
+    case EIO: return "the storage reports a fault; look into the kernel's log";
+    default: return "see the reason";
+  }
+}
+
+}  // namespace
+
+ErrorCode code_of(int system_errno) noexcept {
+  switch (system_errno) {
+    case ENOENT: return ErrorCode::not_found;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case EFBIG:
+    case ENOLCK:
+    case ENOMEM: return ErrorCode::no_space;
+    default: return ErrorCode::io;
+  }
+}
+
+void throw_system_error(std::string_view action, const std::string& path, int system_errno) {
+  throw Error(
+      Failure{code_of(system_errno), compose("cannot {}: {}", action, advice(system_errno)), -1, path, system_errno});
+}
+
+void throw_truncated(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {
+  throw Error(Failure{ErrorCode::corrupt,
+                      compose("the file is truncated: {} bytes at {} are needed and it ends at {}; treat it as lost",
+                             length, offset, size_bytes),
+                      -1, path, 0});
+}
+
+void require_within(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {
+  if (offset > size_bytes || length > size_bytes - offset) throw_truncated(path, offset, length, size_bytes);
+}
+
+}  // namespace kedge::fs

@@ -1,0 +1,25 @@
+// From errno to kedge::Error, the same for the real file system and for the one of the tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kedge/error.hpp"
+
+namespace kedge::fs {
+
+/// ENOENT is `not_found`; full disks, quotas, inodes and descriptors are `no_space`; the rest is `io`.
+[[nodiscard]] ErrorCode code_of(int system_errno) noexcept;
+
+/// Throws Error "cannot <action>: <what to do>" with path and errno.
+[[noreturn]] void throw_system_error(std::string_view action, const std::string& path, int system_errno);
+
+/// Throws Error{corrupt}: bytes [offset, offset + length) were asked of a file of `size_bytes`.
+[[noreturn]] void throw_truncated(const std::string& path, std::uint64_t offset, std::uint64_t length,
+                                  std::uint64_t size_bytes);
+
+/// Throws unless [offset, offset + length) lies in a file of `size_bytes`; sums that overflow do not.
+void require_within(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes);
+
+}  // namespace kedge::fs

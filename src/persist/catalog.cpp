@@ -1,0 +1,170 @@
+#include "persist/catalog.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::persist {
+namespace {
+
+constexpr std::string_view kIncarnationPrefix = "incarnation-";
+constexpr std::uint32_t kGroupOrOthersWrite = 022;
+constexpr std::uint32_t kOthersWrite = 002;
+constexpr std::uint32_t kSticky = 01000;
+constexpr int kIncarnationTries = 1000;
+
+[[noreturn]] void refuse(std::string message, const std::string& path) {
+  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
+}
+
+fs::FileStatus folder_status(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = file_system.status(path);
+  if (!status || status->kind != fs::FileStatus::Kind::directory)
+    refuse("not a folder; remove it or choose another prefix", path);
+  return *status;
+}
+
+void make_folders(fs::FileSystem& file_system, const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (!parent.empty() && !file_system.status(parent)) file_system.make_directory(parent, 0777);
+  }
+  if (!file_system.status(path)) file_system.make_directory(path, 0777);
+}
+
+std::string read_text(fs::FileSystem& file_system, const std::string& path) {
+  const auto file = file_system.open(path, fs::Access::read);
+  std::string text(std::min<std::uint64_t>(file->status().size_bytes, 65536), '\0');
+  (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+  return text;
+}
+
+}  // namespace
+
+std::string default_run_name(std::string_view canonical_prefix, std::string_view communicator_name) {
+  std::string name;
+  for (const char c : communicator_name.substr(0, 40)) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    name += plain ? c : '-';
+  }
+  if (name.empty()) name = "run";
+  const std::uint32_t hash =
+      crc32c(std::as_bytes(std::span(canonical_prefix)), crc32c(std::as_bytes(std::span(communicator_name))));
+  return compose("{}-{:08x}", name, hash);
+}
+
+Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
+                 std::string_view communicator_name)
+    : file_system_(std::move(file_system)), run_(std::move(run)) {
+  make_folders(*file_system_, prefix);
+  prefix_ = file_system_->canonical(prefix);
+  const fs::FileStatus root = folder_status(*file_system_, prefix_);
+  if ((root.mode & kOthersWrite) != 0 && (root.mode & kSticky) == 0) {
+    refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on it", root.mode), prefix_);
+  }
+  if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);
+  const std::string records = fs::join(prefix_, ".kedge");
+  file_system_->make_directory(records, 0755);
+  folder_ = fs::join(records, run_);
+  file_system_->make_directory(folder_, 0755);
+  const fs::FileStatus mine = folder_status(*file_system_, folder_);
+  if (mine.owner != file_system_->user()) {
+    refuse(compose("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
+           folder_);
+  }
+  if ((mine.mode & kGroupOrOthersWrite) != 0) {
+    refuse(compose("others may write the run's records (mode {:04o}); run chmod go-w on the folder", mine.mode),
+           folder_);
+  }
+  file_system_->sync_directory(records);
+}
+
+std::uint64_t Catalog::newest_incarnation() {
+  std::uint64_t newest = 0;
+  for (const std::string& name : file_system_->list(folder_)) {
+    if (!name.starts_with(kIncarnationPrefix)) continue;
+    std::uint64_t number = 0;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kIncarnationPrefix.size(), end, number);
+    if (parsed.ec == std::errc{} && parsed.ptr == end) newest = std::max(newest, number);
+  }
+  return newest;
+}
+
+std::uint64_t Catalog::take_incarnation() {
+  const std::uint64_t seen = newest_incarnation();
+  // Exclusive create decides between two starts that saw the same number; the loser takes the next.
+  for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
+    if (!file_system_->create(record(compose("{}{}", kIncarnationPrefix, number)), 0644)) continue;
+    file_system_->sync_directory(folder_);
+    incarnation_ = number;
+    return number;
+  }
+  refuse("no incarnation could be taken: something else keeps making them", folder_);
+}
+
+bool Catalog::is_newest_incarnation() { return newest_incarnation() == incarnation_; }
+
+void Catalog::withdraw_incarnation() {
+  if (incarnation_ == 0) return;
+  // The number may be taken again: under it no container was touched and nothing was written here.
+  if (newest_incarnation() == incarnation_) {
+    file_system_->remove(record(compose("{}{}", kIncarnationPrefix, incarnation_)));
+  }
+  incarnation_ = 0;
+}
+
+std::optional<Id128> Catalog::run_id() {
+  const std::string path = record("run.json");
+  if (!file_system_->status(path)) return std::nullopt;
+  const Json content = Json::parse(read_text(*file_system_, path), nullptr, /*allow_exceptions=*/false);
+  std::optional<Id128> id;
+  if (content.is_object() && content.contains("run_id") && content["run_id"].is_string()) {
+    id = parse_id(content["run_id"].get<std::string>());
+  }
+  if (!id) {
+    throw Error(Failure{ErrorCode::corrupt,
+                        "the run record cannot be read; restore it from a copy, or give the job another run name", -1,
+                        path, 0});
+  }
+  return id;
+}
+
+void Catalog::write_run_id(const Id128& run_id) {
+  const Json content = {{"format", 1}, {"run", run_}, {"run_id", to_string(run_id)}};
+  const std::string temporary = record(compose("run.json.new-{}", incarnation_));
+  file_system_->remove(temporary);
+  write_once(temporary, content.dump(2) + "\n");
+  file_system_->rename(temporary, record("run.json"));
+  file_system_->sync_directory(folder_);
+}
+
+bool Catalog::has_first_commit() { return file_system_->status(record("first-commit")).has_value(); }
+
+void Catalog::note_first_commit(const Id128& commit_id) {
+  write_once(record("first-commit"), to_string(commit_id) + "\n");
+}
+
+bool Catalog::is_discarded(const Id128& commit_id) {
+  return file_system_->status(record("discarded-" + to_string(commit_id))).has_value();
+}
+
+void Catalog::discard(const Id128& commit_id) { write_once(record("discarded-" + to_string(commit_id)), "\n"); }
+
+void Catalog::write_once(const std::string& path, std::string_view text) {
+  const auto file = file_system_->create(path, 0644);
+  if (!file) return;
+  file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  file->sync();
+  file_system_->sync_directory(folder_);
+}
+
+}  // namespace kedge::persist

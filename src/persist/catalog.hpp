@@ -1,0 +1,65 @@
+// The run's records on the prefix: who the run is, which start of it is the newest, that commits exist.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fs/file_system.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::persist {
+
+/// Name of a run that was given none: the communicator's name and a hash of the canonical prefix, so that the
+/// same job started in the same place finds its own checkpoints. Pure.
+[[nodiscard]] std::string default_run_name(std::string_view canonical_prefix, std::string_view communicator_name);
+
+/// Records of one run below `<prefix>/.kedge/<run>/`. Used by one rank; all calls are local and throw
+/// Error{io | no_space} when the prefix cannot be used. Everything written is on stable storage when the call
+/// returns.
+class Catalog {
+ public:
+  /// Makes the prefix and the run's folder if they are missing. An empty `run` takes the default name. Throws
+  /// io if a folder belongs to somebody else or can be written by others.
+  Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
+          std::string_view communicator_name);
+
+  [[nodiscard]] const std::string& run() const noexcept { return run_; }
+  /// Canonical.
+  [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
+
+  /// Takes the next incarnation by exclusive create: greater than every one before.
+  std::uint64_t take_incarnation();
+  /// True while no later start has taken one.
+  [[nodiscard]] bool is_newest_incarnation();
+  /// Gives the incarnation back: this start came to nothing and must not stop the one that runs.
+  void withdraw_incarnation();
+
+  /// The run's UUID; nothing before the first start wrote it.
+  [[nodiscard]] std::optional<Id128> run_id();
+  void write_run_id(const Id128& run_id);
+
+  /// A commit of this run has returned at least once.
+  [[nodiscard]] bool has_first_commit();
+  void note_first_commit(const Id128& commit_id);
+
+  /// Commits that were abandoned by open(…, Newer::discard) are never offered again.
+  [[nodiscard]] bool is_discarded(const Id128& commit_id);
+  void discard(const Id128& commit_id);
+
+ private:
+  [[nodiscard]] std::string record(std::string_view name) const { return fs::join(folder_, name); }
+  [[nodiscard]] std::uint64_t newest_incarnation();
+  /// Writes a small file once; a name that is taken is left as it is.
+  void write_once(const std::string& path, std::string_view text);
+
+  std::shared_ptr<fs::FileSystem> file_system_;
+  std::string prefix_;
+  std::string run_;
+  std::string folder_;
+  std::uint64_t incarnation_ = 0;
+};
+
+}  // namespace kedge::persist

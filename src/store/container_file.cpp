@@ -1,0 +1,99 @@
+#include "store/container_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace kedge::store {
+namespace {
+
+constexpr std::uint64_t kSuperblockBytes = 4096;
+constexpr std::uint64_t kPageBytes = 4096;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+ContainerFile::ContainerFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check)
+    : file_(std::move(file)), memory_backed_(memory_backed), space_check_(std::move(space_check)) {
+  use(file_->status().size_bytes);
+}
+
+ContainerFile::~ContainerFile() = default;
+
+void ContainerFile::use(std::uint64_t size_bytes) {
+  if (!memory_backed_) {
+    if (!combiner_) combiner_ = std::make_unique<WriteCombiner>(*file_);
+  } else if (size_bytes == 0) {
+    mapping_.reset();
+  } else if (!mapping_ || size_bytes != size_bytes_) {
+    // Reserving what is there already fills holes that a copying tool may have left: a mapping must not
+    // need storage later.
+    file_->reserve(size_bytes);
+    mapping_ = file_->map(size_bytes);
+  }
+  size_bytes_ = size_bytes;
+}
+
+void ContainerFile::reserve(std::uint64_t size_bytes) {
+  if (size_bytes <= size_bytes_) return;
+  // Growing region by region must not remap for each of many small ones; what is too much is cut at the end.
+  const std::uint64_t exact = round_up(size_bytes, kPageBytes);
+  const std::uint64_t generous = std::max(exact, round_up(size_bytes_ + size_bytes_ / 4, kPageBytes));
+  std::uint64_t wanted = generous;
+  try {
+    space_check_(generous - size_bytes_);
+  } catch (const Error&) {
+    space_check_(exact - size_bytes_);
+    wanted = exact;
+  }
+  file_->reserve(wanted);
+  use(wanted);
+}
+
+void ContainerFile::set_size(std::uint64_t size_bytes) {
+  if (size_bytes == size_bytes_) return;
+  if (size_bytes > size_bytes_) {
+    reserve(size_bytes);
+  }
+  if (size_bytes < size_bytes_) mapping_.reset();  // no mapping may outlive its pages
+  if (combiner_) combiner_->flush();
+  file_->truncate(size_bytes);
+  use(size_bytes);
+}
+
+void ContainerFile::check_present() {
+  const fs::FileStatus now = file_->status();
+  if (now.links == 0) {
+    throw Error(Failure{ErrorCode::io,
+                        "a container was removed from the node-local store while the job runs; leave the store's "
+                        "folder alone, or give the job one that no cleaner touches (store.path)",
+                        -1, path(), 0});
+  }
+  if (now.size_bytes < size_bytes_) {
+    throw Error(Failure{ErrorCode::io,
+                        "a container on the node-local store was cut from outside while the job runs; leave the "
+                        "store's folder alone",
+                        -1, path(), 0});
+  }
+}
+
+fs::ByteAccess& ContainerFile::bytes() {
+  if (combiner_) return *combiner_;
+  return *mapping_;
+}
+
+void ContainerFile::flush(bool durable) {
+  if (combiner_) combiner_->flush();
+  if (durable) file_->sync();
+}
+
+void ContainerFile::unseal() {
+  if (size_bytes_ < kSuperblockBytes) return;  // too short to have ever been sealed
+  static constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
+  check_present();
+  bytes().copy_in(0, kNoSuperblock, 0);
+  flush(!memory_backed_);
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,53 @@
+// One container file on the node-local store: how bytes get into it and out again, by the kind of storage.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "format/container_writer.hpp"
+#include "fs/file_system.hpp"
+#include "store/write_combiner.hpp"
+
+namespace kedge::store {
+
+/// An open container. On memory-backed stores it is mapped once and refilled by plain copies; on block
+/// storage it is written in large pieces and read with pread. Stays open, and mapped, while it is recycled.
+class ContainerFile final : public format::ContainerTarget {
+ public:
+  /// Asked before the file takes `additional_bytes` of storage; throws Error{no_space}.
+  using SpaceCheck = std::function<void(std::uint64_t additional_bytes)>;
+
+  ContainerFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check);
+  ~ContainerFile() override;
+
+  void reserve(std::uint64_t size_bytes) override;
+  /// Only after something was reserved.
+  [[nodiscard]] fs::ByteAccess& bytes() override;
+  void set_size(std::uint64_t size_bytes) override;
+
+  [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
+  [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+
+  /// Throws Error{io} if the file was removed or cut from outside since the last call. Called at the start of
+  /// an engine call that will touch the bytes, so that a mapping never reaches past the file's end.
+  void check_present();
+  /// Hands everything written so far to the system, and where `durable`, to stable storage.
+  void flush(bool durable);
+  /// Makes it no container any more: zeroes the superblock. Where the store is not memory, this is on stable
+  /// storage before it returns, because the next bytes written would contradict the old seal.
+  void unseal();
+
+ private:
+  void use(std::uint64_t size_bytes);
+
+  std::unique_ptr<fs::File> file_;
+  bool memory_backed_;
+  SpaceCheck space_check_;
+  std::uint64_t size_bytes_ = 0;
+  std::unique_ptr<fs::Mapping> mapping_;     // memory-backed
+  std::unique_ptr<WriteCombiner> combiner_;  // block storage
+};
+
+}  // namespace kedge::store

@@ -1,0 +1,94 @@
+#include "store/location.hpp"
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::store {
+namespace {
+
+constexpr std::uint32_t kOthersMask = 077;
+
+[[noreturn]] void refuse(std::string message, const std::string& path) {
+  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
+}
+
+void check_private(fs::FileSystem& file_system, const std::string& folder) {
+  const auto status = file_system.status(folder);
+  if (!status || status->kind != fs::FileStatus::Kind::directory) {
+    refuse("the name of the node-local store is taken by something that is no folder; remove it or set store.path",
+           folder);
+  }
+  if (status->owner != file_system.user()) {
+    refuse(compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
+                  "folder of your own",
+                  status->owner, file_system.user()),
+           folder);
+  }
+  if ((status->mode & kOthersMask) != 0) {
+    refuse(compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
+                  "is yours, or set store.path",
+                  status->mode),
+           folder);
+  }
+}
+
+/// Usable as a parent: a folder that exists.
+bool is_folder(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = file_system.status(path);
+  return status && status->kind == fs::FileStatus::Kind::directory;
+}
+
+std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {
+  if (!surroundings.configured.empty()) {
+    std::string root = expand_node(surroundings.configured, surroundings.node);
+    ensure_folder(file_system, root, 0700);
+    return root;
+  }
+  // Memory first: copies into it run at memory speed. Else the first place that exists.
+  const std::string* fallback = nullptr;
+  for (const std::string& candidate : surroundings.candidates) {
+    if (!is_folder(file_system, candidate)) continue;
+    if (file_system.space(candidate).memory_backed) return candidate;
+    if (fallback == nullptr) fallback = &candidate;
+  }
+  if (fallback == nullptr) {
+    throw Error(ErrorCode::io,
+                "no node-local folder was found for the store; set store.path (KEDGE_STORE_PATH) to one");
+  }
+  return *fallback;
+}
+
+}  // namespace
+
+std::string expand_node(std::string_view path, std::string_view node) {
+  static constexpr std::string_view kPlaceholder = "{node}";
+  std::string expanded;
+  for (std::size_t at = path.find(kPlaceholder); at != std::string_view::npos; at = path.find(kPlaceholder)) {
+    expanded.append(path.substr(0, at)).append(node);
+    path.remove_prefix(at + kPlaceholder.size());
+  }
+  return expanded.append(path);
+}
+
+void ensure_folder(fs::FileSystem& file_system, const std::string& path, std::uint32_t mode) {
+  // A parent that is a link to a folder is the user's own arrangement and fine; the last component is checked
+  // by whoever puts files there.
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (!parent.empty() && parent.back() != '/' && !file_system.status(parent))
+      file_system.make_directory(parent, mode);
+  }
+  if (!file_system.status(path)) file_system.make_directory(path, mode);
+}
+
+Location locate(fs::FileSystem& file_system, const Surroundings& surroundings, std::string_view run) {
+  const std::string root = choose_root(file_system, surroundings);
+  Location location;
+  location.folder = fs::join(root, compose("kedge-{}-{}", file_system.user(), run));
+  file_system.make_directory(location.folder, 0700);
+  check_private(file_system, location.folder);
+  location.memory_backed = file_system.space(location.folder).memory_backed;
+  return location;
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,83 @@
+#include "store/store_lock.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::store {
+namespace {
+
+constexpr std::string_view kPrefix = "lock.";
+constexpr std::chrono::milliseconds kPollInterval{50};
+
+/// The incarnation in the name of a lock file; nothing for other names.
+std::optional<std::uint64_t> incarnation_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  std::uint64_t incarnation = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), incarnation);
+  if (error != std::errc{} || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return incarnation;
+}
+
+}  // namespace
+
+StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string folder, std::uint64_t incarnation,
+                     int rank, Clock& clock, double timeout_s)
+    : file_system_(std::move(file_system)),
+      folder_(std::move(folder)),
+      incarnation_(incarnation),
+      path_(fs::join(folder_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
+  lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
+  if (!lock_) {
+    throw Error(
+        Failure{ErrorCode::busy, "another process holds this rank's lock on the node-local store", -1, path_, 0});
+  }
+  wait_for_older(clock, timeout_s);
+}
+
+StoreLock::~StoreLock() = default;
+
+void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
+  const double give_up_at = clock.seconds() + timeout_s;
+  for (const std::string& name : file_system_->list(folder_)) {
+    const auto incarnation = incarnation_of(name);
+    if (!incarnation || *incarnation == incarnation_) continue;
+    const std::string path = fs::join(folder_, name);
+    auto holder = file_system_->lock_holder(path);
+    if (holder && *incarnation > incarnation_) {
+      throw Error(Failure{ErrorCode::busy,
+                          "a newer start of this run has taken over the node-local store (" + *holder +
+                              "); end one of the two jobs, or give them different run names",
+                          -1, path, 0});
+    }
+    while (holder) {
+      if (clock.seconds() >= give_up_at) {
+        throw Error(Failure{ErrorCode::busy,
+                            compose("an earlier start of this run still holds the node-local store after {:.0f} s ({}); "
+                                   "end it, or raise store.lock_timeout_s",
+                                   timeout_s, *holder),
+                            -1, path, 0});
+      }
+      clock.sleep_for(kPollInterval);
+      holder = file_system_->lock_holder(path);
+    }
+    if (*incarnation < incarnation_) file_system_->remove(path);
+  }
+}
+
+void StoreLock::release() {
+  if (!lock_) return;
+  // Removed while still held: a later start sees either a held lock or none.
+  file_system_->remove(path_);
+  lock_.reset();
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,38 @@
+// One engine start at a time works on a store: every process holds a lock under its incarnation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::store {
+
+/// This process's lock on the run's folder, released when destroyed or when the process dies.
+class StoreLock {
+ public:
+  /// Takes `<folder>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
+  /// incarnation holds one, and removes what dead ones left. Throws Error{busy} that names the holder, at
+  /// once if a newer incarnation is there.
+  StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string folder, std::uint64_t incarnation, int rank,
+            Clock& clock, double timeout_s);
+  ~StoreLock();
+  StoreLock(const StoreLock&) = delete;
+  StoreLock& operator=(const StoreLock&) = delete;
+
+  /// Removes the lock file and releases it: an orderly end.
+  void release();
+
+ private:
+  void wait_for_older(Clock& clock, double timeout_s);
+
+  std::shared_ptr<fs::FileSystem> file_system_;
+  std::string folder_;
+  std::uint64_t incarnation_;
+  std::string path_;
+  std::unique_ptr<fs::Lock> lock_;
+};
+
+}  // namespace kedge::store

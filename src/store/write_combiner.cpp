@@ -1,0 +1,47 @@
+#include "store/write_combiner.hpp"
+
+#include <utility>
+
+#include "base/checksum.hpp"
+
+namespace kedge::store {
+
+std::uint32_t WriteCombiner::copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+  if (bytes.size() >= kBufferBytes / 4) {
+    flush();
+    return file_.copy_in(offset, bytes, crc);
+  }
+  const std::lock_guard guard(mutex_);
+  const bool adjacent = offset == gathered_at_ + gathered_.size();
+  if (!adjacent || gathered_.size() + bytes.size() > kBufferBytes) flush_locked();
+  if (gathered_.empty()) {
+    gathered_.reserve(kBufferBytes);
+    gathered_at_ = offset;
+  }
+  gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
+  return crc32c(bytes, crc);
+}
+
+std::uint32_t WriteCombiner::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
+  flush();
+  return file_.copy_out(offset, bytes, crc);
+}
+
+std::uint32_t WriteCombiner::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
+  flush();
+  return file_.checksum(offset, length, crc);
+}
+
+void WriteCombiner::flush() {
+  const std::lock_guard guard(mutex_);
+  flush_locked();
+}
+
+void WriteCombiner::flush_locked() {
+  if (gathered_.empty()) return;
+  // Cleared also if the write throws: the commit fails then, and these bytes must not follow into the next.
+  const std::vector<std::byte> pending = std::exchange(gathered_, {});
+  file_.copy_in(gathered_at_, pending, 0);
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,34 @@
+// Block storage wants few large writes; packed regions come in many small pieces.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "fs/file_system.hpp"
+
+namespace kedge::store {
+
+/// Passes large pieces on and gathers small adjacent ones into one write. Safe to call from several threads.
+class WriteCombiner final : public fs::ByteAccess {
+ public:
+  static constexpr std::size_t kBufferBytes = std::size_t{4} << 20U;
+
+  explicit WriteCombiner(fs::File& file) : file_(file) {}
+
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
+  /// Hands what is gathered to the file.
+  void flush();
+
+ private:
+  void flush_locked();
+
+  fs::File& file_;
+  std::mutex mutex_;
+  std::vector<std::byte> gathered_;
+  std::uint64_t gathered_at_ = 0;
+};
+
+}  // namespace kedge::store
