@@ -30,13 +30,13 @@ Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std:
 }  // namespace
 
 Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
-  if (file_size < kSuperblockBytes) refuse(path, kedge::format("not a Kedge container: it has {} bytes", file_size));
+  if (file_size < kSuperblockBytes) refuse(path, kedge::compose("not a Kedge container: it has {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
   Superblock superblock = decode(stored, path);
   if (superblock.file_size != file_size) {
-    refuse(path, kedge::format("the container was written with {} bytes and has {}: {}", superblock.file_size,
-                               file_size, file_size < superblock.file_size ? "truncated" : "something was appended"));
+    refuse(path, kedge::compose("the container was written with {} bytes and has {}: {}", superblock.file_size,
+                                file_size, file_size < superblock.file_size ? "truncated" : "something was appended"));
   }
   return superblock;
 }
@@ -61,8 +61,8 @@ std::span<const std::uint32_t> ContainerReader::checksums(const PlacedRegion& re
 void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out) const {
   if (out.size() != region.size_bytes) {
     throw Error(Failure{ErrorCode::mismatch,
-                        kedge::format("region '{}' has {} bytes, the memory to load it into {}", region.spec.name,
-                                      region.size_bytes, out.size()),
+                        kedge::compose("region '{}' has {} bytes, the memory to load it into {}", region.spec.name,
+                                       region.size_bytes, out.size()),
                         -1, path_, 0});
   }
   const BlockChecksums found = copy_region_out(bytes_, region.offset, out);
@@ -71,8 +71,8 @@ void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out)
   for (std::size_t block = 0; block < found.size(); ++block) {
     const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[block]) : found[block];
     if (crc != stored[block]) {
-      refuse(path_, kedge::format("region '{}' is damaged near byte {} of the file: its checksum is wrong",
-                                  region.spec.name, region.offset + block * kBlockBytes));
+      refuse(path_, kedge::compose("region '{}' is damaged near byte {} of the file: its checksum is wrong",
+                                   region.spec.name, region.offset + block * kBlockBytes));
     }
   }
 }
@@ -115,7 +115,7 @@ void ContainerReader::verify_data(const DataExtent& extent, std::vector<Damage>&
     const std::uint64_t length = std::min(kBlockBytes, extent.length - begin);
     if (bytes_.checksum(extent.offset + begin, length, 0) != index_.checksums[extent.first_checksum + block]) {
       damages.push_back(
-          {kedge::format("region '{}'", region_at(extent.first_region).spec.name), extent.offset + begin, length});
+          {kedge::compose("region '{}'", region_at(extent.first_region).spec.name), extent.offset + begin, length});
     }
     unreported += length;
     if (unreported >= kPieceBytes) report(progress, std::exchange(unreported, 0));
@@ -129,7 +129,7 @@ void ContainerReader::verify_run(const DataExtent& extent, std::vector<Damage>& 
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
     const PlacedRegion& region = region_at(extent.first_region + i);
     if (bytes_.checksum(region.offset, region.size_bytes, 0) == index_.checksums[region.first_checksum]) continue;
-    damages.push_back({kedge::format("region '{}'", region.spec.name), region.offset, region.size_bytes});
+    damages.push_back({kedge::compose("region '{}'", region.spec.name), region.offset, region.size_bytes});
     found = true;
   }
   if (!found) damages.push_back({"padding between regions", extent.offset, extent.length});

@@ -17,8 +17,8 @@ void check_bytes(const RegionSpec& spec, std::span<const std::byte> bytes) {
   if (auto problem = check(spec)) throw Error(*std::move(problem));
   if (bytes.size() != size_bytes(spec)) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::format("region '{}' has {} bytes, its shape ({}) of {} means {}", spec.name, bytes.size(),
-                              to_string(spec.shape), to_string(spec.dtype), size_bytes(spec)));
+                kedge::compose("region '{}' has {} bytes, its shape ({}) of {} means {}", spec.name, bytes.size(),
+                               to_string(spec.shape), to_string(spec.dtype), size_bytes(spec)));
   }
 }
 
@@ -79,7 +79,7 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, std::span<const std:
   const PlacedRegion& region = predicted_->regions[i];
   if (region.spec != spec) return false;
   if (taken_[i].exchange(true)) {
-    throw Error(ErrorCode::invalid_argument, kedge::format("region '{}' is saved twice", spec.name));
+    throw Error(ErrorCode::invalid_argument, kedge::compose("region '{}' is saved twice", spec.name));
   }
   saved_[i].checksums = copy_region_in(target_.bytes(), region.offset, bytes);
   return true;
@@ -114,7 +114,7 @@ void ContainerWriter::leave_prediction() {
       continue;
     }
     if (builder->add(region.spec) != region.offset) {
-      throw Error(ErrorCode::io, kedge::format("HDF5 placed region '{}' elsewhere than last time", region.spec.name));
+      throw Error(ErrorCode::io, kedge::compose("HDF5 placed region '{}' elsewhere than last time", region.spec.name));
     }
     end_bytes_ = std::max(end_bytes_, region.offset + region.size_bytes);
     saved_.push_back(std::move(old[i]));
@@ -131,9 +131,9 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
     copies.push_back(std::make_unique_for_overwrite<std::byte[]>(region.size_bytes));  // NOLINT(*-avoid-c-arrays)
     const auto checksums = copy_region_out(target_.bytes(), region.offset, {copies.back().get(), region.size_bytes});
     if (checksums != region.checksums) {
-      throw Error(ErrorCode::corrupt, kedge::format("region '{}' changed in the store while it was being written; "
-                                                    "check the node's memory",
-                                                    region.spec.name));
+      throw Error(ErrorCode::corrupt, kedge::compose("region '{}' changed in the store while it was being written; "
+                                                     "check the node's memory",
+                                                     region.spec.name));
     }
   }
   for (std::size_t k = 0; k < positions.size(); ++k) {

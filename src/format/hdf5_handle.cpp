@@ -45,9 +45,10 @@ Hdf5Handle complex_of(hid_t part) {
 // As h5py writes numpy.bool_.
 Hdf5Handle boolean_type() {
   Hdf5Handle type(checked(H5Tenum_create(H5T_STD_I8LE), "make a type"), H5Tclose);
-  for (const signed char value : {0, 1}) {
-    checked(H5Tenum_insert(type.get(), value == 0 ? "FALSE" : "TRUE", &value), "add to a type");
-  }
+  constexpr signed char kFalse = 0;
+  constexpr signed char kTrue = 1;
+  checked(H5Tenum_insert(type.get(), "FALSE", &kFalse), "add to a type");
+  checked(H5Tenum_insert(type.get(), "TRUE", &kTrue), "add to a type");
   return type;
 }
 
@@ -104,7 +105,7 @@ hid_t checked(hid_t result, const std::string& what) {
   std::string words = "no reason given";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_description, &words);
   H5Eclear2(H5E_DEFAULT);
-  throw Error(ErrorCode::io, kedge::format("HDF5 could not {}: {}", what, words));
+  throw Error(ErrorCode::io, kedge::compose("HDF5 could not {}: {}", what, words));
 }
 
 Hdf5Handle make_file_type(DataType dtype) {
@@ -124,9 +125,9 @@ std::uint64_t hdf5_entries() noexcept { return process_wide().entries; }
 void check_hdf5_version(const std::array<unsigned, 3>& built_with, const std::array<unsigned, 3>& linked) {
   if (built_with == linked) return;
   throw Error(ErrorCode::bad_state,
-              kedge::format("this program runs with HDF5 {}.{}.{}, Kedge was built with {}.{}.{}; build both against "
-                            "the same one",
-                            linked[0], linked[1], linked[2], built_with[0], built_with[1], built_with[2]));
+              kedge::compose("this program runs with HDF5 {}.{}.{}, Kedge was built with {}.{}.{}; build both against "
+                             "the same one",
+                             linked[0], linked[1], linked[2], built_with[0], built_with[1], built_with[2]));
 }
 
 }  // namespace kedge::format

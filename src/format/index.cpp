@@ -87,7 +87,7 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   const bool inside =
       region.offset >= kSuperblockBytes && region.offset <= file_size && region.size_bytes <= file_size - region.offset;
   if (region.size_bytes != size_bytes(region.spec) || (empty ? region.offset != 0 : !inside)) {
-    refuse(path, kedge::format("size or place of region '{}' is impossible", region.spec.name));
+    refuse(path, kedge::compose("size or place of region '{}' is impossible", region.spec.name));
   }
   return region;
 }
@@ -137,8 +137,8 @@ Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> oth
   reader.array_of(4);
   const std::uint64_t version = reader.number();
   if (version != kIndexVersion) {
-    refuse(path, kedge::format("index version {} is not the one that this Kedge reads ({}); use a newer Kedge", version,
-                               kIndexVersion));
+    refuse(path, kedge::compose("index version {} is not the one that this Kedge reads ({}); use a newer Kedge",
+                                version, kIndexVersion));
   }
   std::vector<PlacedRegion> regions;
   for (std::uint64_t left = reader.array(); left != 0; --left) regions.push_back(read_region(reader, file_size, path));

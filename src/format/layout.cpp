@@ -100,10 +100,10 @@ std::uint64_t LayoutBuilder::add(const RegionSpec& spec) {
   if (groups_.contains(spec.name)) {
     throw Error(
         ErrorCode::invalid_argument,
-        kedge::format("region name '{0}' is also a group: another region's name starts with '{0}/'", spec.name));
+        kedge::compose("region name '{0}' is also a group: another region's name starts with '{0}/'", spec.name));
   }
   if (!names_.insert(spec.name).second) {
-    throw Error(ErrorCode::invalid_argument, kedge::format("region '{}' is saved twice", spec.name));
+    throw Error(ErrorCode::invalid_argument, kedge::compose("region '{}' is saved twice", spec.name));
   }
   metadata_estimate_bytes_ += kMetadataOfRegionBytes + 2 * spec.name.size();
   add_groups_of(spec.name);
@@ -119,7 +119,7 @@ void LayoutBuilder::add_groups_of(const std::string& name) {
     if (groups_.contains(group)) continue;
     if (names_.contains(group)) {
       throw Error(ErrorCode::invalid_argument,
-                  kedge::format("region name '{}' needs '{}' as a group, which is a region already", name, group));
+                  kedge::compose("region name '{}' needs '{}' as a group, which is a region already", name, group));
     }
     scratch_.create_group(group);
     groups_.insert(group);
@@ -148,13 +148,13 @@ std::shared_ptr<const Layout> LayoutBuilder::finish() {
   layout->index_head = encode_index_head(*layout);
   if (layout->index_size() > room || layout->index_size() > kIndexBytesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::format("the index of {} regions takes {} bytes, there is room for {}; use fewer regions",
-                              layout->regions.size(), layout->index_size(), std::min(room, kIndexBytesMax)));
+                kedge::compose("the index of {} regions takes {} bytes, there is room for {}; use fewer regions",
+                               layout->regions.size(), layout->index_size(), std::min(room, kIndexBytesMax)));
   }
   if (layout->table.size() > kTableEntriesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::format("HDF5 scattered its metadata over {} places, there is room for {}; use fewer groups",
-                              layout->table.size(), kTableEntriesMax));
+                kedge::compose("HDF5 scattered its metadata over {} places, there is room for {}; use fewer groups",
+                               layout->table.size(), kTableEntriesMax));
   }
   return layout;
 }

@@ -22,7 +22,7 @@ void order(RegionMap& map, std::string_view path) {
     return regions[a].spec.name == regions[b].spec.name;
   });
   if (twice != map.by_name.end()) {
-    refuse(path, kedge::format("two regions have the name '{}'", regions[*twice].spec.name));
+    refuse(path, kedge::compose("two regions have the name '{}'", regions[*twice].spec.name));
   }
   for (std::size_t i = 0; i < regions.size(); ++i) {
     if (regions[i].size_bytes != 0) map.by_offset.push_back(i);
@@ -38,12 +38,12 @@ void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t&
   const auto more = [&] { return next < map.by_offset.size() && region(next).offset < end; };
   std::uint64_t at = begin;
   while (more()) {
-    if (region(next).offset != at) refuse(path, kedge::format("region '{}' overlaps others", region(next).spec.name));
+    if (region(next).offset != at) refuse(path, kedge::compose("region '{}' overlaps others", region(next).spec.name));
     DataExtent extent{at, 0, next, 0, map.checksum_count, 0, region(next).size_bytes >= kLargeRegionBytes};
     do {
       PlacedRegion& placed = region(next);
       if (placed.offset < at || placed.size_bytes > end - placed.offset) {
-        refuse(path, kedge::format("region '{}' overlaps others", placed.spec.name));
+        refuse(path, kedge::compose("region '{}' overlaps others", placed.spec.name));
       }
       at = placed.offset + placed.size_bytes;
       ++extent.region_count;
@@ -51,14 +51,14 @@ void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t&
       ++next;
     } while (!extent.large && more() && region(next).size_bytes < kLargeRegionBytes);
     const std::uint64_t extent_end = more() ? region(next).offset : end;
-    if (extent_end < at) refuse(path, kedge::format("region '{}' overlaps others", region(next).spec.name));
+    if (extent_end < at) refuse(path, kedge::compose("region '{}' overlaps others", region(next).spec.name));
     at = extent_end;
     extent.length = at - extent.offset;
     extent.checksum_count = extent.large ? (extent.length - 1) / kBlockBytes + 1 : 1 + extent.region_count;
     map.checksum_count += extent.checksum_count;
     map.data_extents.push_back(extent);
   }
-  if (at != end) refuse(path, kedge::format("bytes {} to {} belong to no extent", at, end));
+  if (at != end) refuse(path, kedge::compose("bytes {} to {} belong to no extent", at, end));
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ RegionMap make_region_map(std::vector<PlacedRegion> regions, std::span<const Ext
   if (at > file_size) refuse(path, "an extent reaches beyond the end of the file");
   divide(map, at, file_size, next, path);
   if (next != map.by_offset.size()) {
-    refuse(path, kedge::format("region '{}' lies outside of the file", map.regions[map.by_offset[next]].spec.name));
+    refuse(path, kedge::compose("region '{}' lies outside of the file", map.regions[map.by_offset[next]].spec.name));
   }
   return map;
 }

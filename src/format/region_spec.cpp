@@ -40,7 +40,7 @@ bool is_utf8(std::string_view text) {
 
 std::string name_problem(std::string_view name) {
   if (name.empty()) return "it is empty";
-  if (name.size() > kNameBytesMax) return kedge::format("it is longer than {} bytes", kNameBytesMax);
+  if (name.size() > kNameBytesMax) return kedge::compose("it is longer than {} bytes", kNameBytesMax);
   if (!is_utf8(name)) return "it is not UTF-8";
   if (name.find('\0') != std::string_view::npos) return "it contains a zero byte";
   std::string_view rest = name;
@@ -48,7 +48,7 @@ std::string name_problem(std::string_view name) {
     const std::string_view part = rest.substr(0, rest.find('/'));
     if (part.empty()) return "it has an empty part between slashes";
     if (part == "." || part == "..") return "it has a part '.' or '..'";
-    if (first && (part == ".kedge" || part == "ranks")) return kedge::format("'{}' is kept for Kedge itself", part);
+    if (first && (part == ".kedge" || part == "ranks")) return kedge::compose("'{}' is kept for Kedge itself", part);
     if (part.size() == rest.size()) return {};
     rest.remove_prefix(part.size() + 1);
   }
@@ -64,14 +64,14 @@ std::string shard_problem(const RegionSpec& spec, const Shard& shard) {
   const Shape& global = shard.global_shape;
   if (global.too_long() || global.dimensions() != spec.shape.dimensions() || shard.offset.too_long() ||
       shard.offset.dimensions() != spec.shape.dimensions()) {
-    return kedge::format("shape ({}), global shape ({}) and offset ({}) have different numbers of dimensions",
-                         to_string(spec.shape), to_string(global), to_string(shard.offset));
+    return kedge::compose("shape ({}), global shape ({}) and offset ({}) have different numbers of dimensions",
+                          to_string(spec.shape), to_string(global), to_string(shard.offset));
   }
-  if (!fits(spec.dtype, global)) return kedge::format("the global shape ({}) is too large", to_string(global));
+  if (!fits(spec.dtype, global)) return kedge::compose("the global shape ({}) is too large", to_string(global));
   for (std::size_t i = 0; i < global.dimensions(); ++i) {
     if (shard.offset[i] > global[i] || spec.shape[i] > global[i] - shard.offset[i]) {
-      return kedge::format("in dimension {} it reaches from {} over {} elements, the global array has {}", i,
-                           shard.offset[i], spec.shape[i], global[i]);
+      return kedge::compose("in dimension {} it reaches from {} over {} elements, the global array has {}", i,
+                            shard.offset[i], spec.shape[i], global[i]);
     }
   }
   return {};
@@ -89,20 +89,22 @@ std::optional<Failure> check(const RegionSpec& spec) {
     return Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0};
   };
   if (const std::string problem = name_problem(spec.name); !problem.empty()) {
-    return refused(kedge::format("region name '{}' cannot be used: {}", is_utf8(spec.name) ? spec.name : "?", problem));
+    return refused(
+        kedge::compose("region name '{}' cannot be used: {}", is_utf8(spec.name) ? spec.name : "?", problem));
   }
   if (kedge::size_bytes(spec.dtype) == 0) {
-    return refused(kedge::format("dtype of region '{}' is no kedge::DataType", spec.name));
+    return refused(kedge::compose("dtype of region '{}' is no kedge::DataType", spec.name));
   }
   if (spec.shape.too_long()) {
-    return refused(kedge::format("shape of region '{}' has more than {} dimensions", spec.name, Shape::kMaxDimensions));
+    return refused(
+        kedge::compose("shape of region '{}' has more than {} dimensions", spec.name, Shape::kMaxDimensions));
   }
   if (!fits(spec.dtype, spec.shape)) {
-    return refused(kedge::format("shape of region '{}' ({}) is too large", spec.name, to_string(spec.shape)));
+    return refused(kedge::compose("shape of region '{}' ({}) is too large", spec.name, to_string(spec.shape)));
   }
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     const std::string problem = shard_problem(spec, *shard);
-    if (!problem.empty()) return refused(kedge::format("shard of region '{}' does not fit: {}", spec.name, problem));
+    if (!problem.empty()) return refused(kedge::compose("shard of region '{}' does not fit: {}", spec.name, problem));
   }
   return std::nullopt;
 }

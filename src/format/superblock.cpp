@@ -61,8 +61,8 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
   }
   const auto version = get<std::uint32_t>(bytes, at::kVersion);
   if (version > kFormatVersion) {
-    refuse(path, kedge::format("format version {} is newer than this Kedge reads ({}); use a newer Kedge", version,
-                               kFormatVersion));
+    refuse(path, kedge::compose("format version {} is newer than this Kedge reads ({}); use a newer Kedge", version,
+                                kFormatVersion));
   }
   if (version == 0 || get<std::uint32_t>(bytes, at::kSealed) != 1) {
     refuse(path, "not a sealed Kedge container: version or sealed flag are impossible");
@@ -74,13 +74,13 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
 SuperblockBytes encode(const Superblock& superblock) {
   if (superblock.tag.size() > kTagBytesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::format("tag '{}' is longer than {} bytes", superblock.tag, kTagBytesMax));
+                kedge::compose("tag '{}' is longer than {} bytes", superblock.tag, kTagBytesMax));
   }
   if (superblock.extents.size() > kTableEntriesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::format("{} stretches of HDF5 metadata do not fit the superblock's table of {}; use fewer or "
-                              "shorter region names",
-                              superblock.extents.size(), kTableEntriesMax));
+                kedge::compose("{} stretches of HDF5 metadata do not fit the superblock's table of {}; use fewer or "
+                               "shorter region names",
+                               superblock.extents.size(), kTableEntriesMax));
   }
   SuperblockBytes bytes{};
   put(bytes, at::kMagic, kMagic);
