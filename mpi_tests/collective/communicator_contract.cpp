@@ -80,10 +80,11 @@ void a_message_of_another_size_is_refused(Communicator& communicator) {
     std::vector<std::byte> received(5);
     const auto sent = pattern(size, 1);
     std::vector<Communicator::Request> requests;
-    requests.push_back(communicator.receive(communicator.rank(), 7, received));
+    // Sent first: Open MPI 4.1 cuts a message to itself without a word if its receive is posted already.
     requests.push_back(communicator.send(communicator.rank(), 7, sent));
+    requests.push_back(communicator.receive(communicator.rank(), 7, received));
     EXPECT_EQ(failure_of([&] { communicator.wait(requests, soon()); }).code, ErrorCode::bad_state);
-    requests[0].reset();
+    requests[1].reset();
     communicator.wait(requests, soon());
   }
 }

@@ -90,10 +90,17 @@ std::optional<std::string> outside_problem(const Source& source, const std::stri
   if (const Library* library = library_of(name)) {
     const bool shown = source.path == "include/kedge/mpi.hpp" && name == "mpi.h";
     if (shown || std::ranges::find(library->rooms, room) != library->rooms.end()) return std::nullopt;
+<<<<<<< HEAD
     return compose("{} includes <{}>, which belongs to room {} alone", source.path, name, library->rooms.front());
   }
   if (is_system_header(name)) return std::nullopt;
   return compose("{} includes <{}>, which has no room yet: give the library one", source.path, name);
+=======
+    return compose("{} includes <{}>, which belongs to room {} alone", source.path, name, library->rooms.front());
+  }
+  if (is_system_header(name)) return std::nullopt;
+  return compose("{} includes <{}>, which has no room yet: give the library one", source.path, name);
+>>>>>>> wt-infra
 }
 
 std::optional<std::string> simulator_problem(const Source& source, const std::string& name) {
@@ -101,7 +108,11 @@ std::optional<std::string> simulator_problem(const Source& source, const std::st
   if (target == "simulator" || target == "policy" || target == "base" || name.starts_with("redundancy/plan")) {
     return std::nullopt;
   }
+<<<<<<< HEAD
   return compose("{} includes \"{}\": the simulator sees policy and redundancy/plan only", source.path, name);
+=======
+  return compose("{} includes \"{}\": the simulator sees policy and redundancy/plan only", source.path, name);
+>>>>>>> wt-infra
 }
 
 // A quoted include of a file below src/.
@@ -110,18 +121,30 @@ std::optional<std::string> house_problem(const Source& source, const std::string
     const int floor = floor_of(room_of(source.path));
     if (name != "kedge/mpi.hpp" || room_of(source.path) == "comm/mpi" || floor == floor_of("tools"))
       return std::nullopt;
+<<<<<<< HEAD
     return compose("{} includes \"{}\", but only comm/mpi and the top floor know MPI", source.path, name);
+=======
+    return compose("{} includes \"{}\", but only comm/mpi and the top floor know MPI", source.path, name);
+>>>>>>> wt-infra
   }
   const std::string room = room_of(source.path);
   if (first_part(room) == "simulator") return simulator_problem(source, name);
   const std::string target = room_of("src/" + name);
   if (floor_of(target) < 0) {
+<<<<<<< HEAD
     return compose("{} includes \"{}\": write it from src/, beginning with a room", source.path, name);
+=======
+    return compose("{} includes \"{}\": write it from src/, beginning with a room", source.path, name);
+>>>>>>> wt-infra
   }
   if (first_part(room) == first_part(target) && !(room != "comm/mpi" && target == "comm/mpi")) return std::nullopt;
   if (std::ranges::find(kInterfaces, name) != kInterfaces.end()) return std::nullopt;
   if (floor_of(target) < floor_of(room)) return std::nullopt;
+<<<<<<< HEAD
   return compose("{} (floor {}) includes \"{}\" (floor {}): an include goes down only", source.path, floor_of(room),
+=======
+  return compose("{} (floor {}) includes \"{}\" (floor {}): an include goes down only", source.path, floor_of(room),
+>>>>>>> wt-infra
                 name, floor_of(target));
 }
 
@@ -166,7 +189,11 @@ std::vector<std::string> include_problems(const Source& source) {
   const bool in_house = source.path.starts_with("src/");
   const bool is_public = source.path.starts_with("include/");
   if (in_house && room_of(source.path) != "simulator" && floor_of(room_of(source.path)) < 0) {
+<<<<<<< HEAD
     problems.push_back(compose("{} lies in no room of the house", source.path));
+=======
+    problems.push_back(compose("{} lies in no room of the house", source.path));
+>>>>>>> wt-infra
     return problems;
   }
   for (const auto& [name, quoted] : includes_of(source.text)) {
@@ -174,12 +201,21 @@ std::vector<std::string> include_problems(const Source& source) {
     if (!quoted && (in_house || is_public)) add(outside_problem(source, name));
     if (quoted && in_house) add(house_problem(source, name));
     if (is_public && show_public)
+<<<<<<< HEAD
       problems.push_back(compose("{} includes \"{}\", which is not public", source.path, name));
     if (is_pure(source.path) && brings_the_world(name)) {
       problems.push_back(compose("{} includes {}: this room takes values and returns values", source.path, name));
     }
     if (source.path.starts_with("examples/") && quoted && floor_of(first_part(name)) >= 0) {
       problems.push_back(compose("{} includes \"{}\": examples use what users have", source.path, name));
+=======
+      problems.push_back(compose("{} includes \"{}\", which is not public", source.path, name));
+    if (is_pure(source.path) && brings_the_world(name)) {
+      problems.push_back(compose("{} includes {}: this room takes values and returns values", source.path, name));
+    }
+    if (source.path.starts_with("examples/") && quoted && floor_of(first_part(name)) >= 0) {
+      problems.push_back(compose("{} includes \"{}\": examples use what users have", source.path, name));
+>>>>>>> wt-infra
     }
   }
   return problems;
@@ -188,7 +224,11 @@ std::vector<std::string> include_problems(const Source& source) {
 std::vector<std::string> length_problems(const Source& source) {
   const auto lines = static_cast<std::size_t>(std::ranges::count(source.text, '\n'));
   if (lines <= kLongestFile) return {};
+<<<<<<< HEAD
   return {compose("{} has {} lines, more than {}: it holds two ideas", source.path, lines, kLongestFile)};
+=======
+  return {compose("{} has {} lines, more than {}: it holds two ideas", source.path, lines, kLongestFile)};
+>>>>>>> wt-infra
 }
 
 std::vector<std::string> top_level_problems(const std::vector<std::string>& names) {
@@ -204,6 +244,10 @@ std::vector<std::string> top_level_problems(const std::vector<std::string>& name
 
 std::vector<std::string> missing_words(const std::vector<std::string>& words, const std::vector<Source>& sources) {
   std::vector<std::string> texts;
+<<<<<<< HEAD
+=======
+  texts.reserve(sources.size());
+>>>>>>> wt-infra
   for (const Source& source : sources) texts.push_back(spaced_lower_case(source.text));
   std::vector<std::string> missing;
   for (const std::string& word : words) {

@@ -1,1 +1,317 @@
+#include "comm/mpi/mpi_communicator.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "comm/mpi/mpi_call.hpp"
+#include "comm/mpi/mpi_exchange.hpp"
+#include "comm/tree_collectives.hpp"
 #include "kedge/mpi.hpp"
+
+namespace kedge::comm {
+namespace {
+
+static_assert(kChannelLimit <= 32767, "the MPI standard promises tags up to 32767 only");
+
+MPI_Op mpi_op(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::min: return MPI_MIN;
+    case Reduction::max: return MPI_MAX;
+    case Reduction::sum: return MPI_SUM;
+    case Reduction::bit_or: return MPI_BOR;
+    case Reduction::bit_and: return MPI_BAND;
+  }
+  return MPI_OP_NULL;
+}
+
+ThreadSupport query_thread_support() {
+  int provided = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
+  if (provided == MPI_THREAD_MULTIPLE) return ThreadSupport::multiple;
+  if (provided == MPI_THREAD_SERIALIZED) return ThreadSupport::serialized;
+  if (provided == MPI_THREAD_FUNNELED) return ThreadSupport::funneled;
+  return ThreadSupport::single;
+}
+
+/// The name somebody gave the communicator. Open MPI names derived ones itself, by numbers that differ from
+/// start to start, e.g. "MPI COMMUNICATOR 3 SPLIT FROM 0"; that is no name.
+std::string given_name(MPI_Comm comm) {
+  std::string name(MPI_MAX_OBJECT_NAME, '\0');
+  int length = 0;
+  check_mpi(MPI_Comm_get_name(comm, name.data(), &length), "MPI_Comm_get_name");
+  name.resize(static_cast<std::size_t>(length));
+  return name.starts_with("MPI COMMUNICATOR ") ? std::string() : name;
+}
+
+void check_can_communicate(MPI_Comm comm) {
+  int initialized = 0;
+  int finalized = 0;
+  check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
+  check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
+  if (initialized == 0) throw Error(ErrorCode::bad_state, "MPI is not initialised; call MPI_Init before kedge::mpi");
+  if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalised; call kedge::mpi before MPI_Finalize");
+  if (comm == MPI_COMM_NULL) {
+    throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it on the communicator's ranks only");
+  }
+  int inter = 0;
+  check_mpi(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+  if (inter != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "kedge::mpi got an inter-communicator; merge it first (MPI_Intercomm_merge)");
+  }
+}
+
+/// What a collective call works on, on the heap, so that it can outlive a wait that gave up.
+template <class Value>
+struct Pending {
+  std::vector<Value> values;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+/// Polls it; false if the deadline passed, and then it is leaked: MPI may still write there.
+template <class Value>
+[[nodiscard]] bool finish(std::unique_ptr<Pending<Value>>& pending, Deadline deadline) {
+  if (poll([&] { return test_mpi(pending->request); }, deadline)) return true;
+  static_cast<void>(pending.release());
+  return false;
+}
+
+}  // namespace
+
+/// A send or receive of one message in pieces. On internal channels it goes through memory of its own (see
+/// tree_collectives.hpp).
+class MpiCommunicator::Transfer final : public Communicator::Operation {
+ public:
+  Transfer(MPI_Comm comm, int peer, int channel, std::span<const std::byte> bytes, std::size_t piece_bytes)
+      : peer_(peer), bytes_(bytes.size()) {
+    if (channel >= kUserChannels) {
+      own_ = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
+      bytes = *own_;
+    }
+    start(bytes.size(), piece_bytes, [&](std::size_t offset, int length, MPI_Request* request) {
+      check_mpi(MPI_Isend(bytes.data() + offset, length, MPI_BYTE, peer, channel, comm, request), "MPI_Isend");
+    });
+  }
+  Transfer(MPI_Comm comm, int peer, int channel, std::span<std::byte> bytes, std::size_t piece_bytes)
+      : peer_(peer), bytes_(bytes.size()), receives_(true) {
+    if (channel >= kUserChannels) {
+      own_ = std::make_unique<std::vector<std::byte>>(bytes.size());
+      target_ = std::exchange(bytes, *own_);
+    }
+    start(bytes.size(), piece_bytes, [&](std::size_t offset, int length, MPI_Request* request) {
+      check_mpi(MPI_Irecv(bytes.data() + offset, length, MPI_BYTE, peer, channel, comm, request), "MPI_Irecv");
+    });
+  }
+  ~Transfer() override {
+    if (!complete()) static_cast<void>(own_.release());  // MPI still works on it
+  }
+
+  [[nodiscard]] int peer() const noexcept { return peer_; }
+  [[nodiscard]] bool complete() const noexcept { return next_ == pieces_.size(); }
+
+  /// True if complete. Throws Error{bad_state} if a message of another size came.
+  [[nodiscard]] bool test() {
+    while (!complete()) {
+      auto& piece = pieces_[next_];
+      int done = 0;
+      MPI_Status status;
+      const int code = MPI_Test(&piece.request, &done, &status);
+      if (code != MPI_SUCCESS) {
+        ++next_;
+        if (receives_ && is_truncation(code)) throw_size("more");
+        check_mpi(code, "MPI_Test");
+      }
+      if (done == 0) return false;
+      ++next_;
+      int length = piece.length;
+      if (receives_) check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
+      if (length != piece.length) throw_size("fewer");
+    }
+    if (receives_ && own_ && !own_->empty()) std::memcpy(target_.data(), own_->data(), own_->size());
+    own_.reset();
+    return true;
+  }
+
+ private:
+  struct Piece {
+    int length = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  template <class Start>
+  void start(std::size_t size, std::size_t piece_bytes, Start&& start_piece) {
+    pieces_.reserve(size / piece_bytes + 1);
+    std::size_t offset = 0;
+    do {
+      auto& piece = pieces_.emplace_back();
+      piece.length = static_cast<int>(std::min(piece_bytes, size - offset));
+      start_piece(offset, piece.length, &piece.request);
+      offset += static_cast<std::size_t>(piece.length);
+    } while (offset < size);
+  }
+  static bool is_truncation(int code) {
+    int error_class = MPI_SUCCESS;
+    return MPI_Error_class(code, &error_class) == MPI_SUCCESS && error_class == MPI_ERR_TRUNCATE;
+  }
+  [[noreturn]] void throw_size(std::string_view how_many) const {
+    throw Error(ErrorCode::bad_state,
+                compose("expected {} bytes from rank {} and got {}; make both sides agree", bytes_, peer_, how_many));
+  }
+
+  int peer_;
+  std::size_t bytes_;
+  bool receives_ = false;
+  std::unique_ptr<std::vector<std::byte>> own_;
+  std::span<std::byte> target_;
+  std::vector<Piece> pieces_;
+  std::size_t next_ = 0;  // first piece that is not complete
+};
+
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiLimits limits) : source_(comm), limits_(limits) {
+  limits_.piece_bytes = std::clamp<std::size_t>(limits_.piece_bytes, 1, INT_MAX);
+  check_can_communicate(comm);
+  check_mpi(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
+  name_ = given_name(comm);
+  thread_support_ = query_thread_support();
+}
+
+void MpiCommunicator::connect(Deadline deadline) {
+  if (comm_ != MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "this communicator is connected; connect once");
+  if (timed_out_) check_usable();
+  auto duplicate = std::make_unique<Pending<MPI_Comm>>();
+  duplicate->values.assign(1, MPI_COMM_NULL);
+  check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
+  if (!finish(duplicate, deadline)) time_out(everybody_in("MPI_Comm_idup"));
+  comm_ = duplicate->values.front();
+  check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+Communicator::Request MpiCommunicator::send(int to, int channel, std::span<const std::byte> bytes) {
+  check(to, channel);
+  return std::make_unique<Transfer>(comm_, to, channel, bytes, limits_.piece_bytes);
+}
+
+Communicator::Request MpiCommunicator::receive(int from, int channel, std::span<std::byte> bytes) {
+  check(from, channel);
+  return std::make_unique<Transfer>(comm_, from, channel, bytes, limits_.piece_bytes);
+}
+
+bool MpiCommunicator::test(Request& request) {
+  check_usable();
+  if (request != nullptr && static_cast<Transfer&>(*request).test()) request.reset();
+  return request == nullptr;
+}
+
+void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
+  check_usable();
+  const auto all_done = [&] {
+    bool all = true;
+    for (auto& request : requests) all = test(request) && all;
+    return all;
+  };
+  if (poll(all_done, deadline)) return;
+  std::string whom;
+  for (const auto& request : requests) {
+    if (request == nullptr) continue;
+    whom += compose("{}rank {}", whom.empty() ? "" : ", ", static_cast<const Transfer&>(*request).peer());
+  }
+  time_out(whom);
+}
+
+void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                                 std::span<const int> group) {
+  check_usable();
+  if (!group.empty()) return tree_all_reduce(*this, values, reduction, deadline, group);
+  if (values.size() > INT_MAX) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("all_reduce of {} values; give at most {}", values.size(), INT_MAX));
+  }
+  auto pending = std::make_unique<Pending<std::uint64_t>>();
+  pending->values.assign(values.begin(), values.end());
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, pending->values.data(), static_cast<int>(values.size()), MPI_UINT64_T,
+                           mpi_op(reduction), comm_, &pending->request),
+            "MPI_Iallreduce");
+  if (!finish(pending, deadline)) time_out(everybody_in("MPI_Iallreduce"));
+  std::copy(pending->values.begin(), pending->values.end(), values.begin());
+}
+
+void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) {
+  check_usable();
+  check_peer(root);
+  if (!group.empty()) return tree_broadcast(*this, bytes, root, deadline, group);
+  for (std::size_t offset = 0; offset < bytes.size(); offset += limits_.piece_bytes) {
+    const auto part = bytes.subspan(offset, std::min(limits_.piece_bytes, bytes.size() - offset));
+    auto pending = std::make_unique<Pending<std::byte>>();
+    if (rank_ == root) pending->values.assign(part.begin(), part.end());
+    else pending->values.resize(part.size());
+    check_mpi(
+        MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
+        "MPI_Ibcast");
+    if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibcast"));
+    std::copy(pending->values.begin(), pending->values.end(), part.begin());
+  }
+}
+
+void MpiCommunicator::barrier(Deadline deadline, std::span<const int> group) {
+  check_usable();
+  if (!group.empty()) return tree_barrier(*this, deadline, group);
+  auto pending = std::make_unique<Pending<std::byte>>();
+  check_mpi(MPI_Ibarrier(comm_, &pending->request), "MPI_Ibarrier");
+  if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibarrier"));
+}
+
+std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<Message> messages, Deadline deadline) {
+  check_usable();
+  for (const auto& message : messages) check_peer(message.peer);
+  odd_exchange_ = !odd_exchange_;
+  const int tag = odd_exchange_ ? kExchangeChannelOdd : kExchangeChannel;
+  auto exchange = std::make_unique<MpiExchange>(comm_, tag, std::move(messages), limits_.piece_bytes);
+  try {
+    if (poll([&] { return exchange->test(); }, deadline)) return exchange->take();
+  } catch (const Error&) {
+    static_cast<void>(exchange.release());  // MPI still works on it
+    throw;
+  }
+  const auto whom = exchange->waits_for();
+  static_cast<void>(exchange.release());
+  time_out(whom);
+}
+
+void MpiCommunicator::check_usable() const {
+  if (timed_out_) throw Error(ErrorCode::bad_state, "this communicator timed out and cannot be used again");
+  if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
+}
+
+void MpiCommunicator::check_peer(int peer) const {
+  if (peer >= 0 && peer < size_) return;
+  throw Error(ErrorCode::invalid_argument, compose("there is no rank {}; ranks are 0 to {}", peer, size_ - 1));
+}
+
+void MpiCommunicator::check(int peer, int channel) const {
+  check_usable();
+  check_peer(peer);
+  if (channel >= 0 && channel < kChannelLimit) return;
+  throw Error(ErrorCode::invalid_argument,
+              compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
+}
+
+void MpiCommunicator::time_out(const std::string& whom) {
+  timed_out_ = true;
+  throw Error(ErrorCode::timeout, compose("rank {} waited in vain for {}; see there what holds it up", rank_, whom));
+}
+
+std::string MpiCommunicator::everybody_in(std::string_view call) const {
+  return compose("at least one of ranks 0 to {} (in {})", size_ - 1, call);
+}
+
+}  // namespace kedge::comm
+
+namespace kedge {
+
+std::unique_ptr<Communicator> mpi(MPI_Comm comm) { return std::make_unique<comm::MpiCommunicator>(comm); }
+
+}  // namespace kedge

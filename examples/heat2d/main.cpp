@@ -1,0 +1,82 @@
+// Heat spreads over a plate: an explicit 2-D solver on a grid of MPI ranks that survives being killed.
+// Kedge's part is marked with [kedge]; everything else is an ordinary MPI program.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "kedge/kedge.hpp"
+#include "kedge/mpi.hpp"
+#include "picture.hpp"
+#include "plate.hpp"
+
+namespace {
+
+std::string tag_of(std::uint64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof text, "step-%06llu", static_cast<unsigned long long>(step));
+  return text;
+}
+
+void die_if_asked(const heat2d::Arguments& arguments, std::uint64_t step, int rank, std::uint32_t ranks_per_node) {
+  if (!arguments.die_at || step != *arguments.die_at) return;
+  const int node = ranks_per_node == 0 ? 0 : rank / static_cast<int>(ranks_per_node);
+  if (rank == arguments.die_rank || node == arguments.die_node) std::raise(SIGKILL);
+}
+
+void run(const heat2d::Arguments& arguments) {
+  const heat2d::Picture picture = heat2d::load_picture(arguments.picture);
+  heat2d::Plate plate(MPI_COMM_WORLD, picture);
+  std::uint64_t step = 0;
+
+  // [kedge] The state is the plate and the step; a restart begins where the newest checkpoint ended.
+  kedge::Options options = kedge::Options::load();
+  options.schedule.every = arguments.every;
+  kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+  kedge::State state;
+  state.add("temperature", kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()}),
+            kedge::Shard{{picture.height, picture.width}, {plate.first_row(), plate.first_column()}});
+  state.add("step", step);
+  if (const auto tag = engine.restore(state); tag && plate.rank() == 0) {
+    const kedge::CheckpointInfo info = engine.info();
+    std::cout << "resumed " << *tag << ' ' << step << ' ' << to_string(info.source) << ' ' << info.total_bytes
+              << std::endl;
+  }
+
+  std::uint64_t computed = 0;
+  while (step < arguments.steps) {
+    die_if_asked(arguments, step, plate.rank(), options.topology.ranks_per_node);
+    plate.advance();
+    ++step;
+    ++computed;
+    if (engine.need_checkpoint()) engine.checkpoint(tag_of(step), state);  // [kedge]
+  }
+  engine.finalize();  // [kedge]
+
+  const std::vector<double> field = plate.gather();
+  if (plate.rank() != 0) return;
+  if (!arguments.output.empty()) heat2d::save_picture(arguments.output, field, picture.width, picture.height);
+  std::cout << "steps computed " << computed << '\n' << "checksum " << heat2d::checksum(field) << std::endl;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  int exit_code = 0;
+  try {
+    if (const auto arguments = heat2d::parse(argc, argv)) run(*arguments);
+  } catch (const std::exception& error) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    // Kedge throws the same on all ranks: one of them need say it.
+    if (rank == 0) std::cerr << "heat2d: " << error.what() << std::endl;
+    exit_code = 1;
+  }
+  MPI_Finalize();
+  return exit_code;
+}

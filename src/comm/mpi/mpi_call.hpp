@@ -1,0 +1,66 @@
+// Checked MPI calls and the polling of what is under way.
+#pragma once
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/text.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+
+/// Throws Error{io} with MPI's own text unless `code` is MPI_SUCCESS. `call` is the function's name.
+inline void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  text.resize(static_cast<std::size_t>(length));
+  throw Error(ErrorCode::io, compose("{} failed with code {}: {}; see the MPI library's messages", call, code, text));
+}
+
+/// Waits politely: at first it asks again at once, then gives way to others on the core, then sleeps a little.
+class Patience {
+ public:
+  void pause() {
+    using namespace std::chrono_literals;
+    ++turns_;
+    if (turns_ < kSpins) return;
+    if (turns_ < kYields) {
+      sched_yield();
+      return;
+    }
+    std::this_thread::sleep_for(turns_ < kShortSleeps ? 50us : 500us);
+  }
+
+ private:
+  static constexpr int kSpins = 50;
+  static constexpr int kYields = 2000;
+  static constexpr int kShortSleeps = 4000;
+  int turns_ = 0;
+};
+
+/// Calls `done` until it says true; false if the deadline passed first. `done` is asked once more after it.
+template <class Done>
+[[nodiscard]] bool poll(Done&& done, Deadline deadline) {
+  Patience patience;
+  while (true) {
+    const bool late = deadline.passed();
+    if (done()) return true;
+    if (late) return false;
+    patience.pause();
+  }
+}
+
+[[nodiscard]] inline bool test_mpi(MPI_Request& request) {
+  int done = 0;
+  check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  return done != 0;
+}
+
+}  // namespace kedge::comm

@@ -1,0 +1,70 @@
+// The Communicator over MPI. Users get it from kedge::mpi (mpi.hpp).
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/communicator.hpp"
+
+namespace kedge::comm {
+
+/// How much is given to MPI in one call, whose counts are int.
+struct MpiLimits {
+  std::size_t piece_bytes = std::size_t{1} << 30U;  ///< of a message; a longer one is split
+};
+
+/// Only non-blocking MPI calls, polled. Memory that MPI works on when a wait times out is never freed: what
+/// belongs to a collective call or an internal channel is leaked here on purpose, the rest is the caller's.
+///
+/// The duplicate made by connect is not freed. MPI_Comm_free is collective, and a destructor that runs during
+/// unwinding on one rank, or after MPI_Finalize, must not communicate; MPI_Finalize takes it back.
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Local. As kedge::mpi; smaller limits are for tests.
+  explicit MpiCommunicator(MPI_Comm comm, MpiLimits limits = {});
+
+  void connect(Deadline deadline) override;
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int size() const noexcept override { return size_; }
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return thread_support_; }
+
+  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override;
+  [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override;
+  [[nodiscard]] bool test(Request& request) override;
+  void wait(std::span<Request> requests, Deadline deadline) override;
+
+  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                  std::span<const int> group) override;
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
+  void barrier(Deadline deadline, std::span<const int> group) override;
+  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
+
+ private:
+  class Transfer;
+
+  void check_usable() const;
+  void check_peer(int peer) const;
+  void check(int peer, int channel) const;
+  [[noreturn]] void time_out(const std::string& whom);
+  [[nodiscard]] std::string everybody_in(std::string_view call) const;
+
+  MPI_Comm source_;
+  MpiLimits limits_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 0;
+  std::string name_;
+  ThreadSupport thread_support_ = ThreadSupport::single;
+  bool odd_exchange_ = false;
+  std::atomic<bool> timed_out_ = false;
+};
+
+}  // namespace kedge::comm
