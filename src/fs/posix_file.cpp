@@ -172,7 +172,7 @@ void PosixFile::reserve(std::uint64_t size_bytes) {
       error = 0;
     }
     if (error != 0 && error != EOPNOTSUPP) {
-      throw_system_error(format("reserve {} bytes", size_bytes), path_, error);
+      throw_system_error(compose("reserve {} bytes", size_bytes), path_, error);
     }
   } catch (const Error&) {
     if (size_bytes > old_size) set_size(old_size);  // give back what was had
@@ -196,7 +196,7 @@ std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
   if (size_bytes == 0) return std::make_unique<PosixMapping>(nullptr, 0, access_, path_);
   const int protection = access_ == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
   void* data = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, descriptor_.get(), 0);
-  if (data == MAP_FAILED) throw_system_error(format("map {} bytes", size_bytes), path_, errno);
+  if (data == MAP_FAILED) throw_system_error(compose("map {} bytes", size_bytes), path_, errno);
   return std::make_unique<PosixMapping>(static_cast<std::byte*>(data), size_bytes, access_, path_);
 }
 

@@ -62,7 +62,7 @@ std::optional<Room> room_of_one(const std::string& folder, const Version& versio
   const auto used = leading_number(text_of(join(folder, version.used)));
   if (!limit || !used) return std::nullopt;
   const auto droppable = number_of(text_of(join(folder, "memory.stat")), version.droppable).value_or(0);
-  return Room{minus(*limit, minus(*used, droppable)), format("memory cgroup ({})", join(folder, version.limit))};
+  return Room{minus(*limit, minus(*used, droppable)), compose("memory cgroup ({})", join(folder, version.limit))};
 }
 
 void take_tighter(std::optional<Room>& best, std::optional<Room> other) {
@@ -81,7 +81,7 @@ std::optional<Room> room_up_from(std::string group, const std::string& mount, co
 }
 
 bool lists_memory(std::string_view controllers) {
-  return (format(",{},", controllers)).find(",memory,") != std::string::npos;
+  return (compose(",{},", controllers)).find(",memory,") != std::string::npos;
 }
 
 }  // namespace

@@ -47,12 +47,12 @@ ErrorCode code_of(int system_errno) noexcept {
 
 void throw_system_error(std::string_view action, const std::string& path, int system_errno) {
   throw Error(
-      Failure{code_of(system_errno), format("cannot {}: {}", action, advice(system_errno)), -1, path, system_errno});
+      Failure{code_of(system_errno), compose("cannot {}: {}", action, advice(system_errno)), -1, path, system_errno});
 }
 
 void throw_truncated(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {
   throw Error(Failure{ErrorCode::corrupt,
-                      format("the file is truncated: {} bytes at {} are needed and it ends at {}; treat it as lost",
+                      compose("the file is truncated: {} bytes at {} are needed and it ends at {}; treat it as lost",
                              length, offset, size_bytes),
                       -1, path, 0});
 }
