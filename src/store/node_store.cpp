@@ -80,16 +80,16 @@ ContainerFile::SpaceCheck NodeStore::space_check() {
     if (options_.quota_bytes != 0 && used + additional_bytes > options_.quota_bytes) {
       throw Error(Failure{ErrorCode::no_space,
                           compose("the container needs {} more, and store.quota_bytes leaves {}; raise it or save less",
-                                 human_bytes(additional_bytes),
-                                 human_bytes(options_.quota_bytes - std::min(used, options_.quota_bytes))),
+                                  human_bytes(additional_bytes),
+                                  human_bytes(options_.quota_bytes - std::min(used, options_.quota_bytes))),
                           -1, location_.folder, 0});
     }
     const fs::Space space = file_system_->space(location_.folder);
     if (additional_bytes > space.free_bytes) {
       throw Error(Failure{ErrorCode::no_space,
                           compose("the container needs {} more, and {} is free ({}); free some or set store.path to a "
-                                 "larger place",
-                                 human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit),
+                                  "larger place",
+                                  human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit),
                           -1, location_.folder, 0});
     }
     if (space.free_inodes == 0) {
