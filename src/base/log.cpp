@@ -14,7 +14,7 @@ namespace {
 // %* of our pattern: nothing for a line of course, the word for what needs attention.
 class AttentionFlag final : public spdlog::custom_flag_formatter {
  public:
-  void compose(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& line) override {
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& line) override {
     std::string_view word;
     if (message.level == spdlog::level::warn) word = "warning: ";
     if (message.level == spdlog::level::err) word = "error: ";

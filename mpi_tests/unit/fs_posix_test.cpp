@@ -1,0 +1,258 @@
+// What only the real file system has: system calls that falter, cgroups, locks between real processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/checksum.hpp"
+#include "fs/file_system.hpp"
+#include "fs/posix_space.hpp"
+#include "fs/transfer.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::fs {
+namespace {
+
+using testing::HasSubstr;
+
+class Posix : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = join(testing::TempDir(), "kedge-fs-posix-XXXXXX");
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(std::string_view name) const { return join(folder_, name); }
+
+  std::string folder_;
+  std::shared_ptr<FileSystem> system_ = posix_file_system();
+};
+
+/// Scripted results of a system call: bytes, 0, or a negative errno; each is asked at most once.
+class Script {
+ public:
+  explicit Script(std::vector<int> steps) : steps_(std::move(steps)) {}
+  ssize_t operator()(std::size_t done, std::size_t left) {
+    asked_.emplace_back(done, left);
+    const int step = steps_.at(asked_.size() - 1);
+    if (step >= 0) return step;
+    errno = -step;
+    return -1;
+  }
+  const std::vector<std::pair<std::size_t, std::size_t>>& asked() const { return asked_; }
+
+ private:
+  std::vector<int> steps_;
+  std::vector<std::pair<std::size_t, std::size_t>> asked_;
+};
+
+TEST(Transfer, ContinuesShortMovesAndRetriesInterruptedOnes) {
+  Script script({-EINTR, 3, -EINTR, -EINTR, 1, 6});
+  const auto result = transfer_all(10, std::ref(script));
+  EXPECT_EQ(result.bytes, 10U);
+  EXPECT_EQ(result.error, 0);
+  ASSERT_EQ(script.asked().size(), 6U);
+  EXPECT_EQ(script.asked()[2], (std::pair<std::size_t, std::size_t>{3, 7}));
+  EXPECT_EQ(script.asked()[5], (std::pair<std::size_t, std::size_t>{4, 6}));
+}
+
+TEST(Transfer, StopsAtAnErrorAndSaysHowFarItCame) {
+  Script script({4, -EIO});
+  const auto result = transfer_all(10, std::ref(script));
+  EXPECT_EQ(result.bytes, 4U);
+  EXPECT_EQ(result.error, EIO);
+}
+
+TEST(Transfer, StopsAtTheEndWithoutAnError) {
+  Script script({4, 0});
+  const auto result = transfer_all(10, std::ref(script));
+  EXPECT_EQ(result.bytes, 4U);
+  EXPECT_EQ(result.error, 0);
+  Script none({});
+  EXPECT_EQ(transfer_all(0, std::ref(none)).bytes, 0U);
+}
+
+TEST(Transfer, InterruptedCallsAreRepeated) {
+  int calls = 0;
+  const int result = retry_interrupted([&] {
+    errno = ++calls < 3 ? EINTR : EBADF;
+    return -1;
+  });
+  EXPECT_EQ(result, -1);
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(errno, EBADF);
+}
+
+TEST_F(Posix, APlantedPipeNeitherHangsNorOpens) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THROW((void)system_->open(path("pipe"), Access::read), Error);
+  EXPECT_THROW((void)system_->open(path("pipe"), Access::read_write), Error);
+  EXPECT_THROW((void)system_->try_lock(path("pipe"), "me"), Error);
+}
+
+TEST_F(Posix, AHoleInMemoryIsNotMapped) {
+  std::string name = "/dev/shm/kedge-fs-hole-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) GTEST_SKIP() << "no /dev/shm here";
+  const auto file = system_->create(join(name, "a"));
+  file->truncate(1U << 20U);
+  std::optional<ErrorCode> code;
+  try {
+    (void)file->map(1U << 20U);
+  } catch (const Error& error) {
+    code = error.code();
+  }
+  EXPECT_EQ(code, ErrorCode::bad_state);
+  file->reserve(1U << 20U);
+  EXPECT_NO_THROW((void)file->map(1U << 20U));
+  std::filesystem::remove_all(name);
+}
+
+TEST_F(Posix, AFullMemoryStoreIsAnErrorAndGivesBackWhatItTook) {
+  ASSERT_EQ(::mkdir(path("small").c_str(), 0700), 0);
+  if (::mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=4m,nr_inodes=4") != 0) {
+    GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::generic_category().message(errno);
+  }
+  {
+    const Space space = system_->space(path("small"));
+    EXPECT_TRUE(space.memory_backed);
+    EXPECT_EQ(space.free_bytes, 4U << 20U);
+    EXPECT_EQ(space.limit, "filesystem");
+    const auto file = system_->create(path("small/a"));
+    file->reserve(1U << 20U);
+    std::optional<Failure> failure;
+    try {
+      file->reserve(8U << 20U);
+    } catch (const Error& error) {
+      failure = error.failure();
+    }
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::no_space);
+    EXPECT_EQ(failure->system_errno, ENOSPC);
+    EXPECT_EQ(file->status().size_bytes, 1U << 20U);
+    EXPECT_EQ(system_->space(path("small")).free_bytes, 3U << 20U);
+    EXPECT_NE(system_->create(path("small/b")), nullptr);
+    EXPECT_NE(system_->create(path("small/c")), nullptr);
+    EXPECT_EQ(system_->space(path("small")).free_inodes, 0U);
+    EXPECT_THROW((void)system_->create(path("small/d")), Error);
+  }
+  ::umount(path("small").c_str());
+}
+
+/// Runs `body` in a forked child and gives its exit status; 255 if it threw.
+template <class Body>
+int in_child(Body&& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int result = 255;
+    try {
+      result = body();
+    } catch (const std::exception&) {
+      result = 255;
+    }
+    ::_exit(result);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Posix, AnotherProcessIsRefusedAndToldWhoHoldsTheLock) {
+  auto lock = system_->try_lock(path("lock"), "incarnation 7 on node-a");
+  ASSERT_NE(lock, nullptr);
+  const auto other = [&](FileSystem& system) {
+    if (system.try_lock(path("lock"), "child") != nullptr) return 1;
+    return system.lock_holder(path("lock")) == "incarnation 7 on node-a" ? 0 : 2;
+  };
+  EXPECT_EQ(in_child([&] { return other(*posix_file_system()); }), 0);
+  EXPECT_EQ(in_child([&] { return other(*system_); }), 0);  // the parent's object, as a data loader has it
+  EXPECT_EQ(in_child([&] { return other(*system_); }), 0);  // and the child before has not dropped the lock
+  EXPECT_EQ(in_child([&] {
+              lock.reset();  // a child that closes what it inherited does not free it either
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(in_child([&] { return other(*posix_file_system()); }), 0);
+  lock.reset();
+  EXPECT_EQ(in_child([&] { return system_->try_lock(path("lock"), "child") != nullptr ? 0 : 1; }), 0);
+  EXPECT_EQ(system_->lock_holder(path("lock")), std::nullopt);
+}
+
+TEST_F(Posix, AKilledProcessLosesItsLock) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto lock = posix_file_system()->try_lock(path("lock"), "child");
+    const char said = lock ? 'y' : 'n';
+    if (::write(ready[1], &said, 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char said = 0;
+  ASSERT_EQ(::read(ready[0], &said, 1), 1);
+  EXPECT_EQ(said, 'y');
+  EXPECT_EQ(system_->try_lock(path("lock"), "parent"), nullptr);
+  EXPECT_EQ(system_->lock_holder(path("lock")), "child");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(system_->lock_holder(path("lock")), std::nullopt);
+  EXPECT_NE(system_->try_lock(path("lock"), "parent"), nullptr);
+}
+
+class Cgroups : public Posix {
+ protected:
+  void put(const std::string& name, const std::string& text) const {
+    const std::string target = path(name);
+    std::filesystem::create_directories(std::filesystem::path(target).parent_path());
+    std::ofstream(target) << text;
+  }
+};
+
+TEST_F(Cgroups, Version2TakesTheTightestOnTheWayUp) {
+  put("job/step/memory.max", "max\n");
+  put("job/step/memory.current", "10\n");
+  put("job/memory.max", "1000\n");
+  put("job/memory.current", "700\n");
+  put("job/memory.stat", "anon 300\ninactive_file 100\nactive_file 5\n");
+  put("memory.max", "5000\n");
+  put("memory.current", "700\n");
+  const auto room = cgroup_room("0::/job/step\n", folder_);
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->free_bytes, 400U);
+  EXPECT_THAT(room->limit, HasSubstr("job/memory.max"));
+}
+
+TEST_F(Cgroups, Version1IsReadToo) {
+  put("memory/job/memory.limit_in_bytes", "1000\n");
+  put("memory/job/memory.usage_in_bytes", "1200\n");
+  const auto room = cgroup_room("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", folder_);
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->free_bytes, 0U);
+  EXPECT_FALSE(cgroup_room("3:cpu:/job\n", folder_));
+}
+
+TEST_F(Cgroups, NoLimitIsNoRoom) {
+  EXPECT_FALSE(cgroup_room("0::/job\n", folder_));
+  EXPECT_FALSE(cgroup_room("", folder_));
+  EXPECT_FALSE(cgroup_room("nonsense\n::\n", folder_));
+}
+
+TEST(Machine, AvailableMemoryIsRead) {
+  const auto room = machine_room("MemTotal:       100 kB\nMemAvailable:    42 kB\n");
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->free_bytes, 42U * 1024);
+  EXPECT_FALSE(machine_room("MemTotal: 100 kB\n"));
+}
+
+}  // namespace
+}  // namespace kedge::fs
