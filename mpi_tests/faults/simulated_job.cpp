@@ -68,7 +68,8 @@ std::vector<std::string> SimulatedJob::log() const {
 
 bool SimulatedJob::logged(std::string_view part) const {
   const auto lines = log();
-  return std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.find(part) != std::string::npos; });
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const auto& line) { return line.find(part) != std::string::npos; });
 }
 
 std::vector<std::string> container_files(const FaultyDisk& disk, int rank) {

@@ -37,6 +37,12 @@ class Posix : public testing::Test {
   std::shared_ptr<FileSystem> system_ = posix_file_system();
 };
 
+/// Takes the mount away again, whatever the test came to.
+struct Unmount {
+  std::string path;
+  ~Unmount() { ::umount2(path.c_str(), MNT_DETACH); }
+};
+
 /// Scripted results of a system call: bytes, 0, or a negative errno; each is asked at most once.
 class Script {
  public:
@@ -121,6 +127,7 @@ TEST_F(Posix, AFullMemoryStoreIsAnErrorAndGivesBackWhatItTook) {
   if (::mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=4m,nr_inodes=4") != 0) {
     GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::generic_category().message(errno);
   }
+  const Unmount unmount{path("small")};
   {
     const Space space = system_->space(path("small"));
     EXPECT_TRUE(space.memory_backed);
@@ -144,7 +151,28 @@ TEST_F(Posix, AFullMemoryStoreIsAnErrorAndGivesBackWhatItTook) {
     EXPECT_EQ(system_->space(path("small")).free_inodes, 0U);
     EXPECT_THROW((void)system_->create(path("small/d")), Error);
   }
-  ::umount(path("small").c_str());
+}
+
+TEST_F(Posix, WithoutFallocateZerosAreWritten) {
+  ASSERT_EQ(::mkdir(path("plain").c_str(), 0700), 0);
+  if (::mount("ramfs", path("plain").c_str(), "ramfs", 0, nullptr) != 0) {  // ramfs knows no fallocate
+    GTEST_SKIP() << "a ramfs cannot be mounted here: " << std::generic_category().message(errno);
+  }
+  const Unmount unmount{path("plain")};
+  {
+    const auto file = system_->create(path("plain/a"));
+    const std::vector<std::byte> bytes(5000, std::byte{7});
+    const auto crc = file->copy_in(0, bytes, 0);
+    constexpr std::size_t kSize = (std::size_t{5} << 20U) + 1;
+    file->reserve(kSize);
+    EXPECT_EQ(file->status().size_bytes, kSize);
+    EXPECT_EQ(file->checksum(0, kSize, 0), crc32c_zeros(kSize - bytes.size(), crc));
+    struct stat info {};
+    ASSERT_EQ(::stat(path("plain/a").c_str(), &info), 0);
+    EXPECT_GE(static_cast<std::size_t>(info.st_blocks) * 512, kSize);
+    EXPECT_TRUE(system_->space(path("plain")).memory_backed);
+    EXPECT_NE(system_->space(path("plain")).limit, "filesystem");
+  }
 }
 
 /// Runs `body` in a forked child and gives its exit status; 255 if it threw.

@@ -49,7 +49,7 @@ class Endpoint final : public Communicator {
     state_ = State::broken;
     if (wake == Wake::deadlock) {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
-                                               missing_peers(requests)));
+                                                missing_peers(requests)));
     }
     throw Error(ErrorCode::timeout,
                 compose("rank {} waited in vain for {}; see there what holds it up", rank_, missing_peers(requests)));

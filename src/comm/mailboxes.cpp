@@ -154,7 +154,7 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   if (!receive.fits()) {
     throw Error(ErrorCode::bad_state,
                 compose("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
-                       receive.expected_bytes(), receive.from, receive.channel, receive.received_bytes));
+                        receive.expected_bytes(), receive.from, receive.channel, receive.received_bytes));
   }
   request.reset();
 }

@@ -40,9 +40,9 @@ class Tree {
     if (group_.empty() && rank >= 0 && rank < size_) return rank;
     const auto found = std::find(group_.begin(), group_.end(), rank);
     if (found != group_.end()) return static_cast<int>(found - group_.begin());
-    throw Error(
-        ErrorCode::invalid_argument,
-        compose("rank {} is not in the group of {} ranks; call a group's collectives on its members only", rank, size_));
+    throw Error(ErrorCode::invalid_argument,
+                compose("rank {} is not in the group of {} ranks; call a group's collectives on its members only", rank,
+                        size_));
   }
   [[nodiscard]] int rank_at(int index) const {
     const int shifted = (index + root_) % size_;

@@ -141,16 +141,16 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
     const auto ranks = who_differs(communicator, code, lowest_code, highest_code, deadline);
     throw Error(ErrorCode::bad_state,
                 compose("ranks made different collective calls: rank {} is in {}, rank {} in {}; all ranks must make "
-                       "the same collective calls in the same order",
-                       ranks[0], name(static_cast<std::uint32_t>(lowest_code)), ranks[1],
-                       name(static_cast<std::uint32_t>(highest_code))));
+                        "the same collective calls in the same order",
+                        ranks[0], name(static_cast<std::uint32_t>(lowest_code)), ranks[1],
+                        name(static_cast<std::uint32_t>(highest_code))));
   }
   if (mins[4] != kNobody) throw Error(share_failure(communicator, local, static_cast<int>(mins[4]), deadline));
   if (mins[2] != ~mins[3]) {
     const auto ranks = who_differs(communicator, call.argument_hash, mins[2], ~mins[3], deadline);
     throw Error(ErrorCode::bad_state,
                 compose("ranks {} and {} gave different arguments to {}; all ranks must give the same",
-                       std::min(ranks[0], ranks[1]), std::max(ranks[0], ranks[1]), name(call.code)));
+                        std::min(ranks[0], ranks[1]), std::max(ranks[0], ranks[1]), name(call.code)));
   }
   return ~mins[5];
 }

@@ -39,7 +39,7 @@ std::optional<Failure> check_tag(std::string_view tag) {
   if (problem.empty()) return std::nullopt;
   return Failure{ErrorCode::invalid_argument,
                  compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
-                        tag.substr(0, kMaxTagBytes), problem, kMaxTagBytes),
+                         tag.substr(0, kMaxTagBytes), problem, kMaxTagBytes),
                  -1,
                  {},
                  0};

@@ -59,7 +59,7 @@ void EngineImpl::leave_store() {
     const std::string place = context.store->memory_backed() ? "of memory" : "on disk";
     if (kept_bytes != 0) {
       context.log.info(compose("finalized: {} {} stay in {} for the next start; free them with: rm -r {}",
-                              human_bytes(kept_bytes), place, context.store->folder(), context.store->folder()));
+                               human_bytes(kept_bytes), place, context.store->folder(), context.store->folder()));
     } else {
       context.log.info("finalized: nothing stays on the node-local store");
     }

@@ -19,13 +19,13 @@ std::optional<Failure> mismatch(const format::PlacedRegion& saved, const Mutable
   if (wanted.dtype != spec.dtype) {
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
-                             to_string(spec.dtype), to_string(wanted.dtype)));
+                              to_string(spec.dtype), to_string(wanted.dtype)));
   }
   if (wanted.shape != spec.shape) {
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' was saved with shape {} and is loaded with shape {}; regions() tells the "
-                             "shapes before loading",
-                             spec.name, to_string(spec.shape), to_string(wanted.shape)));
+                              "shapes before loading",
+                              spec.name, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
     return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
@@ -54,8 +54,8 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (!choice.lost.empty()) {
     throw Error(ErrorCode::unrecoverable,
                 compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it, or "
-                       "give the job another run name to start from zero",
-                       context_.run, to_string(selection), choice.lost));
+                        "give the job another run name to start from zero",
+                        context_.run, to_string(selection), choice.lost));
   }
   if (!choice.chosen) return std::nullopt;
   const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
@@ -64,8 +64,8 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (context_.is_root()) {
     const double age_s = static_cast<double>(clock.wall_ns() - chosen.time_ns) * 1e-9;
     context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,
-                             chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size,
-                             human_bytes(chosen.total_bytes), human_seconds(clock.seconds() - begin_s)));
+                              chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size,
+                              human_bytes(chosen.total_bytes), human_seconds(clock.seconds() - begin_s)));
   }
   return chosen.tag;
 }

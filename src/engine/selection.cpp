@@ -23,7 +23,7 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
   for (const std::size_t index : indices) {
     const auto& candidate = candidates[index];
     text += compose("{}{} (generation {}): {}", text.empty() ? "" : "; ", candidate.tag, candidate.generation,
-                   candidate.reason);
+                    candidate.reason);
   }
   return text;
 }

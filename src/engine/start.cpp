@@ -23,7 +23,7 @@ void check_options(Context& context) {
   if (const auto difference = comm::first_difference(*context.comm, hashes, context.deadline())) {
     throw Error(ErrorCode::invalid_argument,
                 compose("option {} differs between ranks {} and {}; give all ranks the same options",
-                       fields[difference->index].name, difference->rank_a, difference->rank_b));
+                        fields[difference->index].name, difference->rank_a, difference->rank_b));
   }
 }
 

@@ -146,7 +146,7 @@ void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
   if (status->size_bytes > routed.max_bytes) {
     throw Error(Failure{ErrorCode::invalid_argument,
                         compose("the file for '{}' has {} bytes and route_out was told at most {}", routed.name,
-                               status->size_bytes, routed.max_bytes),
+                                status->size_bytes, routed.max_bytes),
                         -1, routed.path, 0});
   }
   const auto file = context_.environment.file_system->open(routed.path, fs::Access::read);
@@ -169,8 +169,8 @@ void Writer::commit() {
   }
   if (context_.is_root()) {
     context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
-                             checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
-                             human_seconds(checkpoint_->blocked_s)));
+                              checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
+                              human_seconds(checkpoint_->blocked_s)));
   }
   checkpoint_.reset();
 }

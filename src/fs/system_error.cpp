@@ -53,7 +53,7 @@ void throw_system_error(std::string_view action, const std::string& path, int sy
 void throw_truncated(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {
   throw Error(Failure{ErrorCode::corrupt,
                       compose("the file is truncated: {} bytes at {} are needed and it ends at {}; treat it as lost",
-                             length, offset, size_bytes),
+                              length, offset, size_bytes),
                       -1, path, 0});
 }
 

@@ -160,7 +160,7 @@ class Surveyor {
     candidate.total_bytes = sums[1];
     if (candidate.world_size != processes()) {
       candidate.reason = compose("it was saved by {} ranks and this job has {}; start it with {} ranks",
-                                candidate.world_size, processes(), candidate.world_size);
+                                 candidate.world_size, processes(), candidate.world_size);
       return;
     }
     candidate.recoverable = sums[0] == candidate.world_size;

@@ -20,14 +20,14 @@ void check_private(fs::FileSystem& file_system, const std::string& folder) {
   }
   if (status->owner != file_system.user()) {
     refuse(compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
-                  "folder of your own",
-                  status->owner, file_system.user()),
+                   "folder of your own",
+                   status->owner, file_system.user()),
            folder);
   }
   if ((status->mode & kOthersMask) != 0) {
     refuse(compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
-                  "is yours, or set store.path",
-                  status->mode),
+                   "is yours, or set store.path",
+                   status->mode),
            folder);
   }
 }

@@ -60,11 +60,12 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
     }
     while (holder) {
       if (clock.seconds() >= give_up_at) {
-        throw Error(Failure{ErrorCode::busy,
-                            compose("an earlier start of this run still holds the node-local store after {:.0f} s ({}); "
-                                   "end it, or raise store.lock_timeout_s",
-                                   timeout_s, *holder),
-                            -1, path, 0});
+        throw Error(
+            Failure{ErrorCode::busy,
+                    compose("an earlier start of this run still holds the node-local store after {:.0f} s ({}); "
+                            "end it, or raise store.lock_timeout_s",
+                            timeout_s, *holder),
+                    -1, path, 0});
       }
       clock.sleep_for(kPollInterval);
       holder = file_system_->lock_holder(path);

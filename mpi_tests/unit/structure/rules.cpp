@@ -121,7 +121,7 @@ std::optional<std::string> house_problem(const Source& source, const std::string
   if (std::ranges::find(kInterfaces, name) != kInterfaces.end()) return std::nullopt;
   if (floor_of(target) < floor_of(room)) return std::nullopt;
   return compose("{} (floor {}) includes \"{}\" (floor {}): an include goes down only", source.path, floor_of(room),
-                name, floor_of(target));
+                 name, floor_of(target));
 }
 
 std::string spaced_lower_case(std::string_view text) {
