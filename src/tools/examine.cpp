@@ -56,7 +56,9 @@ void check_opened(const OpenedFile& opened, const std::optional<store::Container
     return;
   }
   finding.state = Finding::State::damaged;
-  finding.reason = compose("{} of its stretches are not what was written", finding.damages.size());
+  const std::size_t count = finding.damages.size();
+  finding.reason = compose("{} of its bytes {} not what was written",
+                           count == 1 ? "a stretch" : compose("{} stretches", count), count == 1 ? "is" : "are");
 }
 
 }  // namespace

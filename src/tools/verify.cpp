@@ -96,7 +96,7 @@ std::string finding_text(const Finding& finding) {
       return compose("ok       {}  {} of rank {}, {}\n", path, printable(finding.superblock->tag),
                      finding.superblock->logical_rank.value, human_bytes(finding.size_bytes));
     case State::unsealed: return compose("-        {}  {}\n", path, finding.reason);
-    case State::cannot_look: return compose("?        {}  cannot look: {}\n", path, printable(finding.reason));
+    case State::cannot_look: return compose("?        {}  {}\n", path, printable(finding.reason));
     case State::damaged: break;
   }
   std::string text =
