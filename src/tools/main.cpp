@@ -1,5 +1,6 @@
 // The `kedge` command: looks at containers without MPI and without the HDF5 library.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -8,11 +8,6 @@
 
 namespace kedge::tools {
 
-Outcome worse(Outcome a, Outcome b) noexcept {
-  if (a == Outcome::damaged || b == Outcome::damaged) return Outcome::damaged;
-  return a == Outcome::cannot_look ? a : b;
-}
-
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void complain(std::string_view text) {

@@ -18,9 +18,6 @@ enum class Outcome : std::uint8_t {
   cannot_look = 2,  ///< something could not be looked at (missing, unreadable, no container), or wrong usage
 };
 
-/// The one that a script must hear of: damage before what could not be looked at before ok.
-[[nodiscard]] Outcome worse(Outcome a, Outcome b) noexcept;
-
 /// A subcommand: its parser, and what to do if the command line named it. `run` may throw Error.
 struct Command {
   CLI::App* parser = nullptr;

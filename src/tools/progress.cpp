@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -17,12 +18,14 @@ constexpr std::size_t kBarCells = 30;
 
 }  // namespace
 
-Progress::Progress(std::uint64_t total_bytes)
-    : clock_(system_clock()),
+Progress::Progress(std::uint64_t total_bytes, std::shared_ptr<Clock> clock, bool on_terminal)
+    : clock_(std::move(clock)),
       total_bytes_(std::max<std::uint64_t>(total_bytes, 1)),
-      on_terminal_(::isatty(STDERR_FILENO) == 1),
+      on_terminal_(on_terminal),
       started_s_(clock_->seconds()),
       drawn_s_(started_s_ + kMoment_s - kRedraw_s) {}
+
+bool Progress::standard_error_is_terminal() noexcept { return ::isatty(STDERR_FILENO) == 1; }
 
 Progress::~Progress() { clear(); }
 

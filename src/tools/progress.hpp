@@ -8,11 +8,11 @@
 
 namespace kedge::tools {
 
-/// Draws on standard error if that is a terminal and the operation takes longer than a moment: share done, bytes,
+/// Draws on standard error if that is a terminal and the operation takes longer than a second: share done, bytes,
 /// time left. Gone from the screen when destroyed or cleared.
 class Progress {
  public:
-  explicit Progress(std::uint64_t total_bytes);
+  Progress(std::uint64_t total_bytes, std::shared_ptr<Clock> clock, bool on_terminal = standard_error_is_terminal());
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -22,6 +22,7 @@ class Progress {
   void clear();
 
  private:
+  [[nodiscard]] static bool standard_error_is_terminal() noexcept;
   void draw(double now_s);
 
   std::shared_ptr<Clock> clock_;

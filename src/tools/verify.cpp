@@ -177,7 +177,7 @@ class Verification {
         unreadable_.push_back(unreadable(path, *failure));
       }
     }
-    progress_ = std::make_unique<Progress>(bytes_of(*file_system_, tasks_));
+    progress_ = std::make_unique<Progress>(bytes_of(*file_system_, tasks_), clock);
     for (const Finding& finding : unreadable_) report(finding);
     for (const Task& task : tasks_) check(task);
     progress_->clear();
