@@ -171,28 +171,36 @@ NodeStore::Slot& NodeStore::free_slot() {
   if (oldest != nullptr) return *oldest;
   std::uint32_t number = 0;
   for (const auto& slot : slots_) number = std::max(number, slot->number + 1);
+  auto file = make_file(number);
+  slots_.push_back(std::make_unique<Slot>());
+  slots_.back()->number = number;
+  slots_.back()->file = std::move(file);
+  return *slots_.back();
+}
+
+std::unique_ptr<ContainerFile> NodeStore::make_file(std::uint32_t number) {
   auto file = file_system_->create(slot_path(number), 0600);
   if (!file) {
     throw Error(
         Failure{ErrorCode::io, "the name of a new container is taken; remove the file", -1, slot_path(number), 0});
   }
-  slots_.push_back(std::make_unique<Slot>());
-  slots_.back()->number = number;
-  slots_.back()->file = std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
   if (options_.durable) file_system_->sync_directory(location_.folder);
-  return *slots_.back();
+  return std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
+}
+
+/// A file that was removed behind our back is not an old container but a lost one: start over.
+void NodeStore::replace_if_lost(Slot& slot) {
+  if (slot.file && attempt([&] { slot.file->check_present(); })) {
+    slot.file.reset();
+    file_system_->remove(slot_path(slot.number));
+  }
+  if (slot.file || file_system_->status(slot_path(slot.number))) return;
+  slot.file = make_file(slot.number);
 }
 
 ContainerFile& NodeStore::begin(std::uint64_t expected_bytes) {
   Slot& slot = free_slot();
-  // A file that was removed or replaced behind our back is not an old container but a lost one: start over.
-  if (slot.file && attempt([&] { slot.file->check_present(); })) {
-    slot.file.reset();
-    file_system_->remove(slot_path(slot.number));
-    auto file = file_system_->create(slot_path(slot.number), 0600);
-    if (!file) throw Error(Failure{ErrorCode::io, "the name of a container is taken", -1, slot_path(slot.number), 0});
-    slot.file = std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
-  }
+  replace_if_lost(slot);
   ContainerFile& file = opened(slot);
   file.unseal();
   slot.state = Slot::State::writing;
