@@ -12,8 +12,8 @@
 namespace kedge::tools {
 namespace {
 
-constexpr double kMoment_s = 1.0;
-constexpr double kRedraw_s = 0.1;
+constexpr double kMomentS = 1.0;
+constexpr double kRedrawS = 0.1;
 constexpr std::size_t kBarCells = 30;
 
 }  // namespace
@@ -23,7 +23,7 @@ Progress::Progress(std::uint64_t total_bytes, std::shared_ptr<Clock> clock, bool
       total_bytes_(std::max<std::uint64_t>(total_bytes, 1)),
       on_terminal_(on_terminal),
       started_s_(clock_->seconds()),
-      drawn_s_(started_s_ + kMoment_s - kRedraw_s) {}
+      drawn_s_(started_s_ + kMomentS - kRedrawS) {}
 
 bool Progress::standard_error_is_terminal() noexcept { return ::isatty(STDERR_FILENO) == 1; }
 
@@ -34,7 +34,7 @@ void Progress::advance(std::uint64_t bytes) {
   done_bytes_ = std::min(done_bytes_ + bytes, total_bytes_);
   if (!on_terminal_) return;
   const double now_s = clock_->seconds();
-  if (now_s - drawn_s_ >= kRedraw_s) draw(now_s);
+  if (now_s - drawn_s_ >= kRedrawS) draw(now_s);
 }
 
 void Progress::clear() {
