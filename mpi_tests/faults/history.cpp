@@ -73,6 +73,10 @@ void Ledger::returned(int step) {
   const std::lock_guard guard(mutex_);
   returned_.insert(step);
 }
+void Ledger::failed(int step) {
+  const std::lock_guard guard(mutex_);
+  begun_.erase(step);
+}
 void Ledger::problem(std::string text) {
   const std::lock_guard guard(mutex_);
   problems_.push_back(std::move(text));

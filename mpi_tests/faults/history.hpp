@@ -19,6 +19,8 @@ class Ledger {
  public:
   void begun(int step);
   void returned(int step);
+  /// commit or create threw: the step must not be found again.
+  void failed(int step);
   void problem(std::string text);
 
   /// 0 if there is none. `returned` means: on any rank.
