@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <random>
 
 #include "base/text.hpp"
 #include "faults/history.hpp"
@@ -77,6 +78,29 @@ class CrashPoints : public testing::TestWithParam<std::uint32_t> {
 
 TEST_P(CrashPoints, R19_R32_OneRankDiesAtEveryOperation) { at_every_operation(false); }
 TEST_P(CrashPoints, R19_R32_AllRanksDieAtEveryOperation) { at_every_operation(true); }
+
+/// Whatever a death left is what the next start dies on.
+TEST_P(CrashPoints, R19_R32_DiesAgainAndAgain) {
+  for (unsigned seed = 1; seed <= (full_test() ? 3000U : 60U); ++seed) {
+    std::mt19937 random(seed);
+    SimulatedJob job(kRanks, disk_options());
+    job.options.store.keep = GetParam();
+    Ledger ledger;
+    std::string trace;
+    for (int start = 0; start < 5; ++start) {
+      const int rank = static_cast<int>(random() % kRanks);
+      const std::uint64_t n = 1 + random() % 50;
+      job.all_die_together = random() % 2 == 0;
+      trace += compose(" rank {}{} in operation {},", rank, job.all_die_together ? " and all" : "", n);
+      job.disk.stop_world_after(rank, n, seed);
+      const auto outcomes = run_start(job, 1, ledger);
+      ASSERT_EQ(joined(check_survivors(outcomes, job.all_die_together ? -1 : rank)), "") << "died:" << trace;
+      ASSERT_EQ(joined(half_made_containers(job)), "") << "died:" << trace;
+    }
+    job.all_die_together = false;
+    ASSERT_EQ(joined(check_after_crash(job, ledger)), "") << "seed " << seed << ", died:" << trace;
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Keep, CrashPoints, testing::Values(1U, 2U));
 

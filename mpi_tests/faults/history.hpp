@@ -39,7 +39,7 @@ class Ledger {
 /// create, save, commit of a state that depends on rank and step; every third step has one region more.
 void checkpoint(Engine& engine, int rank, int step, Ledger& ledger, std::size_t more_bytes = 0);
 
-/// open, load and compare, close. The step that was opened; 0 if there was nothing.
+/// open, load and compare, close. The step that was opened, which then counts as returned; 0 if there was nothing.
 int open_and_check(Engine& engine, int rank, Ledger& ledger, const Selection& selection = latest);
 
 /// A whole start of the application: open, then `count` checkpoints after what was opened.

@@ -62,6 +62,27 @@ TEST_P(PowerLoss, R19_PowerFailsRightAfterCommit) {
   }
 }
 
+/// What a dead start made and did not sync is not taken for durable by the next one.
+TEST_P(PowerLoss, R19_PowerFailsAfterAnEarlierDeath) {
+  const std::uint64_t seeds = full_test() ? 20 : 2;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      bool died = true;
+      for (std::uint64_t n = 1; died && n < kMoreThanThereAre; ++n) {
+        SimulatedJob job(kRanks, SimulatedJob::block_disk());
+        make_durable(job);
+        Ledger ledger;
+        job.disk.stop_world_after(rank, n, seed);
+        const auto body = [&](RankScope& scope) { run_application(scope, 1, ledger, false); };
+        died = job.start(body)[static_cast<std::size_t>(rank)].died;
+        for (const auto& outcome : job.start(body, Crash::power, seed)) ASSERT_TRUE(outcome.returned());
+        ASSERT_EQ(joined(check_after_crash(job, ledger)), "")
+            << "rank " << rank << ", operation " << n << ", seed " << seed;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Verify, PowerLoss, testing::Values(Verify::all, Verify::headers),
                          [](const auto& tested) { return tested.param == Verify::all ? "all" : "headers"; });
 

@@ -1,8 +1,11 @@
 // Every message of open, create and both votes of commit is a point at which one rank dies or stops answering.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <iostream>
+#include <optional>
 
+#include "base/attempt.hpp"
 #include "faults/history.hpp"
 
 namespace kedge::faults {
@@ -50,6 +53,54 @@ TEST_P(VoteMessages, R19_R46_NoMessageIsOneTooFew) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, VoteMessages, testing::Values(comm::StopKind::die, comm::StopKind::stop),
                          [](const auto& tested) { return tested.param == comm::StopKind::die ? "die" : "stop"; });
+
+/// Rank 1's last operation in its second checkpoint: nothing is left to do after the seal.
+std::uint64_t seal_operation() {
+  SimulatedJob job(kRanks);
+  Ledger ledger;
+  std::uint64_t operations = 0;
+  (void)job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    checkpoint(engine, scope.rank, 1, ledger);
+    const auto begin = job.disk.operations(scope.rank);
+    checkpoint(engine, scope.rank, 2, ledger);
+    if (scope.rank == 1) operations = job.disk.operations(1) - begin;
+  });
+  return operations;
+}
+
+/// The seal of one rank fails, and another stops while the ranks tell each other so.
+TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
+  const std::uint64_t seal = seal_operation();
+  int threw = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    bool died = true;
+    for (std::uint64_t event = 0; died && event < kMoreThanThereAre; ++event) {
+      SimulatedJob job(kRanks);
+      Ledger ledger;
+      job.plan = [&](comm::InProcessWorld& world) { world.stop_at(rank, event, comm::StopKind::stop); };
+      std::vector<std::optional<Failure>> failures(kRanks);
+      const auto outcomes = job.start([&](RankScope& scope) {
+        Engine engine = scope.make_engine();
+        checkpoint(engine, scope.rank, 1, ledger);
+        const auto begin = job.disk.operations(scope.rank);
+        if (scope.rank == 1) job.disk.fail(1, begin + seal, EIO);
+        auto& failure = failures[static_cast<std::size_t>(scope.rank)];
+        failure = attempt([&] { checkpoint(engine, scope.rank, 2, ledger); });
+      });
+      died = outcomes[static_cast<std::size_t>(rank)].died;
+      ledger.failed(2);  // rank 1 has no seal: the commit cannot be whole
+      for (const auto& failure : failures) {
+        if (!failure || failure->code == ErrorCode::timeout) continue;
+        EXPECT_EQ(failure->code, ErrorCode::io) << to_string(*failure);
+        EXPECT_EQ(failure->rank, 1);
+        ++threw;
+      }
+      ASSERT_EQ(joined(check_after_crash(job, ledger)), "") << "rank " << rank << ", event " << event;
+    }
+  }
+  EXPECT_GT(threw, kRanks);
+}
 
 /// The last message of the second vote: one rank has returned, the others have not and leave their seals.
 TEST(VoteMessages, R19_CommitInDoubtIsWholeOrNotOffered) {
