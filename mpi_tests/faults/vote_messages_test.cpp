@@ -112,13 +112,14 @@ TEST(VoteMessages, R19_CommitInDoubtIsWholeOrNotOffered) {
     job.plan = [&](comm::InProcessWorld& world) { world.stop_at(2, event, comm::StopKind::stop); };
     const auto outcomes = job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
     if (!outcomes[2].died) break;
+    Ledger after;
     int opened = -1;
     (void)job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
-      const int step = open_and_check(engine, scope.rank, ledger);
+      const int step = open_and_check(engine, scope.rank, after);
       if (scope.rank == 0) opened = step;
     });
-    ASSERT_EQ(joined(ledger.problems()), "") << "event " << event;
+    ASSERT_EQ(joined(after.problems()), "") << "event " << event;
     ASSERT_TRUE(ledger.may_be_opened(opened)) << "event " << event << ", opened " << opened;
     if (ledger.newest_begun() == 1 && ledger.newest_returned() == 0) ++(opened == 1 ? whole : not_offered);
   }
