@@ -138,6 +138,11 @@ void FaultyDisk::fail_read(int rank, std::uint64_t n, int system_errno) {
   state_->plan.fail_read(rank, n, system_errno);
 }
 
+void FaultyDisk::heal(int rank) {
+  const std::lock_guard guard(state_->mutex);
+  state_->plan.heal(rank);
+}
+
 void FaultyDisk::fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed) {
   const std::lock_guard guard(state_->mutex);
   state_->plan.fail_sometimes(rank, one_in, system_errno, seed);

@@ -87,6 +87,8 @@ class FaultyDisk {
   /// The n-th mutating operation (or read) fails with this errno and does nothing.
   void fail(int rank, std::uint64_t n, int system_errno);
   void fail_read(int rank, std::uint64_t n, int system_errno);
+  /// Nothing that was planned to fail for this rank fails any more.
+  void heal(int rank);
   /// About one in `one_in` mutating operations fails, by seed; 0 ends it.
   void fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed);
 

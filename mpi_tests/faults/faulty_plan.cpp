@@ -11,6 +11,13 @@ void FaultPlan::stop_all(std::uint64_t seed) {
   if (!stop_all_seed_) stop_all_seed_ = seed;  // a second death in the same crash changes nothing
 }
 
+void FaultPlan::heal(int rank) {
+  auto& state = ranks_[rank];
+  state.failures.clear();
+  state.read_failures.clear();
+  state.one_in = 0;
+}
+
 void FaultPlan::fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed) {
   auto& state = ranks_[rank];
   state.one_in = one_in;

@@ -25,6 +25,7 @@ class FaultPlan {
   void kill(int rank) { ranks_[rank].dead = true; }
   void fail(int rank, std::uint64_t n, int system_errno) { ranks_[rank].failures[n] = system_errno; }
   void fail_read(int rank, std::uint64_t n, int system_errno) { ranks_[rank].read_failures[n] = system_errno; }
+  void heal(int rank);
   void fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed);
 
   /// Counts one operation; after `die` the rank is dead.

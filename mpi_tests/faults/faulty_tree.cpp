@@ -39,6 +39,12 @@ Arena::Arena(std::size_t size_bytes) : data_(nullptr), size_bytes_(size_bytes) {
 
 Arena::~Arena() { ::munmap(data_, size_bytes_); }
 
+void Arena::zero(std::size_t begin, std::size_t end) {
+  const std::size_t page = (begin + kPageBytes - 1) / kPageBytes * kPageBytes;
+  std::memset(data_ + begin, 0, std::min(page, end) - begin);
+  if (page < end && ::madvise(data_ + page, end - page, MADV_DONTNEED) != 0) std::memset(data_ + page, 0, end - page);
+}
+
 std::span<std::byte> Inode::bytes() const noexcept {
   return memory ? std::span(memory->data(), status.size_bytes) : std::span<std::byte>();
 }
@@ -172,7 +178,7 @@ int Tree::resize(Inode& file, std::uint64_t size_bytes) {
   if (size_bytes > old_size && volume.used_bytes + (size_bytes - old_size) > volume.volume.capacity_bytes) {
     return ENOSPC;
   }
-  if (size_bytes < old_size) std::memset(file.memory->data() + size_bytes, 0, old_size - size_bytes);
+  if (size_bytes < old_size) file.memory->zero(size_bytes, old_size);
   if (file.charged) volume.used_bytes = volume.used_bytes - old_size + size_bytes;
   file.status.size_bytes = size_bytes;
   file.backed_bytes = std::min(file.backed_bytes, size_bytes);

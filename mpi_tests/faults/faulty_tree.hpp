@@ -25,6 +25,8 @@ class Arena {
   ~Arena();
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }
+  /// Zeroes a range; whole pages are given back instead of touched.
+  void zero(std::size_t begin, std::size_t end);
 
  private:
   std::byte* data_;

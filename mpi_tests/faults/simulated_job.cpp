@@ -39,7 +39,12 @@ std::vector<comm::RankOutcome> SimulatedJob::start(const std::function<void(Rank
   comm::InProcessWorld world(ranks);
   if (plan) plan(world);
   plan = nullptr;
-  disk.on_death([&](int rank) { world.mark_dead(rank); });
+  disk.on_death([&](int rank) {
+    world.mark_dead(rank);
+    if (!all_die_together) return;
+    disk.stop_all(seed);
+    for (int other = 0; other < ranks; ++other) world.mark_dead(other);
+  });
   auto outcomes = world.run_connected([&](Communicator& communicator) {
     const int rank = communicator.rank();
     RankScope scope{rank, ranks, communicator, [&, rank] {

@@ -54,6 +54,9 @@ class SimulatedJob {
   Options options;
   int ranks;
 
+  /// One rank's death in the file system is the death of all (power, or the batch system's kill).
+  bool all_die_together = false;
+
   /// Plans message faults for the next start: called with its world before it runs.
   std::function<void(comm::InProcessWorld&)> plan;
 

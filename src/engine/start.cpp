@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/context.hpp"
+#include "fs/durable_path.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -96,6 +97,7 @@ void take_store(Context& context) {
                           "store.path to block storage or store.durable to false",
                           -1, location.folder, 0});
     }
+    if (context.options.store.durable) fs::sync_path(file_system, location.folder);
     context.lock = std::make_unique<store::StoreLock>(context.environment.file_system, location.folder,
                                                       context.incarnation, context.rank(), *context.environment.clock,
                                                       context.options.store.lock_timeout_s);

@@ -9,6 +9,7 @@
 #include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "fs/durable_path.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::persist {
@@ -84,7 +85,8 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
     refuse(compose("others may write the run's records (mode {:04o}); run chmod go-w on the folder", mine.mode),
            folder_);
   }
-  file_system_->sync_directory(records);
+  // Records that nobody finds after a power loss would let a start begin from zero.
+  fs::sync_path(*file_system_, folder_);
 }
 
 std::uint64_t Catalog::newest_incarnation() {

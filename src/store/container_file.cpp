@@ -16,20 +16,22 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 ContainerFile::ContainerFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check)
     : file_(std::move(file)), memory_backed_(memory_backed), space_check_(std::move(space_check)) {
-  use(file_->status().size_bytes);
+  // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
+  // storage later.
+  const std::uint64_t size_bytes = file_->status().size_bytes;
+  if (memory_backed_ && size_bytes != 0) file_->reserve(size_bytes);
+  use(size_bytes);
 }
 
 ContainerFile::~ContainerFile() = default;
 
+/// The file has this size and all of it is reserved.
 void ContainerFile::use(std::uint64_t size_bytes) {
   if (!memory_backed_) {
     if (!combiner_) combiner_ = std::make_unique<WriteCombiner>(*file_);
   } else if (size_bytes == 0) {
     mapping_.reset();
   } else if (!mapping_ || size_bytes != size_bytes_) {
-    // Reserving what is there already fills holes that a copying tool may have left: a mapping must not
-    // need storage later.
-    file_->reserve(size_bytes);
     mapping_ = file_->map(size_bytes);
   }
   size_bytes_ = size_bytes;
@@ -45,13 +47,27 @@ void ContainerFile::reserve(std::uint64_t size_bytes) {
 
 void ContainerFile::set_size(std::uint64_t size_bytes) {
   if (size_bytes == size_bytes_) return;
-  if (size_bytes > size_bytes_) {
-    reserve(size_bytes);
-  }
-  if (size_bytes < size_bytes_) mapping_.reset();  // no mapping may outlive its pages
+  if (size_bytes > size_bytes_) reserve(size_bytes);
   if (combiner_) combiner_->flush();
+  // A failed truncation leaves file and mapping as they were; after a successful one the mapping reaches past
+  // the end, and nothing touches it before it is replaced.
   file_->truncate(size_bytes);
+  if (mapping_) lose_mapping();
   use(size_bytes);
+}
+
+void ContainerFile::empty() {
+  unseal();
+  // What was gathered for a container that came to nothing was written by unseal or is lost: both are fine.
+  // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
+  file_->truncate(0);
+  use(0);
+}
+
+/// If no new mapping can be had, the file counts as having no bytes: an error instead of a signal.
+void ContainerFile::lose_mapping() {
+  mapping_.reset();
+  size_bytes_ = 0;
 }
 
 void ContainerFile::check_present() {
@@ -72,6 +88,12 @@ void ContainerFile::check_present() {
 
 fs::ByteAccess& ContainerFile::bytes() {
   if (combiner_) return *combiner_;
+  if (!mapping_) {
+    throw Error(Failure{ErrorCode::io,
+                        "a container on the node-local store has no bytes to work with; abandon the "
+                        "checkpoint and begin another",
+                        -1, path(), 0});
+  }
   return *mapping_;
 }
 

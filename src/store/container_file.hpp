@@ -23,7 +23,7 @@ class ContainerFile final : public format::ContainerTarget {
   ~ContainerFile() override;
 
   void reserve(std::uint64_t size_bytes) override;
-  /// Only after something was reserved.
+  /// Only after something was reserved; else throws Error{io}.
   [[nodiscard]] fs::ByteAccess& bytes() override;
   void set_size(std::uint64_t size_bytes) override;
 
@@ -38,8 +38,11 @@ class ContainerFile final : public format::ContainerTarget {
   /// Makes it no container any more: zeroes the superblock. Where the store is not memory, this is on stable
   /// storage before it returns, because the next bytes written would contradict the old seal.
   void unseal();
+  /// Unseals and gives all of the storage back.
+  void empty();
 
  private:
+  void lose_mapping();
   void use(std::uint64_t size_bytes);
 
   std::unique_ptr<fs::File> file_;

@@ -184,7 +184,6 @@ std::unique_ptr<ContainerFile> NodeStore::make_file(std::uint32_t number) {
     throw Error(
         Failure{ErrorCode::io, "the name of a new container is taken; remove the file", -1, slot_path(number), 0});
   }
-  if (options_.durable) file_system_->sync_directory(location_.folder);
   return std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
 }
 
@@ -201,14 +200,19 @@ void NodeStore::replace_if_lost(Slot& slot) {
 ContainerFile& NodeStore::begin(std::uint64_t expected_bytes) {
   Slot& slot = free_slot();
   replace_if_lost(slot);
+  // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
+  if (options_.durable) file_system_->sync_directory(location_.folder);
   ContainerFile& file = opened(slot);
-  file.unseal();
-  slot.state = Slot::State::writing;
-  slot.commit_id = Id128{};
-  if (const auto failure = attempt([&] { file.reserve(expected_bytes); })) {
-    slot.state = Slot::State::free;
+  const auto failure = attempt([&] {
+    file.unseal();
+    file.reserve(expected_bytes);
+  });
+  if (failure) {
+    (void)attempt([&] { discard(file); });  // tried again when the slot is needed
     throw Error(*failure);
   }
+  slot.state = Slot::State::writing;
+  slot.commit_id = Id128{};
   return file;
 }
 
@@ -224,8 +228,12 @@ void NodeStore::discard(ContainerFile& file) {
   slot.state = Slot::State::free;
   slot.commit_id = Id128{};
   // "Its space is freed": the pages of a checkpoint that came to nothing belong to the application again.
-  file.unseal();
-  file.set_size(0);
+  if (!attempt([&] { file.empty(); })) return;
+  // What cannot be unsealed must not be found as a container later: the file goes as a whole.
+  const std::uint32_t number = slot.number;
+  slot.file.reset();
+  file_system_->remove(slot_path(number));
+  std::erase_if(slots_, [&](const auto& each) { return each->number == number; });
 }
 
 void NodeStore::retire_all_but(const std::set<Id128>& keep) {
