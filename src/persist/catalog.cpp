@@ -39,6 +39,12 @@ void make_folders(fs::FileSystem& file_system, const std::string& path) {
   if (!file_system.status(path)) file_system.make_directory(path, 0777);
 }
 
+void refuse_if_open_to_all(const fs::FileStatus& status, const std::string& folder) {
+  if ((status.mode & kOthersWrite) == 0 || (status.mode & kSticky) != 0) return;
+  refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on this folder", status.mode),
+         folder);
+}
+
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(std::min<std::uint64_t>(file->status().size_bytes, 65536), '\0');
@@ -66,13 +72,11 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
     : file_system_(std::move(file_system)), run_(std::move(run)) {
   make_folders(*file_system_, prefix);
   prefix_ = file_system_->canonical(prefix);
-  const fs::FileStatus root = folder_status(*file_system_, prefix_);
-  if ((root.mode & kOthersWrite) != 0 && (root.mode & kSticky) == 0) {
-    refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on it", root.mode), prefix_);
-  }
+  refuse_if_open_to_all(folder_status(*file_system_, prefix_), prefix_);
   if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);
   const std::string records = fs::join(prefix_, ".kedge");
   file_system_->make_directory(records, 0755);
+  refuse_if_open_to_all(folder_status(*file_system_, records), records);
   folder_ = fs::join(records, run_);
   file_system_->make_directory(folder_, 0755);
   const fs::FileStatus mine = folder_status(*file_system_, folder_);
@@ -160,9 +164,10 @@ bool Catalog::is_discarded(const Id128& commit_id) {
 void Catalog::discard(const Id128& commit_id) { write_once(record("discarded-" + to_string(commit_id)), "\n"); }
 
 void Catalog::write_once(const std::string& path, std::string_view text) {
-  const auto file = file_system_->create(path, 0644);
-  if (!file) return;
-  file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  auto file = file_system_->create(path, 0644);
+  if (file) file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  // A name that is taken may be what an earlier try left before it failed: not yet on stable storage.
+  else file = file_system_->open(path, fs::Access::read_write);
   file->sync();
   file_system_->sync_directory(folder_);
 }
