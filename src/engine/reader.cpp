@@ -61,6 +61,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
   if (newer == Newer::discard) discard_newer(survey, chosen);
   take_hold(chosen);
+  context_.note_first_commit(chosen.commit_id);
   if (context_.is_root()) {
     const double age_s = static_cast<double>(clock.wall_ns() - chosen.time_ns) * 1e-9;
     context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,
