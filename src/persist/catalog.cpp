@@ -14,7 +14,8 @@
 namespace kedge::persist {
 namespace {
 
-constexpr std::string_view kIncarnationPrefix = "incarnation-";
+constexpr std::string_view kTakenPrefix = "incarnation-";
+constexpr std::string_view kBegunPrefix = "begun-";
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr std::uint32_t kOthersWrite = 002;
 constexpr std::uint32_t kSticky = 01000;
@@ -91,23 +92,23 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
   file_system_->sync_directory(records);
 }
 
-std::uint64_t Catalog::newest_incarnation() {
+std::uint64_t Catalog::newest(std::string_view kind) {
   std::uint64_t newest = 0;
   for (const std::string& name : file_system_->list(folder_)) {
-    if (!name.starts_with(kIncarnationPrefix)) continue;
+    if (!name.starts_with(kind)) continue;
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kIncarnationPrefix.size(), end, number);
+    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
     if (parsed.ec == std::errc{} && parsed.ptr == end) newest = std::max(newest, number);
   }
   return newest;
 }
 
 std::uint64_t Catalog::take_incarnation() {
-  const std::uint64_t seen = newest_incarnation();
+  const std::uint64_t seen = newest(kTakenPrefix);
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
-    if (!file_system_->create(record(compose("{}{}", kIncarnationPrefix, number)), 0644)) continue;
+    if (!file_system_->create(record(compose("{}{}", kTakenPrefix, number)), 0644)) continue;
     file_system_->sync_directory(folder_);
     incarnation_ = number;
     return number;
@@ -115,13 +116,22 @@ std::uint64_t Catalog::take_incarnation() {
   refuse("no incarnation could be taken: something else keeps making them", folder_);
 }
 
-bool Catalog::is_newest_incarnation() { return newest_incarnation() == incarnation_; }
+void Catalog::begin_incarnation() {
+  (void)file_system_->create(record(compose("{}{}", kBegunPrefix, incarnation_)), 0644);
+  file_system_->sync_directory(folder_);
+  if (is_newest_incarnation()) return;
+  throw Error(
+      Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1, folder_, 0});
+}
+
+bool Catalog::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnation_; }
 
 void Catalog::withdraw_incarnation() {
   if (incarnation_ == 0) return;
+  file_system_->remove(record(compose("{}{}", kBegunPrefix, incarnation_)));
   // The number may be taken again: under it no container was touched and nothing was written here.
-  if (newest_incarnation() == incarnation_) {
-    file_system_->remove(record(compose("{}{}", kIncarnationPrefix, incarnation_)));
+  if (newest(kTakenPrefix) == incarnation_) {
+    file_system_->remove(record(compose("{}{}", kTakenPrefix, incarnation_)));
   }
   incarnation_ = 0;
 }
