@@ -1,8 +1,9 @@
 #include "faults/history.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <numeric>
+#include <span>
+
+#include "base/attempt.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -106,7 +107,10 @@ std::vector<std::pair<std::string, format::Superblock>> superblocks(const Faulty
     const auto bytes = disk.read_all(path);
     if (bytes.size() < format::kSuperblockBytes) continue;
     const auto first = std::span(bytes).first(format::kSuperblockBytes);
-    if (!format::is_unsealed(first)) found.emplace_back(path, format::decode(first, path));
+    // A death in the middle of sealing or unsealing leaves half a superblock.
+    (void)attempt([&] {
+      if (!format::is_unsealed(first)) found.emplace_back(path, format::decode(first, path));
+    });
   }
   return found;
 }
