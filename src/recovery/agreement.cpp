@@ -116,10 +116,21 @@ class Surveyor {
     return newest_generation_ != 0;
   }
 
-  /// The lowest rank that has a candidate of the newest generation names it; others of the same generation
-  /// but another commit id come in later rounds.
+  /// Among those of the newest generation the greatest commit id, so that the order of candidates does not
+  /// depend on who holds what; the others of that generation come in later rounds.
+  bool mine_is_next() {
+    bool mine = next_ != nullptr && next_->generation == newest_generation_;
+    for (const std::size_t half : {0U, 8U}) {
+      std::uint64_t value = 0;
+      for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->commit_id.bytes[half + i];
+      mine = reduce(value, Reduction::max) == value && mine;
+    }
+    return mine;
+  }
+
+  /// The lowest rank that has the next candidate names it.
   Candidate judge() {
-    const bool mine_is_newest = next_ != nullptr && next_->generation == newest_generation_;
+    const bool mine_is_newest = mine_is_next();
     const std::uint64_t speaker = reduce(mine_is_newest ? me() : kNobody, Reduction::min);
     CandidateRecord record{};
     if (speaker == me()) {
