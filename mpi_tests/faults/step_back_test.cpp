@@ -193,6 +193,21 @@ TEST(StepBack, R19_AllDamagedInLoadIsUnrecoverable) {
   EXPECT_TRUE(says(failure.message, {"a (generation", "found damaged while it was loaded"})) << failure.message;
 }
 
+TEST(StepBack, ADamagedContainerBesideAGoodCopyIsNoLoss) {
+  for (const bool original_is_damaged : {true, false}) {
+    SimulatedJob job(2);
+    commit_steps(job, {{"a", 1}});
+    const std::string path = container_of(job.disk, 1, "a");
+    const std::string copy = path.substr(0, path.rfind('/')) + "/rank-1.7.h5";
+    job.disk.write_all(copy, job.disk.read_all(path));
+    const std::string& damaged = original_is_damaged ? path : copy;
+    job.disk.flip_bit(damaged, inside_data(job.disk, damaged));
+    EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}, {"c", 3}}).step, 1);
+    EXPECT_EQ(reopen(job).step, 3);
+    expect_few_files(job, 2);
+  }
+}
+
 TEST(StepBack, R26_OpenGivesTheTagAndTheStateOfWhatItSteppedBackTo) {
   SimulatedJob job(2);
   job.options.store.keep = 2;

@@ -270,6 +270,29 @@ TEST_P(GoingBack, TheOpenedOneIsNotOverwrittenBeforeTheNextCommitIsComplete) {
   }
 }
 
+TEST_P(GoingBack, WithinOneStartTheOpenedOneIsNotOverwrittenEither) {
+  for (const bool look_at_newest_first : {false, true}) {
+    const Tag older = look_at_newest_first ? "a1" : "a2";
+    const Tag newer = look_at_newest_first ? "b1" : "b2";
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, older, 10);
+      commit_step(engine, scope.rank, newer, 11);
+      if (look_at_newest_first) {
+        EXPECT_EQ(engine.open(), newer);
+        engine.close();
+      }
+      EXPECT_EQ(engine.open(Before{newer}), older);
+      engine.close();
+      engine.create("half");
+      const std::vector<double> values(30'000, 3.0);
+      engine.save("x", region(std::span(values)));
+    }));
+    EXPECT_EQ(reopen(job, Before{newer}).step, 10);
+    EXPECT_EQ(reopen(job).step, 11);
+  }
+}
+
 TEST_P(GoingBack, AgainAndAgainTheStoreStaysBounded) {
   for (int round = 3; round < 8; ++round) {
     const auto tag = compose("t{}", round);
