@@ -59,10 +59,10 @@ void set_text(std::array<char, size>& characters, std::string_view text) {
 
 class Surveyor {
  public:
-  Surveyor(Communicator& communicator, std::span<const Holding> mine, Deadline deadline)
-      : communicator_(communicator), mine_(mine), deadline_(deadline) {}
+  Surveyor(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf, Deadline deadline)
+      : communicator_(communicator), mine_(mine), shelf_(shelf), deadline_(deadline) {}
 
-  Survey run(const std::string& unreadable) {
+  Survey run() {
     tell_homes();
     Survey result;
     std::set<Key> done;
@@ -70,7 +70,7 @@ class Surveyor {
       result.candidates.push_back(judge());
       done.emplace(result.candidates.back().generation, result.candidates.back().commit_id);
     }
-    result.unreadable = text_from_lowest(!unreadable.empty(), unreadable);
+    result.unreadable = text_from_lowest(!shelf_.unreadable.empty(), shelf_.unreadable);
     return result;
   }
 
@@ -116,10 +116,21 @@ class Surveyor {
     return newest_generation_ != 0;
   }
 
-  /// The lowest rank that has a candidate of the newest generation names it; others of the same generation
-  /// but another commit id come in later rounds.
+  /// Among those of the newest generation the greatest commit id, so that the order of candidates does not
+  /// depend on who holds what; the others of that generation come in later rounds.
+  bool mine_is_next() {
+    bool mine = next_ != nullptr && next_->generation == newest_generation_;
+    for (const std::size_t half : {0U, 8U}) {
+      std::uint64_t value = 0;
+      for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->commit_id.bytes[half + i];
+      mine = reduce(value, Reduction::max) == value && mine;
+    }
+    return mine;
+  }
+
+  /// The lowest rank that has the next candidate names it.
   Candidate judge() {
-    const bool mine_is_newest = next_ != nullptr && next_->generation == newest_generation_;
+    const bool mine_is_newest = mine_is_next();
     const std::uint64_t speaker = reduce(mine_is_newest ? me() : kNobody, Reduction::min);
     CandidateRecord record{};
     if (speaker == me()) {
@@ -176,13 +187,22 @@ class Surveyor {
       }
     }
     missing = reduce(missing, Reduction::min);
-    std::string why;
+    std::string damage;
     for (const Holding& holding : mine_) {
-      if (holding.commit_id == candidate.commit_id && holding.logical_rank.value == missing) why = holding.damage;
+      const bool is_it = holding.commit_id == candidate.commit_id && holding.logical_rank.value == missing;
+      if (is_it && !holding.intact) damage = holding.damage;
     }
-    const std::string told = text_from_lowest(!why.empty(), why);
-    candidate.reason = told.empty() ? compose("the container of rank {} is missing", missing)
-                                    : compose("the container of rank {} is damaged: {}", missing, told);
+    const std::string told = text_from_lowest(!damage.empty(), damage);
+    candidate.reason = told.empty()
+                           ? compose("the container of rank {} is missing: {}", missing, where_it_should_be(missing))
+                           : compose("the container of rank {} is damaged: {}", missing, told);
+  }
+
+  /// What the process in the lost container's place found instead of it, on every rank.
+  std::string where_it_should_be(std::uint64_t logical_rank) {
+    return text_from_lowest(logical_rank % processes() == me(), shelf_.unreadable.empty()
+                                                                    ? compose("it is not in {}", shelf_.folder)
+                                                                    : compose("found instead: {}", shelf_.unreadable));
   }
 
   /// The text of the lowest rank that has one, on every rank; empty if none has.
@@ -197,6 +217,7 @@ class Surveyor {
 
   Communicator& communicator_;
   std::span<const Holding> mine_;
+  const Shelf& shelf_;
   Deadline deadline_;
   std::vector<HomeRecord> homed_;
   const Holding* next_ = nullptr;
@@ -205,9 +226,8 @@ class Surveyor {
 
 }  // namespace
 
-Survey survey(Communicator& communicator, std::span<const Holding> mine, const std::string& unreadable,
-              Deadline deadline) {
-  return Surveyor(communicator, mine, deadline).run(unreadable);
+Survey survey(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf, Deadline deadline) {
+  return Surveyor(communicator, mine, shelf, deadline).run();
 }
 
 }  // namespace kedge::recovery
