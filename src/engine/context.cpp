@@ -108,6 +108,23 @@ std::optional<Failure> Context::wrong_phase(Call call, std::initializer_list<Pha
       ErrorCode::bad_state, compose("{} does not fit here: {}", to_string(call), phase_name(phase)), -1, {}, 0};
 }
 
+std::optional<Failure> Context::ended() const {
+  const auto bad_state = [](std::string message) {
+    return Failure{ErrorCode::bad_state, std::move(message), -1, {}, 0};
+  };
+  if (!dead_because.empty()) {
+    return bad_state("this engine is dead (" + dead_because + "); end the job and start it again");
+  }
+  if (phase == Phase::finished) return bad_state("this engine was finalized; make a new one");
+  return std::nullopt;
+}
+
+std::optional<Failure> Context::wrong_phase(std::string_view call, Phase fitting, std::string_view first) const {
+  if (auto failure = ended()) return failure;
+  if (phase == fitting) return std::nullopt;
+  return Failure{ErrorCode::bad_state, compose("{} does not fit here: call {} first", call, first), -1, {}, 0};
+}
+
 recovery::Survey Context::take_stock(Verify verify) {
   Found found;
   const auto local = attempt([&] { found = look(*this, verify); });

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,8 +81,13 @@ struct Context {
     comm->broadcast(std::as_writable_bytes(std::span(&value, 1)), 0, deadline());
   }
 
+  /// Local. Why the engine takes no more calls at all, if so: it is dead or was finalized.
+  [[nodiscard]] std::optional<Failure> ended() const;
   /// Local. Nothing if the engine is in one of these phases, else the bad_state to bring along.
   [[nodiscard]] std::optional<Failure> wrong_phase(Call call, std::initializer_list<Phase> fitting) const;
+
+  /// Local. The same for a call that never throws and does not communicate.
+  [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
   /// COLLECTIVE. Reads all containers of this run anew and agrees on what can be had; sets the history.
   recovery::Survey take_stock(Verify verify);
@@ -96,13 +102,7 @@ void start(Context& context);
 /// Runs the body of a collective call; a timeout or the loss of the incarnation ends the engine's life.
 template <class Body>
 auto collective(Context& context, Body&& body) {
-  if (!context.dead_because.empty()) {
-    throw Error(ErrorCode::bad_state,
-                "this engine is dead (" + context.dead_because + "); end the job and start it again");
-  }
-  if (context.phase == Phase::finished) {
-    throw Error(ErrorCode::bad_state, "this engine was finalized; make a new one");
-  }
+  comm::throw_if(context.ended());
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {

@@ -16,6 +16,9 @@ Failure failure_of(ErrorCode code, std::string message) { return Failure{code, s
 /// Nothing if the caller's memory is what the region needs.
 std::optional<Failure> mismatch(const format::PlacedRegion& saved, const MutableRegion& wanted) {
   const format::RegionSpec& spec = saved.spec;
+  if (spec.routed) {
+    return failure_of(ErrorCode::mismatch, compose("region '{}' is a routed file; get it with route_in", spec.name));
+  }
   if (wanted.dtype != spec.dtype) {
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
@@ -40,6 +43,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const double begin_s = clock.seconds();
   std::optional<Failure> local = context_.wrong_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
+  if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   context_.enter(Call::open, hash_of(selection, newer), local);
 
   const recovery::Survey survey = context_.take_stock(context_.options.open.verify);
@@ -129,8 +133,7 @@ CheckpointInfo Reader::info() const {
 }
 
 std::optional<Failure> Reader::not_reading(std::string_view call) const {
-  if (context_.dead_because.empty() && context_.phase == Phase::reading) return std::nullopt;
-  return failure_of(ErrorCode::bad_state, compose("{} does not fit here: call open first", call));
+  return context_.wrong_phase(call, Phase::reading, "open");
 }
 
 Status Reader::remember(Failure failure) {

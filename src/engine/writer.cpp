@@ -28,8 +28,6 @@ class Stopwatch {
   double begin_s_;
 };
 
-Failure local_failure(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
-
 }  // namespace
 
 void Writer::create(std::string_view tag) {
@@ -40,7 +38,7 @@ void Writer::create(std::string_view tag) {
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
     context_.take_stock(context_.options.open.verify);
-    context_.retire();
+    comm::throw_if(context_.vote(attempt([&] { context_.retire(); })));
   }
   auto checkpoint = std::make_unique<Checkpoint>();
   checkpoint->tag = tag;
@@ -56,6 +54,9 @@ void Writer::create(std::string_view tag) {
   }
   checkpoint_->blocked_s = context_.environment.clock->seconds() - begin_s;
   context_.phase = Phase::writing;
+  if (context_.is_root()) {
+    context_.log.debug(compose("began {} (generation {})", checkpoint_->tag, checkpoint_->generation));
+  }
 }
 
 void Writer::draw_identity(Checkpoint& checkpoint) {
@@ -79,8 +80,7 @@ void Writer::draw_identity(Checkpoint& checkpoint) {
 }
 
 std::optional<Failure> Writer::not_writing(std::string_view call) const {
-  if (context_.dead_because.empty() && context_.phase == Phase::writing) return std::nullopt;
-  return local_failure(ErrorCode::bad_state, compose("{} does not fit here: call create first", call));
+  return context_.wrong_phase(call, Phase::writing, "create");
 }
 
 Status Writer::remember(Failure failure) {
