@@ -143,6 +143,13 @@ void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
                 compose("nothing was written for '{}'; write the file that route_out named before commit", routed.name),
                 -1, routed.path, 0});
   }
+  if (status->kind != fs::FileStatus::Kind::file) {
+    throw Error(Failure{ErrorCode::invalid_argument,
+                        compose("what lies at the path for '{}' is no regular file; write the file itself there, no "
+                                "folder and no link",
+                                routed.name),
+                        -1, routed.path, 0});
+  }
   if (status->size_bytes > routed.max_bytes) {
     throw Error(Failure{ErrorCode::invalid_argument,
                         compose("the file for '{}' has {} bytes and route_out was told at most {}", routed.name,

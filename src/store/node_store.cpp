@@ -272,13 +272,19 @@ ContainerFile& NodeStore::pin(const Id128& commit_id) {
 void NodeStore::unpin(ContainerFile& file) { slot_of(file).pinned = false; }
 
 std::string NodeStore::routed_path() {
-  return fs::join(location_.folder, compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
+  while (true) {
+    std::string path =
+        fs::join(location_.folder, compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
+    if (!file_system_->status(path)) return path;
+  }
 }
 
 void NodeStore::sweep() {
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system_->list(location_.folder)) {
-    if (name.starts_with(mine)) file_system_->remove(fs::join(location_.folder, name));
+    // What somebody else put there and cannot be removed (a folder with files) must not keep the run from starting:
+    // routed_path goes around it.
+    if (name.starts_with(mine)) (void)attempt([&] { file_system_->remove(fs::join(location_.folder, name)); });
   }
 }
 
