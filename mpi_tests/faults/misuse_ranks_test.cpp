@@ -1,6 +1,7 @@
 // Ranks that do not do the same: found at the call, told alike on all, and no rank waits for ever.
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <thread>
 
 #include "faults/engine_checks.hpp"
@@ -222,6 +223,38 @@ TEST(Misuse, R35_AbandonCostsNothing) {
     commit_value(engine, "b", 2);
     EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("b"), 2));
   }));
+}
+
+TEST(Misuse, R35_ARetirementThatFailsOnOneRankIsTriedAgain) {
+  for (const bool opened_first : {true, false}) {
+    SimulatedJob job(2);
+    job.options.store.keep = 4;
+    expect_returned(job.start([](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (std::int32_t i = 0; i < 5; ++i) commit_value(engine, "step-" + std::to_string(i), i);
+    }));
+    job.options.store.keep = 1;
+    OnEachRank thrown(2);
+    expect_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (scope.rank == 1) job.disk.fail_sometimes(1, 1, EIO, 7);
+      thrown.put(scope.rank, failure_of([&] {
+                   if (opened_first) {
+                     (void)engine.open();
+                   } else {
+                     engine.create("next");
+                   }
+                 }));
+      if (scope.rank == 1) job.disk.fail_sometimes(1, 0, EIO, 7);
+      EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("step-4"), 4));
+      commit_value(engine, "next", 5);
+      EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("next"), 5));
+      EXPECT_EQ(container_files(job.disk, scope.rank).size(), 2U);
+    }));
+    ASSERT_TRUE(thrown.same());
+    EXPECT_EQ(thrown.same()->code, ErrorCode::io);
+    EXPECT_EQ(thrown.same()->rank, 1);
+  }
 }
 
 TEST(Misuse, TwoEnginesOverTwoGroupsWithTwoRunNames) {

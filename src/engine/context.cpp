@@ -136,23 +136,39 @@ recovery::Survey Context::take_stock(Verify verify) {
   comm->all_reduce(std::span(&highest, 1), Reduction::max, deadline());
   highest_generation = std::max(highest, incarnation * kGenerationsPerIncarnation);
 
-  commits.clear();
+  std::vector<Commit> found_commits;
   unjudged.clear();
   const auto processes = static_cast<std::uint32_t>(comm->size());
   for (const recovery::Candidate& candidate : survey.candidates) {
     if (candidate.world_size != processes) unjudged.insert(candidate.commit_id);
     if (!candidate.recoverable) continue;
-    commits.push_back({candidate.generation, candidate.commit_id, candidate.tag, Level::local});
+    found_commits.push_back({candidate.generation, candidate.commit_id, candidate.tag, Level::local});
   }
   took_stock = true;
+  const std::lock_guard guard(commits_mutex);
+  commits = std::move(found_commits);
   return survey;
+}
+
+void Context::add(Commit commit) {
+  const std::lock_guard guard(commits_mutex);
+  commits.insert(commits.begin(), std::move(commit));
+}
+
+Level Context::level(std::string_view tag) const {
+  const std::lock_guard guard(commits_mutex);
+  const auto found = std::find_if(commits.begin(), commits.end(), [&](const Commit& one) { return one.tag == tag; });
+  return found == commits.end() ? Level::none : found->level;
 }
 
 void Context::retire() {
   std::set<Id128> keep = unjudged;
   if (!parent_commit_id.is_none()) keep.insert(parent_commit_id);
-  if (commits.size() > options.store.keep) commits.resize(options.store.keep);
-  for (const Commit& commit : commits) keep.insert(commit.commit_id);
+  {
+    const std::lock_guard guard(commits_mutex);
+    if (commits.size() > options.store.keep) commits.resize(options.store.keep);
+    for (const Commit& commit : commits) keep.insert(commit.commit_id);
+  }
   store->retire_all_but(keep);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -55,7 +56,8 @@ struct Context {
   Phase phase = Phase::idle;             ///< (same)
   bool took_stock = false;               ///< (same) the history below is known
   std::uint64_t highest_generation = 0;  ///< (same)
-  std::vector<Commit> commits;           ///< (same) newest first
+  std::vector<Commit> commits;           ///< (same) newest first; changed under commits_mutex
+  mutable std::mutex commits_mutex;      ///< because level() may be asked from another thread meanwhile
   std::set<Id128> unjudged;              ///< (same) commits of other rank counts: not ours to overwrite
   std::set<Id128> excluded;              ///< (same) found damaged while they were loaded
   Id128 parent_commit_id;                ///< (same) opened or committed before
@@ -91,6 +93,16 @@ struct Context {
 
   /// COLLECTIVE. Reads all containers of this run anew and agrees on what can be had; sets the history.
   recovery::Survey take_stock(Verify verify);
+  /// Local. Adds the newest.
+  void add(Commit commit);
+  /// Local. Drops those for which `lost(commit)`.
+  template <class Lost>
+  void forget(Lost&& lost) {
+    const std::lock_guard guard(commits_mutex);
+    std::erase_if(commits, std::forward<Lost>(lost));
+  }
+  /// Local, from any thread.
+  [[nodiscard]] Level level(std::string_view tag) const;
   /// Local. What retirement must not touch: the newest `store.keep` commits and the one opened.
   void retire();
 };

@@ -85,7 +85,7 @@ void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candi
     });
   }
   comm::throw_if(context_.vote(local));
-  std::erase_if(context_.commits, [&](const Commit& commit) { return commit.generation > chosen.generation; });
+  context_.forget([&](const Commit& commit) { return commit.generation > chosen.generation; });
 }
 
 void Reader::take_hold(const recovery::Candidate& chosen) {
@@ -194,9 +194,17 @@ void Reader::close() {
   const std::optional<Failure> local = open_->first_failure;
   release();
   if (const auto failure = context_.vote(local)) {
-    if (failure->code == ErrorCode::corrupt) context_.excluded.insert(info_->commit_id);
+    if (failure->code == ErrorCode::corrupt) exclude();
     throw Error(*failure);
   }
+}
+
+/// What was opened is damaged: the one before must not be overwritten now because this one is newer.
+void Reader::exclude() {
+  context_.excluded.insert(info_->commit_id);
+  context_.parent_commit_id = info_->parent_commit_id;
+  context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
+  context_.took_stock = false;
 }
 
 /// Local; never throws.

@@ -240,21 +240,29 @@ void NodeStore::discard(ContainerFile& file) {
 
 void NodeStore::retire_all_but(const std::set<Id128>& keep) {
   for (const auto& slot : slots_) {
-    if (slot->state == Slot::State::sealed && !keep.contains(slot->commit_id)) slot->state = Slot::State::retired;
+    // Retired and kept after all: what was newer turned out to be damaged.
+    const bool has_commit = slot->state == Slot::State::sealed || slot->state == Slot::State::retired;
+    if (has_commit) slot->state = keep.contains(slot->commit_id) ? Slot::State::sealed : Slot::State::retired;
   }
-  // One more than what is kept lets the next checkpoint be written; others are left over from earlier starts.
-  std::size_t reusable = 0;
-  std::vector<std::unique_ptr<Slot>> remaining;
-  for (auto& slot : slots_) {
-    const bool idle = slot->state == Slot::State::free || slot->state == Slot::State::retired;
-    if (idle && !slot->pinned && ++reusable > 1) {
-      slot->file.reset();
-      file_system_->remove(slot_path(slot->number));
-    } else {
-      remaining.push_back(std::move(slot));
+  // One more than what is kept lets the next checkpoint be written; others are left over from earlier starts. The
+  // newest retired one is spared, because it can still be offered.
+  const auto idle = [](const Slot& slot) {
+    return !slot.pinned && (slot.state == Slot::State::free || slot.state == Slot::State::retired);
+  };
+  const Slot* spared = nullptr;
+  for (const auto& slot : slots_) {
+    const auto worth = [](const Slot& one) { return std::pair(one.state == Slot::State::retired, one.generation); };
+    if (idle(*slot) && (spared == nullptr || worth(*slot) > worth(*spared))) spared = slot.get();
+  }
+  for (auto slot = slots_.begin(); slot != slots_.end();) {
+    if (!idle(**slot) || slot->get() == spared) {
+      ++slot;
+      continue;
     }
+    (*slot)->file.reset();
+    file_system_->remove(slot_path((*slot)->number));  // if it throws, the slot is still there to be tried again
+    slot = slots_.erase(slot);
   }
-  slots_ = std::move(remaining);
 }
 
 ContainerFile& NodeStore::pin(const Id128& commit_id) {
