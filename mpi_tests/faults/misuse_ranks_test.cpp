@@ -225,7 +225,7 @@ TEST(Misuse, R35_AbandonCostsNothing) {
   }));
 }
 
-TEST(Misuse, R35_ARetirementThatFailsOnOneRankIsTriedAgain) {
+TEST(Misuse, R35_ARetirementThatFailsOnOneRankCostsNothingAndIsTriedAgain) {
   for (const bool opened_first : {true, false}) {
     SimulatedJob job(2);
     job.options.store.keep = 4;
@@ -254,6 +254,7 @@ TEST(Misuse, R35_ARetirementThatFailsOnOneRankIsTriedAgain) {
     ASSERT_TRUE(thrown.same());
     EXPECT_EQ(thrown.same()->code, ErrorCode::io);
     EXPECT_EQ(thrown.same()->rank, 1);
+    EXPECT_EQ(job.logged("could not be retired"), !opened_first) << "create came as far as that";
   }
 }
 

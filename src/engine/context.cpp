@@ -47,6 +47,7 @@ recovery::Holding holding_of(const store::Held& held) {
 struct Found {
   std::vector<recovery::Holding> holdings;
   std::string unreadable;
+  std::vector<Id128> strange;  ///< commits of another run
   std::uint64_t highest_generation = 0;
 };
 
@@ -58,9 +59,12 @@ Found look(Context& context, Verify verify) {
                                 held.superblock->logical_rank.value == static_cast<std::uint32_t>(context.rank());
     if (names_a_commit) {
       found.holdings.push_back(holding_of(held));
-    } else if (!held.damage.empty() && found.unreadable.empty()) {
-      found.unreadable = held.damage;
+      continue;
     }
+    if (held.superblock && held.superblock->run_id != context.run_id) {
+      found.strange.push_back(held.superblock->commit_id);
+    }
+    if (!held.damage.empty() && found.unreadable.empty()) found.unreadable = held.damage;
   }
   return found;
 }
@@ -129,7 +133,7 @@ recovery::Survey Context::take_stock(Verify verify) {
   Found found;
   const auto local = attempt([&] { found = look(*this, verify); });
   comm::throw_if(vote(local));
-  recovery::Survey survey = recovery::survey(*comm, found.holdings, found.unreadable, deadline());
+  recovery::Survey survey = recovery::survey(*comm, found.holdings, {store->folder(), found.unreadable}, deadline());
   rule_out(*this, survey);
 
   std::uint64_t highest = std::max(found.highest_generation, highest_generation);
@@ -140,10 +144,12 @@ recovery::Survey Context::take_stock(Verify verify) {
   unjudged.clear();
   const auto processes = static_cast<std::uint32_t>(comm->size());
   for (const recovery::Candidate& candidate : survey.candidates) {
-    if (candidate.world_size != processes) unjudged.insert(candidate.commit_id);
+    // Older ones than what this job can have again are superseded like any other.
+    if (candidate.world_size != processes && found_commits.empty()) unjudged.insert(candidate.commit_id);
     if (!candidate.recoverable) continue;
     found_commits.push_back({candidate.generation, candidate.commit_id, candidate.tag, Level::local});
   }
+  if (found_commits.empty()) unjudged.insert(found.strange.begin(), found.strange.end());
   took_stock = true;
   const std::lock_guard guard(commits_mutex);
   commits = std::move(found_commits);
@@ -161,6 +167,17 @@ Level Context::level(std::string_view tag) const {
   return found == commits.end() ? Level::none : found->level;
 }
 
+void Context::note_first_commit(const Id128& commit_id) {
+  if (first_commit_noted) return;
+  std::optional<Failure> local;
+  if (catalog) local = attempt([&] { catalog->note_first_commit(commit_id); });
+  const auto failure = vote(local);
+  first_commit_noted = !failure.has_value();
+  if (failure && is_root()) {
+    log.warning("the prefix could not note that a commit exists (tried again at the next): " + to_string(*failure));
+  }
+}
+
 void Context::retire() {
   std::set<Id128> keep = unjudged;
   if (!parent_commit_id.is_none()) keep.insert(parent_commit_id);
@@ -169,7 +186,9 @@ void Context::retire() {
     if (commits.size() > options.store.keep) commits.resize(options.store.keep);
     for (const Commit& commit : commits) keep.insert(commit.commit_id);
   }
-  store->retire_all_but(keep);
+  if (const auto failure = attempt([&] { store->retire_all_but(keep); })) {
+    log.warning("an older container could not be retired (tried again at the next commit): " + to_string(*failure));
+  }
 }
 
 }  // namespace kedge::engine

@@ -58,7 +58,7 @@ struct Context {
   std::uint64_t highest_generation = 0;  ///< (same)
   std::vector<Commit> commits;           ///< (same) newest first; changed under commits_mutex
   mutable std::mutex commits_mutex;      ///< because level() may be asked from another thread meanwhile
-  std::set<Id128> unjudged;              ///< (same) commits of other rank counts: not ours to overwrite
+  std::set<Id128> unjudged;              ///< of other rank counts or runs: not overwritten before a new commit
   std::set<Id128> excluded;              ///< (same) found damaged while they were loaded
   Id128 parent_commit_id;                ///< (same) opened or committed before
   std::string dead_because;              ///< not the same: some ranks may time out while others return
@@ -103,7 +103,11 @@ struct Context {
   }
   /// Local, from any thread.
   [[nodiscard]] Level level(std::string_view tag) const;
-  /// Local. What retirement must not touch: the newest `store.keep` commits and the one opened.
+  /// COLLECTIVE. Before commit or open return a commit anywhere: from now on a start that finds none must not
+  /// begin from zero. If the prefix cannot note it, a line says so and the next commit or open tries again.
+  void note_first_commit(const Id128& commit_id);
+  /// Local. Retires all but the newest `store.keep` commits and the one opened. Never throws: what could not be
+  /// freed is tried again next time.
   void retire();
 };
 

@@ -36,6 +36,17 @@ std::optional<Failure> mismatch(const format::PlacedRegion& saved, const Mutable
   return std::nullopt;
 }
 
+void log_passed_over(const Log& log, const recovery::Survey& survey, const Choice& choice) {
+  bool told = survey.unreadable.empty();
+  for (const std::size_t index : choice.passed_over) {
+    const recovery::Candidate& candidate = survey.candidates[index];
+    log.warning(compose("passed over {} (generation {}): {}", candidate.tag, candidate.generation, candidate.reason));
+    told = told || candidate.reason.find(survey.unreadable) != std::string::npos;
+  }
+  // Damaged so that not even its tag is known: it may have been the newest.
+  if (!told) log.warning("passed over a container that tells of no commit: " + survey.unreadable);
+}
+
 }  // namespace
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
@@ -48,13 +59,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
 
   const recovery::Survey survey = context_.take_stock(context_.options.open.verify);
   const Choice choice = choose(survey, selection, context_.first_commit_noted);
-  if (context_.is_root()) {
-    for (const std::size_t index : choice.passed_over) {
-      const recovery::Candidate& candidate = survey.candidates[index];
-      context_.log.warning(
-          compose("passed over {} (generation {}): {}", candidate.tag, candidate.generation, candidate.reason));
-    }
-  }
+  if (context_.is_root()) log_passed_over(context_.log, survey, choice);
   if (!choice.lost.empty()) {
     throw Error(ErrorCode::unrecoverable,
                 compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it, or "
@@ -65,6 +70,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
   if (newer == Newer::discard) discard_newer(survey, chosen);
   take_hold(chosen);
+  context_.note_first_commit(chosen.commit_id);
   if (context_.is_root()) {
     const double age_s = static_cast<double>(clock.wall_ns() - chosen.time_ns) * 1e-9;
     context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,

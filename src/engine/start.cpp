@@ -126,9 +126,7 @@ void settle_identity(Context& context) {
     if (in_store != context.run_id) write_run_id_to_store(context);
     if (!context.catalog) return;
     if (!context.catalog->run_id()) context.catalog->write_run_id(context.run_id);
-    if (!context.catalog->is_newest_incarnation()) {
-      throw Error(ErrorCode::busy, "another start of this run came in between; end one of the two jobs");
-    }
+    context.catalog->begin_incarnation();
   });
   comm::throw_if(context.vote(written));
 }

@@ -38,7 +38,7 @@ void Writer::create(std::string_view tag) {
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
     context_.take_stock(context_.options.open.verify);
-    comm::throw_if(context_.vote(attempt([&] { context_.retire(); })));
+    context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();
   checkpoint->tag = tag;
@@ -172,7 +172,7 @@ void Writer::commit() {
     total_bytes = checkpoint_->container->container_bytes();
     context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
     seal();
-    note_first_commit();
+    context_.note_first_commit(checkpoint_->commit_id);
   }
   if (context_.is_root()) {
     context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
@@ -229,23 +229,7 @@ void Writer::seal() {
   context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local});
   context_.phase = Phase::idle;
   drop_routed();
-  // The commit stands whatever retirement meets; what it could not free is tried again next time.
-  if (const auto failure = attempt([&] { context_.retire(); })) {
-    context_.log.warning("an older container could not be retired: " + to_string(*failure));
-  }
-}
-
-/// Before commit returns anywhere: from now on a start that finds no commit must not begin from zero.
-void Writer::note_first_commit() {
-  if (context_.first_commit_noted) return;
-  std::optional<Failure> local;
-  if (context_.catalog) local = attempt([&] { context_.catalog->note_first_commit(checkpoint_->commit_id); });
-  const auto failure = context_.vote(local);
-  context_.first_commit_noted = !failure.has_value();
-  if (failure && context_.is_root()) {
-    context_.log.warning("the prefix could not note that a commit exists (tried again at the next): " +
-                         to_string(*failure));
-  }
+  context_.retire();
 }
 
 void Writer::abandon() {

@@ -48,7 +48,6 @@ class Writer {
   void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
   void finish();
   void seal();
-  void note_first_commit();
   void give_up();
   void drop_routed();
   Status remember(Failure failure);

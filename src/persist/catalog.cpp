@@ -14,7 +14,8 @@
 namespace kedge::persist {
 namespace {
 
-constexpr std::string_view kIncarnationPrefix = "incarnation-";
+constexpr std::string_view kTakenPrefix = "incarnation-";
+constexpr std::string_view kBegunPrefix = "begun-";
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr std::uint32_t kOthersWrite = 002;
 constexpr std::uint32_t kSticky = 01000;
@@ -37,6 +38,12 @@ void make_folders(fs::FileSystem& file_system, const std::string& path) {
     if (!parent.empty() && !file_system.status(parent)) file_system.make_directory(parent, 0777);
   }
   if (!file_system.status(path)) file_system.make_directory(path, 0777);
+}
+
+void refuse_if_open_to_all(const fs::FileStatus& status, const std::string& folder) {
+  if ((status.mode & kOthersWrite) == 0 || (status.mode & kSticky) != 0) return;
+  refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on this folder", status.mode),
+         folder);
 }
 
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
@@ -66,13 +73,11 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
     : file_system_(std::move(file_system)), run_(std::move(run)) {
   make_folders(*file_system_, prefix);
   prefix_ = file_system_->canonical(prefix);
-  const fs::FileStatus root = folder_status(*file_system_, prefix_);
-  if ((root.mode & kOthersWrite) != 0 && (root.mode & kSticky) == 0) {
-    refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on it", root.mode), prefix_);
-  }
+  refuse_if_open_to_all(folder_status(*file_system_, prefix_), prefix_);
   if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);
   const std::string records = fs::join(prefix_, ".kedge");
   file_system_->make_directory(records, 0755);
+  refuse_if_open_to_all(folder_status(*file_system_, records), records);
   folder_ = fs::join(records, run_);
   file_system_->make_directory(folder_, 0755);
   const fs::FileStatus mine = folder_status(*file_system_, folder_);
@@ -87,23 +92,23 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
   file_system_->sync_directory(records);
 }
 
-std::uint64_t Catalog::newest_incarnation() {
+std::uint64_t Catalog::newest(std::string_view kind) {
   std::uint64_t newest = 0;
   for (const std::string& name : file_system_->list(folder_)) {
-    if (!name.starts_with(kIncarnationPrefix)) continue;
+    if (!name.starts_with(kind)) continue;
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kIncarnationPrefix.size(), end, number);
+    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
     if (parsed.ec == std::errc{} && parsed.ptr == end) newest = std::max(newest, number);
   }
   return newest;
 }
 
 std::uint64_t Catalog::take_incarnation() {
-  const std::uint64_t seen = newest_incarnation();
+  const std::uint64_t seen = newest(kTakenPrefix);
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
-    if (!file_system_->create(record(compose("{}{}", kIncarnationPrefix, number)), 0644)) continue;
+    if (!file_system_->create(record(compose("{}{}", kTakenPrefix, number)), 0644)) continue;
     file_system_->sync_directory(folder_);
     incarnation_ = number;
     return number;
@@ -111,13 +116,22 @@ std::uint64_t Catalog::take_incarnation() {
   refuse("no incarnation could be taken: something else keeps making them", folder_);
 }
 
-bool Catalog::is_newest_incarnation() { return newest_incarnation() == incarnation_; }
+void Catalog::begin_incarnation() {
+  (void)file_system_->create(record(compose("{}{}", kBegunPrefix, incarnation_)), 0644);
+  file_system_->sync_directory(folder_);
+  if (is_newest_incarnation()) return;
+  throw Error(
+      Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1, folder_, 0});
+}
+
+bool Catalog::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnation_; }
 
 void Catalog::withdraw_incarnation() {
   if (incarnation_ == 0) return;
+  file_system_->remove(record(compose("{}{}", kBegunPrefix, incarnation_)));
   // The number may be taken again: under it no container was touched and nothing was written here.
-  if (newest_incarnation() == incarnation_) {
-    file_system_->remove(record(compose("{}{}", kIncarnationPrefix, incarnation_)));
+  if (newest(kTakenPrefix) == incarnation_) {
+    file_system_->remove(record(compose("{}{}", kTakenPrefix, incarnation_)));
   }
   incarnation_ = 0;
 }
@@ -160,9 +174,10 @@ bool Catalog::is_discarded(const Id128& commit_id) {
 void Catalog::discard(const Id128& commit_id) { write_once(record("discarded-" + to_string(commit_id)), "\n"); }
 
 void Catalog::write_once(const std::string& path, std::string_view text) {
-  const auto file = file_system_->create(path, 0644);
-  if (!file) return;
-  file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  auto file = file_system_->create(path, 0644);
+  if (file) file->copy_in(0, std::as_bytes(std::span(text)), 0);
+  // A name that is taken may be what an earlier try left before it failed: not yet on stable storage.
+  else file = file_system_->open(path, fs::Access::read_write);
   file->sync();
   file_system_->sync_directory(folder_);
 }

@@ -32,7 +32,11 @@ class Catalog {
 
   /// Takes the next incarnation by exclusive create: greater than every one before.
   std::uint64_t take_incarnation();
-  /// True while no later start has taken one.
+  /// This start has its place on all stores: from now on older ones may change nothing here. A start that only
+  /// waits for the locks of an older one, or was killed while it waited, supersedes nobody. Throws Error{busy} if
+  /// a later one has begun.
+  void begin_incarnation();
+  /// True while no later start has begun.
   [[nodiscard]] bool is_newest_incarnation();
   /// Gives the incarnation back: this start came to nothing and must not stop the one that runs.
   void withdraw_incarnation();
@@ -51,7 +55,7 @@ class Catalog {
 
  private:
   [[nodiscard]] std::string record(std::string_view name) const { return fs::join(folder_, name); }
-  [[nodiscard]] std::uint64_t newest_incarnation();
+  [[nodiscard]] std::uint64_t newest(std::string_view kind);
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
 

@@ -59,10 +59,10 @@ void set_text(std::array<char, size>& characters, std::string_view text) {
 
 class Surveyor {
  public:
-  Surveyor(Communicator& communicator, std::span<const Holding> mine, Deadline deadline)
-      : communicator_(communicator), mine_(mine), deadline_(deadline) {}
+  Surveyor(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf, Deadline deadline)
+      : communicator_(communicator), mine_(mine), shelf_(shelf), deadline_(deadline) {}
 
-  Survey run(const std::string& unreadable) {
+  Survey run() {
     tell_homes();
     Survey result;
     std::set<Key> done;
@@ -70,7 +70,7 @@ class Surveyor {
       result.candidates.push_back(judge());
       done.emplace(result.candidates.back().generation, result.candidates.back().commit_id);
     }
-    result.unreadable = text_from_lowest(!unreadable.empty(), unreadable);
+    result.unreadable = text_from_lowest(!shelf_.unreadable.empty(), shelf_.unreadable);
     return result;
   }
 
@@ -176,13 +176,22 @@ class Surveyor {
       }
     }
     missing = reduce(missing, Reduction::min);
-    std::string why;
+    std::string damage;
     for (const Holding& holding : mine_) {
-      if (holding.commit_id == candidate.commit_id && holding.logical_rank.value == missing) why = holding.damage;
+      const bool is_it = holding.commit_id == candidate.commit_id && holding.logical_rank.value == missing;
+      if (is_it && !holding.intact) damage = holding.damage;
     }
-    const std::string told = text_from_lowest(!why.empty(), why);
-    candidate.reason = told.empty() ? compose("the container of rank {} is missing", missing)
-                                    : compose("the container of rank {} is damaged: {}", missing, told);
+    const std::string told = text_from_lowest(!damage.empty(), damage);
+    candidate.reason = told.empty()
+                           ? compose("the container of rank {} is missing: {}", missing, where_it_should_be(missing))
+                           : compose("the container of rank {} is damaged: {}", missing, told);
+  }
+
+  /// What the process in the lost container's place found instead of it, on every rank.
+  std::string where_it_should_be(std::uint64_t logical_rank) {
+    return text_from_lowest(logical_rank % processes() == me(), shelf_.unreadable.empty()
+                                                                    ? compose("it is not in {}", shelf_.folder)
+                                                                    : compose("found instead: {}", shelf_.unreadable));
   }
 
   /// The text of the lowest rank that has one, on every rank; empty if none has.
@@ -197,6 +206,7 @@ class Surveyor {
 
   Communicator& communicator_;
   std::span<const Holding> mine_;
+  const Shelf& shelf_;
   Deadline deadline_;
   std::vector<HomeRecord> homed_;
   const Holding* next_ = nullptr;
@@ -205,9 +215,8 @@ class Surveyor {
 
 }  // namespace
 
-Survey survey(Communicator& communicator, std::span<const Holding> mine, const std::string& unreadable,
-              Deadline deadline) {
-  return Surveyor(communicator, mine, deadline).run(unreadable);
+Survey survey(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf, Deadline deadline) {
+  return Surveyor(communicator, mine, shelf, deadline).run();
 }
 
 }  // namespace kedge::recovery

@@ -26,6 +26,12 @@ struct Holding {
   std::string damage;  ///< why it is not intact
 };
 
+/// Where one process looked.
+struct Shelf {
+  std::string folder;      ///< of its node-local store
+  std::string unreadable;  ///< damage in files there that named no commit, or empty
+};
+
 /// One commit of which something was found, the same on every rank.
 struct Candidate {
   std::uint64_t generation = 0;
@@ -49,9 +55,9 @@ struct Survey {
 
 /// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes) that is told who holds
 /// what of it and counts it once; a commit is recoverable iff the counts add up to its world size. `mine` are
-/// this process's holdings, `unreadable` describes files of it that named no commit. A commit of another
+/// this process's holdings, `shelf` is for messages about what it does not hold. A commit of another
 /// world size than the communicator's is not recoverable yet, and its reason says so.
-[[nodiscard]] Survey survey(Communicator& communicator, std::span<const Holding> mine, const std::string& unreadable,
+[[nodiscard]] Survey survey(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf,
                             Deadline deadline);
 
 }  // namespace kedge::recovery

@@ -40,6 +40,7 @@ struct NodeStore::Slot {
   std::uint32_t number = 0;
   State state = State::free;
   bool pinned = false;
+  bool intact = false;  ///< as far as the last scan looked; what was sealed since is
   Id128 commit_id;
   std::uint64_t generation = 0;
   std::unique_ptr<ContainerFile> file;  ///< opened when first needed, then kept open
@@ -100,10 +101,13 @@ ContainerFile::SpaceCheck NodeStore::space_check() {
 }
 
 ContainerFile& NodeStore::opened(Slot& slot) {
-  if (!slot.file) {
-    slot.file = std::make_unique<ContainerFile>(file_system_->open(slot_path(slot.number), fs::Access::read_write),
-                                                location_.memory_backed, space_check());
+  if (slot.file) return *slot.file;
+  auto file = file_system_->open(slot_path(slot.number), fs::Access::read_write);
+  if (file->status().owner != file_system_->user()) {
+    throw Error(Failure{ErrorCode::io, "a container's name is taken by a file of another user; remove it", -1,
+                        file->path(), 0});
   }
+  slot.file = std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
   return *slot.file;
 }
 
@@ -124,7 +128,10 @@ Held NodeStore::inspect(Slot& slot, const Id128& run_id, Verify verify) {
       throw Error(Failure{ErrorCode::io, "not a file of this user: not used", -1, held.path, 0});
     }
     held.size_bytes = status->size_bytes;
-    if (status->size_bytes < kSuperblockBytes) return;  // never sealed
+    if (status->size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun
+    if (status->size_bytes < kSuperblockBytes) {
+      throw Error(ErrorCode::corrupt, compose("cut to {} bytes, too short for a container", status->size_bytes));
+    }
     const auto file = file_system_->open(held.path, fs::Access::read);
     std::vector<std::byte> first(kSuperblockBytes);
     (void)file->copy_out(0, first, 0);
@@ -152,9 +159,9 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   for (const auto& slot : slots_) {
     if (slot->state == Slot::State::writing) continue;
     Held held = inspect(*slot, run_id, verify);
-    const bool another_runs = held.superblock && held.superblock->run_id != run_id;
-    if (held.superblock && !another_runs) {
+    if (held.superblock) {
       if (slot->state == Slot::State::free) slot->state = Slot::State::sealed;
+      slot->intact = held.intact;
       slot->commit_id = held.superblock->commit_id;
       slot->generation = held.superblock->generation;
     }
@@ -225,6 +232,7 @@ ContainerFile& NodeStore::begin(std::uint64_t expected_bytes) {
 void NodeStore::sealed(ContainerFile& file, const Id128& commit_id, std::uint64_t generation) {
   Slot& slot = slot_of(file);
   slot.state = Slot::State::sealed;
+  slot.intact = true;
   slot.commit_id = commit_id;
   slot.generation = generation;
 }
@@ -240,7 +248,7 @@ void NodeStore::discard(ContainerFile& file) {
 
 void NodeStore::retire_all_but(const std::set<Id128>& keep) {
   for (const auto& slot : slots_) {
-    // Retired and kept after all: what was newer turned out to be damaged.
+    // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
     const bool has_commit = slot->state == Slot::State::sealed || slot->state == Slot::State::retired;
     if (has_commit) slot->state = keep.contains(slot->commit_id) ? Slot::State::sealed : Slot::State::retired;
   }
@@ -268,7 +276,7 @@ void NodeStore::retire_all_but(const std::set<Id128>& keep) {
 ContainerFile& NodeStore::pin(const Id128& commit_id) {
   for (const auto& slot : slots_) {
     const bool readable = slot->state == Slot::State::sealed || slot->state == Slot::State::retired;
-    if (!readable || slot->commit_id != commit_id) continue;
+    if (!readable || !slot->intact || slot->commit_id != commit_id) continue;
     ContainerFile& file = opened(*slot);
     file.check_present();
     slot->pinned = true;
