@@ -166,8 +166,9 @@ void Writer::commit() {
   const auto local = context_.wrong_phase(Call::commit, {Phase::writing});
   context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->tag : ""), local);
   std::uint64_t total_bytes = 0;
+  double blocked_s = checkpoint_->blocked_s;
   {
-    const Stopwatch watch(*context_.environment.clock, checkpoint_->blocked_s);
+    const Stopwatch watch(*context_.environment.clock, blocked_s);  // not the checkpoint's: a failure ends that first
     finish();
     total_bytes = checkpoint_->container->container_bytes();
     context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
@@ -177,7 +178,7 @@ void Writer::commit() {
   if (context_.is_root()) {
     context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
                               checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
-                              human_seconds(checkpoint_->blocked_s)));
+                              human_seconds(blocked_s)));
   }
   checkpoint_.reset();
 }
