@@ -17,7 +17,6 @@ namespace kedge::faults {
 inline constexpr std::size_t kPiece = 4096;
 inline constexpr std::size_t kPage = 4096;
 
-
 inline std::vector<std::byte> bytes_of(std::size_t size, int value) {
   return std::vector(size, static_cast<std::byte>(value));
 }

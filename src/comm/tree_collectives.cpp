@@ -156,7 +156,9 @@ std::vector<Communicator::Message> table_sparse_exchange(Communicator& communica
                                                          std::vector<Communicator::Message> messages,
                                                          Deadline deadline) {
   const int ranks = communicator.size();
-  const auto place = [ranks](int from, int to) { return static_cast<std::size_t>(from * ranks + to); };
+  const auto place = [ranks](int from, int to) {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to);
+  };
   std::vector<std::uint64_t> size_table(place(ranks, 0));
   std::vector<std::vector<std::byte>> outgoing(static_cast<std::size_t>(ranks));
   for (const auto& message : messages) {

@@ -80,7 +80,7 @@ void Engine::checkpoint(std::string_view tag, const State& state) {
 
 std::optional<Tag> Engine::restore(const State& state) {
   while (true) {
-    const std::optional<Tag> tag = open(latest);
+    std::optional<Tag> tag = open(latest);
     if (!tag) return std::nullopt;
     for (const State::Item& item : state.items()) load(item.name, item.region);
     try {

@@ -19,6 +19,7 @@ void check_options(Context& context) {
 
   const std::vector<FieldDigest> fields = digest(context.options);
   std::vector<std::uint64_t> hashes;
+  hashes.reserve(fields.size());
   for (const FieldDigest& field : fields) hashes.push_back(field.hash);
   if (const auto difference = comm::first_difference(*context.comm, hashes, context.deadline())) {
     throw Error(ErrorCode::invalid_argument,

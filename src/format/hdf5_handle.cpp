@@ -54,7 +54,7 @@ Hdf5Handle boolean_type() {
 
 Hdf5Handle opaque_type() {
   Hdf5Handle type(checked(H5Tcreate(H5T_OPAQUE, 1), "make a type"), H5Tclose);
-  checked(H5Tset_tag(type.get(), "kedge bytes"), "name a type");
+  checked(H5Tset_tag(type.get(), ""), "name a type");  // h5py reads no other
   return type;
 }
 

@@ -49,6 +49,7 @@ Hdf5Handle file_creation() {
 // Old enough for every reader of today, and locking off: nobody else has this file.
 Hdf5Handle file_access(std::uint64_t meta_block_bytes) {
   Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "make a property list"), H5Pclose);
+  // The default driver wants to resolve the name as a link, which a file in memory has no target for; stdio does not.
   checked(H5Pset_fapl_stdio(list.get()), "choose the file driver");
   checked(H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), "set the version bounds");
   checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");

@@ -37,18 +37,10 @@ void ContainerFile::use(std::uint64_t size_bytes) {
 
 void ContainerFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
-  // Growing region by region must not remap for each of many small ones; what is too much is cut at the end.
-  const std::uint64_t exact = round_up(size_bytes, kPageBytes);
-  const std::uint64_t generous = std::max(exact, round_up(size_bytes_ + size_bytes_ / 4, kPageBytes));
-  std::uint64_t wanted = generous;
-  try {
-    space_check_(generous - size_bytes_);
-  } catch (const Error&) {
-    space_check_(exact - size_bytes_);
-    wanted = exact;
-  }
-  file_->reserve(wanted);
-  use(wanted);
+  const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
+  space_check_(whole_pages - size_bytes_);
+  file_->reserve(whole_pages);
+  use(whole_pages);
 }
 
 void ContainerFile::set_size(std::uint64_t size_bytes) {

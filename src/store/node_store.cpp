@@ -1,7 +1,6 @@
 #include "store/node_store.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -9,29 +8,13 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "format/container_reader.hpp"
+#include "store/container_name.hpp"
 
 namespace kedge::store {
 namespace {
 
-constexpr std::string_view kContainerPrefix = "rank-";
-constexpr std::string_view kContainerSuffix = ".h5";
 constexpr std::string_view kRoutedPrefix = "routed-";
 constexpr std::uint64_t kSuperblockBytes = 4096;
-
-/// Rank and slot number in "rank-<rank>.<number>.h5"; nothing for other names.
-std::optional<std::pair<std::uint32_t, std::uint32_t>> parse_container_name(std::string_view name) {
-  if (!name.starts_with(kContainerPrefix) || !name.ends_with(kContainerSuffix)) return std::nullopt;
-  name.remove_prefix(kContainerPrefix.size());
-  name.remove_suffix(kContainerSuffix.size());
-  std::uint32_t rank = 0;
-  std::uint32_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto first = std::from_chars(name.data(), end, rank);
-  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return std::nullopt;
-  const auto second = std::from_chars(first.ptr + 1, end, number);
-  if (second.ec != std::errc{} || second.ptr != end) return std::nullopt;
-  return std::pair{rank, number};
-}
 
 }  // namespace
 
@@ -58,15 +41,14 @@ NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store
 NodeStore::~NodeStore() = default;
 
 std::string NodeStore::slot_path(std::uint32_t number) const {
-  return fs::join(location_.folder,
-                  compose("{}{}.{}{}", kContainerPrefix, logical_rank_.value, number, kContainerSuffix));
+  return fs::join(location_.folder, to_string(ContainerName{logical_rank_, number}));
 }
 
 void NodeStore::find_slots() {
   for (const std::string& name : file_system_->list(location_.folder)) {
     const auto parsed = parse_container_name(name);
-    if (!parsed || parsed->first != logical_rank_.value) continue;
-    const std::uint32_t number = parsed->second;
+    if (!parsed || parsed->logical_rank != logical_rank_) continue;
+    const std::uint32_t number = parsed->number;
     const bool known =
         std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->number == number; });
     if (known) continue;
@@ -196,28 +178,36 @@ NodeStore::Slot& NodeStore::free_slot() {
   if (oldest != nullptr) return *oldest;
   std::uint32_t number = 0;
   for (const auto& slot : slots_) number = std::max(number, slot->number + 1);
+  auto file = make_file(number);
+  slots_.push_back(std::make_unique<Slot>());
+  slots_.back()->number = number;
+  slots_.back()->file = std::move(file);
+  return *slots_.back();
+}
+
+std::unique_ptr<ContainerFile> NodeStore::make_file(std::uint32_t number) {
   auto file = file_system_->create(slot_path(number), 0600);
   if (!file) {
     throw Error(
         Failure{ErrorCode::io, "the name of a new container is taken; remove the file", -1, slot_path(number), 0});
   }
-  slots_.push_back(std::make_unique<Slot>());
-  slots_.back()->number = number;
-  slots_.back()->file = std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
   if (options_.durable) file_system_->sync_directory(location_.folder);
-  return *slots_.back();
+  return std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
+}
+
+/// A file that was removed behind our back is not an old container but a lost one: start over.
+void NodeStore::replace_if_lost(Slot& slot) {
+  if (slot.file && attempt([&] { slot.file->check_present(); })) {
+    slot.file.reset();
+    file_system_->remove(slot_path(slot.number));
+  }
+  if (slot.file || file_system_->status(slot_path(slot.number))) return;
+  slot.file = make_file(slot.number);
 }
 
 ContainerFile& NodeStore::begin(std::uint64_t expected_bytes) {
   Slot& slot = free_slot();
-  // A file that was removed or replaced behind our back is not an old container but a lost one: start over.
-  if (slot.file && attempt([&] { slot.file->check_present(); })) {
-    slot.file.reset();
-    file_system_->remove(slot_path(slot.number));
-    auto file = file_system_->create(slot_path(slot.number), 0600);
-    if (!file) throw Error(Failure{ErrorCode::io, "the name of a container is taken", -1, slot_path(slot.number), 0});
-    slot.file = std::make_unique<ContainerFile>(std::move(file), location_.memory_backed, space_check());
-  }
+  replace_if_lost(slot);
   ContainerFile& file = opened(slot);
   file.unseal();
   slot.state = Slot::State::writing;

@@ -77,6 +77,8 @@ class NodeStore {
   [[nodiscard]] ContainerFile& opened(Slot& slot);
   [[nodiscard]] Slot& slot_of(const ContainerFile& file);
   [[nodiscard]] Slot& free_slot();
+  [[nodiscard]] std::unique_ptr<ContainerFile> make_file(std::uint32_t number);
+  void replace_if_lost(Slot& slot);
   [[nodiscard]] ContainerFile::SpaceCheck space_check();
   void find_slots();
   [[nodiscard]] Held inspect(Slot& slot, const Id128& run_id, Verify verify);

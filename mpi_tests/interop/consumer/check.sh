@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# check.sh BUILD_FOLDER WORK_FOLDER WITH_MPI CMAKE: installs Kedge, builds a user's project against what was
+# installed and runs it.
+set -euo pipefail
+build=$1 work=$2 with_mpi=$3 cmake=$4
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+rm -rf "$work"
+mkdir -p "$work"
+
+# The consumer sees a moved installation: nothing in it may name the place it was made for.
+"$cmake" --install "$build" --prefix "$work/made" >"$work/install.log"
+mv "$work/made" "$work/prefix"
+"$work/prefix/bin/kedge" --version
+for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp; do
+  [[ -f $work/prefix/$file ]] || { echo "$file was not installed"; exit 1; }
+done
+if [[ $with_mpi != 1 && -e $work/prefix/include/kedge/mpi.hpp ]]; then
+  echo "kedge/mpi.hpp was installed without MPI"
+  exit 1
+fi
+if grep -rIl "$build" "$work/prefix/lib"*/cmake; then
+  echo "the package names the build folder"
+  exit 1
+fi
+
+configure() { "$cmake" -S "$project" -B "$work/$1" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCONSUMER_MPI="$2" && "$cmake" --build "$work/$1"; }
+cd "$work"
+configure core OFF
+core/without_mpi
+if [[ $with_mpi == 1 ]]; then
+  configure mpi ON
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  export KEDGE_STORE_PATH=$work/store KEDGE_PERSISTENT_PATH=$work/checkpoints
+  launch() { timeout --kill-after=5 60 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n 2 mpi/with_mpi; }
+  launch | grep "was none, is 1"
+  launch | grep "was step-1, is 2"
+  "$work/prefix/bin/kedge" verify "$work"/store/kedge-*
+fi

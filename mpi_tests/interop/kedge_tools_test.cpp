@@ -1,0 +1,148 @@
+// Parts of the kedge command that no command line can reach in a test: what changes while it looks, and time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "fs/file_system.hpp"
+#include "interop/sample_store.hpp"
+#include "tools/examine.hpp"
+#include "tools/progress.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+void overwrite(const std::string& path, std::uint64_t offset, std::span<const std::byte> bytes) {
+  fs::posix_file_system()->open(path, fs::Access::read_write)->copy_in(offset, bytes, 0);
+}
+
+// The state of a container that `meddle` changes after the superblock was read and before the data is.
+template <class Meddle>
+Finding check_while(const std::string& path, Meddle meddle) {
+  bool done = false;
+  return check_container(*fs::posix_file_system(), path, std::nullopt, [&](std::uint64_t) {
+    if (!done) meddle();
+    done = true;
+  });
+}
+
+TEST(CheckContainer, AContainerRecycledMeanwhileIsNoDamage) {
+  testing::SampleStore store;
+  const std::string path = store.add("rank-2.0.h5", testing::sample_regions(), testing::sample_identity());
+  const std::array<std::byte, 4096> zeros{};
+  const Finding unsealed = check_while(path, [&] {
+    overwrite(path, 0, zeros);
+    overwrite(path, 70000, zeros);
+  });
+  EXPECT_EQ(unsealed.state, Finding::State::unsealed);
+  EXPECT_THAT(unsealed.reason, HasSubstr("while it was read"));
+  EXPECT_THAT(unsealed.damages, IsEmpty());
+
+  store.add("rank-2.0.h5", testing::sample_regions(), testing::sample_identity());
+  const Finding cut = check_while(path, [&] {
+    overwrite(path, 0, zeros);
+    testing::truncate(path, 4096);
+  });
+  EXPECT_EQ(cut.state, Finding::State::unsealed) << cut.reason;
+}
+
+TEST(CheckContainer, DamageThatHappensMeanwhileIsDamage) {
+  testing::SampleStore store;
+  const std::string path = store.add("rank-2.0.h5", testing::sample_regions(), testing::sample_identity());
+  const Finding finding = check_while(path, [&] { testing::flip_bit(path, 70000); });
+  EXPECT_EQ(finding.state, Finding::State::damaged);
+  ASSERT_EQ(finding.damages.size(), 1U);
+  EXPECT_EQ(finding.damages[0].what, "region 'field'");
+}
+
+TEST(CheckContainer, ReportsAllBytesAsProgress) {
+  testing::SampleStore store;
+  const std::string path = store.add("rank-2.0.h5", testing::sample_regions(), testing::sample_identity());
+  std::uint64_t seen = 0;
+  const Finding finding = check_container(*fs::posix_file_system(), path, std::nullopt, [&](auto n) { seen += n; });
+  EXPECT_EQ(finding.state, Finding::State::ok);
+  EXPECT_EQ(seen, testing::file_size(path));
+}
+
+TEST(Classify, TellsContainersFromOthers) {
+  std::array<std::byte, 4096> bytes{};
+  EXPECT_EQ(classify(bytes, false), FileKind::unsealed);
+  EXPECT_EQ(classify(std::span(bytes).first(100), false), FileKind::foreign);
+  EXPECT_EQ(classify(std::span(bytes).first(100), true), FileKind::unsealed);
+  EXPECT_EQ(classify(std::span(bytes).first(0), false), FileKind::foreign);
+  bytes[9] = std::byte{1};
+  EXPECT_EQ(classify(bytes, false), FileKind::foreign);
+  EXPECT_EQ(classify(bytes, true), FileKind::container);
+  const auto sealed = format::encode(testing::sample_identity());
+  EXPECT_EQ(classify(sealed, false), FileKind::container);
+}
+
+TEST(ContainerNames, AreReadBackAsTheyAreWritten) {
+  const store::ContainerName name{LogicalRank{31}, 2};
+  EXPECT_EQ(store::to_string(name), "rank-31.2.h5");
+  EXPECT_EQ(store::parse_container_name("rank-31.2.h5"), name);
+  for (const auto* other : {"rank-.h5", "rank-1.h5", "rank-1.2.h5x", "rank-01.2.h5", "rank-1.02.h5", "rank--1.2.h5",
+                            "rank-1.2", "rank-1.2.3.h5", "rank-99999999999.0.h5", "rank.h5", "routed-1.0", ""}) {
+    EXPECT_FALSE(store::parse_container_name(other)) << other;
+  }
+}
+
+TEST(Printable, LeavesTextAndShowsTheRest) {
+  EXPECT_EQ(printable("temperature/T \xc3\xa4 \xe2\x88\x87 \xf0\x9f\x8c\x8a"),
+            "temperature/T \xc3\xa4 \xe2\x88\x87 \xf0\x9f\x8c\x8a");
+  EXPECT_EQ(printable("a\nb\x7f"), "a\\x0ab\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");           // C1
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right-to-left override
+  EXPECT_EQ(printable("\xc0\xaf\xff\xe2\x88"), "\\xc0\\xaf\\xff\\xe2\\x88");
+}
+
+TEST(Table, AlignsByCharactersNotBytes) {
+  Table table("lr");
+  table.add({"\xc3\xa4", "1"});
+  table.add({"long", "100"});
+  EXPECT_EQ(table.text(), "\xc3\xa4       1\nlong  100\n");
+}
+
+class StoppedClock final : public Clock {
+ public:
+  std::int64_t wall_ns() override { return 0; }
+  double seconds() override { return now_s; }
+  void sleep_for(std::chrono::duration<double> wait) override { now_s += wait.count(); }
+  double now_s = 100;
+};
+
+TEST(Progress, DrawsAfterAMomentWithTheTimeLeftAndCleansUp) {
+  const auto clock = std::make_shared<StoppedClock>();
+  ::testing::internal::CaptureStderr();
+  {
+    Progress progress(1000, clock, true);
+    clock->now_s += 0.5;
+    progress.advance(100);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), IsEmpty());
+    ::testing::internal::CaptureStderr();
+    clock->now_s += 1.5;
+    progress.advance(150);
+  }
+  const std::string drawn = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(drawn, HasSubstr("25%  250 B of 1000 B  6.00 s left"));
+  EXPECT_TRUE(drawn.ends_with("\r\033[K"));
+}
+
+TEST(Progress, IsSilentWhereNobodyWatches) {
+  const auto clock = std::make_shared<StoppedClock>();
+  ::testing::internal::CaptureStderr();
+  Progress progress(1000, clock, false);
+  clock->now_s += 10;
+  progress.advance(150);
+  progress.clear();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kedge::tools

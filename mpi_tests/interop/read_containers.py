@@ -1,0 +1,152 @@
+"""Reads what write_containers wrote as other programs do: h5py, h5ls, h5dump, and plain bytes by share/doc/format.md."""
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as missing:
+    print("skipped:", missing, "(apt-get install python3-h5py)")
+    sys.exit(77)
+
+NUMPY = {
+    "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
+    "uint8": "u1", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8",
+    "float16": "<f2", "bfloat16": "<f4", "float32": "<f4", "float64": "<f8",
+    "complex64": "<c8", "complex128": "<c16", "bool": "?", "opaque": "V1",
+}
+
+
+def expected(name, shape):
+    i = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
+    if name == "opaque":
+        return (7 * i).astype("u1").view("V1").reshape(shape)
+    if name == "bool":
+        values = i % 2 == 1
+    elif name.startswith("complex"):
+        values = i / 2 - 1j * i
+    elif "float" in name:
+        values = (i - 3) / 2
+    elif name.startswith("u"):
+        values = i
+    else:
+        values = i - 3
+    return values.astype(NUMPY[name]).reshape(shape)
+
+
+def shape_of(dimensions):
+    return tuple(d + 2 if d < 2 else 1 + d % 2 for d in range(dimensions))
+
+
+def check_types(path):
+    with h5py.File(path, "r") as file:
+        assert file.userblock_size == 4096
+        for name, dtype in NUMPY.items():
+            for part in [f"d{d}" for d in range(9)] + ["empty"]:
+                dataset = file[name][part]
+                shape = (4, 0) if part == "empty" else shape_of(int(part[1:]))
+                assert dataset.shape == shape, (dataset, shape)
+                assert dataset.dtype == np.dtype(dtype), (dataset, dtype)
+                assert np.array_equal(dataset[()], expected(name, shape)), (name, part, dataset[()])
+        assert file[".kedge/index"].dtype == np.dtype("V1")
+        kind = file["bfloat16/d1"].id.get_type()
+        assert kind.get_size() == 2 and kind.get_fields() == (15, 7, 8, 0, 7), "bfloat16"
+
+
+def check_many(path):
+    with h5py.File(path, "r") as file:
+        for i in range(2000):
+            dataset = file[f"groep \u00eb{i % 7}/r\u20ac{i}"]
+            count = 20000 + i if i % 200 == 0 else i % 50
+            assert np.array_equal(dataset[()], np.arange(count, dtype="<u4")), dataset
+            if i % 200 == 0:
+                assert dataset.id.get_offset() % 4096 == 0
+
+
+CRC_TABLE = []
+for byte in range(256):
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    CRC_TABLE.append(byte)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def check_superblock(path):
+    """Every number as share/doc/format.md gives it."""
+    data = open(path, "rb").read()
+    assert data[0:8] == b"KEDGE\r\n\x1a"
+    assert struct.unpack_from("<II", data, 8) == (1, 1)
+    assert data[16:32] == bytes(range(1, 17)) and data[32:48] == bytes(range(101, 117)) and not any(data[48:64])
+    assert struct.unpack_from("<QQIIqQ", data, 64) == (42, 3, 5, 8, 1234567890, len(data))
+    index_offset, index_size, index_crc, tag_size = struct.unpack_from("<QQII", data, 104)
+    assert data[128:128 + tag_size] == b"step-000042"
+    for at in (512, 1024, 2048):
+        assert not any(data[at:at + 8])
+    assert struct.unpack_from("<I", data, 4092)[0] == crc32c(data[:4092])
+    assert index_crc == crc32c(data[index_offset:index_offset + index_size])
+    kinds = []
+    for i in range(struct.unpack_from("<I", data, 2056)[0]):
+        kind, crc, offset, length = struct.unpack_from("<IIQQ", data, 2064 + 24 * i)
+        assert crc == crc32c(data[offset:offset + length]), (path, offset)
+        kinds.append(kind)
+    assert kinds.count(2) == 1 and set(kinds) == {1, 2}
+    assert data[index_offset:index_offset + 2] == b"\x84\x01"
+    with h5py.File(path, "r") as file:
+        assert file[".kedge/index"].id.get_offset() == index_offset
+
+
+def check_survives_writing_by_others(path):
+    """HDF5 cuts the file at its own end when it is opened for writing: index and data must lie before that."""
+    copy = path + ".copy"
+    shutil.copy(path, copy)
+    before = open(copy, "rb").read()
+    index_offset, index_size = struct.unpack_from("<QQ", before, 104)
+    with h5py.File(copy, "r+") as file:
+        file.attrs["seen"] = 1
+    after = open(copy, "rb").read()
+    assert len(after) >= len(before)
+    assert after[:4096] == before[:4096]
+    assert after[index_offset:index_offset + index_size] == before[index_offset:index_offset + index_size]
+    # The superblock may be overwritten freely.
+    with open(copy, "r+b") as file:
+        file.write(bytes(4096))
+    check_types(copy)
+
+
+def check_tools(path):
+    listing = subprocess.run(["h5ls", "-r", path], check=True, capture_output=True, text=True).stdout
+    for name in NUMPY:
+        assert f"/{name}/d8" in listing, listing
+    dump = subprocess.run(["h5dump", "-d", "/float64/d1", "-d", "/bool/d1", path], check=True, capture_output=True,
+                          text=True).stdout
+    assert "-1.5, -1" in dump and "FALSE, TRUE" in dump, dump
+    subprocess.run(["h5dump", path], check=True, capture_output=True)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.argv[1], folder], check=True)
+        types, second, many = (os.path.join(folder, name + ".kedge") for name in ("types", "second", "many"))
+        check_types(types)
+        check_many(many)
+        check_superblock(types)
+        check_superblock(many)
+        assert open(types, "rb").read() == open(second, "rb").read(), "prediction changed the bytes"
+        check_survives_writing_by_others(types)
+        if shutil.which("h5ls") and shutil.which("h5dump"):
+            check_tools(types)
+        else:
+            print("h5ls and h5dump are missing (hdf5-tools); not tried")
+
+
+main()

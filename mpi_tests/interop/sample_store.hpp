@@ -1,0 +1,45 @@
+// A store's folder with containers as a job leaves them, for tests of programs that read them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/region_spec.hpp"
+#include "format/superblock.hpp"
+
+namespace kedge::testing {
+
+/// A temporary run folder on the real file system, removed with all that is in it when destroyed.
+class SampleStore {
+ public:
+  SampleStore();
+  ~SampleStore();
+  SampleStore(const SampleStore&) = delete;
+  SampleStore& operator=(const SampleStore&) = delete;
+
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+  /// Writes a sealed container with these regions under this name, and returns its path. Contents are a pattern.
+  std::string add(const std::string& name, const std::vector<format::RegionSpec>& regions,
+                  const format::Superblock& identity);
+  /// Writes any file.
+  std::string add_file(const std::string& name, std::size_t size_bytes, char fill);
+
+ private:
+  std::string folder_;
+};
+
+/// Regions of every DataType, 0-d to 8-d, own, shard, replicated, routed, empty, and one of 5 MiB.
+[[nodiscard]] std::vector<format::RegionSpec> sample_regions();
+/// "step-000100", generation 7, of rank 2 of 8.
+[[nodiscard]] format::Superblock sample_identity();
+
+/// Flips one bit of a file in place.
+void flip_bit(const std::string& path, std::uint64_t offset);
+void truncate(const std::string& path, std::uint64_t size_bytes);
+[[nodiscard]] std::uint64_t file_size(const std::string& path);
+
+}  // namespace kedge::testing

@@ -1,0 +1,65 @@
+// Opens files for the subcommands and says what they are, without believing any of their bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/container_reader.hpp"
+#include "fs/file_system.hpp"
+#include "store/container_name.hpp"
+
+namespace kedge::tools {
+
+enum class FileKind : std::uint8_t {
+  container,  ///< a sealed container, or the remains of one
+  unsealed,   ///< it is being written, or free to be written
+  newer,      ///< a container of a format that this program does not know
+  foreign,    ///< no container
+};
+
+/// Pure. `first` is the first 4096 bytes of the file, or all if it is shorter; `named` says that the file has a
+/// container's name in a store's folder, so that its content is damage rather than somebody else's file.
+[[nodiscard]] FileKind classify(std::span<const std::byte> first, bool named);
+
+/// A file that was opened to be looked at.
+struct OpenedFile {
+  std::unique_ptr<fs::File> file;
+  std::uint64_t size_bytes = 0;
+  std::vector<std::byte> first;  ///< as `first` of classify()
+  FileKind kind = FileKind::foreign;
+};
+
+/// Throws Error{not_found | io}.
+[[nodiscard]] OpenedFile open_file(fs::FileSystem& file_system, const std::string& path);
+
+/// The error to throw for a file that is no readable container: not Error{corrupt}, which is damage.
+[[nodiscard]] Error refusal(FileKind kind, const std::string& path);
+
+/// What is wrong with the beginning of a FileKind::container that the reader refuses as no container; else empty.
+[[nodiscard]] std::string damaged_beginning(const OpenedFile& opened);
+
+/// What became of checking one file.
+struct Finding {
+  enum class State : std::uint8_t { ok, damaged, unsealed, cannot_look };
+  State state = State::cannot_look;
+  std::string path;
+  std::uint64_t size_bytes = 0;
+  std::optional<format::Superblock> superblock;  ///< if it could be read
+  std::vector<format::Damage> damages;           ///< if state is damaged and the places are known
+  std::string reason;                            ///< one sentence, unless ok
+};
+
+/// Reads the whole file and checks every byte against its checksum. In a store's folder, `name` is the file's, and
+/// the container must be that rank's. Never throws Error: what went wrong is in the finding. A container that the
+/// running job recycles meanwhile is reported as unsealed, not as damaged.
+[[nodiscard]] Finding check_container(fs::FileSystem& file_system, const std::string& path,
+                                      const std::optional<store::ContainerName>& name,
+                                      const std::function<void(std::uint64_t)>& on_progress);
+
+}  // namespace kedge::tools

@@ -1,0 +1,80 @@
+// The `kedge` command: looks at containers without MPI and without the HDF5 library.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "format/on_disk.hpp"
+#include "tools/outcome.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+// Wrong usage is "cannot look" for scripts: 1 is kept for damage.
+Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int count, char** words) {
+  if (error.get_exit_code() == 0) {  // --help, --version
+    program.exit(error);
+    return Outcome::ok;
+  }
+  const std::string word = count > 1 ? words[1] : "";
+  std::vector<std::string> known;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+  }
+  const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
+  if (!word.empty() && word.front() != '-' && !is_known) {
+    const auto meant = nearest(word, known);
+    complain(compose("there is no command '{}'{}; kedge --help lists what there is", printable(word),
+                     meant ? compose(" (did you mean '{}'?)", *meant) : ""));
+  } else {
+    complain(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
+  }
+  return Outcome::cannot_look;
+}
+
+Outcome run(int count, char** words) {
+  CLI::App program{"Looks at the checkpoint containers of Kedge, on any node and while a job runs.", "kedge"};
+  program.set_version_flag("--version",
+                           compose("kedge {} (container format {})", KEDGE_VERSION, format::kFormatVersion));
+  program.require_subcommand(1);
+  program.footer(
+      "Exit status: 0 all is well, 1 something is damaged, 2 something cannot be looked at.\n"
+      "More: man kedge");
+  const std::vector<Command> commands = {add_show(program), add_verify(program)};
+  try {
+    program.parse(count, words);
+  } catch (const CLI::ParseError& error) {
+    return explain_usage(program, error, count, words);
+  }
+  for (const Command& command : commands) {
+    if (command.parser->parsed()) return command.run();
+  }
+  return Outcome::cannot_look;
+}
+
+}  // namespace
+}  // namespace kedge::tools
+
+int main(int count, char** words) {
+  using kedge::tools::Outcome;
+  Outcome outcome = Outcome::cannot_look;
+  try {
+    outcome = kedge::tools::run(count, words);
+  } catch (const kedge::Error& error) {
+    kedge::tools::complain(kedge::tools::describe(error.failure()));
+    outcome = error.code() == kedge::ErrorCode::corrupt ? Outcome::damaged : Outcome::cannot_look;
+  } catch (const std::exception& error) {
+    kedge::tools::complain(kedge::compose("unexpected: {}", error.what()));
+  }
+  // A result that did not get through to a full disk was not given.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    kedge::tools::complain("the output could not be written; check where it goes");
+    if (outcome == Outcome::ok) outcome = Outcome::cannot_look;
+  }
+  return static_cast<int>(outcome);
+}

@@ -1,0 +1,26 @@
+#include "tools/outcome.hpp"
+
+#include <cstdio>
+#include <system_error>
+
+#include "base/text.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void complain(std::string_view text) {
+  std::fflush(stdout);
+  const std::string line = compose("kedge: {}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+std::string describe(const Failure& failure) {
+  std::string text =
+      failure.path.empty() ? failure.message : compose("{}: {}", printable(failure.path), failure.message);
+  if (failure.system_errno != 0) text += compose(" ({})", std::generic_category().message(failure.system_errno));
+  return text;
+}
+
+}  // namespace kedge::tools

@@ -1,0 +1,39 @@
+// What every subcommand of `kedge` has in common: its place on the command line, its exit status, its output.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kedge/error.hpp"
+
+namespace kedge::tools {
+
+/// Exit status of the program. Scripts depend on the numbers: do not change them.
+enum class Outcome : std::uint8_t {
+  ok = 0,           ///< everything that was asked for was found as it was written
+  damaged = 1,      ///< something was read and is not what was written
+  cannot_look = 2,  ///< something could not be looked at (missing, unreadable, no container), or wrong usage
+};
+
+/// A subcommand: its parser, and what to do if the command line named it. `run` may throw Error.
+struct Command {
+  CLI::App* parser = nullptr;
+  std::function<Outcome()> run;
+};
+
+/// Each adds its subcommand to the program.
+[[nodiscard]] Command add_show(CLI::App& program);
+[[nodiscard]] Command add_verify(CLI::App& program);
+
+/// To standard output, in order with everything else written there.
+void print(std::string_view text);
+/// To standard error: "kedge: <text>" and a newline.
+void complain(std::string_view text);
+
+/// The failure in words for people: "<path>: <message> (<errno's words>)".
+[[nodiscard]] std::string describe(const Failure& failure);
+
+}  // namespace kedge::tools

@@ -1,0 +1,252 @@
+// kedge verify FILE|STORE...: every checksum of every container.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "tools/examine.hpp"
+#include "tools/outcome.hpp"
+#include "tools/progress.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+constexpr std::size_t kDamagesShown = 20;  // per container; --json lists all
+
+struct Arguments {
+  std::vector<std::string> paths;
+  bool json = false;
+  bool quiet = false;
+};
+
+// One file to check. `name` is set for what was found in a store's folder.
+struct Task {
+  std::string path;   // to open
+  std::string shown;  // as the user named it
+  std::optional<store::ContainerName> name;
+};
+
+using State = Finding::State;
+
+std::string_view to_string(State state) {
+  switch (state) {
+    case State::ok: return "ok";
+    case State::damaged: return "damaged";
+    case State::unsealed: return "unsealed";
+    case State::cannot_look: return "cannot look";
+  }
+  return "cannot look";
+}
+
+Finding unreadable(const std::string& path, const Failure& failure) {
+  Finding finding;
+  finding.path = path;
+  finding.reason = describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno});
+  return finding;
+}
+
+// A node-local path holds one folder per run: somebody who names it means one of those.
+std::string no_container(const std::vector<std::string>& names) {
+  const auto run =
+      std::find_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("kedge-"); });
+  if (run == names.end()) return "no container is in this folder; give a run's folder on the node-local store";
+  return compose("no container is in this folder itself; give a run's folder in it, e.g. {}", printable(*run));
+}
+
+// The containers in a run's folder, by rank. Links in it are not followed: nobody but its owner should put any there.
+std::vector<Task> containers_of(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
+  const std::vector<std::string> names = file_system.list(folder);
+  std::vector<Task> tasks;
+  for (const std::string& name : names) {
+    if (const auto parsed = store::parse_container_name(name)) {
+      tasks.push_back({fs::join(folder, name), fs::join(shown, name), parsed});
+    }
+  }
+  if (tasks.empty()) throw Error(Failure{ErrorCode::not_found, no_container(names), -1, shown, 0});
+  std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.name < b.name; });
+  return tasks;
+}
+
+std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& path) {
+  const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
+  const auto status = file_system.status(real_path);
+  if (status && status->kind == fs::FileStatus::Kind::directory) return containers_of(file_system, real_path, path);
+  return {{real_path, path, std::nullopt}};
+}
+
+std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tasks) {
+  std::uint64_t total = 0;
+  for (const Task& task : tasks) {
+    static_cast<void>(attempt([&] {
+      if (const auto status = file_system.status(task.path)) total += status->size_bytes;
+    }));
+  }
+  return total;
+}
+
+std::string finding_text(const Finding& finding) {
+  const std::string path = printable(finding.path);
+  switch (finding.state) {
+    case State::ok:
+      return compose("ok       {}  {} of rank {}, {}\n", path, printable(finding.superblock->tag),
+                     finding.superblock->logical_rank.value, human_bytes(finding.size_bytes));
+    case State::unsealed: return compose("-        {}  {}\n", path, finding.reason);
+    case State::cannot_look: return compose("?        {}  {}\n", path, printable(finding.reason));
+    case State::damaged: break;
+  }
+  std::string text =
+      compose("DAMAGED  {}  {}{}\n", path, finding.superblock ? printable(finding.superblock->tag) + ": " : "",
+              printable(finding.reason));
+  for (std::size_t i = 0; i < std::min(finding.damages.size(), kDamagesShown); ++i) {
+    const format::Damage& damage = finding.damages[i];
+    text += compose("           {} in bytes {} to {}\n", printable(damage.what), damage.offset,
+                    damage.offset + damage.length - 1);
+  }
+  if (finding.damages.size() > kDamagesShown) {
+    text += compose("           and {} more\n", finding.damages.size() - kDamagesShown);
+  }
+  return text;
+}
+
+Json finding_json(const Finding& finding) {
+  Json json = {{"path", finding.path}, {"state", to_string(finding.state)}, {"file_bytes", finding.size_bytes}};
+  if (finding.superblock) {
+    json["tag"] = finding.superblock->tag;
+    json["generation"] = finding.superblock->generation;
+    json["commit_id"] = kedge::to_string(finding.superblock->commit_id);
+    json["logical_rank"] = finding.superblock->logical_rank.value;
+  }
+  if (!finding.reason.empty()) json["reason"] = finding.reason;
+  if (finding.state == State::damaged) {
+    json["damages"] = Json::array();
+    for (const auto& damage : finding.damages) {
+      json["damages"].push_back({{"what", damage.what}, {"offset", damage.offset}, {"bytes", damage.length}});
+    }
+  }
+  return json;
+}
+
+// What was found so far, and what it means for the exit status.
+struct Tally {
+  std::uint64_t ok = 0;
+  std::uint64_t damaged = 0;
+  std::uint64_t unsealed = 0;
+  std::uint64_t cannot_look = 0;
+  std::uint64_t checked_bytes = 0;
+
+  void add(const Finding& finding) {
+    switch (finding.state) {
+      case State::ok: ++ok; break;
+      case State::damaged: ++damaged; break;
+      case State::unsealed: ++unsealed; return;
+      case State::cannot_look: ++cannot_look; return;
+    }
+    checked_bytes += finding.size_bytes;
+  }
+
+  // Nothing sealed is nothing checked, and that must not look like "all is well" to a script.
+  [[nodiscard]] Outcome outcome() const {
+    if (damaged > 0) return Outcome::damaged;
+    return cannot_look > 0 || ok == 0 ? Outcome::cannot_look : Outcome::ok;
+  }
+
+  [[nodiscard]] std::string text(double took_s) const {
+    std::string line = compose("{} ok, {} damaged", ok, damaged);
+    if (unsealed > 0) line += compose(", {} being written or free", unsealed);
+    if (cannot_look > 0) line += compose(", {} could not be looked at", cannot_look);
+    return line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s));
+  }
+};
+
+class Verification {
+ public:
+  explicit Verification(const Arguments& arguments) : arguments_(arguments), file_system_(fs::posix_file_system()) {}
+
+  Outcome run() {
+    const auto clock = system_clock();
+    const double started_s = clock->seconds();
+    for (const std::string& path : arguments_.paths) {
+      if (const auto failure = attempt([&] {
+            for (Task& task : tasks_of(*file_system_, path)) tasks_.push_back(std::move(task));
+          })) {
+        unreadable_.push_back(unreadable(path, *failure));
+      }
+    }
+    progress_ = std::make_unique<Progress>(bytes_of(*file_system_, tasks_), clock);
+    for (const Finding& finding : unreadable_) report(finding);
+    for (const Task& task : tasks_) check(task);
+    progress_->clear();
+    conclude(clock->seconds() - started_s);
+    return tally_.outcome();
+  }
+
+ private:
+  void check(const Task& task) {
+    Finding finding = check_container(*file_system_, task.path, task.name,
+                                      [this](std::uint64_t bytes) { progress_->advance(bytes); });
+    finding.path = task.shown;
+    report(finding);
+  }
+
+  void report(const Finding& finding) {
+    tally_.add(finding);
+    if (arguments_.json) {
+      json_.push_back(finding_json(finding));
+    } else if (!arguments_.quiet || finding.state == State::damaged || finding.state == State::cannot_look) {
+      progress_->clear();
+      print(finding_text(finding));
+    }
+  }
+
+  void conclude(double took_s) {
+    if (arguments_.json) {
+      const Json json = {{"containers", json_},
+                         {"ok", tally_.ok},
+                         {"damaged", tally_.damaged},
+                         {"unsealed", tally_.unsealed},
+                         {"cannot_look", tally_.cannot_look},
+                         {"checked_bytes", tally_.checked_bytes},
+                         {"exit_status", static_cast<int>(tally_.outcome())}};
+      print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      return;
+    }
+    if (!arguments_.quiet) print(tally_.text(took_s));
+    if (tally_.damaged > 0) {
+      complain(
+          "damaged containers are passed over at the next start, which takes the newest commit that is whole; "
+          "if this keeps happening, have the node's memory or disk looked at");
+    } else if (tally_.cannot_look == 0 && tally_.ok == 0) {
+      complain("nothing is sealed there yet, so nothing was checked; try again after the next commit");
+    }
+  }
+
+  const Arguments& arguments_;
+  std::shared_ptr<fs::FileSystem> file_system_;
+  std::vector<Task> tasks_;
+  std::vector<Finding> unreadable_;
+  std::unique_ptr<Progress> progress_;
+  Tally tally_;
+  Json json_ = Json::array();
+};
+
+}  // namespace
+
+Command add_verify(CLI::App& program) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* parser =
+      program.add_subcommand("verify", "Check every checksum of containers, or of all in a store's folder");
+  parser->add_option("FILE|STORE", arguments->paths, "Containers, and run folders of the node-local store")->required();
+  parser->add_flag("--json", arguments->json, "For programs: every finding and the place of every damage");
+  parser->add_flag("--quiet,-q", arguments->quiet, "Say only what is wrong");
+  parser->footer(
+      "Exit status: 0 all is well, 1 something is damaged, 2 something cannot be looked at or nothing is "
+      "sealed yet.\nUnsealed files are being written or free, which is no damage.");
+  return {parser, [arguments] { return Verification(*arguments).run(); }};
+}
+
+}  // namespace kedge::tools
