@@ -112,6 +112,23 @@ std::optional<Failure> Context::wrong_phase(Call call, std::initializer_list<Pha
       ErrorCode::bad_state, compose("{} does not fit here: {}", to_string(call), phase_name(phase)), -1, {}, 0};
 }
 
+std::optional<Failure> Context::ended() const {
+  const auto bad_state = [](std::string message) {
+    return Failure{ErrorCode::bad_state, std::move(message), -1, {}, 0};
+  };
+  if (!dead_because.empty()) {
+    return bad_state("this engine is dead (" + dead_because + "); end the job and start it again");
+  }
+  if (phase == Phase::finished) return bad_state("this engine was finalized; make a new one");
+  return std::nullopt;
+}
+
+std::optional<Failure> Context::wrong_phase(std::string_view call, Phase fitting, std::string_view first) const {
+  if (auto failure = ended()) return failure;
+  if (phase == fitting) return std::nullopt;
+  return Failure{ErrorCode::bad_state, compose("{} does not fit here: call {} first", call, first), -1, {}, 0};
+}
+
 recovery::Survey Context::take_stock(Verify verify) {
   Found found;
   const auto local = attempt([&] { found = look(*this, verify); });
@@ -123,18 +140,31 @@ recovery::Survey Context::take_stock(Verify verify) {
   comm->all_reduce(std::span(&highest, 1), Reduction::max, deadline());
   highest_generation = std::max(highest, incarnation * kGenerationsPerIncarnation);
 
-  commits.clear();
+  std::vector<Commit> found_commits;
   unjudged.clear();
   const auto processes = static_cast<std::uint32_t>(comm->size());
   for (const recovery::Candidate& candidate : survey.candidates) {
     // Older ones than what this job can have again are superseded like any other.
-    if (candidate.world_size != processes && commits.empty()) unjudged.insert(candidate.commit_id);
+    if (candidate.world_size != processes && found_commits.empty()) unjudged.insert(candidate.commit_id);
     if (!candidate.recoverable) continue;
-    commits.push_back({candidate.generation, candidate.commit_id, candidate.tag, Level::local});
+    found_commits.push_back({candidate.generation, candidate.commit_id, candidate.tag, Level::local});
   }
-  if (commits.empty()) unjudged.insert(found.strange.begin(), found.strange.end());
+  if (found_commits.empty()) unjudged.insert(found.strange.begin(), found.strange.end());
   took_stock = true;
+  const std::lock_guard guard(commits_mutex);
+  commits = std::move(found_commits);
   return survey;
+}
+
+void Context::add(Commit commit) {
+  const std::lock_guard guard(commits_mutex);
+  commits.insert(commits.begin(), std::move(commit));
+}
+
+Level Context::level(std::string_view tag) const {
+  const std::lock_guard guard(commits_mutex);
+  const auto found = std::find_if(commits.begin(), commits.end(), [&](const Commit& one) { return one.tag == tag; });
+  return found == commits.end() ? Level::none : found->level;
 }
 
 void Context::note_first_commit(const Id128& commit_id) {
@@ -151,8 +181,11 @@ void Context::note_first_commit(const Id128& commit_id) {
 void Context::retire() {
   std::set<Id128> keep = unjudged;
   if (!parent_commit_id.is_none()) keep.insert(parent_commit_id);
-  if (commits.size() > options.store.keep) commits.resize(options.store.keep);
-  for (const Commit& commit : commits) keep.insert(commit.commit_id);
+  {
+    const std::lock_guard guard(commits_mutex);
+    if (commits.size() > options.store.keep) commits.resize(options.store.keep);
+    for (const Commit& commit : commits) keep.insert(commit.commit_id);
+  }
   if (const auto failure = attempt([&] { store->retire_all_but(keep); })) {
     log.warning("an older container could not be retired (tried again at the next commit): " + to_string(*failure));
   }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,7 +56,8 @@ struct Context {
   Phase phase = Phase::idle;             ///< (same)
   bool took_stock = false;               ///< (same) the history below is known
   std::uint64_t highest_generation = 0;  ///< (same)
-  std::vector<Commit> commits;           ///< (same) newest first
+  std::vector<Commit> commits;           ///< (same) newest first; changed under commits_mutex
+  mutable std::mutex commits_mutex;      ///< because level() may be asked from another thread meanwhile
   std::set<Id128> unjudged;              ///< of other rank counts or runs: not overwritten before a new commit
   std::set<Id128> excluded;              ///< (same) found damaged while they were loaded
   Id128 parent_commit_id;                ///< (same) opened or committed before
@@ -80,11 +83,26 @@ struct Context {
     comm->broadcast(std::as_writable_bytes(std::span(&value, 1)), 0, deadline());
   }
 
+  /// Local. Why the engine takes no more calls at all, if so: it is dead or was finalized.
+  [[nodiscard]] std::optional<Failure> ended() const;
   /// Local. Nothing if the engine is in one of these phases, else the bad_state to bring along.
   [[nodiscard]] std::optional<Failure> wrong_phase(Call call, std::initializer_list<Phase> fitting) const;
 
+  /// Local. The same for a call that never throws and does not communicate.
+  [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
+
   /// COLLECTIVE. Reads all containers of this run anew and agrees on what can be had; sets the history.
   recovery::Survey take_stock(Verify verify);
+  /// Local. Adds the newest.
+  void add(Commit commit);
+  /// Local. Drops those for which `lost(commit)`.
+  template <class Lost>
+  void forget(Lost&& lost) {
+    const std::lock_guard guard(commits_mutex);
+    std::erase_if(commits, std::forward<Lost>(lost));
+  }
+  /// Local, from any thread.
+  [[nodiscard]] Level level(std::string_view tag) const;
   /// COLLECTIVE. Before commit or open return a commit anywhere: from now on a start that finds none must not
   /// begin from zero. If the prefix cannot note it, a line says so and the next commit or open tries again.
   void note_first_commit(const Id128& commit_id);
@@ -100,13 +118,7 @@ void start(Context& context);
 /// Runs the body of a collective call; a timeout or the loss of the incarnation ends the engine's life.
 template <class Body>
 auto collective(Context& context, Body&& body) {
-  if (!context.dead_because.empty()) {
-    throw Error(ErrorCode::bad_state,
-                "this engine is dead (" + context.dead_because + "); end the job and start it again");
-  }
-  if (context.phase == Phase::finished) {
-    throw Error(ErrorCode::bad_state, "this engine was finalized; make a new one");
-  }
+  comm::throw_if(context.ended());
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {

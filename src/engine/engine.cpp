@@ -52,7 +52,7 @@ void Engine::abandon() {
   collective(impl_->context, [&] { impl_->writer.abandon(); });
 }
 
-Level Engine::level(std::string_view tag) const { return impl_->level(tag); }
+Level Engine::level(std::string_view tag) const { return impl_->context.level(tag); }
 
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   return collective(impl_->context, [&] { return impl_->reader.open(selection, newer); });

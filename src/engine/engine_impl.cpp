@@ -21,13 +21,6 @@ bool EngineImpl::need_checkpoint() {
   return context.enter(Call::need_checkpoint, 0, {}, context.is_root() && due ? 1 : 0) != 0;
 }
 
-Level EngineImpl::level(std::string_view tag) const {
-  for (const Commit& commit : context.commits) {
-    if (commit.tag == tag) return commit.level;
-  }
-  return Level::none;
-}
-
 void EngineImpl::finalize() {
   context.enter(Call::finalize, 0);
   if (context.phase == Phase::writing) writer.abandon();

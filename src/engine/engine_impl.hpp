@@ -17,7 +17,6 @@ class EngineImpl {
 
   bool need_checkpoint();
   void finalize();
-  [[nodiscard]] Level level(std::string_view tag) const;
 
   Context context;
   Writer writer;

@@ -16,6 +16,9 @@ Failure failure_of(ErrorCode code, std::string message) { return Failure{code, s
 /// Nothing if the caller's memory is what the region needs.
 std::optional<Failure> mismatch(const format::PlacedRegion& saved, const MutableRegion& wanted) {
   const format::RegionSpec& spec = saved.spec;
+  if (spec.routed) {
+    return failure_of(ErrorCode::mismatch, compose("region '{}' is a routed file; get it with route_in", spec.name));
+  }
   if (wanted.dtype != spec.dtype) {
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
@@ -51,6 +54,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const double begin_s = clock.seconds();
   std::optional<Failure> local = context_.wrong_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
+  if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   context_.enter(Call::open, hash_of(selection, newer), local);
 
   const recovery::Survey survey = context_.take_stock(context_.options.open.verify);
@@ -87,7 +91,7 @@ void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candi
     });
   }
   comm::throw_if(context_.vote(local));
-  std::erase_if(context_.commits, [&](const Commit& commit) { return commit.generation > chosen.generation; });
+  context_.forget([&](const Commit& commit) { return commit.generation > chosen.generation; });
 }
 
 void Reader::take_hold(const recovery::Candidate& chosen) {
@@ -135,8 +139,7 @@ CheckpointInfo Reader::info() const {
 }
 
 std::optional<Failure> Reader::not_reading(std::string_view call) const {
-  if (context_.dead_because.empty() && context_.phase == Phase::reading) return std::nullopt;
-  return failure_of(ErrorCode::bad_state, compose("{} does not fit here: call open first", call));
+  return context_.wrong_phase(call, Phase::reading, "open");
 }
 
 Status Reader::remember(Failure failure) {
@@ -197,9 +200,17 @@ void Reader::close() {
   const std::optional<Failure> local = open_->first_failure;
   release();
   if (const auto failure = context_.vote(local)) {
-    if (failure->code == ErrorCode::corrupt) context_.excluded.insert(info_->commit_id);
+    if (failure->code == ErrorCode::corrupt) exclude();
     throw Error(*failure);
   }
+}
+
+/// What was opened is damaged: the one before must not be overwritten now because this one is newer.
+void Reader::exclude() {
+  context_.excluded.insert(info_->commit_id);
+  context_.parent_commit_id = info_->parent_commit_id;
+  context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
+  context_.took_stock = false;
 }
 
 /// Local; never throws.

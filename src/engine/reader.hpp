@@ -33,6 +33,7 @@ class Reader {
 
   void take_hold(const recovery::Candidate& chosen);
   void discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen);
+  void exclude();
   void release();
   Status remember(Failure failure);
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;

@@ -28,8 +28,6 @@ class Stopwatch {
   double begin_s_;
 };
 
-Failure local_failure(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
-
 }  // namespace
 
 void Writer::create(std::string_view tag) {
@@ -56,6 +54,9 @@ void Writer::create(std::string_view tag) {
   }
   checkpoint_->blocked_s = context_.environment.clock->seconds() - begin_s;
   context_.phase = Phase::writing;
+  if (context_.is_root()) {
+    context_.log.debug(compose("began {} (generation {})", checkpoint_->tag, checkpoint_->generation));
+  }
 }
 
 void Writer::draw_identity(Checkpoint& checkpoint) {
@@ -79,8 +80,7 @@ void Writer::draw_identity(Checkpoint& checkpoint) {
 }
 
 std::optional<Failure> Writer::not_writing(std::string_view call) const {
-  if (context_.dead_because.empty() && context_.phase == Phase::writing) return std::nullopt;
-  return local_failure(ErrorCode::bad_state, compose("{} does not fit here: call create first", call));
+  return context_.wrong_phase(call, Phase::writing, "create");
 }
 
 Status Writer::remember(Failure failure) {
@@ -143,6 +143,13 @@ void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
                 compose("nothing was written for '{}'; write the file that route_out named before commit", routed.name),
                 -1, routed.path, 0});
   }
+  if (status->kind != fs::FileStatus::Kind::file) {
+    throw Error(Failure{ErrorCode::invalid_argument,
+                        compose("what lies at the path for '{}' is no regular file; write the file itself there, no "
+                                "folder and no link",
+                                routed.name),
+                        -1, routed.path, 0});
+  }
   if (status->size_bytes > routed.max_bytes) {
     throw Error(Failure{ErrorCode::invalid_argument,
                         compose("the file for '{}' has {} bytes and route_out was told at most {}", routed.name,
@@ -159,8 +166,9 @@ void Writer::commit() {
   const auto local = context_.wrong_phase(Call::commit, {Phase::writing});
   context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->tag : ""), local);
   std::uint64_t total_bytes = 0;
+  double blocked_s = checkpoint_->blocked_s;
   {
-    const Stopwatch watch(*context_.environment.clock, checkpoint_->blocked_s);
+    const Stopwatch watch(*context_.environment.clock, blocked_s);  // not the checkpoint's: a failure ends that first
     finish();
     total_bytes = checkpoint_->container->container_bytes();
     context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
@@ -170,7 +178,7 @@ void Writer::commit() {
   if (context_.is_root()) {
     context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
                               checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
-                              human_seconds(checkpoint_->blocked_s)));
+                              human_seconds(blocked_s)));
   }
   checkpoint_.reset();
 }
@@ -219,8 +227,7 @@ void Writer::seal() {
   context_.store->sealed(*checkpoint_->file, checkpoint_->commit_id, checkpoint_->generation);
   context_.parent_commit_id = checkpoint_->commit_id;
   context_.unjudged.clear();
-  context_.commits.insert(context_.commits.begin(),
-                          {checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local});
+  context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local});
   context_.phase = Phase::idle;
   drop_routed();
   context_.retire();

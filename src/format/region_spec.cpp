@@ -54,6 +54,16 @@ std::string name_problem(std::string_view name) {
   }
 }
 
+/// The name as a message shows it: readable, and short enough to reach the other ranks whole.
+std::string shown(std::string_view name) {
+  constexpr std::size_t kShownBytes = 128;
+  if (!is_utf8(name)) return "?";
+  if (name.size() <= kShownBytes) return std::string(name);
+  std::size_t end = kShownBytes;
+  while ((static_cast<unsigned char>(name[end]) & 0xc0U) == 0x80U) --end;
+  return std::string(name.substr(0, end)) + "...";
+}
+
 bool fits(DataType dtype, const Shape& shape) {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::uint64_t count = 0;
@@ -89,8 +99,7 @@ std::optional<Failure> check(const RegionSpec& spec) {
     return Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0};
   };
   if (const std::string problem = name_problem(spec.name); !problem.empty()) {
-    return refused(
-        kedge::compose("region name '{}' cannot be used: {}", is_utf8(spec.name) ? spec.name : "?", problem));
+    return refused(kedge::compose("region name '{}' cannot be used: {}", shown(spec.name), problem));
   }
   if (kedge::size_bytes(spec.dtype) == 0) {
     return refused(kedge::compose("dtype of region '{}' is no kedge::DataType", spec.name));

@@ -1,6 +1,7 @@
 // One container file on the node-local store: how bytes get into it and out again, by the kind of storage.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -48,9 +49,9 @@ class ContainerFile final : public format::ContainerTarget {
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
   SpaceCheck space_check_;
-  std::uint64_t size_bytes_ = 0;
-  std::unique_ptr<fs::Mapping> mapping_;     // memory-backed
-  std::unique_ptr<WriteCombiner> combiner_;  // block storage
+  std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
+  std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
+  std::unique_ptr<WriteCombiner> combiner_;    // block storage
 };
 
 }  // namespace kedge::store

@@ -246,23 +246,28 @@ void NodeStore::discard(ContainerFile& file) {
 
 void NodeStore::retire_all_but(const std::set<Id128>& keep) {
   for (const auto& slot : slots_) {
-    const bool wanted = keep.contains(slot->commit_id);
-    if (slot->state == Slot::State::sealed && !wanted) slot->state = Slot::State::retired;
-    // An older commit that was opened again: the next one must not be written over it.
-    if (slot->state == Slot::State::retired && wanted) slot->state = Slot::State::sealed;
+    // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
+    const bool has_commit = slot->state == Slot::State::sealed || slot->state == Slot::State::retired;
+    if (has_commit) slot->state = keep.contains(slot->commit_id) ? Slot::State::sealed : Slot::State::retired;
   }
-  // One more than what is kept lets the next checkpoint be written; others are left over from earlier starts.
-  std::size_t reusable = 0;
-  for (auto at = slots_.begin(); at != slots_.end();) {
-    Slot& slot = **at;
-    const bool idle = slot.state == Slot::State::free || slot.state == Slot::State::retired;
-    if (idle && !slot.pinned && ++reusable > 1) {
-      slot.file.reset();
-      file_system_->remove(slot_path(slot.number));
-      at = slots_.erase(at);
-    } else {
-      ++at;
+  // One more than what is kept lets the next checkpoint be written; others are left over from earlier starts. The
+  // newest retired one is spared, because it can still be offered.
+  const auto idle = [](const Slot& slot) {
+    return !slot.pinned && (slot.state == Slot::State::free || slot.state == Slot::State::retired);
+  };
+  const Slot* spared = nullptr;
+  for (const auto& slot : slots_) {
+    const auto worth = [](const Slot& one) { return std::pair(one.state == Slot::State::retired, one.generation); };
+    if (idle(*slot) && (spared == nullptr || worth(*slot) > worth(*spared))) spared = slot.get();
+  }
+  for (auto slot = slots_.begin(); slot != slots_.end();) {
+    if (!idle(**slot) || slot->get() == spared) {
+      ++slot;
+      continue;
     }
+    (*slot)->file.reset();
+    file_system_->remove(slot_path((*slot)->number));  // if it throws, the slot is still there to be tried again
+    slot = slots_.erase(slot);
   }
 }
 
@@ -281,13 +286,19 @@ ContainerFile& NodeStore::pin(const Id128& commit_id) {
 void NodeStore::unpin(ContainerFile& file) { slot_of(file).pinned = false; }
 
 std::string NodeStore::routed_path() {
-  return fs::join(location_.folder, compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
+  while (true) {
+    std::string path =
+        fs::join(location_.folder, compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
+    if (!file_system_->status(path)) return path;
+  }
 }
 
 void NodeStore::sweep() {
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system_->list(location_.folder)) {
-    if (name.starts_with(mine)) file_system_->remove(fs::join(location_.folder, name));
+    // What somebody else put there and cannot be removed (a folder with files) must not keep the run from starting:
+    // routed_path goes around it.
+    if (name.starts_with(mine)) (void)attempt([&] { file_system_->remove(fs::join(location_.folder, name)); });
   }
 }
 

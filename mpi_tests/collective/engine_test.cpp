@@ -1,0 +1,251 @@
+// The engine over MPI and POSIX: on memory and on block storage, in private folders.
+#include <gmock/gmock.h>
+#include <mpi.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kedge/kedge.hpp"
+#include "kedge/mpi.hpp"
+
+namespace kedge {
+namespace {
+
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int size_of(MPI_Comm comm) {
+  int size = 0;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
+/// What the call throws, checked to be the same on all ranks of the world.
+template <class Call>
+std::optional<Failure> failure_on_all_ranks(Call&& call) {
+  std::optional<Failure> failure;
+  try {
+    call();
+  } catch (const Error& error) {
+    failure = error.failure();
+  }
+  std::array<char, 4096> mine{};
+  const std::string text = failure ? to_string(*failure) : "success";
+  text.copy(mine.data(), mine.size() - 1);
+  std::array<char, 4096> of_rank_0 = mine;
+  MPI_Bcast(of_rank_0.data(), static_cast<int>(of_rank_0.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  EXPECT_STREQ(mine.data(), of_rank_0.data());
+  return failure;
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// On each kind of storage, in a folder that all ranks share and that is removed at the end.
+class EngineOverMpi : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::array<char, 256> path{};
+    std::string(GetParam()).append("/kedge-test-XXXXXX").copy(path.data(), path.size() - 1);
+    if (rank_ == 0 && ::mkdtemp(path.data()) == nullptr) path.front() = '\0';
+    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+    folder_ = path.data();
+    ASSERT_FALSE(folder_.empty()) << "no folder could be made below " << GetParam();
+    options_.store.path = folder_ + "/store/{node}";
+    options_.persistent.path = folder_ + "/prefix";
+    options_.topology.ranks_per_node = 2;
+    options_.comm.timeout_s = 30;
+    options_.log.level = LogLevel::warning;
+  }
+  void TearDown() override {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank_ == 0 && !folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  [[nodiscard]] Engine make_engine() const { return Engine(mpi(MPI_COMM_WORLD), options_); }
+
+  int rank_ = rank_in(MPI_COMM_WORLD);
+  int ranks_ = size_of(MPI_COMM_WORLD);
+  std::string folder_;
+  Options options_;
+};
+
+TEST_P(EngineOverMpi, R1_R2_ManyEnginesInOneLaunchGoOnFromEachOther) {
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    Engine engine = make_engine();
+    std::uint64_t step = 0;
+    std::vector<double> field(50'000 + 1000 * static_cast<std::size_t>(rank_));
+    std::vector<std::int32_t> own(static_cast<std::size_t>(rank_) * 3, 0);
+    State state;
+    state.add("step", step).add("field", std::span(field)).add("of-rank", std::span(own));
+    const auto tag = engine.restore(state);
+    if (round == 0) {
+      EXPECT_EQ(tag, std::nullopt);
+    } else {
+      EXPECT_EQ(tag, "step-" + std::to_string(step));
+      EXPECT_EQ(step, 3 * round);
+      for (std::size_t i = 0; i < field.size(); ++i) {
+        ASSERT_EQ(field[i], static_cast<double>(step * 1'000'000 + i + static_cast<std::size_t>(rank_)));
+      }
+      EXPECT_THAT(own, testing::Each(static_cast<std::int32_t>(step)));
+    }
+    for (int i = 0; i < 3; ++i) {
+      ++step;
+      std::iota(field.begin(), field.end(), static_cast<double>(step * 1'000'000 + static_cast<std::size_t>(rank_)));
+      std::fill(own.begin(), own.end(), static_cast<std::int32_t>(step));
+      if (engine.need_checkpoint()) engine.checkpoint("step-" + std::to_string(step), state);
+    }
+    if (round % 2 == 0) engine.finalize();  // else it just goes, like a job that was killed
+  }
+}
+
+TEST_P(EngineOverMpi, RoutedFilesComeBack) {
+  Engine engine = make_engine();
+  const std::string content(static_cast<std::size_t>(100'000 * rank_), static_cast<char>('a' + rank_));
+  engine.create("a");
+  const Routed out = engine.route_out("solver/restart.dat", 1'000'000);
+  ASSERT_TRUE(out.status.ok());
+  write_file(out.path, content);
+  engine.commit();
+  EXPECT_FALSE(std::filesystem::exists(out.path));
+  EXPECT_EQ(engine.open(), "a");
+  const Routed in = engine.route_in("solver/restart.dat");
+  ASSERT_TRUE(in.status.ok()) << to_string(in.status.failure());
+  EXPECT_EQ(read_file(in.path), content);
+  engine.close();
+  EXPECT_FALSE(std::filesystem::exists(in.path));
+  engine.finalize();
+}
+
+TEST_P(EngineOverMpi, R35_WhatCannotBeTakenInFailsOnAllRanks) {
+  Engine engine = make_engine();
+  std::int32_t value = 1;
+  State state;
+  state.add("value", value);
+  engine.checkpoint("good", state);
+  const auto commit_with = [&](const std::function<void(const std::string& path)>& prepare) {
+    engine.create("bad");
+    if (rank_ == ranks_ - 1) prepare(engine.route_out("file", 100).path);
+    const auto failure = failure_on_all_ranks([&] { engine.commit(); });
+    EXPECT_TRUE(failure && failure->rank == ranks_ - 1);
+    value = 0;
+    EXPECT_EQ(engine.restore(state), "good");
+    EXPECT_EQ(value, 1);
+    return failure ? failure->code : ErrorCode::timeout;
+  };
+  EXPECT_EQ(commit_with([](const std::string&) {}), ErrorCode::not_found);
+  EXPECT_EQ(commit_with([](const std::string& path) { write_file(path, std::string(101, 'x')); }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(commit_with([](const std::string& path) { std::filesystem::create_directories(path + "/inside"); }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(commit_with([](const std::string& path) { std::filesystem::create_symlink("/etc/passwd", path); }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(commit_with([](const std::string& path) { EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0); }),
+            ErrorCode::invalid_argument);
+}
+
+TEST_P(EngineOverMpi, R35_ARankThatFailsInSaveFailsTheCommitOnAllAndTheNextWorks) {
+  Engine engine = make_engine();
+  std::vector<double> field(10'000, 1.5);
+  State state;
+  state.add("field", std::span(field));
+  engine.checkpoint("good", state);
+  engine.create("bad");
+  const Status saved = engine.save(rank_ == ranks_ - 1 ? ".." : "field", region(std::span<const double>(field)));
+  EXPECT_EQ(saved.ok(), rank_ != ranks_ - 1);
+  const auto failure = failure_on_all_ranks([&] { engine.commit(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(failure->rank, ranks_ - 1);
+  EXPECT_EQ(engine.level("good"), Level::local);
+  engine.checkpoint("next", state);
+  EXPECT_EQ(engine.restore(state), "next");
+}
+
+TEST_P(EngineOverMpi, R33_AQuotaThatOneRankExceedsIsNoSpaceOnAll) {
+  options_.store.quota_bytes = 4 << 20U;
+  Engine engine = make_engine();
+  std::vector<double> small(100, 2.5);
+  const std::vector<double> large(1 << 20U);
+  State state;
+  state.add("small", std::span(small));
+  engine.checkpoint("good", state);
+  engine.create("bad");
+  if (rank_ == 0) engine.save("large", region(std::span<const double>(large)));
+  const auto failure = failure_on_all_ranks([&] { engine.commit(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message, testing::HasSubstr("quota"));
+  engine.checkpoint("next", state);
+  EXPECT_EQ(engine.restore(state), "next");
+}
+
+TEST_P(EngineOverMpi, R46_RanksThatDifferAreToldAndGoOn) {
+  if (ranks_ == 1) GTEST_SKIP() << "one rank cannot differ";
+  Engine engine = make_engine();
+  const auto calls = failure_on_all_ranks([&] {
+    if (rank_ == 0) engine.create("a");
+    else (void)engine.open();
+  });
+  ASSERT_TRUE(calls);
+  EXPECT_EQ(calls->code, ErrorCode::bad_state);
+  const auto tags = failure_on_all_ranks([&] { engine.create("step-" + std::to_string(rank_)); });
+  ASSERT_TRUE(tags);
+  EXPECT_EQ(tags->code, ErrorCode::bad_state);
+  Options options = options_;
+  options.run = "other";
+  options.store.keep = rank_ == 1 ? 2 : 1;
+  const auto differ = failure_on_all_ranks([&] { Engine(mpi(MPI_COMM_WORLD), options); });
+  ASSERT_TRUE(differ);
+  EXPECT_EQ(differ->code, ErrorCode::invalid_argument);
+  EXPECT_THAT(differ->message, testing::HasSubstr("store.keep"));
+  engine.checkpoint("a", State{});
+  EXPECT_EQ(engine.open(), "a");
+}
+
+TEST_P(EngineOverMpi, R38_TwoEnginesOverSubCommunicatorsAtOnce) {
+  const int half = rank_ < (ranks_ + 1) / 2 ? 0 : 1;
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, half, -rank_, &part);  // in reverse order, so that ranks are others
+  {
+    options_.run = half == 0 ? "left" : "right";
+    Engine engine(mpi(part), options_);
+    std::int32_t value = 0;
+    State state;
+    state.add("value", value);
+    // The left one makes more checkpoints: the two know nothing of each other.
+    for (std::int32_t i = 0; i < (half == 0 ? 7 : 3); ++i) {
+      value = 100 * half + 10 * rank_in(part) + i;
+      engine.checkpoint("same-tag", state);
+    }
+    value = -1;
+    EXPECT_EQ(engine.restore(state), "same-tag");
+    EXPECT_EQ(value, 100 * half + 10 * rank_in(part) + (half == 0 ? 6 : 2));
+    EXPECT_EQ(engine.info().world_size, static_cast<std::uint32_t>(size_of(part)));
+    engine.finalize();
+  }
+  MPI_Comm_free(&part);
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, EngineOverMpi, testing::Values("/dev/shm", "/tmp"),
+                         [](const auto& each) { return each.index == 0 ? "Memory" : "Tmp"; });
+
+}  // namespace
+}  // namespace kedge

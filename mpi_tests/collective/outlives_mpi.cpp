@@ -1,0 +1,61 @@
+// Engines that are destroyed after MPI_Finalize, as static or leaked ones are: harmless in any state. Exits with 0 if
+// every rank came to its end. Usage: outlives_mpi FOLDER
+#include <mpi.h>
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "kedge/kedge.hpp"
+#include "kedge/mpi.hpp"
+
+namespace {
+
+kedge::Options options_in(const std::string& folder, const char* run) {
+  kedge::Options options;
+  options.run = run;
+  options.store.path = folder + "/store";
+  options.persistent.path = folder + "/prefix";
+  options.log.level = kedge::LogLevel::warning;
+  return options;
+}
+
+int run(const std::string& folder) {
+  const auto make = [&](const char* name) {
+    return kedge::Engine(kedge::mpi(MPI_COMM_WORLD), options_in(folder, name));
+  };
+  double value = 1;
+  kedge::State state;
+  state.add("value", value);
+
+  std::optional<kedge::Engine> idle(make("idle"));
+  idle->checkpoint("a", state);
+  std::optional<kedge::Engine> writing(make("writing"));
+  writing->create("a");
+  writing->save("value", kedge::region(&value, {}));
+  std::optional<kedge::Engine> reading(make("reading"));
+  reading->checkpoint("a", state);
+  if (reading->open() != "a") return 1;
+  std::optional<kedge::Engine> finalized(make("finalized"));
+  finalized->finalize();
+
+  MPI_Finalize();
+  // A local call, too, only says that it does not fit; nothing communicates any more.
+  if (writing->save("..", {}).ok()) return 1;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  try {
+    return run(argv[1]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
