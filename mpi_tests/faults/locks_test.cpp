@@ -68,6 +68,22 @@ TEST(Locks, ASecondStartIsBusyNamesTheFirstAndHarmsNothing) {
   }
 }
 
+TEST(Locks, ASecondEngineOfTheRunInTheSameProcessesIsBusyAndHarmsNothing) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    try {
+      const Engine second = scope.make_engine();
+      ADD_FAILURE() << "two engines share one store";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::busy) << error.what();
+    }
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
 TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   SimulatedJob job(2);
   job.disk.make_directories("/prefix", 0755);

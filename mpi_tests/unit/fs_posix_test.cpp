@@ -193,6 +193,18 @@ int in_child(Body&& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+TEST_F(Posix, TwoFileSystemObjectsOfOneProcessSeeEachOthersLocks) {
+  const auto second = posix_file_system();
+  auto lock = system_->try_lock(path("lock"), "first engine");
+  ASSERT_NE(lock, nullptr);
+  EXPECT_EQ(second->lock_holder(path("lock")), "first engine");
+  EXPECT_EQ(second->try_lock(path("lock"), "second engine"), nullptr);
+  EXPECT_EQ(in_child([&] { return posix_file_system()->try_lock(path("lock"), "child") == nullptr ? 0 : 1; }), 0)
+      << "asking has dropped the lock";
+  lock.reset();
+  EXPECT_EQ(second->lock_holder(path("lock")), std::nullopt);
+}
+
 TEST_F(Posix, AnotherProcessIsRefusedAndToldWhoHoldsTheLock) {
   auto lock = system_->try_lock(path("lock"), "incarnation 7 on node-a");
   ASSERT_NE(lock, nullptr);

@@ -289,11 +289,11 @@ TEST_P(Contract, SpaceNamesItsLimit) {
   EXPECT_EQ(code_thrown([&] { (void)system().space(path("none")); }), ErrorCode::not_found);
 }
 
-TEST_P(Contract, OneProcessLocksOnceAndSeesNoOtherHolder) {
+TEST_P(Contract, OneProcessLocksOnceAndIsNamedAsHolder) {
   auto lock = system().try_lock(path("lock"), "me");
   ASSERT_NE(lock, nullptr);
   EXPECT_EQ(system().try_lock(path("lock"), "me again"), nullptr);
-  EXPECT_EQ(system().lock_holder(path("lock")), std::nullopt);
+  EXPECT_EQ(system().lock_holder(path("lock")), "me");
   EXPECT_EQ(system().lock_holder(path("other")), std::nullopt);
   lock.reset();
   EXPECT_NE(system().try_lock(path("lock"), "me"), nullptr);

@@ -91,7 +91,8 @@ ContainerWriter::Saved& ContainerWriter::place(const RegionSpec& spec) {
   if (!builder_) leave_prediction();
   const std::uint64_t offset = builder_->add(spec);
   Saved& saved = saved_.emplace_back(Saved{spec, offset, size_bytes(spec), {}});
-  reserve(saved.offset + saved.size_bytes);
+  // An empty region has no place; the superblock has one from the beginning.
+  reserve(std::max<std::uint64_t>(saved.offset + saved.size_bytes, kSuperblockBytes));
   return saved;
 }
 

@@ -111,11 +111,11 @@ class FileSystem {
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
   /// Absolute, links resolved; the path must exist.
   [[nodiscard]] virtual std::string canonical(const std::string& path) = 0;
-  /// Creates `path` if needed and locks it for this process, with `holder` as its text; null if another
-  /// process has it. Lock files are opened by this call and lock_holder alone: closing any other descriptor
-  /// of one would drop the lock.
+  /// Creates `path` if needed and locks it, with `holder` as its text; null if it is held, by another process or
+  /// by this one. Lock files are opened by this call and lock_holder alone: closing any other descriptor of one
+  /// would drop the lock.
   [[nodiscard]] virtual std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder) = 0;
-  /// The text of the process that holds the lock; nothing if nobody (other than this process) does.
+  /// The text of who holds the lock; nothing if nobody does.
   [[nodiscard]] virtual std::optional<std::string> lock_holder(const std::string& path) = 0;
   /// The user whose files these must be: uid of this process.
   [[nodiscard]] virtual std::uint32_t user() const noexcept = 0;

@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <map>
 #include <mutex>
-#include <set>
+#include <string>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -22,7 +23,7 @@ class LockTable::Held {
  public:
   using Key = std::tuple<pid_t, dev_t, ino_t>;
   std::mutex mutex;
-  std::set<Key> keys;
+  std::map<Key, std::string> texts;  ///< of the locks that are held
 };
 
 namespace {
@@ -36,7 +37,7 @@ class PosixLock final : public Lock {
   ~PosixLock() override {
     const std::lock_guard guard(held_->mutex);
     descriptor_ = Descriptor();  // closes: the swapped-out one goes at the end of this statement
-    held_->keys.erase(key_);
+    held_->texts.erase(key_);
   }
 
  private:
@@ -90,13 +91,24 @@ std::string read_record(const Descriptor& descriptor, const std::string& path) {
 
 }  // namespace
 
-LockTable::LockTable() : held_(std::make_shared<Held>()) {}
+namespace {
+
+/// The kernel keeps record locks per process, so what is held is known per process too: two engines in one
+/// process must see each other. Besides the mutex around HDF5 this is the only state of its kind.
+const std::shared_ptr<LockTable::Held>& held_by_this_process() {
+  static const auto held = std::make_shared<LockTable::Held>();
+  return held;
+}
+
+}  // namespace
+
+LockTable::LockTable() : held_(held_by_this_process()) {}
 
 std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_view holder) {
   const std::lock_guard guard(held_->mutex);
   while (true) {
     const auto before = stat_of_name(path);
-    if (before && held_->keys.contains(key_of(*before))) return nullptr;
+    if (before && held_->texts.contains(key_of(*before))) return nullptr;
     Descriptor descriptor = open_lock_file(path, O_RDWR | O_CREAT);
     if (!descriptor.valid()) throw_system_error("open the lock file", path, errno);
     const struct stat info = stat_of(descriptor, path);
@@ -110,7 +122,7 @@ std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_v
     const auto after = stat_of_name(path);
     if (!after || key_of(*after) != key_of(info)) continue;
     write_record(descriptor, path, holder);
-    held_->keys.insert(key_of(info));
+    held_->texts.emplace(key_of(info), holder);
     return std::make_unique<PosixLock>(held_, key_of(info), std::move(descriptor));
   }
 }
@@ -118,7 +130,8 @@ std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_v
 std::optional<std::string> LockTable::holder(const std::string& path) {
   const std::lock_guard guard(held_->mutex);
   const auto named = stat_of_name(path);
-  if (!named || held_->keys.contains(key_of(*named))) return std::nullopt;
+  if (!named) return std::nullopt;
+  if (const auto own = held_->texts.find(key_of(*named)); own != held_->texts.end()) return own->second;
   const Descriptor descriptor = open_lock_file(path, O_RDONLY);
   if (!descriptor.valid()) {
     if (errno == ENOENT) return std::nullopt;

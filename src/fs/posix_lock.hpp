@@ -10,9 +10,9 @@
 
 namespace kedge::fs {
 
-/// The locks of one file system object. A record lock is dropped when its process closes any descriptor of
-/// the file, and does not conflict with its own process: so the table remembers which files it holds and opens
-/// no second descriptor of them. One process should ask for locks through one table. Thread-safe.
+/// The locks of this process. A record lock is dropped when its process closes any descriptor of the file, and
+/// does not conflict with its own process: so all tables of a process remember together which files it holds,
+/// and open no second descriptor of them. Thread-safe.
 class LockTable {
  public:
   LockTable();
