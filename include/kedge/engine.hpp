@@ -37,7 +37,7 @@ struct Before {
   Tag tag;
 };
 
-/// What to open.
+/// What to open; the tag "latest" means Latest.
 using Selection = std::variant<Latest, Tag, Before>;
 
 /// What becomes of commits newer than the one opened.

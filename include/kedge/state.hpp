@@ -16,8 +16,8 @@ namespace kedge {
 class State {
  public:
   /// Adds a one-dimensional array, or a block of a global one.
-  template <class T>
-  State& add(std::string name, std::span<T> values, Placement placement = {}) {
+  template <class T, std::size_t extent>
+  State& add(std::string name, std::span<T, extent> values, Placement placement = {}) {
     return add(std::move(name), mutable_region(values), std::move(placement));
   }
   /// Adds one value (step counters, seeds, times).

@@ -111,16 +111,16 @@ struct MutableRegion {
 };
 
 /// A contiguous range as a region, one-dimensional unless a shape is given.
-template <class T>
-[[nodiscard]] Region region(std::span<const T> values) {
+template <class T, std::size_t extent>
+[[nodiscard]] Region region(std::span<T, extent> values) {
   return {values.data(), kDataType<T>, Shape{values.size()}};
 }
 template <class T>
 [[nodiscard]] Region region(const T* values, Shape shape) {
   return {values, kDataType<T>, shape};
 }
-template <class T>
-[[nodiscard]] MutableRegion mutable_region(std::span<T> values) {
+template <class T, std::size_t extent>
+[[nodiscard]] MutableRegion mutable_region(std::span<T, extent> values) {
   return {values.data(), kDataType<T>, Shape{values.size()}};
 }
 template <class T>

@@ -146,7 +146,9 @@ TEST(Misuse, BadTagsAreRefusedByCreateAndOpen) {
     for (const std::string& tag : tags) {
       SCOPED_TRACE(tag);
       EXPECT_EQ(code_of([&] { engine.create(tag); }), ErrorCode::invalid_argument);
-      EXPECT_EQ(code_of([&] { (void)engine.open(tag); }), ErrorCode::invalid_argument);
+      if (tag != "latest") {
+        EXPECT_EQ(code_of([&] { (void)engine.open(tag); }), ErrorCode::invalid_argument);
+      }
       EXPECT_EQ(code_of([&] { (void)engine.open(Before{tag}); }), ErrorCode::invalid_argument);
     }
     EXPECT_THAT(text_of(failure_of([&] { engine.create("a b"); })), HasSubstr("A-Z a-z 0-9 . _ -"));
@@ -160,6 +162,18 @@ TEST(Misuse, BadTagsAreRefusedByCreateAndOpen) {
       commit_value(engine, tag, 4);
       EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>(tag), 4));
     }
+  }));
+}
+
+TEST(Misuse, R26_TheWordLatestOpensTheNewest) {
+  SimulatedJob job(2);
+  expect_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open("latest"), std::nullopt);
+    commit_value(engine, "first", 1);
+    commit_value(engine, "second", 2);
+    EXPECT_EQ(engine.open("latest"), "second");
+    engine.close();
   }));
 }
 

@@ -55,7 +55,10 @@ void Engine::abandon() {
 Level Engine::level(std::string_view tag) const { return impl_->context.level(tag); }
 
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
-  return collective(impl_->context, [&] { return impl_->reader.open(selection, newer); });
+  // The reserved word, for programs that pass a tag through from their users.
+  const auto* tag = std::get_if<Tag>(&selection);
+  const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
+  return collective(impl_->context, [&] { return impl_->reader.open(meant, newer); });
 }
 
 std::vector<RegionInfo> Engine::regions() const { return impl_->reader.regions(); }
