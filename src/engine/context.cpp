@@ -101,7 +101,7 @@ Context::Context(std::unique_ptr<Communicator> communicator, Options given, Envi
       log(options.log) {}
 
 std::uint64_t Context::enter(Call call, std::uint64_t argument_hash, const std::optional<Failure>& local,
-                             std::uint64_t payload) {
+                             std::uint64_t payload) const {
   return comm::agree_on_call(*comm, {static_cast<std::uint32_t>(call), argument_hash, payload}, local, call_name,
                              deadline());
 }

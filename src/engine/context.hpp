@@ -72,7 +72,7 @@ struct Context {
   /// COLLECTIVE. The exchange that begins every collective call: throws bad_state on all ranks if they make
   /// different calls or `local` failed on any.
   std::uint64_t enter(Call call, std::uint64_t argument_hash, const std::optional<Failure>& local = {},
-                      std::uint64_t payload = 0);
+                      std::uint64_t payload = 0) const;
   /// COLLECTIVE. The first failure on any rank, the same on all.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) {
     return comm::vote(*comm, local, deadline());

@@ -22,22 +22,22 @@ using Key = std::tuple<std::uint64_t, Id128>;
 
 /// On the wire between processes of one job, never stored.
 struct HomeRecord {
-  std::uint64_t generation;
+  std::uint64_t generation = 0;
   Id128 commit_id;
-  std::uint32_t logical_rank;
-  std::uint32_t world_size;
-  std::uint64_t size_bytes;
+  std::uint32_t logical_rank = 0;
+  std::uint32_t world_size = 0;
+  std::uint64_t size_bytes = 0;
 };
 static_assert(std::is_trivially_copyable_v<HomeRecord>);
 
 struct CandidateRecord {
-  std::uint64_t generation;
+  std::uint64_t generation = 0;
   Id128 commit_id;
   Id128 parent_commit_id;
-  std::uint64_t incarnation;
-  std::int64_t time_ns;
-  std::uint32_t world_size;
-  std::array<char, 132> tag;
+  std::uint64_t incarnation = 0;
+  std::int64_t time_ns = 0;
+  std::uint32_t world_size = 0;
+  std::array<char, 132> tag{};
 };
 static_assert(std::is_trivially_copyable_v<CandidateRecord>);
 
@@ -133,7 +133,7 @@ class Surveyor {
     const bool mine_is_newest = mine_is_next();
     const std::uint64_t speaker = reduce(mine_is_newest ? me() : kNobody, Reduction::min);
     CandidateRecord record{};
-    if (speaker == me()) {
+    if (next_ != nullptr && speaker == me()) {
       record = CandidateRecord{next_->generation,
                                next_->commit_id,
                                next_->parent_commit_id,
