@@ -181,6 +181,26 @@ TEST_P(Store, AContainerRemovedOrCutBetweenCallsIsAnErrorAndTheNextCheckpointWor
   }
 }
 
+TEST(StoreNodes, R43_UnequalNodesEachKeepTheirOwnRanks) {
+  SimulatedJob job(5);
+  job.options.topology.ranks_per_node = 3;  // 3 + 2
+  for (int start = 0; start < 2; ++start) {
+    for (const auto& outcome : job.start([&](RankScope& scope) {
+           Engine engine = scope.make_engine();
+           if (start == 1) expect_step(engine, scope.rank, 1);
+           save_step(engine, scope.rank, start + 1);
+           engine.finalize();
+         })) {
+      EXPECT_TRUE(outcome.returned());
+    }
+  }
+  for (int rank = 0; rank < 5; ++rank) {
+    for (const std::string& path : container_files(job.disk, rank)) {
+      EXPECT_THAT(path, HasSubstr(rank < 3 ? "/nodes/node0/" : "/nodes/node1/"));
+    }
+  }
+}
+
 TEST(StoreSpeed, ASaveIntoARecycledContainerLooksAtTheFileOncePerMebibyte) {
   constexpr int kRegions = 2000;
   SimulatedJob job(1);
