@@ -64,6 +64,7 @@ Picture load_picture(const std::string& path) {
       value = static_cast<unsigned char>(in.get());
       if (white > 255) value = value * 256 + static_cast<unsigned char>(in.get());
     }
+    if (value > white) throw std::runtime_error(path + " has a pixel whiter than its white");
     pixel = static_cast<double>(value) / static_cast<double>(white);
   }
   if (!in) throw std::runtime_error(path + " ends before its last pixel");

@@ -19,6 +19,8 @@ class Deadline {
 
   [[nodiscard]] static Deadline never() noexcept { return Deadline{}; }
   [[nodiscard]] static Deadline after(std::chrono::duration<double> wait) {
+    constexpr double kLongestWaitS = 3e8;  // ten years; more than that overflows the clock
+    if (!(wait.count() < kLongestWaitS)) return never();
     Deadline deadline;
     deadline.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     return deadline;

@@ -12,10 +12,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr bool kCommitsExist = true;
+constexpr std::uint32_t kProcesses = 4;
 
 recovery::Candidate candidate(std::uint64_t generation, Tag tag, bool recoverable, std::string reason = "it is lost") {
   recovery::Candidate one;
   one.generation = generation;
+  one.world_size = kProcesses;
   one.tag = std::move(tag);
   one.recoverable = recoverable;
   if (!recoverable) one.reason = std::move(reason);
@@ -24,12 +26,23 @@ recovery::Candidate candidate(std::uint64_t generation, Tag tag, bool recoverabl
 
 /// Newest first, as surveys are.
 recovery::Survey survey_of(std::vector<recovery::Candidate> candidates, std::string unreadable = {}) {
-  return {std::move(candidates), std::move(unreadable)};
+  return {kProcesses, std::move(candidates), std::move(unreadable)};
 }
 
 const recovery::Survey kHistory =
     survey_of({candidate(9, "best", false), candidate(8, "c", true), candidate(7, "best", true),
                candidate(6, "b", false), candidate(5, "best", true), candidate(4, "a", true)});
+
+TEST(Selection, R19_AContainerWithAParentOrOfAnotherRankCountTellsOfCommitsWithoutTheRecord) {
+  const auto first = candidate(1, "a", false);
+  EXPECT_THAT(choose(survey_of({first}), latest, !kCommitsExist).lost, IsEmpty()) << "a first checkpoint cut short";
+  auto later = first;
+  later.parent_commit_id.bytes[0] = 1;
+  EXPECT_THAT(choose(survey_of({later}), latest, !kCommitsExist).lost, HasSubstr("it is lost"));
+  auto of_more_ranks = first;
+  of_more_ranks.world_size = kProcesses + 1;
+  EXPECT_THAT(choose(survey_of({of_more_ranks}), latest, !kCommitsExist).lost, HasSubstr("it is lost"));
+}
 
 TEST(Selection, R26_LatestIsTheNewestRecoverableAndTellsWhatItPassedOver) {
   const Choice choice = choose(kHistory, latest, kCommitsExist);

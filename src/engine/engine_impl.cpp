@@ -8,6 +8,18 @@
 #include "base/units.hpp"
 
 namespace kedge::engine {
+namespace {
+
+/// The path as a shell takes it for one word: people paste what the log says.
+std::string shell_word(const std::string& path) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
+  if (path.find_first_not_of(kPlain) == std::string::npos) return path;
+  std::string word = "'";
+  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+}  // namespace
 
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
     : context(std::move(communicator), std::move(options), std::move(environment)), writer(context), reader(context) {
@@ -52,7 +64,8 @@ void EngineImpl::leave_store() {
     const std::string place = context.store->memory_backed() ? "of memory" : "on disk";
     if (kept_bytes != 0) {
       context.log.info(compose("finalized: {} {} stay in {} for the next start; free them with: rm -r {}",
-                               human_bytes(kept_bytes), place, context.store->folder(), context.store->folder()));
+                               human_bytes(kept_bytes), place, context.store->folder(),
+                               shell_word(context.store->folder())));
     } else {
       context.log.info("finalized: nothing stays on the node-local store");
     }

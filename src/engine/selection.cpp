@@ -1,5 +1,6 @@
 #include "engine/selection.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/text.hpp"
@@ -28,6 +29,14 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
   return text;
 }
 
+/// Without the run record's word: a commit that had a parent, or that another rank count made, says that there
+/// were commits. A first checkpoint that a crash cut short has no parent and tells of none.
+bool tells_of_commits(const recovery::Survey& survey) {
+  return std::any_of(survey.candidates.begin(), survey.candidates.end(), [&](const auto& candidate) {
+    return !candidate.parent_commit_id.is_none() || candidate.world_size != survey.processes;
+  });
+}
+
 }  // namespace
 
 Choice choose(const recovery::Survey& survey, const Selection& selection, bool commits_exist) {
@@ -46,7 +55,7 @@ Choice choose(const recovery::Survey& survey, const Selection& selection, bool c
   if (choice.chosen) return choice;
   // A crash during the very first checkpoint leaves pieces and no commit: that is a job that starts.
   const bool whole_run = tag == nullptr && before == nullptr;
-  if (commits_exist && (whole_run || !choice.passed_over.empty())) {
+  if ((commits_exist || tells_of_commits(survey)) && (whole_run || !choice.passed_over.empty())) {
     choice.lost = describe(candidates, choice.passed_over);
     if (!survey.unreadable.empty()) choice.lost += (choice.lost.empty() ? "" : "; ") + survey.unreadable;
     if (choice.lost.empty()) choice.lost = "no container of it is on any node-local store of this job";

@@ -65,6 +65,7 @@ class Surveyor {
   Survey run() {
     tell_homes();
     Survey result;
+    result.processes = static_cast<std::uint32_t>(processes());
     std::set<Key> done;
     while (find_newest_not_in(done)) {
       result.candidates.push_back(judge());

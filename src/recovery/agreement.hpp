@@ -48,6 +48,7 @@ struct Candidate {
 
 /// What the ranks have together: candidates newest first (by generation, then commit id).
 struct Survey {
+  std::uint32_t processes = 0;  ///< of the communicator that agreed
   std::vector<Candidate> candidates;
   /// Damage in files so broken that no commit could be read from them: the lowest rank's, or empty.
   std::string unreadable;

@@ -37,8 +37,10 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string fo
       path_(fs::join(folder_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
   lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
   if (!lock_) {
-    throw Error(
-        Failure{ErrorCode::busy, "another process holds this rank's lock on the node-local store", -1, path_, 0});
+    throw Error(Failure{ErrorCode::busy,
+                        compose("the node-local store is held by {}; end that job, or give this one another run name",
+                                file_system_->lock_holder(path_).value_or("another process")),
+                        -1, path_, 0});
   }
   wait_for_older(clock, timeout_s);
 }
