@@ -153,7 +153,9 @@ TEST_F(OptionsTest, UnknownKeyIsAnErrorWithASuggestion) {
 TEST_F(OptionsTest, UnknownVariableOfAKnownSectionIsAnErrorWithASuggestion) {
   EXPECT_THAT(failure({"KEDGE_STORE_PAHT=/x"}),
               HasSubstr("environment variable KEDGE_STORE_PAHT is no option; did you mean KEDGE_STORE_PATH?"));
-  EXPECT_EQ(failure({"KEDGE_UNRELATED=1", "KEDGE_STORE=1"}), "no failure");
+  EXPECT_THAT(failure({"KEDGE_SOTRE_KEEP=2"}), HasSubstr("KEDGE_STORE_KEEP"));
+  EXPECT_THAT(failure({"KEDGE_UNRELATED=1"}), HasSubstr("KEDGE_UNRELATED is no option"));
+  EXPECT_EQ(failure({"KEDGE_NODE=n1", "KEDGE_TEST_FULL=1", "KEDGE_BUILD_JOBS=2"}), "no failure");
 }
 
 TEST_F(OptionsTest, SizesTakeBinarySuffixes) {

@@ -128,23 +128,20 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
 // The environment side ----------------------------------------------------------------------------------
 
 // Whether the variable looks like an option: KEDGE_STORE_ANYTHING does, KEDGE_CONFIG and KEDGE_NODE do not.
-std::vector<std::string> variables_like(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Field& field : option_fields()) {
-    if (field.section.empty()) continue;
-    const std::string variable = variable_name(field);
-    const std::string prefix = variable.substr(0, variable.size() - field.key.size());
-    if (name.starts_with(prefix)) names.push_back(variable);
-  }
-  return names;
+/// Variables that begin like options and are none: read elsewhere, or the scripts' own.
+bool is_no_option(std::string_view name) {
+  return name == "KEDGE_CONFIG" || name == "KEDGE_NODE" || name.starts_with("KEDGE_TEST_") ||
+         name.starts_with("KEDGE_BUILD_");
 }
 
 void apply_variable(LoadedOptions& loaded, const std::string& name, const std::string& value) {
   for (const Field& field : option_fields()) {
     if (variable_name(field) == name) return assign(loaded, field, value, name);
   }
-  const std::vector<std::string> alike = variables_like(name);
-  if (!alike.empty()) refuse(compose("environment variable {} is no option{}", name, hint(name, alike)));
+  if (is_no_option(name)) return;
+  std::vector<std::string> known;
+  for (const Field& field : option_fields()) known.push_back(variable_name(field));
+  refuse(compose("environment variable {} is no option{}", name, hint(name, known)));
 }
 
 std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {

@@ -61,10 +61,11 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const Choice choice = choose(survey, selection, context_.first_commit_noted);
   if (context_.is_root()) log_passed_over(context_.log, survey, choice);
   if (!choice.lost.empty()) {
-    throw Error(ErrorCode::unrecoverable, compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back "
-                                                  "the nodes that held it; to start from zero, "
-                                                  "give the job another run name to start from zero",
-                                                  context_.run, to_string(selection), choice.lost, context_.run));
+    throw Error(ErrorCode::unrecoverable,
+                compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
+                        "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "
+                        "run's folders from the stores",
+                        context_.run, to_string(selection), choice.lost, context_.run));
   }
   if (!choice.chosen) return std::nullopt;
   const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
