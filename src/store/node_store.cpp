@@ -19,7 +19,13 @@ constexpr std::uint64_t kSuperblockBytes = 4096;
 }  // namespace
 
 struct NodeStore::Slot {
-  enum class State : std::uint8_t { free, writing, sealed, retired };
+  enum class State : std::uint8_t {
+    free,
+    writing,
+    sealed,
+    retired,
+    foreign,  ///< the name is taken by something that is not ours: neither read nor written nor removed
+  };
   std::uint32_t number = 0;
   State state = State::free;
   bool pinned = false;
@@ -107,6 +113,8 @@ Held NodeStore::inspect(Slot& slot, const Id128& run_id, Verify verify) {
     const auto status = file_system_->status(held.path);
     if (!status) throw Error(Failure{ErrorCode::not_found, "the container is gone", -1, held.path, 0});
     if (status->owner != file_system_->user() || status->kind != fs::FileStatus::Kind::file) {
+      slot.state = Slot::State::foreign;
+      slot.file.reset();
       throw Error(Failure{ErrorCode::io, "not a file of this user: not used", -1, held.path, 0});
     }
     held.size_bytes = status->size_bytes;
@@ -140,6 +148,7 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   std::vector<Held> found;
   for (const auto& slot : slots_) {
     if (slot->state == Slot::State::writing) continue;
+    if (slot->state == Slot::State::foreign) slot->state = Slot::State::free;  // it may have gone since
     Held held = inspect(*slot, run_id, verify);
     if (held.superblock) {
       if (slot->state == Slot::State::free) slot->state = Slot::State::sealed;
@@ -305,7 +314,7 @@ void NodeStore::sweep() {
 void NodeStore::remove_all() {
   for (const auto& slot : slots_) {
     slot->file.reset();
-    file_system_->remove(slot_path(slot->number));
+    if (slot->state != Slot::State::foreign) file_system_->remove(slot_path(slot->number));
   }
   slots_.clear();
   sweep();
