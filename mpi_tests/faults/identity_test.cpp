@@ -226,8 +226,8 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
         (void)engine.open();
       }),
                                             ErrorCode::unrecoverable);
-      EXPECT_TRUE(says(failure.message, {"test", "latest", "no container of it is on any node-local store",
-                                         "another run name"}))
+      EXPECT_TRUE(says(failure.message,
+                       {"test", "latest", "no container of it is on any node-local store", "another run name"}))
           << failure.message;
     }
   }
