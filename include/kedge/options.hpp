@@ -19,6 +19,14 @@ enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 /// How much of a container is read before it is offered for recovery.
 enum class Verify : std::uint8_t { all, headers };
 
+/// How ranks of different failure domains protect each other. The numbers are on disk: do not change them.
+enum class Scheme : std::uint8_t {
+  automatic = 0,  ///< xor over three failure domains or more, partner over two, single over one; never on disk
+  single = 1,     ///< no protection: survives the death of processes only
+  partner = 2,    ///< a full copy on another failure domain
+  xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be made again
+};
+
 /// Options of an engine. All ranks must give the same values, except for `store.path` and `log`.
 struct Options {
   /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: derived from the
@@ -44,6 +52,14 @@ struct Options {
     std::string path = "./checkpoints";
   } persistent;
 
+  struct Redundancy {
+    Scheme scheme = Scheme::automatic;
+    /// Members of a redundancy set at most, 2 to 32; more make parity smaller and the loss of two more likely.
+    std::uint32_t set_size = 8;
+    /// Every Nth commit is protected; 0 is none (wait(tag, Level::protected_) does it on demand).
+    std::uint64_t every = 1;
+  } redundancy;
+
   struct Open {
     Verify verify = Verify::all;
   } open;
@@ -56,6 +72,8 @@ struct Options {
   struct Topology {
     /// Simulates nodes of this many consecutive ranks each; 0 takes the real ones.
     std::uint32_t ranks_per_node = 0;
+    /// What fails together: `node`, or `env:NAME` for all ranks with the same value of this environment variable.
+    std::string failure_domain = "node";
   } topology;
 
   struct Comm {

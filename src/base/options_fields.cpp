@@ -30,6 +30,11 @@ template <>
 struct Words<Verify> {
   static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
 };
+template <>
+struct Words<Scheme> {
+  static constexpr std::array kAll = {std::pair{Scheme::automatic, "auto"}, std::pair{Scheme::single, "single"},
+                                      std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"}};
+};
 
 template <class N>
 std::optional<N> parse_number(std::string_view text) {
@@ -132,6 +137,10 @@ constexpr auto kRunName = [](const std::string& name) { return name.empty() || i
 constexpr auto kPath = [](const std::string& path) { return is_path(path); };
 constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
 constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
+constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
+constexpr auto kDomain = [](const std::string& domain) {
+  return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
+};
 constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
 constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
 
@@ -166,6 +175,15 @@ std::vector<Field> make_fields() {
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
           "The prefix: folder on the parallel filesystem, the same for all ranks.", kSomePath),
       field(
+          {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
+          "auto, single, partner or xor", "How ranks of different failure domains protect each other."),
+      field(
+          {"redundancy", "set_size"}, [](auto& o) -> auto& { return o.redundancy.set_size; }, all_ranks,
+          "a whole number from 2 to 32", "Members of a redundancy set at most.", kSetSize),
+      field(
+          {"redundancy", "every"}, [](auto& o) -> auto& { return o.redundancy.every; }, all_ranks,
+          "a whole number, 0 or more", "Every Nth commit is protected; 0 is none."),
+      field(
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
           "How much of a container is read before it is offered for recovery."),
       field(
@@ -175,6 +193,10 @@ std::vector<Field> make_fields() {
           {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
           "a whole number from 0 to 4294967295",
           "Simulates nodes of this many consecutive ranks each; 0 takes the real ones."),
+      field(
+          {"topology", "failure_domain"}, [](auto& o) -> auto& { return o.topology.failure_domain; }, all_ranks,
+          "node or env:NAME",
+          "What fails together: the node, or all ranks with the same value of an environment variable.", kDomain),
       field(
           {"comm", "timeout_s"}, [](auto& o) -> auto& { return o.comm.timeout_s; }, all_ranks, "seconds, more than 0",
           "How long a collective call waits for the other ranks.", kPositive),

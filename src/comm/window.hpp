@@ -1,0 +1,18 @@
+// A pipeline of a bounded number of steps under way: post ahead, complete in order.
+#pragma once
+
+#include <cstdint>
+
+namespace kedge::comm {
+
+/// Calls post(0), post(1), … and complete(0), complete(1), … so that at most `depth` steps are posted and not complete.
+/// Ranks that take part in each other's steps in the same order cannot wait for each other in a circle.
+template <class Post, class Complete>
+void run_window(std::uint64_t steps, std::uint64_t depth, Post&& post, Complete&& complete) {
+  for (std::uint64_t step = 0; step < steps + depth; ++step) {
+    if (step >= depth && step - depth < steps) complete(step - depth);
+    if (step < steps) post(step);
+  }
+}
+
+}  // namespace kedge::comm
