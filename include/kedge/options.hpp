@@ -27,6 +27,9 @@ enum class Scheme : std::uint8_t {
   xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be made again
 };
 
+/// "auto", "single", "partner", "xor".
+[[nodiscard]] std::string_view to_string(Scheme scheme) noexcept;
+
 /// Options of an engine. All ranks must give the same values, except for `store.path` and `log`.
 struct Options {
   /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: derived from the

@@ -1,3 +1,4 @@
+#include "kedge/options.hpp"
 #include "kedge/types.hpp"
 
 #include <charconv>
@@ -91,6 +92,16 @@ std::optional<Id128> parse_id(std::string_view text) noexcept {
     if (error != std::errc{} || end != digits + 2) return std::nullopt;
   }
   return id;
+}
+
+std::string_view to_string(Scheme scheme) noexcept {
+  switch (scheme) {
+    case Scheme::automatic: return "auto";
+    case Scheme::single: return "single";
+    case Scheme::partner: return "partner";
+    case Scheme::xor_: return "xor";
+  }
+  return "unknown";
 }
 
 std::string_view to_string(Level level) noexcept {

@@ -16,20 +16,12 @@ namespace {
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kTextBytes = 512;
+constexpr std::uint32_t kMembersDescribed = 4;
 
 /// Order of candidates: newest first.
 using Key = std::tuple<std::uint64_t, Id128>;
 
 /// On the wire between processes of one job, never stored.
-struct HomeRecord {
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  std::uint32_t logical_rank = 0;
-  std::uint32_t world_size = 0;
-  std::uint64_t size_bytes = 0;
-};
-static_assert(std::is_trivially_copyable_v<HomeRecord>);
-
 struct CandidateRecord {
   std::uint64_t generation = 0;
   Id128 commit_id;
@@ -59,11 +51,11 @@ void set_text(std::array<char, size>& characters, std::string_view text) {
 
 class Surveyor {
  public:
-  Surveyor(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf, Deadline deadline)
+  Surveyor(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline)
       : communicator_(communicator), mine_(mine), shelf_(shelf), deadline_(deadline) {}
 
-  Survey run() {
-    tell_homes();
+  Agreement run() {
+    homes_ = tell_homes(communicator_, mine_, deadline_);
     Survey result;
     result.processes = static_cast<std::uint32_t>(processes());
     std::set<Key> done;
@@ -72,32 +64,12 @@ class Surveyor {
       done.emplace(result.candidates.back().generation, result.candidates.back().commit_id);
     }
     result.unreadable = text_from_lowest(!shelf_.unreadable.empty(), shelf_.unreadable);
-    return result;
+    return {std::move(result), std::move(homes_)};
   }
 
  private:
   [[nodiscard]] std::uint64_t processes() const { return static_cast<std::uint64_t>(communicator_.size()); }
   [[nodiscard]] std::uint64_t me() const { return static_cast<std::uint64_t>(communicator_.rank()); }
-
-  /// Damaged containers are not told: they count as missing.
-  void tell_homes() {
-    std::vector<Communicator::Message> messages;
-    for (const Holding& holding : mine_) {
-      if (!holding.intact) continue;
-      HomeRecord record{holding.generation, holding.commit_id, holding.logical_rank.value, holding.world_size,
-                        holding.size_bytes};
-      Communicator::Message message;
-      message.peer = static_cast<int>(holding.logical_rank.value % processes());
-      const auto bytes = bytes_of(record);
-      message.bytes.assign(bytes.begin(), bytes.end());
-      messages.push_back(std::move(message));
-    }
-    for (const auto& message : communicator_.sparse_exchange(std::move(messages), deadline_)) {
-      HomeRecord record{};
-      std::memcpy(&record, message.bytes.data(), sizeof record);
-      homed_.push_back(record);
-    }
-  }
 
   std::uint64_t reduce(std::uint64_t value, Reduction reduction) {
     communicator_.all_reduce(std::span(&value, 1), reduction, deadline_);
@@ -107,7 +79,7 @@ class Surveyor {
   /// True while any rank has a commit that was not judged yet; next_ is then the newest of mine, or null.
   bool find_newest_not_in(const std::set<Key>& done) {
     next_ = nullptr;
-    for (const Holding& holding : mine_) {
+    for (const Holding& holding : mine_.containers) {
       const Key key{holding.generation, holding.commit_id};
       if (done.contains(key)) continue;
       if (next_ == nullptr || key > Key{next_->generation, next_->commit_id}) next_ = &holding;
@@ -145,58 +117,139 @@ class Surveyor {
       set_text(record.tag, next_->tag);
     }
     communicator_.broadcast(bytes_of(record), static_cast<int>(speaker), deadline_);
-    Candidate candidate{record.generation,
-                        record.commit_id,
-                        record.parent_commit_id,
-                        record.incarnation,
-                        record.world_size,
-                        record.time_ns,
-                        0,
-                        text_of(record.tag),
-                        false,
-                        {}};
+    Candidate candidate;
+    candidate.generation = record.generation;
+    candidate.commit_id = record.commit_id;
+    candidate.parent_commit_id = record.parent_commit_id;
+    candidate.incarnation = record.incarnation;
+    candidate.world_size = record.world_size;
+    candidate.time_ns = record.time_ns;
+    candidate.tag = text_of(record.tag);
     count(candidate);
     return candidate;
   }
 
+  [[nodiscard]] static RankKey key_of(const Candidate& candidate, std::uint64_t logical_rank) {
+    return {candidate.generation, candidate.commit_id, candidate.world_size, static_cast<std::uint32_t>(logical_rank)};
+  }
+
+  /// Adds up what the homes of this commit's logical ranks know.
   void count(Candidate& candidate) {
-    std::set<std::uint32_t> held;
+    std::uint64_t held = 0;
+    std::uint64_t rebuilt = 0;
+    std::uint64_t is_protected = 0;
     std::uint64_t bytes = 0;
-    for (const HomeRecord& record : homed_) {
-      if (record.commit_id != candidate.commit_id || record.generation != candidate.generation) continue;
-      if (record.world_size != candidate.world_size || record.logical_rank >= candidate.world_size) continue;
-      if (held.insert(record.logical_rank).second) bytes += record.size_bytes;
+    const auto end = homes_.ranks.end();
+    for (auto it = homes_.ranks.lower_bound(key_of(candidate, 0)); it != end; ++it) {
+      const auto& [key, homed] = *it;
+      if (key.commit_id != candidate.commit_id || key.world_size != candidate.world_size) break;
+      if (homed.is_protected()) ++is_protected;
+      if (homed.holder != kNoProcess) {
+        ++held;
+        bytes += homed.size_bytes;
+      } else if (const SetOffer* offer = homed.rebuilder()) {
+        ++rebuilt;
+        bytes += offer->size_bytes;
+      }
     }
-    std::array<std::uint64_t, 2> sums = {held.size(), bytes};
+    std::array<std::uint64_t, 4> sums = {held, rebuilt, is_protected, bytes};
     communicator_.all_reduce(sums, Reduction::sum, deadline_);
-    candidate.total_bytes = sums[1];
+    candidate.total_bytes = sums[3];
+    candidate.rebuilt = static_cast<std::uint32_t>(sums[1]);
     if (candidate.world_size != processes()) {
       candidate.reason = compose("it was saved by {} ranks and this job has {}; start it with {} ranks",
                                  candidate.world_size, processes(), candidate.world_size);
       return;
     }
-    candidate.recoverable = sums[0] == candidate.world_size;
-    if (!candidate.recoverable) explain(candidate, held);
+    candidate.recoverable = sums[0] + sums[1] == candidate.world_size;
+    candidate.is_protected = sums[2] == candidate.world_size;
+    if (!candidate.recoverable) explain(candidate);
   }
 
-  void explain(Candidate& candidate, const std::set<std::uint32_t>& held) {
+  [[nodiscard]] const HomedRank* homed(const Candidate& candidate, std::uint64_t logical_rank) const {
+    const auto found = homes_.ranks.find(key_of(candidate, logical_rank));
+    return found == homes_.ranks.end() ? nullptr : &found->second;
+  }
+
+  /// Of the lowest container that cannot be had: where it should be, and why its set is no help.
+  void explain(Candidate& candidate) {
     std::uint64_t missing = kNobody;
-    for (std::uint64_t rank = me(); rank < candidate.world_size; rank += processes()) {
-      if (!held.contains(static_cast<std::uint32_t>(rank))) {
-        missing = rank;
-        break;
-      }
+    for (std::uint64_t rank = me(); rank < candidate.world_size && missing == kNobody; rank += processes()) {
+      const HomedRank* found = homed(candidate, rank);
+      if (found == nullptr || (found->holder == kNoProcess && found->rebuilder() == nullptr)) missing = rank;
     }
     missing = reduce(missing, Reduction::min);
+    candidate.reason = compose("the container of rank {} is {}{}", missing, fate_of(candidate, missing),
+                               why_not_rebuilt(candidate, missing));
+  }
+
+  /// "damaged: …" or "missing: …", the same on every rank.
+  std::string fate_of(const Candidate& candidate, std::uint64_t logical_rank) {
     std::string damage;
-    for (const Holding& holding : mine_) {
-      const bool is_it = holding.commit_id == candidate.commit_id && holding.logical_rank.value == missing;
+    for (const Holding& holding : mine_.containers) {
+      const bool is_it = holding.commit_id == candidate.commit_id && holding.logical_rank.value == logical_rank;
       if (is_it && !holding.intact) damage = holding.damage;
     }
     const std::string told = text_from_lowest(!damage.empty(), damage);
-    candidate.reason = told.empty()
-                           ? compose("the container of rank {} is missing: {}", missing, where_it_should_be(missing))
-                           : compose("the container of rank {} is damaged: {}", missing, told);
+    return told.empty() ? "missing: " + where_it_should_be(logical_rank) : "damaged: " + told;
+  }
+
+  /// On the wire between processes of one job: a set that lists the missing rank and has lost too much.
+  struct LostSet {
+    std::uint32_t exists = 0;
+    std::uint32_t scheme = 0;
+    std::uint32_t members = 0;
+    std::array<std::uint32_t, format::kSetMembersMax> logical_rank{};
+    std::array<std::uint8_t, format::kSetMembersMax> lost{};
+  };
+
+  std::string why_not_rebuilt(const Candidate& candidate, std::uint64_t missing) {
+    struct {
+      std::uint32_t home = 0;
+      std::uint32_t index = 0;
+      std::uint32_t exists = 0;
+    } place;
+    const int speaker = static_cast<int>(missing % processes());
+    if (speaker == communicator_.rank()) {
+      const HomedRank* found = homed(candidate, missing);
+      if (found != nullptr && !found->offers.empty()) {
+        place = {static_cast<std::uint32_t>(found->offers.front().home), found->offers.front().index, 1};
+      }
+    }
+    communicator_.broadcast(bytes_of(place), speaker, deadline_);
+    if (place.exists == 0) return {};
+    LostSet lost;
+    if (communicator_.rank() == static_cast<int>(place.home)) lost = lost_set(homes_.sets[place.index]);
+    communicator_.broadcast(bytes_of(lost), static_cast<int>(place.home), deadline_);
+    return describe(candidate, lost, missing);
+  }
+
+  static LostSet lost_set(const HomedSet& homed) {
+    LostSet lost;
+    lost.exists = 1;
+    lost.scheme = static_cast<std::uint32_t>(homed.set.scheme);
+    lost.members = static_cast<std::uint32_t>(homed.set.members.size());
+    for (std::size_t i = 0; i < homed.set.members.size(); ++i) {
+      lost.logical_rank[i] = homed.set.members[i].logical_rank.value;
+      lost.lost[i] = homed.container[i] == kNoProcess || homed.parity[i] == kNoProcess ? 1 : 0;
+    }
+    return lost;
+  }
+
+  /// Names every member that was lost, with its place: members are on different nodes, so these are the nodes.
+  std::string describe(const Candidate& candidate, const LostSet& lost, std::uint64_t missing) {
+    std::string ranks;
+    std::string others;
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < lost.members; ++i) {
+      ranks += compose("{}{}", ranks.empty() ? "" : " ", lost.logical_rank[i]);
+      if (lost.lost[i] == 0) continue;
+      ++count;
+      if (lost.logical_rank[i] == missing || count > kMembersDescribed) continue;
+      others += compose(", rank {} ({})", lost.logical_rank[i], fate_of(candidate, lost.logical_rank[i]));
+    }
+    return compose("; its redundancy set ({} over ranks {}) survives the loss of 1 member and lost {}: rank {}{}",
+                   to_string(static_cast<Scheme>(lost.scheme)), ranks, count, missing, others);
   }
 
   /// What the process in the lost container's place found instead of it, on every rank.
@@ -217,17 +270,17 @@ class Surveyor {
   }
 
   Communicator& communicator_;
-  std::span<const Holding> mine_;
+  const Holdings& mine_;
   const Shelf& shelf_;
   Deadline deadline_;
-  std::vector<HomeRecord> homed_;
+  Homes homes_;
   const Holding* next_ = nullptr;
   std::uint64_t newest_generation_ = 0;
 };
 
 }  // namespace
 
-Survey survey(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf, Deadline deadline) {
+Agreement agree(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline) {
   return Surveyor(communicator, mine, shelf, deadline).run();
 }
 

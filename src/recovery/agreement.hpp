@@ -8,23 +8,9 @@
 
 #include "kedge/communicator.hpp"
 #include "kedge/types.hpp"
+#include "recovery/homes.hpp"
 
 namespace kedge::recovery {
-
-/// What one process says of one container that it can reach.
-struct Holding {
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Id128 parent_commit_id;
-  std::uint64_t incarnation = 0;
-  LogicalRank logical_rank;
-  std::uint32_t world_size = 0;
-  std::int64_t time_ns = 0;
-  std::uint64_t size_bytes = 0;
-  std::string tag;
-  bool intact = false;
-  std::string damage;  ///< why it is not intact
-};
 
 /// Where one process looked.
 struct Shelf {
@@ -40,10 +26,12 @@ struct Candidate {
   std::uint64_t incarnation = 0;
   std::uint32_t world_size = 0;
   std::int64_t time_ns = 0;
-  std::uint64_t total_bytes = 0;
+  std::uint64_t total_bytes = 0;  ///< of the containers that are held or can be rebuilt
+  std::uint32_t rebuilt = 0;      ///< containers that nobody holds and a set can make again
   std::string tag;
   bool recoverable = false;
-  std::string reason;  ///< why it is not
+  bool is_protected = false;  ///< every container belongs to a set of which nothing is missing
+  std::string reason;         ///< why it is not recoverable
 };
 
 /// What the ranks have together: candidates newest first (by generation, then commit id).
@@ -54,11 +42,17 @@ struct Survey {
   std::string unreadable;
 };
 
-/// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes) that is told who holds
-/// what of it and counts it once; a commit is recoverable iff the counts add up to its world size. `mine` are
-/// this process's holdings, `shelf` is for messages about what it does not hold. A commit of another
-/// world size than the communicator's is not recoverable yet, and its reason says so.
-[[nodiscard]] Survey survey(Communicator& communicator, std::span<const Holding> mine, const Shelf& shelf,
-                            Deadline deadline);
+/// The survey, and what this process decides as a home: orders are made from it.
+struct Agreement {
+  Survey survey;
+  Homes homes;
+};
+
+/// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes) that is told who holds what of it,
+/// and so has each redundancy set. A logical rank counts once, at its home, if its container is held or can be rebuilt;
+/// a commit is recoverable iff the counts add up to its world size. `mine` are this process's holdings, `shelf` is for
+/// messages about what it does not hold. A commit of another world size than the communicator's is not recoverable
+/// yet, and its reason says so.
+[[nodiscard]] Agreement agree(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline);
 
 }  // namespace kedge::recovery

@@ -1,0 +1,17 @@
+#include "policy/retention.hpp"
+
+#include <algorithm>
+
+namespace kedge::policy {
+
+std::vector<bool> kept(std::span<const Level> newest_first, std::uint32_t keep) {
+  std::vector<bool> stays;
+  Level highest_newer = Level::none;
+  for (const Level level : newest_first) {
+    stays.push_back(stays.size() < keep || level > highest_newer);
+    highest_newer = std::max(highest_newer, level);
+  }
+  return stays;
+}
+
+}  // namespace kedge::policy
