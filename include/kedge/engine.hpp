@@ -116,6 +116,11 @@ class Engine {
   /// Local. The level that the newest commit of this tag has reached, as far as this engine knows.
   [[nodiscard]] Level level(std::string_view tag) const;
 
+  /// COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects it now if its turn had not
+  /// come (redundancy.every). Throws not_found (no such commit is kept), invalid_argument (a level that the options rule
+  /// out), or why the level cannot be reached: the commit is then as it was.
+  void wait(std::string_view tag, Level level);
+
   /// COLLECTIVE. Finds the checkpoint and makes every rank's container readable; nothing if the run has no
   /// commit yet or the selection names none. Throws unrecoverable if commits exist and none can be had.
   std::optional<Tag> open(const Selection& selection = latest, Newer newer = Newer::keep);

@@ -25,6 +25,7 @@ std::string_view to_string(Call call) noexcept {
     case Call::open: return "open";
     case Call::close: return "close";
     case Call::finalize: return "finalize";
+    case Call::wait: return "wait";
   }
   return "unknown call";
 }

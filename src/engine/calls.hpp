@@ -19,6 +19,7 @@ enum class Call : std::uint32_t {
   open,
   close,
   finalize,
+  wait,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "policy/retention.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -45,7 +46,7 @@ recovery::Holding holding_of(const store::Held& held) {
 
 /// What the store scan says, sorted into what names a commit of this run and what does not.
 struct Found {
-  std::vector<recovery::Holding> holdings;
+  recovery::Holdings holdings;
   std::string unreadable;
   std::vector<Id128> strange;  ///< commits of another run
   std::uint64_t highest_generation = 0;
@@ -55,15 +56,17 @@ Found look(Context& context, Verify verify) {
   Found found;
   found.highest_generation = context.store->highest_generation();
   for (const store::Held& held : context.store->scan(context.run_id, verify)) {
-    const bool names_a_commit = held.superblock && held.superblock->run_id == context.run_id &&
-                                held.superblock->logical_rank.value == static_cast<std::uint32_t>(context.rank());
-    if (names_a_commit) {
-      found.holdings.push_back(holding_of(held));
+    if (held.kind != store::FileKind::container) {
+      // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
+      if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
       continue;
     }
-    if (held.superblock && held.superblock->run_id != context.run_id) {
-      found.strange.push_back(held.superblock->commit_id);
+    const bool of_this_run = held.superblock && held.superblock->run_id == context.run_id;
+    if (of_this_run && held.superblock->logical_rank == held.logical_rank) {
+      found.holdings.containers.push_back(holding_of(held));
+      continue;
     }
+    if (held.superblock && !of_this_run) found.strange.push_back(held.superblock->commit_id);
     if (!held.damage.empty() && found.unreadable.empty()) found.unreadable = held.damage;
   }
   return found;
@@ -85,8 +88,8 @@ void rule_out(Context& context, recovery::Survey& survey) {
   for (std::size_t i = 0; i < discarded.size(); ++i) {
     recovery::Candidate& candidate = survey.candidates[i];
     if (discarded[i] != std::byte{0}) candidate.reason = "it was discarded when an older one was opened";
-    else if (context.excluded.contains(candidate.commit_id))
-      candidate.reason = "it was found damaged while it was loaded";
+    else if (const auto why = context.excluded.find(candidate.commit_id); why != context.excluded.end())
+      candidate.reason = why->second;
     else continue;
     candidate.recoverable = false;
   }
@@ -129,12 +132,14 @@ std::optional<Failure> Context::wrong_phase(std::string_view call, Phase fitting
   return Failure{ErrorCode::bad_state, compose("{} does not fit here: call {} first", call, first), -1, {}, 0};
 }
 
-recovery::Survey Context::take_stock(Verify verify) {
+recovery::Agreement Context::take_stock(Verify verify) {
   Found found;
   const auto local = attempt([&] { found = look(*this, verify); });
   comm::throw_if(vote(local));
-  recovery::Survey survey = recovery::survey(*comm, found.holdings, {store->folder(), found.unreadable}, deadline());
-  rule_out(*this, survey);
+  recovery::Agreement agreement =
+      recovery::agree(*comm, found.holdings, {store->folder(), found.unreadable}, deadline());
+  const recovery::Survey& survey = agreement.survey;
+  rule_out(*this, agreement.survey);
 
   std::uint64_t highest = std::max(found.highest_generation, highest_generation);
   comm->all_reduce(std::span(&highest, 1), Reduction::max, deadline());
@@ -147,13 +152,14 @@ recovery::Survey Context::take_stock(Verify verify) {
     // Older ones than what this job can have again are superseded like any other.
     if (candidate.world_size != processes && found_commits.empty()) unjudged.insert(candidate.commit_id);
     if (!candidate.recoverable) continue;
-    found_commits.push_back({candidate.generation, candidate.commit_id, candidate.tag, Level::local});
+    found_commits.push_back({candidate.generation, candidate.commit_id, candidate.tag,
+                             candidate.is_protected ? Level::protected_ : Level::local, {}});
   }
   if (found_commits.empty()) unjudged.insert(found.strange.begin(), found.strange.end());
   took_stock = true;
   const std::lock_guard guard(commits_mutex);
   commits = std::move(found_commits);
-  return survey;
+  return agreement;
 }
 
 void Context::add(Commit commit) {
@@ -161,10 +167,24 @@ void Context::add(Commit commit) {
   commits.insert(commits.begin(), std::move(commit));
 }
 
-Level Context::level(std::string_view tag) const {
+std::optional<Commit> Context::find(std::string_view tag) const {
   const std::lock_guard guard(commits_mutex);
   const auto found = std::find_if(commits.begin(), commits.end(), [&](const Commit& one) { return one.tag == tag; });
-  return found == commits.end() ? Level::none : found->level;
+  return found == commits.end() ? std::nullopt : std::optional(*found);
+}
+
+void Context::set_level(const Id128& commit_id, Level level, const Id128& protection_id) {
+  const std::lock_guard guard(commits_mutex);
+  for (Commit& commit : commits) {
+    if (commit.commit_id != commit_id) continue;
+    commit.level = level;
+    commit.protection_id = protection_id;
+  }
+}
+
+Level Context::level(std::string_view tag) const {
+  const std::optional<Commit> commit = find(tag);
+  return commit ? commit->level : Level::none;
 }
 
 void Context::note_first_commit(const Id128& commit_id) {
@@ -179,14 +199,27 @@ void Context::note_first_commit(const Id128& commit_id) {
 }
 
 void Context::retire() {
-  std::set<Id128> keep = unjudged;
-  if (!parent_commit_id.is_none()) keep.insert(parent_commit_id);
+  std::map<Id128, Id128> keep;  // commit, and its protection if that is known
+  for (const Id128& commit_id : unjudged) keep[commit_id] = {};
+  if (!parent_commit_id.is_none()) keep[parent_commit_id] = {};
   {
     const std::lock_guard guard(commits_mutex);
-    if (commits.size() > options.store.keep) commits.resize(options.store.keep);
-    for (const Commit& commit : commits) keep.insert(commit.commit_id);
+    std::vector<Level> levels;
+    for (const Commit& commit : commits) levels.push_back(commit.level);
+    const std::vector<bool> stays = policy::kept(levels, options.store.keep);
+    std::vector<Commit> remaining;
+    for (std::size_t i = 0; i < commits.size(); ++i) {
+      if (stays[i]) remaining.push_back(commits[i]);
+      if (stays[i] || commits[i].commit_id == parent_commit_id) keep[commits[i].commit_id] = commits[i].protection_id;
+    }
+    commits = std::move(remaining);
   }
-  if (const auto failure = attempt([&] { store->retire_all_but(keep); })) {
+  const auto is_kept = [&](const store::FileKey& key) {
+    const auto found = keep.find(key.commit_id);
+    if (found == keep.end()) return false;
+    return key.protection_id.is_none() || found->second.is_none() || found->second == key.protection_id;
+  };
+  if (const auto failure = attempt([&] { store->retire_all_but(is_kept); })) {
     log.warning("an older container could not be retired (tried again at the next commit): " + to_string(*failure));
   }
 }

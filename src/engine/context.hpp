@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,7 +19,9 @@
 #include "kedge/communicator.hpp"
 #include "kedge/engine.hpp"
 #include "persist/catalog.hpp"
+#include "comm/topology.hpp"
 #include "recovery/agreement.hpp"
+#include "redundancy/exchange.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
 
@@ -33,6 +36,14 @@ struct Commit {
   Id128 commit_id;
   Tag tag;
   Level level = Level::none;
+  Id128 protection_id;  ///< of the parity that counts; none: not known, or there is none
+};
+
+/// How this rank's containers are protected, and by whom.
+struct Redundancy {
+  Scheme scheme = Scheme::single;     ///< (same) never automatic
+  std::uint64_t set_number = 0;       ///< of this rank's set
+  redundancy::Membership membership;  ///< of this rank's set; alone in it if the scheme is single
 };
 
 /// State of one engine on one rank. Values that are the same on every rank are marked (same).
@@ -48,6 +59,9 @@ struct Context {
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeStore> store;
 
+  comm::Topology topology;
+  Redundancy redundancy;
+
   std::string run;                  ///< (same)
   Id128 run_id;                     ///< (same)
   std::uint64_t incarnation = 0;    ///< (same)
@@ -59,15 +73,17 @@ struct Context {
   std::vector<Commit> commits;           ///< (same) newest first; changed under commits_mutex
   mutable std::mutex commits_mutex;      ///< because level() may be asked from another thread meanwhile
   std::set<Id128> unjudged;              ///< of other rank counts or runs: not overwritten before a new commit
-  std::set<Id128> excluded;              ///< (same) found damaged while they were loaded
+  std::map<Id128, std::string> excluded;  ///< (same) found to be no use, and why
   Id128 parent_commit_id;                ///< (same) opened or committed before
   std::string dead_because;              ///< not the same: some ranks may time out while others return
 
   [[nodiscard]] int rank() const noexcept { return comm->rank(); }
   [[nodiscard]] bool is_root() const noexcept { return comm->rank() == 0; }
-  [[nodiscard]] Deadline deadline() const {
-    return Deadline::after(std::chrono::duration<double>(options.comm.timeout_s));
+  [[nodiscard]] std::chrono::duration<double> patience() const {
+    return std::chrono::duration<double>(options.comm.timeout_s);
   }
+  [[nodiscard]] Deadline deadline() const { return Deadline::after(patience()); }
+  [[nodiscard]] LogicalRank logical_rank() const { return LogicalRank{static_cast<std::uint32_t>(comm->rank())}; }
 
   /// COLLECTIVE. The exchange that begins every collective call: throws bad_state on all ranks if they make
   /// different calls or `local` failed on any.
@@ -92,9 +108,13 @@ struct Context {
   [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
   /// COLLECTIVE. Reads all containers of this run anew and agrees on what can be had; sets the history.
-  recovery::Survey take_stock(Verify verify);
+  recovery::Agreement take_stock(Verify verify);
   /// Local. Adds the newest.
   void add(Commit commit);
+  /// Local. The newest commit of this tag, as far as this engine knows.
+  [[nodiscard]] std::optional<Commit> find(std::string_view tag) const;
+  /// Local. What a known commit has reached.
+  void set_level(const Id128& commit_id, Level level, const Id128& protection_id);
   /// Local. Drops those for which `lost(commit)`.
   template <class Lost>
   void forget(Lost&& lost) {
@@ -106,7 +126,7 @@ struct Context {
   /// COLLECTIVE. Before commit or open return a commit anywhere: from now on a start that finds none must not
   /// begin from zero. If the prefix cannot note it, a line says so and the next commit or open tries again.
   void note_first_commit(const Id128& commit_id);
-  /// Local. Retires all but the newest `store.keep` commits and the one opened. Never throws: what could not be
+  /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws: what could not be
   /// freed is tried again next time.
   void retire();
 };

@@ -96,6 +96,10 @@ std::optional<Tag> Engine::restore(const State& state) {
   }
 }
 
+void Engine::wait(std::string_view tag, Level level) {
+  collective(impl_->context, [&] { impl_->wait(tag, level); });
+}
+
 void Engine::finalize() {
   collective(impl_->context, [&] { impl_->finalize(); });
 }

@@ -6,6 +6,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "engine/protector.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -31,6 +32,27 @@ bool EngineImpl::need_checkpoint() {
   const bool due = every != 0 && ++need_checkpoint_calls_ % every == 0;
   // Rank 0 decides for all: later it will also look at the clock, which differs between ranks.
   return context.enter(Call::need_checkpoint, 0, {}, context.is_root() && due ? 1 : 0) != 0;
+}
+
+void EngineImpl::wait(std::string_view tag, Level level) {
+  std::optional<Failure> local = context.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
+  if (!local) local = check_tag(tag);
+  context.enter(Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
+  const std::optional<Commit> commit = context.find(tag);
+  if (!commit) {
+    throw Error(ErrorCode::not_found, compose("no commit '{}' is kept; wait for a tag that was committed or opened", tag));
+  }
+  if (commit->level >= level) return;
+  if (level == Level::persistent) {
+    throw Error(ErrorCode::invalid_argument, "nothing moves commits to the parallel filesystem yet; wait for protected");
+  }
+  if (context.redundancy.scheme == Scheme::single) {
+    throw Error(ErrorCode::invalid_argument,
+                "commits are not protected with scheme single; set redundancy.scheme to partner or xor, and run on "
+                "two nodes or more");
+  }
+  comm::throw_if(protect(context, *commit));
+  context.retire();
 }
 
 void EngineImpl::finalize() {

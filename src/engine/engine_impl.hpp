@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "engine/context.hpp"
 #include "engine/reader.hpp"
@@ -16,6 +17,7 @@ class EngineImpl {
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
 
   bool need_checkpoint();
+  void wait(std::string_view tag, Level level);
   void finalize();
 
   Context context;

@@ -1,12 +1,13 @@
 #include "engine/reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "engine/selection.hpp"
+#include "engine/protector.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -57,28 +58,76 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   context_.enter(Call::open, hash_of(selection, newer), local);
 
-  const recovery::Survey survey = context_.take_stock(context_.options.open.verify);
-  const Choice choice = choose(survey, selection, context_.first_commit_noted);
-  if (context_.is_root()) log_passed_over(context_.log, survey, choice);
-  if (!choice.lost.empty()) {
-    throw Error(ErrorCode::unrecoverable,
-                compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
-                        "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "
-                        "run's folders from the stores",
-                        context_.run, to_string(selection), choice.lost, context_.run));
+  while (true) {
+    const recovery::Agreement agreement = context_.take_stock(context_.options.open.verify);
+    const recovery::Survey& survey = agreement.survey;
+    const Choice choice = choose(survey, selection, context_.first_commit_noted);
+    if (context_.is_root()) log_passed_over(context_.log, survey, choice);
+    refuse_if_lost(choice, selection);
+    if (!choice.chosen) return std::nullopt;
+    const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
+    const std::optional<recovery::Recovered> recovered = try_to_recover(agreement, chosen);
+    if (!recovered) continue;  // with what was learned
+    if (newer == Newer::discard) discard_newer(survey, chosen);
+    take_hold(chosen);
+    context_.note_first_commit(chosen.commit_id);
+    restore_protection(context_, {chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}});
+    context_.retire();
+    tell(chosen, *recovered, begin_s);
+    return chosen.tag;
   }
-  if (!choice.chosen) return std::nullopt;
-  const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
-  if (newer == Newer::discard) discard_newer(survey, chosen);
-  take_hold(chosen);
-  context_.note_first_commit(chosen.commit_id);
-  if (context_.is_root()) {
-    const double age_s = static_cast<double>(clock.wall_ns() - chosen.time_ns) * 1e-9;
-    context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {}, took {}", chosen.tag,
-                              chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size,
-                              human_bytes(chosen.total_bytes), human_seconds(clock.seconds() - begin_s)));
+}
+
+void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) const {
+  if (choice.lost.empty()) return;
+  throw Error(ErrorCode::unrecoverable,
+              compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
+                      "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "
+                      "run's folders from the stores",
+                      context_.run, to_string(selection), choice.lost, context_.run));
+}
+
+/// A node may be lost, or a bit flip, between the look and the recovery. Then there is another look; a commit that
+/// fails twice is given up for an older one. Throws no_space and timeout, which no other commit would cure.
+std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreement& agreement,
+                                                          const recovery::Candidate& chosen) {
+  try {
+    const recovery::Orders orders =
+        recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
+    const recovery::RecoverySettings settings{context_.options.store.durable, context_.options.open.verify,
+                                              context_.patience()};
+    return recovery::recover(*context_.comm, *context_.store, orders, settings);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
+    if (context_.is_root()) {
+      context_.log.warning(compose("{} (generation {}) could not be recovered: {}", chosen.tag, chosen.generation,
+                                   to_string(error.failure())));
+    }
+    const bool first_time = failed_once_.insert(chosen.commit_id).second;
+    if (!first_time) context_.excluded[chosen.commit_id] = "it could not be recovered: " + to_string(error.failure());
+    return std::nullopt;
   }
-  return chosen.tag;
+}
+
+/// COLLECTIVE. The lines that say where the checkpoint came from.
+void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s) {
+  const double took_s = context_.environment.clock->seconds() - begin_s;
+  const bool moved = mine.source == RecoverySource::moved;
+  const bool rebuilt = mine.source == RecoverySource::rebuilt;
+  std::array<std::uint64_t, 3> sums = {moved ? 1U : 0U, rebuilt ? 1U : 0U, mine.container_bytes};
+  context_.comm->all_reduce(sums, Reduction::sum, context_.deadline());
+  if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
+  else if (sums[0] != 0) info_->source = RecoverySource::moved;
+  if (!mine.story.empty()) {
+    context_.log.info(compose("{}, {}", mine.story, human_bytes(mine.container_bytes)));
+  }
+  if (!context_.is_root()) return;
+  const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.time_ns) * 1e-9;
+  const std::string again = sums[2] == 0 ? "" : compose(" ({} over the network)", human_bytes(sums[2]));
+  context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt{}, {}, took {}",
+                            chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)),
+                            chosen.world_size - sums[0] - sums[1], sums[0], sums[1], again,
+                            human_bytes(chosen.total_bytes), human_seconds(took_s)));
 }
 
 /// The commits that are left behind are recorded first: a crash after that finds the older one, as asked.
@@ -100,7 +149,7 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
   open_ = std::make_unique<OpenCheckpoint>();
   const auto local = attempt([&] {
     context_.parent_commit_id = chosen.commit_id;
-    open_->file = &context_.store->pin(chosen.commit_id);
+    open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit_id, {}});
     open_->container =
         std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(), open_->file->path());
     context_.retire();
@@ -208,7 +257,7 @@ void Reader::close() {
 
 /// What was opened is damaged: the one before must not be overwritten now because this one is newer.
 void Reader::exclude() {
-  context_.excluded.insert(info_->commit_id);
+  context_.excluded[info_->commit_id] = "it was found damaged while it was loaded";
   context_.parent_commit_id = info_->parent_commit_id;
   context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
   context_.took_stock = false;

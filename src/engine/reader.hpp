@@ -4,11 +4,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/context.hpp"
+#include "engine/selection.hpp"
 #include "format/container_reader.hpp"
+#include "recovery/recover.hpp"
 
 namespace kedge::engine {
 
@@ -25,12 +28,16 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    store::ContainerFile* file = nullptr;
+    store::StoreFile* file = nullptr;
     std::unique_ptr<format::ContainerReader> container;
     std::vector<std::string> extracted;
     std::optional<Failure> first_failure;
   };
 
+  void refuse_if_lost(const Choice& choice, const Selection& selection) const;
+  [[nodiscard]] std::optional<recovery::Recovered> try_to_recover(const recovery::Agreement& agreement,
+                                                                  const recovery::Candidate& chosen);
+  void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);
   void take_hold(const recovery::Candidate& chosen);
   void discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen);
   void exclude();
@@ -42,6 +49,7 @@ class Reader {
   Context& context_;
   mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads
   std::unique_ptr<OpenCheckpoint> open_;
+  std::set<Id128> failed_once_;  ///< (same) commits whose recovery failed and that got another look
   std::optional<CheckpointInfo> info_;  ///< of the checkpoint open now, or opened last
 };
 

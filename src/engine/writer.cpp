@@ -7,6 +7,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "engine/protector.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -45,7 +46,7 @@ void Writer::create(std::string_view tag) {
   draw_identity(*checkpoint);
   checkpoint_ = std::move(checkpoint);
   local = attempt([&] {
-    checkpoint_->file = &context_.store->begin(layout_ ? layout_->file_size : 0);
+    checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
     checkpoint_->container = std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_);
   });
   if (const auto failure = context_.vote(local)) {
@@ -167,6 +168,7 @@ void Writer::commit() {
   context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->tag : ""), local);
   std::uint64_t total_bytes = 0;
   double blocked_s = checkpoint_->blocked_s;
+  std::optional<Failure> failure;
   {
     const Stopwatch watch(*context_.environment.clock, blocked_s);  // not the checkpoint's: a failure ends that first
     finish();
@@ -174,13 +176,31 @@ void Writer::commit() {
     context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
     seal();
     context_.note_first_commit(checkpoint_->commit_id);
+    failure = protect_if_due();
+    context_.retire();
   }
   if (context_.is_root()) {
-    context_.log.info(compose("committed {} (generation {}): {} on {} ranks, blocked {}", checkpoint_->tag,
+    const Level level = context_.level(checkpoint_->tag);
+    context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->tag,
                               checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
+                              level == Level::protected_
+                                  ? compose("protected ({})", to_string(context_.redundancy.scheme))
+                                  : std::string(to_string(level)),
                               human_seconds(blocked_s)));
+    if (failure) {
+      context_.log.warning(compose("{} is not protected against the loss of a node: {}", checkpoint_->tag,
+                                   to_string(*failure)));
+    }
   }
   checkpoint_.reset();
+}
+
+/// COLLECTIVE. A failure does not undo the commit: the level stays what it is.
+std::optional<Failure> Writer::protect_if_due() {
+  const std::uint64_t every = context_.options.redundancy.every;
+  if (every == 0 || ++commits_ % every != 0) return std::nullopt;
+  const std::optional<Commit> commit = context_.find(checkpoint_->tag);
+  return protect(context_, *commit);
 }
 
 /// First vote, *ready*: everything that can fail but the seal.
@@ -210,7 +230,7 @@ void Writer::seal() {
   superblock.parent_commit_id = context_.parent_commit_id;
   superblock.generation = checkpoint_->generation;
   superblock.incarnation = context_.incarnation;
-  superblock.logical_rank = LogicalRank{static_cast<std::uint32_t>(context_.rank())};
+  superblock.logical_rank = context_.logical_rank();
   superblock.world_size = static_cast<std::uint32_t>(context_.comm->size());
   superblock.time_ns = checkpoint_->time_ns;
   superblock.tag = checkpoint_->tag;
@@ -224,13 +244,12 @@ void Writer::seal() {
     (void)context_.vote({});  // no rank throws before every rank has unsealed
     throw Error(*failure);
   }
-  context_.store->sealed(*checkpoint_->file, checkpoint_->commit_id, checkpoint_->generation);
+  context_.store->sealed(*checkpoint_->file, {checkpoint_->commit_id, {}}, checkpoint_->generation);
   context_.parent_commit_id = checkpoint_->commit_id;
   context_.unjudged.clear();
-  context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local});
+  context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local, {}});
   context_.phase = Phase::idle;
   drop_routed();
-  context_.retire();
 }
 
 void Writer::abandon() {

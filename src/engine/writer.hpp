@@ -35,7 +35,7 @@ class Writer {
     Id128 commit_id;
     std::uint64_t generation = 0;
     std::int64_t time_ns = 0;
-    store::ContainerFile* file = nullptr;  ///< of the store; null only while create fails
+    store::StoreFile* file = nullptr;  ///< of the store; null only while create fails
     std::unique_ptr<format::ContainerWriter> container;
     std::vector<RoutedFile> routed;
     std::optional<Failure> first_failure;
@@ -48,6 +48,7 @@ class Writer {
   void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
   void finish();
   void seal();
+  [[nodiscard]] std::optional<Failure> protect_if_due();
   void give_up();
   void drop_routed();
   Status remember(Failure failure);
@@ -56,6 +57,7 @@ class Writer {
   Context& context_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
+  std::uint64_t commits_ = 0;  ///< (same) of this engine: every Nth is protected
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
 };
 

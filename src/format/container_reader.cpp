@@ -77,6 +77,31 @@ void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out)
   }
 }
 
+std::uint32_t ContainerReader::file_crc() const {
+  struct Piece {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::uint32_t crc = 0;
+  };
+  std::vector<Piece> pieces;
+  for (const Extent& extent : superblock_.extents) pieces.push_back({extent.offset, extent.length, extent.crc});
+  for (const DataExtent& extent : index_.map.data_extents) {
+    if (!extent.large) {
+      pieces.push_back({extent.offset, extent.length, index_.checksums[extent.first_checksum]});
+      continue;
+    }
+    for (std::uint64_t block = 0; block < extent.checksum_count; ++block) {
+      const std::uint64_t begin = block * kBlockBytes;
+      pieces.push_back({extent.offset + begin, std::min(kBlockBytes, extent.length - begin),
+                        index_.checksums[extent.first_checksum + block]});
+    }
+  }
+  std::ranges::sort(pieces, {}, &Piece::offset);
+  std::uint32_t crc = crc32c(encode(superblock_));
+  for (const Piece& piece : pieces) crc = crc32c_combine(crc, piece.crc, piece.length);
+  return crc;
+}
+
 std::vector<Damage> ContainerReader::verify(const std::function<void(std::uint64_t)>& on_progress) const {
   std::vector<Damage> damages;
   verify_structure(damages, on_progress);

@@ -46,6 +46,10 @@ class ContainerReader {
   /// the content of `out` is not to be used; Error{mismatch} if the size is another.
   void read(const PlacedRegion& region, std::span<std::byte> out) const;
 
+  /// CRC32C of the whole file, put together from the stored checksums: what the file has if nothing in it is damaged.
+  /// Nothing is read for it.
+  [[nodiscard]] std::uint32_t file_crc() const;
+
   /// Every byte of the file against its checksum: superblock, index, metadata, data, padding. Empty if all is well.
   /// `on_progress` is called with the bytes checked since the last call.
   [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;

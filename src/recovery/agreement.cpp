@@ -194,6 +194,8 @@ class Surveyor {
     return told.empty() ? "missing: " + where_it_should_be(logical_rank) : "damaged: " + told;
   }
 
+  static constexpr std::uint8_t kLostContainer = 1;
+  static constexpr std::uint8_t kLostParity = 2;
   /// On the wire between processes of one job: a set that lists the missing rank and has lost too much.
   struct LostSet {
     std::uint32_t exists = 0;
@@ -231,7 +233,8 @@ class Surveyor {
     lost.members = static_cast<std::uint32_t>(homed.set.members.size());
     for (std::size_t i = 0; i < homed.set.members.size(); ++i) {
       lost.logical_rank[i] = homed.set.members[i].logical_rank.value;
-      lost.lost[i] = homed.container[i] == kNoProcess || homed.parity[i] == kNoProcess ? 1 : 0;
+      if (homed.container[i] == kNoProcess) lost.lost[i] = kLostContainer;
+      else if (homed.parity[i] == kNoProcess) lost.lost[i] = kLostParity;
     }
     return lost;
   }
@@ -246,7 +249,9 @@ class Surveyor {
       if (lost.lost[i] == 0) continue;
       ++count;
       if (lost.logical_rank[i] == missing || count > kMembersDescribed) continue;
-      others += compose(", rank {} ({})", lost.logical_rank[i], fate_of(candidate, lost.logical_rank[i]));
+      const bool parity_only = lost.lost[i] == kLostParity;
+      others += compose(", rank {} ({})", lost.logical_rank[i],
+                        parity_only ? "its parity is missing" : fate_of(candidate, lost.logical_rank[i]));
     }
     return compose("; its redundancy set ({} over ranks {}) survives the loss of 1 member and lost {}: rank {}{}",
                    to_string(static_cast<Scheme>(lost.scheme)), ranks, count, missing, others);

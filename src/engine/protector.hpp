@@ -1,0 +1,22 @@
+// The engine's part in redundancy: which scheme, when to protect, and what becomes of a protection that fails.
+#pragma once
+
+#include <optional>
+
+#include "engine/context.hpp"
+
+namespace kedge::engine {
+
+/// COLLECTIVE, once the topology is known. Settles the scheme and finds the members of this rank's set. Throws
+/// invalid_argument if the scheme was asked for and the layout of ranks over failure domains does not permit it.
+void join_set(Context& context);
+
+/// COLLECTIVE. Protects a commit of this engine, sealed on all ranks, and raises its level. The failure, the same on
+/// every rank; the commit is then as it was. Throws Error{timeout} only.
+[[nodiscard]] std::optional<Failure> protect(Context& context, const Commit& commit);
+
+/// COLLECTIVE, after recovery. Sees to it that the opened commit is as well protected as a fresh one. A failure is
+/// logged: the commit is open all the same.
+void restore_protection(Context& context, const Commit& opened);
+
+}  // namespace kedge::engine

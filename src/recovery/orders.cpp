@@ -1,0 +1,166 @@
+#include "recovery/orders.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "comm/records.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+using comm::Addressed;
+
+// Records between processes of one job, never stored.
+struct MoveRecord {
+  std::uint32_t kind = 0;
+  std::uint32_t logical_rank = 0;
+  Id128 commit_id;
+  Id128 protection_id;
+  std::uint64_t generation = 0;
+  std::uint64_t size_bytes = 0;
+  int from = 0;
+  int to = 0;
+};
+
+/// Home of a logical rank to the home of the set that is to make its container again.
+struct RebuildRequest {
+  std::uint32_t set_index = 0;
+};
+
+struct SetOrderRecord {
+  format::SetDescriptorBytes descriptor{};
+  std::array<std::uint8_t, format::kSetMembersMax> container{};
+  std::array<std::uint8_t, format::kSetMembersMax> parity{};
+  std::uint8_t rebuild = 0;
+};
+
+class Commander {
+ public:
+  Commander(Communicator& communicator, const Homes& homes, const Candidate& chosen, Deadline deadline)
+      : communicator_(communicator), homes_(homes), chosen_(chosen), deadline_(deadline) {}
+
+  Orders run() {
+    order_containers();
+    order_sets();
+    Orders orders;
+    for (const auto& [peer, record] : comm::exchange_records(communicator_, moves_, deadline_)) {
+      Move move;
+      move.kind = static_cast<store::FileKind>(record.kind);
+      move.logical_rank = LogicalRank{record.logical_rank};
+      move.key = {record.commit_id, record.protection_id};
+      move.generation = record.generation;
+      move.size_bytes = record.size_bytes;
+      move.from = record.from;
+      move.to = record.to;
+      orders.moves.push_back(move);
+    }
+    // Messages of one pair keep their order, so both sides must walk through their common moves alike.
+    std::ranges::sort(orders.moves, {}, [](const Move& move) {
+      return std::tuple(move.logical_rank.value, move.kind, move.key.commit_id, move.key.protection_id);
+    });
+    for (const auto& [peer, record] : comm::exchange_records(communicator_, set_orders_, deadline_)) {
+      orders.sets.push_back(read(record));
+    }
+    // A process that is in several sets goes through them in the order in which all their members do.
+    std::ranges::sort(orders.sets, {}, [](const SetOrder& order) {
+      return std::tuple(order.set.protection_id, order.set.set_number);
+    });
+    return orders;
+  }
+
+ private:
+  void move(store::FileKind kind, LogicalRank logical_rank, const Id128& protection_id, std::uint64_t size_bytes,
+            int holder) {
+    const int owner = owner_of(logical_rank, communicator_);
+    if (holder == owner || holder == kNoProcess) return;
+    const MoveRecord record{static_cast<std::uint32_t>(kind),
+                            logical_rank.value,
+                            chosen_.commit_id,
+                            protection_id,
+                            chosen_.generation,
+                            size_bytes,
+                            holder,
+                            owner};
+    moves_.push_back({holder, record});
+    moves_.push_back({owner, record});
+  }
+
+  void order_containers() {
+    const RankKey first{chosen_.generation, chosen_.commit_id, chosen_.world_size, 0};
+    for (auto it = homes_.ranks.lower_bound(first); it != homes_.ranks.end(); ++it) {
+      const auto& [key, homed] = *it;
+      if (key.commit_id != chosen_.commit_id || key.world_size != chosen_.world_size) break;
+      if (homed.holder != kNoProcess) {
+        move(store::FileKind::container, LogicalRank{key.logical_rank}, {}, homed.size_bytes, homed.holder);
+      } else if (const SetOffer* offer = homed.rebuilder()) {
+        requests_.push_back({offer->home, {offer->index}});
+      }
+    }
+  }
+
+  void order_sets() {
+    std::set<std::uint32_t> to_rebuild;
+    for (const auto& [peer, request] : comm::exchange_records(communicator_, requests_, deadline_)) {
+      to_rebuild.insert(request.set_index);
+    }
+    for (std::uint32_t index = 0; index < homes_.sets.size(); ++index) {
+      const HomedSet& homed = homes_.sets[index];
+      if (homed.set.commit_id != chosen_.commit_id) continue;
+      const bool rebuild = to_rebuild.contains(index);
+      if (rebuild || homed.whole) order(homed, rebuild);
+    }
+  }
+
+  void order(const HomedSet& homed, bool rebuild) {
+    SetOrderRecord record;
+    format::SetDescriptor set = homed.set;
+    set.kind = format::SetFileKind::descriptor;
+    set.parity_bytes = 0;
+    set.parity_crc = 0;
+    record.rebuild = rebuild ? 1 : 0;
+    redundancy::SetShape shape{set.scheme, {}};
+    for (std::size_t i = 0; i < set.members.size(); ++i) {
+      record.container[i] = homed.container[i] != kNoProcess ? 1 : 0;
+      record.parity[i] = homed.parity[i] != kNoProcess ? 1 : 0;
+      shape.sizes.push_back(set.members[i].size_bytes);
+    }
+    for (std::uint32_t i = 0; i < set.members.size(); ++i) {
+      const LogicalRank logical_rank = set.members[i].logical_rank;
+      move(store::FileKind::parity, logical_rank, set.protection_id,
+           format::kSuperblockBytes + redundancy::parity_bytes(shape, i), homed.parity[i]);
+      set.position = i;
+      record.descriptor = format::encode(set);
+      set_orders_.push_back({owner_of(logical_rank, communicator_), record});
+    }
+  }
+
+  static SetOrder read(const SetOrderRecord& record) {
+    SetOrder order;
+    order.set = format::decode_set(record.descriptor, "a set's order on the wire");
+    for (std::size_t i = 0; i < order.set.members.size(); ++i) {
+      order.present.container.push_back(record.container[i] != 0);
+      order.present.parity.push_back(record.parity[i] != 0);
+    }
+    order.rebuild = record.rebuild != 0;
+    return order;
+  }
+
+  Communicator& communicator_;
+  const Homes& homes_;
+  const Candidate& chosen_;
+  Deadline deadline_;
+  std::vector<Addressed<MoveRecord>> moves_;
+  std::vector<Addressed<RebuildRequest>> requests_;
+  std::vector<Addressed<SetOrderRecord>> set_orders_;
+};
+
+}  // namespace
+
+Orders give_orders(Communicator& communicator, const Homes& homes, const Candidate& chosen, Deadline deadline) {
+  return Commander(communicator, homes, chosen, deadline).run();
+}
+
+}  // namespace kedge::recovery

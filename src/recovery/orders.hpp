@@ -1,0 +1,42 @@
+// What each process has to do so that every rank's container of a chosen commit lies with its owner.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "recovery/agreement.hpp"
+#include "redundancy/plan_stripes.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::recovery {
+
+/// A sealed file goes from the process that holds it to the one that owns it now; both have the order.
+struct Move {
+  store::FileKind kind = store::FileKind::container;
+  LogicalRank logical_rank;
+  store::FileKey key;
+  std::uint64_t generation = 0;
+  std::uint64_t size_bytes = 0;
+  int from = 0;
+  int to = 0;
+};
+
+/// A set that this process owns a member's files of. After the moves, what is present lies with its owner.
+struct SetOrder {
+  format::SetDescriptor set;  ///< kind descriptor, with this process's position
+  redundancy::Presence present;
+  bool rebuild = false;  ///< make what is missing again; else there is nothing to do but to have the descriptor
+
+  [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
+};
+
+struct Orders {
+  std::vector<Move> moves;  ///< in the same order on both sides
+  std::vector<SetOrder> sets;
+};
+
+/// COLLECTIVE. Homes of the commit's logical ranks and sets give out the orders.
+[[nodiscard]] Orders give_orders(Communicator& communicator, const Homes& homes, const Candidate& chosen,
+                                 Deadline deadline);
+
+}  // namespace kedge::recovery

@@ -1,0 +1,171 @@
+#include "recovery/rebuild.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "comm/vote.hpp"
+#include "format/superblock.hpp"
+#include "recovery/check.hpp"
+#include "redundancy/exchange.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+using redundancy::Draft;
+using redundancy::Drafts;
+using redundancy::Part;
+using redundancy::PartFile;
+using redundancy::Stripe;
+using store::FileKind;
+
+/// One set, on one of its members.
+class SetRebuild {
+ public:
+  SetRebuild(Communicator& communicator, store::NodeStore& store, Drafts& drafts, const SetOrder& order,
+             const RecoverySettings& settings)
+      : communicator_(communicator), store_(store), drafts_(drafts), order_(order), settings_(settings) {
+    shape_.scheme = order.set.scheme;
+    for (const format::SetMember& member : order.set.members) {
+      shape_.sizes.push_back(member.size_bytes);
+      membership_.ranks.push_back(owner_of(member.logical_rank, communicator));
+    }
+    membership_.me = order.set.position;
+  }
+
+  /// Local.
+  void begin() {
+    const std::uint32_t me = order_.set.position;
+    if (!store_.has(FileKind::descriptor, me_member().logical_rank, order_.key())) {
+      descriptor_ = &drafts_.begin(FileKind::descriptor, order_.key(), order_.set.generation, format::kSuperblockBytes);
+      descriptor_->head() = format::encode(order_.set);
+    }
+    if (!order_.rebuild) return;
+    if (order_.present.container[me]) use(container_file_, FileKind::container, {order_.set.commit_id, {}});
+    else {
+      container_ = &drafts_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
+                                  me_member().size_bytes);
+    }
+    if (order_.present.parity[me]) use(parity_file_, FileKind::parity, order_.key());
+    else {
+      parity_ = &drafts_.begin(FileKind::parity, order_.key(), order_.set.generation,
+                               format::kSuperblockBytes + redundancy::parity_bytes(shape_, me));
+    }
+  }
+
+  /// COLLECTIVE over the set's members.
+  [[nodiscard]] std::optional<Failure> run() {
+    if (!order_.rebuild) return std::nullopt;
+    const std::vector<Stripe> stripes = redundancy::decode_stripes(shape_, order_.present);
+    const auto passed = redundancy::exchange(communicator_, membership_, stripes, part(container_, container_file_, 0),
+                                             part(parity_, parity_file_, format::kSuperblockBytes), settings_.patience);
+    if (passed.failure) return passed.failure;
+    return attempt([&] { check(stripes, passed); });
+  }
+
+  [[nodiscard]] bool makes_container() const { return container_ != nullptr; }
+
+  /// "rank 2 rebuilt from ranks 0 4 6 (xor)".
+  [[nodiscard]] std::string story() const {
+    std::string others;
+    for (std::size_t i = 0; i < order_.set.members.size(); ++i) {
+      if (order_.present.container[i]) others += compose(" {}", order_.set.members[i].logical_rank.value);
+    }
+    return compose("rank {}: container rebuilt from rank{}{} ({})", me_member().logical_rank.value,
+                   others.find(' ', 1) == std::string::npos ? "" : "s", others, to_string(order_.set.scheme));
+  }
+
+ private:
+  [[nodiscard]] const format::SetMember& me_member() const { return order_.set.members[order_.set.position]; }
+
+  void use(store::StoreFile*& file, FileKind kind, const store::FileKey& key) {
+    file = &drafts_.pin(kind, me_member().logical_rank, key);
+    if (settings_.verify == Verify::all) return;  // that was before the agreement
+    check_file(file->bytes(), kind, me_member().logical_rank, key, file->size_bytes(), file->path());
+  }
+
+  static PartFile part(Draft* draft, store::StoreFile* file, std::uint64_t begin) {
+    if (draft != nullptr) return {draft, {}, begin};
+    if (file == nullptr) return {nullptr, {}, begin};
+    return {&file->bytes(), file->mapped(), begin};
+  }
+
+  /// What was made is what was lost: by its recorded checksum, and by what its superblock says.
+  void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
+    if (container_ != nullptr) {
+      if (crc_of(Part::container, stripes, passed) != me_member().crc) {
+        throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,
+                            container_->file().path(), 0});
+      }
+      const auto superblock = format::decode(container_->head(), container_->file().path());
+      if (superblock.commit_id != order_.set.commit_id || superblock.logical_rank != me_member().logical_rank) {
+        throw Error(Failure{ErrorCode::corrupt, "the rebuilt container is one of another commit or rank", -1,
+                            container_->file().path(), 0});
+      }
+    }
+    if (parity_ == nullptr) return;
+    format::SetDescriptor set = order_.set;
+    set.kind = format::SetFileKind::parity;
+    set.parity_bytes = redundancy::parity_bytes(shape_, order_.set.position);
+    set.parity_crc = crc_of(Part::parity, stripes, passed);
+    parity_->head() = format::encode(set);
+  }
+
+  /// Stripes of one target follow each other by offset.
+  [[nodiscard]] std::uint32_t crc_of(Part part, std::span<const Stripe> stripes,
+                                     const redundancy::Exchanged& passed) const {
+    std::uint32_t crc = 0;
+    for (std::size_t i = 0; i < stripes.size(); ++i) {
+      if (stripes[i].target != order_.set.position || stripes[i].part != part) continue;
+      crc = crc32c_combine(crc, passed.written[i], stripes[i].length);
+    }
+    return crc;
+  }
+
+  Communicator& communicator_;
+  store::NodeStore& store_;
+  Drafts& drafts_;
+  const SetOrder& order_;
+  const RecoverySettings& settings_;
+  redundancy::SetShape shape_;
+  redundancy::Membership membership_;
+  Draft* container_ = nullptr;
+  Draft* parity_ = nullptr;
+  Draft* descriptor_ = nullptr;
+  store::StoreFile* container_file_ = nullptr;
+  store::StoreFile* parity_file_ = nullptr;
+};
+
+}  // namespace
+
+void rebuild(Communicator& communicator, store::NodeStore& store, std::span<const SetOrder> sets,
+             const RecoverySettings& settings, Recovered& recovered) {
+  std::uint64_t any = sets.size();
+  communicator.all_reduce(std::span(&any, 1), Reduction::max, Deadline::after(settings.patience));
+  if (any == 0) return;
+  Drafts drafts(communicator, store, settings.durable, settings.patience);
+  std::vector<SetRebuild> rebuilds;
+  for (const SetOrder& order : sets) rebuilds.emplace_back(communicator, store, drafts, order, settings);
+  comm::throw_if(drafts.vote(attempt([&] {
+    for (SetRebuild& one : rebuilds) one.begin();
+  })));
+  std::optional<Failure> local;
+  for (SetRebuild& one : rebuilds) {
+    auto failure = one.run();
+    if (failure && !local) local = std::move(failure);
+  }
+  comm::throw_if(drafts.seal(local));
+  for (std::size_t i = 0; i < rebuilds.size(); ++i) {
+    if (!rebuilds[i].makes_container()) continue;
+    recovered.source = RecoverySource::rebuilt;
+    recovered.container_bytes = sets[i].set.members[sets[i].set.position].size_bytes;
+    recovered.story = rebuilds[i].story();
+  }
+}
+
+}  // namespace kedge::recovery

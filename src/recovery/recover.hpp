@@ -1,0 +1,35 @@
+// Carries out the orders: moves sealed files to their owners, makes lost ones again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kedge/communicator.hpp"
+#include "kedge/engine.hpp"
+#include "kedge/options.hpp"
+#include "recovery/orders.hpp"
+#include "redundancy/drafts.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::recovery {
+
+struct RecoverySettings {
+  bool durable = false;
+  Verify verify = Verify::all;  ///< how far containers were verified before; headers: rebuild verifies its inputs whole
+  redundancy::Patience patience{300};
+};
+
+/// What this process got.
+struct Recovered {
+  RecoverySource source = RecoverySource::in_place;  ///< of its own container
+  std::uint64_t container_bytes = 0;                 ///< moved or rebuilt
+  std::string story;                                 ///< e.g. "rank 2 rebuilt from ranks 0 4 6 (xor)", or empty
+};
+
+/// COLLECTIVE. Afterwards every owner has its container, sealed. Throws the same Error on all ranks, and then what was
+/// made is given up again; what was there before is as it was.
+[[nodiscard]] Recovered recover(Communicator& communicator, store::NodeStore& store, const Orders& orders,
+                                const RecoverySettings& settings);
+
+}  // namespace kedge::recovery

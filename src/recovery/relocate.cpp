@@ -1,0 +1,154 @@
+#include "recovery/relocate.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "comm/vote.hpp"
+#include "comm/window.hpp"
+#include "recovery/check.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+constexpr int kMoveChannel = 3;
+constexpr std::uint64_t kPieceBytes = std::uint64_t{256} << 10U;
+constexpr std::uint64_t kDepth = 4;
+
+/// One move as this process sees it: it sends from `source` or writes to `draft`; neither if that failed here.
+struct Lane {
+  Move move;
+  store::StoreFile* source = nullptr;
+  redundancy::Draft* draft = nullptr;
+  std::vector<std::vector<std::byte>> buffers;  ///< kDepth pieces
+
+  [[nodiscard]] std::uint64_t steps() const { return (move.size_bytes + kPieceBytes - 1) / kPieceBytes; }
+};
+
+class Relocation {
+ public:
+  Relocation(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
+             const RecoverySettings& settings)
+      : communicator_(communicator),
+        store_(store),
+        moves_(moves),
+        settings_(settings),
+        drafts_(communicator, store, settings.durable, settings.patience) {}
+
+  void run() {
+    comm::throw_if(drafts_.vote(attempt([&] { begin(); })));
+    transfer();
+    if (!failure_) failure_ = attempt([&] { check(); });
+    comm::throw_if(drafts_.seal(failure_));
+    for (const Move& move : moves_) {
+      // Left behind it would only cost space: it goes at the latest when its commit is retired.
+      if (sends(move)) (void)attempt([&] { store_.drop(move.kind, move.logical_rank, move.key); });
+    }
+  }
+
+ private:
+  [[nodiscard]] bool sends(const Move& move) const { return move.from == communicator_.rank(); }
+
+  void begin() {
+    for (const Move& move : moves_) {
+      Lane lane;
+      lane.move = move;
+      if (sends(move)) lane.source = &drafts_.pin(move.kind, move.logical_rank, move.key);
+      else lane.draft = &drafts_.begin(move.kind, move.key, move.generation, move.size_bytes);
+      lane.buffers.resize(kDepth, std::vector<std::byte>(std::min(kPieceBytes, move.size_bytes)));
+      lanes_->push_back(std::move(lane));
+    }
+  }
+
+  /// All moves go forward together, piece by piece: a process that receives from one and sends to another does both at
+  /// once, and a ring of moves does not become a chain.
+  void transfer() {
+    std::uint64_t steps = 0;
+    for (const Lane& lane : *lanes_) steps = std::max(steps, lane.steps());
+    try {
+      comm::run_window(
+          steps, kDepth, [&](std::uint64_t step) { post(step); }, [&](std::uint64_t step) { complete(step); });
+    } catch (const Error&) {
+      // Messages may still arrive in these buffers: they stay for good, as the communicator asks.
+      new auto(std::make_pair(lanes_, requests_));
+      throw;
+    }
+  }
+
+  [[nodiscard]] static std::span<std::byte> piece(Lane& lane, std::uint64_t step) {
+    const std::uint64_t begin = step * kPieceBytes;
+    return std::span(lane.buffers[step % kDepth]).first(std::min(kPieceBytes, lane.move.size_bytes - begin));
+  }
+
+  void post(std::uint64_t step) {
+    auto& requests = (*requests_)[step % kDepth];
+    for (Lane& lane : *lanes_) {
+      if (step >= lane.steps()) continue;
+      const std::span<std::byte> bytes = piece(lane, step);
+      if (!sends(lane.move)) {
+        requests.push_back(communicator_.receive(lane.move.from, kMoveChannel, bytes));
+        continue;
+      }
+      // A piece that cannot be read is sent all the same: the other side waits for it, and the vote tells of it.
+      remember(attempt([&] { (void)lane.source->bytes().copy_out(step * kPieceBytes, bytes, 0); }));
+      requests.push_back(communicator_.send(lane.move.to, kMoveChannel, bytes));
+    }
+  }
+
+  void complete(std::uint64_t step) {
+    auto& requests = (*requests_)[step % kDepth];
+    communicator_.wait(requests, Deadline::after(settings_.patience));
+    requests.clear();
+    for (Lane& lane : *lanes_) {
+      if (step >= lane.steps() || lane.draft == nullptr) continue;
+      remember(attempt([&] { (void)lane.draft->copy_in(step * kPieceBytes, piece(lane, step), 0); }));
+    }
+  }
+
+  void remember(std::optional<Failure> failure) {
+    if (failure && !failure_) failure_ = std::move(failure);
+  }
+
+  /// As after every transfer between peers: nothing is believed.
+  void check() {
+    for (Lane& lane : *lanes_) {
+      if (lane.draft == nullptr) continue;
+      check_file(*lane.draft, lane.move.kind, lane.move.logical_rank, lane.move.key, lane.move.size_bytes,
+                 lane.draft->file().path());
+    }
+  }
+
+  using Requests = std::vector<std::vector<Communicator::Request>>;
+
+  Communicator& communicator_;
+  store::NodeStore& store_;
+  std::span<const Move> moves_;
+  const RecoverySettings& settings_;
+  redundancy::Drafts drafts_;
+  std::shared_ptr<std::vector<Lane>> lanes_ = std::make_shared<std::vector<Lane>>();
+  std::shared_ptr<Requests> requests_ = std::make_shared<Requests>(kDepth);
+  std::optional<Failure> failure_;
+};
+
+}  // namespace
+
+void relocate(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
+              const RecoverySettings& settings, Recovered& recovered) {
+  std::uint64_t any = moves.size();
+  communicator.all_reduce(std::span(&any, 1), Reduction::max, Deadline::after(settings.patience));
+  if (any == 0) return;
+  Relocation(communicator, store, moves, settings).run();
+  for (const Move& move : moves) {
+    if (move.kind != store::FileKind::container || move.to != communicator.rank()) continue;
+    recovered.source = RecoverySource::moved;
+    recovered.container_bytes = move.size_bytes;
+    recovered.story = compose("rank {}: container moved here from the node of rank {}", move.logical_rank.value,
+                              move.from);
+  }
+}
+
+}  // namespace kedge::recovery

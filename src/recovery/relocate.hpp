@@ -1,0 +1,15 @@
+// Sealed files go to the processes that own them now.
+#pragma once
+
+#include <span>
+
+#include "recovery/recover.hpp"
+
+namespace kedge::recovery {
+
+/// COLLECTIVE over all ranks. Every moved file is verified whole before it is sealed; then the copy it came from is
+/// dropped. Throws the same Error on all ranks.
+void relocate(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
+              const RecoverySettings& settings, Recovered& recovered);
+
+}  // namespace kedge::recovery

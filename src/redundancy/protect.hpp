@@ -1,0 +1,42 @@
+// Makes and seals the parity of a commit: every set at once, in one collective step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
+#include "kedge/options.hpp"
+#include "kedge/types.hpp"
+#include "redundancy/drafts.hpp"
+#include "redundancy/exchange.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::redundancy {
+
+/// What is protected, and which protection it gets.
+struct Subject {
+  Id128 run_id;
+  Id128 commit_id;
+  std::uint64_t generation = 0;
+  std::uint32_t world_size = 0;
+  LogicalRank logical_rank;  ///< of this process's container
+  Id128 protection_id;       ///< the same on every rank, drawn for this
+  Scheme scheme = Scheme::xor_;
+  std::uint64_t set_number = 0;
+};
+
+/// What it took on this rank.
+struct Protection {
+  std::optional<Failure> failure;  ///< the same on every rank; then nothing of this protection stays
+  std::uint64_t parity_bytes = 0;
+  std::uint64_t sent_bytes = 0;
+};
+
+/// COLLECTIVE over all ranks. The container's checksums are checked as it is read: a flipped bit is not protected as
+/// good. Beside parity and descriptors of another protection of the same commit, which stay as they are. Throws
+/// Error{timeout} only.
+[[nodiscard]] Protection protect(Communicator& communicator, store::NodeStore& store, const Subject& subject,
+                                 const Membership& membership, bool durable, Patience patience);
+
+}  // namespace kedge::redundancy
