@@ -55,8 +55,10 @@ Found look(Context& context, Verify verify) {
   Found found;
   found.highest_generation = context.store->highest_generation();
   for (const store::Held& held : context.store->scan(context.run_id, verify)) {
+    const bool own = held.logical_rank.value == static_cast<std::uint32_t>(context.rank());
+    if (!own || held.kind != store::FileKind::container) continue;
     const bool names_a_commit = held.superblock && held.superblock->run_id == context.run_id &&
-                                held.superblock->logical_rank.value == static_cast<std::uint32_t>(context.rank());
+                                held.superblock->logical_rank == held.logical_rank;
     if (names_a_commit) {
       found.holdings.push_back(holding_of(held));
       continue;
@@ -186,7 +188,9 @@ void Context::retire() {
     if (commits.size() > options.store.keep) commits.resize(options.store.keep);
     for (const Commit& commit : commits) keep.insert(commit.commit_id);
   }
-  if (const auto failure = attempt([&] { store->retire_all_but(keep); })) {
+  std::set<store::FileKey> keys;
+  for (const Id128& commit_id : keep) keys.insert({commit_id, {}});
+  if (const auto failure = attempt([&] { store->retire_all_but(keys); })) {
     log.warning("an older container could not be retired (tried again at the next commit): " + to_string(*failure));
   }
 }

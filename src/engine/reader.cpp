@@ -100,7 +100,8 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
   open_ = std::make_unique<OpenCheckpoint>();
   const auto local = attempt([&] {
     context_.parent_commit_id = chosen.commit_id;
-    open_->file = &context_.store->pin(chosen.commit_id);
+    const LogicalRank own{static_cast<std::uint32_t>(context_.rank())};
+    open_->file = &context_.store->pin(store::FileKind::container, own, {chosen.commit_id, {}});
     open_->container =
         std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(), open_->file->path());
     context_.retire();

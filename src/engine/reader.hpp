@@ -25,7 +25,7 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    store::ContainerFile* file = nullptr;
+    store::StoreFile* file = nullptr;
     std::unique_ptr<format::ContainerReader> container;
     std::vector<std::string> extracted;
     std::optional<Failure> first_failure;

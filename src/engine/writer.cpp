@@ -45,7 +45,7 @@ void Writer::create(std::string_view tag) {
   draw_identity(*checkpoint);
   checkpoint_ = std::move(checkpoint);
   local = attempt([&] {
-    checkpoint_->file = &context_.store->begin(layout_ ? layout_->file_size : 0);
+    checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
     checkpoint_->container = std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_);
   });
   if (const auto failure = context_.vote(local)) {
@@ -224,7 +224,7 @@ void Writer::seal() {
     (void)context_.vote({});  // no rank throws before every rank has unsealed
     throw Error(*failure);
   }
-  context_.store->sealed(*checkpoint_->file, checkpoint_->commit_id, checkpoint_->generation);
+  context_.store->sealed(*checkpoint_->file, {checkpoint_->commit_id, {}}, checkpoint_->generation);
   context_.parent_commit_id = checkpoint_->commit_id;
   context_.unjudged.clear();
   context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local});

@@ -35,7 +35,7 @@ class Writer {
     Id128 commit_id;
     std::uint64_t generation = 0;
     std::int64_t time_ns = 0;
-    store::ContainerFile* file = nullptr;  ///< of the store; null only while create fails
+    store::StoreFile* file = nullptr;  ///< of the store; null only while create fails
     std::unique_ptr<format::ContainerWriter> container;
     std::vector<RoutedFile> routed;
     std::optional<Failure> first_failure;
