@@ -93,6 +93,23 @@ TEST(ContainerNames, AreReadBackAsTheyAreWritten) {
   }
 }
 
+TEST(FileNames, AreReadBackAsTheyAreWritten) {
+  const std::array<std::pair<store::FileKind, std::string>, 3> names{{{store::FileKind::container, "rank-31.2.h5"},
+                                                                      {store::FileKind::parity, "parity-31.2.kedge"},
+                                                                      {store::FileKind::descriptor, "set-31.2.kedge"}}};
+  for (const auto& [kind, text] : names) {
+    const store::FileName name{kind, LogicalRank{31}, 2};
+    EXPECT_EQ(store::to_string(name), text);
+    EXPECT_EQ(store::parse_file_name(text), name);
+    EXPECT_EQ(store::parse_container_name(text).has_value(), kind == store::FileKind::container) << text;
+  }
+  for (const auto* other : {"parity-1.2.h5", "rank-1.2.kedge", "set-1.2.h5", "set-01.2.kedge", "set-1.02.kedge",
+                            "set-.kedge", "set-1.kedge", "set-1.2.3.kedge", "set-1.2.kedge~", "set--1.2.kedge",
+                            "parity-4294967296.0.kedge", "parity-0.4294967296.kedge", "parity.kedge", ".kedge", ""}) {
+    EXPECT_FALSE(store::parse_file_name(other)) << other;
+  }
+}
+
 TEST(Printable, LeavesTextAndShowsTheRest) {
   EXPECT_EQ(printable("temperature/T \xc3\xa4 \xe2\x88\x87 \xf0\x9f\x8c\x8a"),
             "temperature/T \xc3\xa4 \xe2\x88\x87 \xf0\x9f\x8c\x8a");

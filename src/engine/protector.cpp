@@ -50,7 +50,7 @@ std::optional<Failure> draw(Context& context, Id128& id) {
 
 /// Local. True if this rank's set files of a protection are here, and its set is the one it would get now.
 bool is_mine_whole(Context& context, const Id128& commit_id, const Id128& protection_id) {
-  const auto set = context.store->own_set(commit_id, protection_id);
+  const auto set = context.store->own_set({commit_id, protection_id});
   if (!set || set->scheme != context.redundancy.scheme) return false;
   const std::vector<int>& ranks = context.redundancy.membership.ranks;
   return std::ranges::equal(set->members, ranks, [](const format::SetMember& member, int rank) {

@@ -1,4 +1,5 @@
-// Numbers of the container that are on disk: do not change them. Described in share/doc/format.md.
+// Numbers of the container, parity file and set descriptor that are on disk: do not change them. Described in
+// share/doc/format.md.
 #pragma once
 
 #include <array>
@@ -23,6 +24,12 @@ inline constexpr std::size_t kTableEntriesMax = 84;
 inline constexpr std::size_t kTableEntryBytes = 24;
 
 inline constexpr std::array<unsigned char, 8> kMagic{'K', 'E', 'D', 'G', 'E', '\r', '\n', 0x1a};
+
+inline constexpr std::uint32_t kSetVersion = 1;
+inline constexpr std::size_t kSetMembersMax = 128;
+inline constexpr std::size_t kSetMemberBytes = 16;
+/// Like the container's in no more than half of its bytes: with one of them flipped it is still told apart.
+inline constexpr std::array<unsigned char, 8> kSetMagic{'K', 'P', 'S', 'E', 'T', '\r', '\n', 0x1a};
 
 /// What an extent holds.
 enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3 };
@@ -50,6 +57,33 @@ inline constexpr std::size_t kTableSize = 2056;
 inline constexpr std::size_t kTable = 2064;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace at
+
+/// Places of the fields that begin a parity file and are a set descriptor.
+namespace set_at {
+inline constexpr std::size_t kMagic = 0;
+inline constexpr std::size_t kVersion = 8;
+inline constexpr std::size_t kSealed = 12;
+inline constexpr std::size_t kRunId = 16;
+inline constexpr std::size_t kCommitId = 32;
+inline constexpr std::size_t kProtectionId = 48;
+inline constexpr std::size_t kGeneration = 64;
+inline constexpr std::size_t kSetNumber = 72;
+inline constexpr std::size_t kKind = 80;
+inline constexpr std::size_t kScheme = 84;
+inline constexpr std::size_t kWorldSize = 88;
+inline constexpr std::size_t kPosition = 92;
+inline constexpr std::size_t kParityBytes = 96;
+inline constexpr std::size_t kParityCrc = 104;
+inline constexpr std::size_t kMembers = 108;
+inline constexpr std::size_t kFieldsEnd = 112;
+inline constexpr std::size_t kTable = 256;
+inline constexpr std::size_t kCrc = 4092;
+}  // namespace set_at
+
+static_assert(set_at::kFieldsEnd <= set_at::kTable);
+static_assert(set_at::kTable + kSetMembersMax * kSetMemberBytes <= set_at::kCrc);
+static_assert(set_at::kCrc + 4 == kSuperblockBytes);
+static_assert(set_at::kVersion == at::kVersion && set_at::kCrc == at::kCrc, "the version is found before the kind is");
 
 static_assert(at::kTag + kTagBytesMax <= 512, "512-519, 1024-1031 and 2048-2055 stay zero: HDF5 looks there");
 static_assert(at::kTableSize >= 2056);

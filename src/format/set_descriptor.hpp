@@ -26,8 +26,6 @@ struct SetMember {
 /// the same bytes with kind parity begin the parity file.
 enum class SetFileKind : std::uint32_t { descriptor = 1, parity = 2 };
 
-inline constexpr std::size_t kSetMembersMax = 128;
-
 struct SetDescriptor {
   SetFileKind kind = SetFileKind::descriptor;
   Id128 run_id;

@@ -2,32 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "format/fields.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::format {
 namespace {
-
-template <class T>
-void put(std::span<std::byte> bytes, std::size_t at, const T& value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  std::memcpy(bytes.subspan(at, sizeof(T)).data(), &value, sizeof(T));
-}
-
-template <class T>
-T get(std::span<const std::byte> bytes, std::size_t at) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  T value{};
-  std::memcpy(&value, bytes.subspan(at, sizeof(T)).data(), sizeof(T));
-  return value;
-}
-
-[[noreturn]] void refuse(std::string_view path, std::string message) {
-  throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, std::string(path), 0});
-}
 
 // The table must be sorted and inside the file, with exactly one index that holds the index.
 void check_table(const Superblock& superblock, std::string_view path) {

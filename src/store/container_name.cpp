@@ -1,5 +1,6 @@
 #include "store/container_name.hpp"
 
+#include <array>
 #include <charconv>
 
 #include "base/text.hpp"
@@ -7,8 +8,16 @@
 namespace kedge::store {
 namespace {
 
-constexpr std::string_view kPrefix = "rank-";
-constexpr std::string_view kSuffix = ".h5";
+struct Pattern {
+  FileKind kind;
+  std::string_view prefix;
+  std::string_view suffix;
+};
+
+// By FileKind.
+constexpr std::array kPatterns{Pattern{FileKind::container, "rank-", ".h5"},
+                               Pattern{FileKind::parity, "parity-", ".kedge"},
+                               Pattern{FileKind::descriptor, "set-", ".kedge"}};
 
 // A number as to_string writes it, taken off the front: "03" is no name that the store would find again.
 std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
@@ -20,23 +29,41 @@ std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
   return number;
 }
 
-}  // namespace
-
-std::string to_string(const ContainerName& name) {
-  return compose("{}{}.{}{}", kPrefix, name.logical_rank.value, name.number, kSuffix);
-}
-
-std::optional<ContainerName> parse_container_name(std::string_view name) noexcept {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  if (name.size() < kPrefix.size() + kSuffix.size()) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  name.remove_suffix(kSuffix.size());
+std::optional<FileName> parse_as(const Pattern& pattern, std::string_view name) noexcept {
+  if (!name.starts_with(pattern.prefix) || !name.ends_with(pattern.suffix)) return std::nullopt;
+  if (name.size() < pattern.prefix.size() + pattern.suffix.size()) return std::nullopt;
+  name.remove_prefix(pattern.prefix.size());
+  name.remove_suffix(pattern.suffix.size());
   const auto rank = take_number(name);
   if (!rank || !name.starts_with('.')) return std::nullopt;
   name.remove_prefix(1);
   const auto number = take_number(name);
   if (!number || !name.empty()) return std::nullopt;
-  return ContainerName{LogicalRank{*rank}, *number};
+  return FileName{pattern.kind, LogicalRank{*rank}, *number};
+}
+
+}  // namespace
+
+std::string to_string(const FileName& name) {
+  const Pattern& pattern = kPatterns.at(static_cast<std::size_t>(name.kind));
+  return compose("{}{}.{}{}", pattern.prefix, name.logical_rank.value, name.number, pattern.suffix);
+}
+
+std::string to_string(const ContainerName& name) {
+  return to_string(FileName{FileKind::container, name.logical_rank, name.number});
+}
+
+std::optional<FileName> parse_file_name(std::string_view name) noexcept {
+  for (const Pattern& pattern : kPatterns) {
+    if (const auto parsed = parse_as(pattern, name)) return parsed;
+  }
+  return std::nullopt;
+}
+
+std::optional<ContainerName> parse_container_name(std::string_view name) noexcept {
+  const auto parsed = parse_file_name(name);
+  if (!parsed || parsed->kind != FileKind::container) return std::nullopt;
+  return ContainerName{parsed->logical_rank, parsed->number};
 }
 
 }  // namespace kedge::store

@@ -1,4 +1,4 @@
-// Names of the container files in a run's folder on the node-local store: "rank-<logical rank>.<number>.h5".
+// Names of the files in a run's folder on the node-local store: "rank-<logical rank>.<number>.h5" and its companions.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,18 @@
 
 namespace kedge::store {
 
-/// Which rank's container file it is, and which of that rank's files, which are reused in turn.
+/// "rank-<r>.<n>.h5", "parity-<r>.<n>.kedge" and "set-<r>.<n>.kedge".
+enum class FileKind : std::uint8_t { container, parity, descriptor };
+
+/// Which file of a run's folder it is: the rank that keeps it, and which of that rank's files, reused in turn.
+struct FileName {
+  FileKind kind = FileKind::container;
+  LogicalRank logical_rank;
+  std::uint32_t number = 0;
+  auto operator<=>(const FileName&) const = default;
+};
+
+/// A FileName of kind container.
 struct ContainerName {
   LogicalRank logical_rank;
   std::uint32_t number = 0;
@@ -19,9 +30,13 @@ struct ContainerName {
 };
 
 /// The file's name, without folder.
+[[nodiscard]] std::string to_string(const FileName& name);
 [[nodiscard]] std::string to_string(const ContainerName& name);
 
-/// Nothing for the name of any other file.
+/// Nothing for any name that to_string would not write.
+[[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name) noexcept;
+
+/// Nothing for the name of any other file, parity and descriptor among them.
 [[nodiscard]] std::optional<ContainerName> parse_container_name(std::string_view name) noexcept;
 
 }  // namespace kedge::store

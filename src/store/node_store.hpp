@@ -1,93 +1,104 @@
-// This process's containers on the node-local store: which there are, which may be overwritten, which not.
+// This process's files on the node-local store: which there are, which may be overwritten, which not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "format/superblock.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
-#include "store/container_file.hpp"
+#include "store/adopted.hpp"
+#include "store/held.hpp"
 #include "store/location.hpp"
+#include "store/run_folder.hpp"
+#include "store/slots.hpp"
+#include "store/store_file.hpp"
 
 namespace kedge::store {
 
-/// What was found in one container file at a scan.
-struct Held {
-  std::optional<format::Superblock> superblock;  ///< nothing if it cannot be read or is unsealed
-  std::string path;
-  std::uint64_t size_bytes = 0;
-  bool intact = false;  ///< everything that was asked to be verified is as it was written
-  std::string damage;   ///< why it is not, empty for an unsealed file (which is no damage)
-};
-
-/// Containers of one logical rank in one run's folder. Files are reused in turn: a slot is free (unsealed),
-/// sealed and kept, or sealed and retired: a retired one is still offered by a scan until its file is needed.
-/// All calls are local.
+/// Containers, parity and set descriptors in one run's folder: those of one logical rank, which are its own and reused
+/// in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of ranks that do not
+/// run on this node, which are read and removed but never written. All calls are local. A call that wants a file that
+/// is not one of this store's throws Error{bad_state}.
 class NodeStore {
  public:
   NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
             LogicalRank logical_rank);
-  ~NodeStore();
   NodeStore(const NodeStore&) = delete;
   NodeStore& operator=(const NodeStore&) = delete;
 
-  /// Reads this rank's container files anew; with Verify::all every checksum of every one.
+  /// Which other ranks' files this process tells of: those of ranks that do not run on this node, shared out among the
+  /// processes that do. `ranks_on_node` is ascending and has this rank; files of another rank r are adopted by the
+  /// process at index r mod its size. To be called before the first scan; without it no file is adopted. Throws
+  /// Error{bad_state} if this rank is not in the list or the list is not ascending.
+  void take_charge_of(std::span<const int> ranks_on_node);
+
+  /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
   [[nodiscard]] std::vector<Held> scan(const Id128& run_id, Verify verify);
-  /// The highest generation in any container of this folder, whosever it is; 0 if there is none.
-  [[nodiscard]] std::uint64_t highest_generation();
+  /// The highest generation in any file of this folder, whosever it is; 0 if there is none.
+  [[nodiscard]] std::uint64_t highest_generation() const;
 
-  /// A file to write the next container into, unsealed: a free one, else the oldest retired one, else a new
-  /// one. `expected_bytes` is checked against quota and free space first (0: unknown). Throws no_space, io.
-  [[nodiscard]] ContainerFile& begin(std::uint64_t expected_bytes);
-  /// The file of begin() holds a sealed container of this commit now.
-  void sealed(ContainerFile& file, const Id128& commit_id, std::uint64_t generation);
+  /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
+  /// checked against quota and free space first (0: unknown). Throws no_space, io.
+  [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);
+  /// The file of begin() is sealed now. A parity file must have no byte behind its parity (StoreFile::set_size).
+  void sealed(StoreFile& file, const FileKey& key, std::uint64_t generation);
   /// The file of begin() is given up: unsealed if it was sealed, its storage freed if that is quick.
-  void discard(ContainerFile& file);
-  /// Every sealed container whose commit is not in `keep` may be overwritten from now on, and files beyond
-  /// what the run needs are removed.
-  void retire_all_but(const std::set<Id128>& keep);
+  void discard(StoreFile& file);
+  /// Every own sealed file whose key is not kept may be overwritten from now on, and files beyond what the run
+  /// needs are removed: of each kind one idle file stays. Adopted files whose key is not kept are removed, those
+  /// that hold nothing readable too. Pinned files stay as they are.
+  void retire_all_but(const IsKept& is_kept);
 
-  /// The sealed container of a commit, pinned: not overwritten until unpin. Throws not_found.
-  [[nodiscard]] ContainerFile& pin(const Id128& commit_id);
-  void unpin(ContainerFile& file);
+  /// The sealed and intact file of this key, own or adopted; neither overwritten nor removed until as many unpin() as
+  /// pin(). An adopted one is not to be written. Throws not_found, io.
+  [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank whose, const FileKey& key);
+  void unpin(StoreFile& file);
+  /// Whether pin() would find it.
+  [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
+  /// Protections of a commit of which this rank has both its parity and its descriptor.
+  [[nodiscard]] std::vector<Id128> own_protections(const Id128& commit_id);
+  /// This rank's descriptor of a protection, if it has its parity as well. Throws io, corrupt.
+  [[nodiscard]] std::optional<format::SetDescriptor> own_set(const FileKey& key);
+  /// Removes adopted files of this key: their owner has a copy of its own now. Own ones stay; none is fine. Throws
+  /// Error{bad_state} if it is pinned, io.
+  void drop(FileKind kind, LogicalRank whose, const FileKey& key);
 
   /// A name in the folder for a routed file of this rank that does not exist yet.
   [[nodiscard]] std::string routed_path();
-  /// Removes what crashed runs of this rank left besides containers.
+  /// Removes what crashed runs of this rank left besides files of the store.
   void sweep();
-  /// Removes every file of this rank; the folder too once it is empty.
+  /// Removes every file of this rank and every adopted one.
   void remove_all();
 
-  [[nodiscard]] const std::string& folder() const noexcept { return location_.folder; }
-  [[nodiscard]] bool memory_backed() const noexcept { return location_.memory_backed; }
-  /// Bytes in this rank's container files.
-  [[nodiscard]] std::uint64_t used_bytes() const;
-  [[nodiscard]] std::size_t files() const noexcept { return slots_.size(); }
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_.location().folder; }
+  [[nodiscard]] bool memory_backed() const noexcept { return folder_.location().memory_backed; }
+  /// Bytes in own files of all kinds: what the quota is about.
+  [[nodiscard]] std::uint64_t own_bytes() const;
+  /// Bytes in own and adopted files.
+  [[nodiscard]] std::uint64_t used_bytes() const { return own_bytes() + adopted_.used_bytes(); }
+  /// Own files of a kind.
+  [[nodiscard]] std::size_t files(FileKind kind) const noexcept { return of(kind).size(); }
+  [[nodiscard]] std::size_t adopted_files() const noexcept { return adopted_.size(); }
 
  private:
-  struct Slot;
+  static constexpr std::size_t kKinds = 3;
 
-  [[nodiscard]] std::string slot_path(std::uint32_t number) const;
-  [[nodiscard]] ContainerFile& opened(Slot& slot);
-  [[nodiscard]] Slot& slot_of(const ContainerFile& file);
-  [[nodiscard]] Slot& free_slot();
-  [[nodiscard]] std::unique_ptr<ContainerFile> make_file(std::uint32_t number);
-  void replace_if_lost(Slot& slot);
-  [[nodiscard]] ContainerFile::SpaceCheck space_check();
-  void find_slots();
-  [[nodiscard]] Held inspect(Slot& slot, const Id128& run_id, Verify verify);
+  [[nodiscard]] Slots& of(FileKind kind) noexcept { return own_[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] const Slots& of(FileKind kind) const noexcept { return own_[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] Slot* slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
+  [[nodiscard]] Slots& slots_of(const StoreFile& file);
+  [[nodiscard]] Slot& slot_of(const StoreFile& file);
 
-  std::shared_ptr<fs::FileSystem> file_system_;
-  Options::Store options_;
-  Location location_;
   LogicalRank logical_rank_;
-  std::vector<std::unique_ptr<Slot>> slots_;
+  RunFolder folder_;
+  std::array<Slots, kKinds> own_;  ///< by FileKind
+  Adopted adopted_;
   std::uint64_t routed_count_ = 0;
 };
 

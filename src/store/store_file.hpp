@@ -1,10 +1,12 @@
-// One container file on the node-local store: how bytes get into it and out again, by the kind of storage.
+// One file on the node-local store (container, parity, set descriptor): how bytes get into it and out again, by the
+// kind of storage.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "format/container_writer.hpp"
@@ -13,20 +15,22 @@
 
 namespace kedge::store {
 
-/// An open container. On memory-backed stores it is mapped once and refilled by plain copies; on block
+/// An open file. On memory-backed stores it is mapped once and refilled by plain copies; on block
 /// storage it is written in large pieces and read with pread. Stays open, and mapped, while it is recycled.
-class ContainerFile final : public format::ContainerTarget {
+class StoreFile final : public format::ContainerTarget {
  public:
   /// Asked before the file takes `additional_bytes` of storage; throws Error{no_space}.
   using SpaceCheck = std::function<void(std::uint64_t additional_bytes)>;
 
-  ContainerFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check);
-  ~ContainerFile() override;
+  StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check);
+  ~StoreFile() override;
 
   void reserve(std::uint64_t size_bytes) override;
   /// Only after something was reserved; else throws Error{io}.
   [[nodiscard]] fs::ByteAccess& bytes() override;
   void set_size(std::uint64_t size_bytes) override;
+  /// The file's bytes where they lie, on memory-backed stores; empty elsewhere. Valid until the size changes.
+  [[nodiscard]] std::span<const std::byte> mapped() const noexcept;
 
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
   [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
@@ -36,8 +40,8 @@ class ContainerFile final : public format::ContainerTarget {
   void check_present();
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
   void flush(bool durable);
-  /// Makes it no container any more: zeroes the superblock. Where the store is not memory, this is on stable
-  /// storage before it returns, because the next bytes written would contradict the old seal.
+  /// Makes it nobody's any more: zeroes its first 4096 bytes, where all kinds have their seal. Where the store is not
+  /// memory, this is on stable storage before it returns, because the next bytes written would contradict the old seal.
   void unseal();
   /// Unseals and gives all of the storage back.
   void empty();

@@ -1,4 +1,4 @@
-#include "store/container_file.hpp"
+#include "store/store_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 }  // namespace
 
-ContainerFile::ContainerFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check)
+StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check)
     : file_(std::move(file)), memory_backed_(memory_backed), space_check_(std::move(space_check)) {
   // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
   // storage later.
@@ -23,10 +23,10 @@ ContainerFile::ContainerFile(std::unique_ptr<fs::File> file, bool memory_backed,
   use(size_bytes);
 }
 
-ContainerFile::~ContainerFile() = default;
+StoreFile::~StoreFile() = default;
 
 /// The file has this size and all of it is reserved.
-void ContainerFile::use(std::uint64_t size_bytes) {
+void StoreFile::use(std::uint64_t size_bytes) {
   if (!memory_backed_) {
     if (!combiner_) combiner_ = std::make_unique<WriteCombiner>(*file_);
   } else if (size_bytes == 0) {
@@ -37,7 +37,7 @@ void ContainerFile::use(std::uint64_t size_bytes) {
   size_bytes_ = size_bytes;
 }
 
-void ContainerFile::reserve(std::uint64_t size_bytes) {
+void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
   const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
   space_check_(whole_pages - size_bytes_);
@@ -45,7 +45,7 @@ void ContainerFile::reserve(std::uint64_t size_bytes) {
   use(whole_pages);
 }
 
-void ContainerFile::set_size(std::uint64_t size_bytes) {
+void StoreFile::set_size(std::uint64_t size_bytes) {
   if (size_bytes == size_bytes_) return;
   if (size_bytes > size_bytes_) reserve(size_bytes);
   if (combiner_) combiner_->flush();
@@ -56,7 +56,7 @@ void ContainerFile::set_size(std::uint64_t size_bytes) {
   use(size_bytes);
 }
 
-void ContainerFile::empty() {
+void StoreFile::empty() {
   unseal();
   // What was gathered for a container that came to nothing was written by unseal or is lost: both are fine.
   // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
@@ -65,44 +65,48 @@ void ContainerFile::empty() {
 }
 
 /// If no new mapping can be had, the file counts as having no bytes: an error instead of a signal.
-void ContainerFile::lose_mapping() {
+void StoreFile::lose_mapping() {
   mapping_.reset();
   size_bytes_ = 0;
 }
 
-void ContainerFile::check_present() {
+void StoreFile::check_present() {
   const fs::FileStatus now = file_->status();
   if (now.links == 0) {
     throw Error(Failure{ErrorCode::io,
-                        "a container was removed from the node-local store while the job runs; leave the store's "
+                        "a file was removed from the node-local store while the job runs; leave the store's "
                         "folder alone, or give the job one that no cleaner touches (store.path)",
                         -1, path(), 0});
   }
   if (now.size_bytes < size_bytes_) {
     throw Error(Failure{ErrorCode::io,
-                        "a container on the node-local store was cut from outside while the job runs; leave the "
+                        "a file on the node-local store was cut from outside while the job runs; leave the "
                         "store's folder alone",
                         -1, path(), 0});
   }
 }
 
-fs::ByteAccess& ContainerFile::bytes() {
+fs::ByteAccess& StoreFile::bytes() {
   if (combiner_) return *combiner_;
   if (!mapping_) {
     throw Error(Failure{ErrorCode::io,
-                        "a container on the node-local store has no bytes to work with; abandon the "
+                        "a file on the node-local store has no bytes to work with; abandon the "
                         "checkpoint and begin another",
                         -1, path(), 0});
   }
   return *mapping_;
 }
 
-void ContainerFile::flush(bool durable) {
+std::span<const std::byte> StoreFile::mapped() const noexcept {
+  return mapping_ ? mapping_->bytes() : std::span<const std::byte>{};
+}
+
+void StoreFile::flush(bool durable) {
   if (combiner_) combiner_->flush();
   if (durable) file_->sync();
 }
 
-void ContainerFile::unseal() {
+void StoreFile::unseal() {
   if (size_bytes_ < kSuperblockBytes) return;  // too short to have ever been sealed
   static constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
   check_present();

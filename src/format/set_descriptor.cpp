@@ -1,0 +1,167 @@
+#include "format/set_descriptor.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "format/fields.hpp"
+#include "format/superblock.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::format {
+namespace {
+
+constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+
+static_assert(sizeof(Id128) == 16 && sizeof(SetFileKind) == 4);
+static_assert(kSetMemberBytes == sizeof(LogicalRank) + sizeof(SetMember::crc) + sizeof(SetMember::size_bytes));
+
+void check_header(std::span<const std::byte> bytes, std::string_view path) {
+  if (bytes.size() < kSuperblockBytes) refuse(path, "neither parity nor set descriptor: shorter than 4096 bytes");
+  if (is_unsealed(bytes.first(kSuperblockBytes))) {
+    refuse(path, "not sealed: this parity file or set descriptor was retired or never finished");
+  }
+  if (std::memcmp(bytes.data(), kSetMagic.data(), kSetMagic.size()) != 0) {
+    refuse(path, "neither parity nor set descriptor: its first bytes are others");
+  }
+  if (crc32c(bytes.first(set_at::kCrc)) != get<std::uint32_t>(bytes, set_at::kCrc)) {
+    refuse(path, "the checksum of the set's description is wrong; the file is damaged");
+  }
+  const auto version = get<std::uint32_t>(bytes, set_at::kVersion);
+  if (version > kSetVersion) {
+    refuse(path, kedge::compose("format version {} is newer than this Kedge reads ({}); use a newer Kedge", version,
+                                kSetVersion));
+  }
+  if (version == 0 || get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
+    refuse(path, "not sealed: version or sealed flag of the set's description are impossible");
+  }
+}
+
+// Nothing, or what cannot be about the members.
+std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
+  std::vector<std::uint32_t> ranks;
+  for (const SetMember& member : descriptor.members) {
+    if (member.logical_rank.value >= descriptor.world_size) {
+      return kedge::compose("member rank {} is not below the world size {}", member.logical_rank.value,
+                            descriptor.world_size);
+    }
+    if (member.size_bytes > kFileBytesMax) {
+      return kedge::compose("the container of rank {} would have {} bytes", member.logical_rank.value,
+                            member.size_bytes);
+    }
+    ranks.push_back(member.logical_rank.value);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
+  if (twice == ranks.end()) return std::nullopt;
+  return kedge::compose("rank {} is a member twice", *twice);
+}
+
+// Nothing, or which fields contradict each other.
+std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
+  if (descriptor.kind != SetFileKind::descriptor && descriptor.kind != SetFileKind::parity) {
+    return kedge::compose("kind {} is unknown", static_cast<std::uint32_t>(descriptor.kind));
+  }
+  if (descriptor.position >= descriptor.members.size()) {
+    return kedge::compose("position {} is not below the {} members", descriptor.position, descriptor.members.size());
+  }
+  if (descriptor.parity_bytes > kFileBytesMax) {
+    return kedge::compose("there would be {} bytes of parity", descriptor.parity_bytes);
+  }
+  if (descriptor.kind == SetFileKind::descriptor && (descriptor.parity_bytes != 0 || descriptor.parity_crc != 0)) {
+    return "a set descriptor has no parity, but its size or checksum is given";
+  }
+  return wrong_members(descriptor);
+}
+
+[[noreturn]] void refuse_fields(std::string_view path, std::string_view what) {
+  refuse(path, kedge::compose("the set's description contradicts itself: {}; the file is damaged", what));
+}
+
+Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
+  const auto number = get<std::uint32_t>(bytes, set_at::kScheme);
+  for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
+    if (number == static_cast<std::uint32_t>(scheme)) return scheme;
+  }
+  refuse_fields(path, kedge::compose("scheme {} is neither partner nor xor", number));
+}
+
+// Bytes without a meaning must be zero, so that a later version may give them one.
+void check_unused(std::span<const std::byte> bytes, std::size_t members, std::string_view path) {
+  const std::size_t end = set_at::kTable + members * kSetMemberBytes;
+  if (!is_unsealed(bytes.subspan(set_at::kFieldsEnd, set_at::kTable - set_at::kFieldsEnd)) ||
+      !is_unsealed(bytes.subspan(end, set_at::kCrc - end))) {
+    refuse_fields(path, "unused bytes are not zero");
+  }
+}
+
+}  // namespace
+
+SetDescriptorBytes encode(const SetDescriptor& descriptor) {
+  if (descriptor.members.size() > kSetMembersMax) {
+    throw Error(ErrorCode::invalid_argument,
+                kedge::compose("a redundancy set of {} members is larger than a set descriptor holds ({}); lower "
+                               "redundancy.set_size, or spread the ranks over more failure domains",
+                               descriptor.members.size(), kSetMembersMax));
+  }
+  SetDescriptorBytes bytes{};
+  put(bytes, set_at::kMagic, kSetMagic);
+  put(bytes, set_at::kVersion, kSetVersion);
+  put(bytes, set_at::kSealed, std::uint32_t{1});
+  put(bytes, set_at::kRunId, descriptor.run_id.bytes);
+  put(bytes, set_at::kCommitId, descriptor.commit_id.bytes);
+  put(bytes, set_at::kProtectionId, descriptor.protection_id.bytes);
+  put(bytes, set_at::kGeneration, descriptor.generation);
+  put(bytes, set_at::kSetNumber, descriptor.set_number);
+  put(bytes, set_at::kKind, descriptor.kind);
+  put(bytes, set_at::kScheme, static_cast<std::uint32_t>(descriptor.scheme));
+  put(bytes, set_at::kWorldSize, descriptor.world_size);
+  put(bytes, set_at::kPosition, descriptor.position);
+  put(bytes, set_at::kParityBytes, descriptor.parity_bytes);
+  put(bytes, set_at::kParityCrc, descriptor.parity_crc);
+  put(bytes, set_at::kMembers, static_cast<std::uint32_t>(descriptor.members.size()));
+  std::size_t place = set_at::kTable;
+  for (const SetMember& member : descriptor.members) {
+    put(bytes, place, member.logical_rank.value);
+    put(bytes, place + 4, member.crc);
+    put(bytes, place + 8, member.size_bytes);
+    place += kSetMemberBytes;
+  }
+  put(bytes, set_at::kCrc, crc32c(std::span(bytes).first(set_at::kCrc)));
+  return bytes;
+}
+
+SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path) {
+  check_header(bytes, path);
+  bytes = bytes.first(kSuperblockBytes);
+  SetDescriptor descriptor;
+  descriptor.kind = get<SetFileKind>(bytes, set_at::kKind);
+  descriptor.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, set_at::kRunId);
+  descriptor.commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, set_at::kCommitId);
+  descriptor.protection_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, set_at::kProtectionId);
+  descriptor.generation = get<std::uint64_t>(bytes, set_at::kGeneration);
+  descriptor.world_size = get<std::uint32_t>(bytes, set_at::kWorldSize);
+  descriptor.scheme = scheme_of(bytes, path);
+  descriptor.set_number = get<std::uint64_t>(bytes, set_at::kSetNumber);
+  descriptor.position = get<std::uint32_t>(bytes, set_at::kPosition);
+  descriptor.parity_bytes = get<std::uint64_t>(bytes, set_at::kParityBytes);
+  descriptor.parity_crc = get<std::uint32_t>(bytes, set_at::kParityCrc);
+
+  const auto members = get<std::uint32_t>(bytes, set_at::kMembers);
+  if (members < 2 || members > kSetMembersMax) {
+    refuse_fields(path, kedge::compose("{} members are not 2 to {}", members, kSetMembersMax));
+  }
+  for (std::size_t i = 0; i < members; ++i) {
+    const std::size_t place = set_at::kTable + i * kSetMemberBytes;
+    descriptor.members.push_back({LogicalRank{get<std::uint32_t>(bytes, place)}, get<std::uint32_t>(bytes, place + 4),
+                                  get<std::uint64_t>(bytes, place + 8)});
+  }
+  if (const auto what = contradiction(descriptor)) refuse_fields(path, *what);
+  check_unused(bytes, members, path);
+  return descriptor;
+}
+
+}  // namespace kedge::format

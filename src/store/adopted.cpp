@@ -1,0 +1,90 @@
+#include "store/adopted.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace kedge::store {
+
+void Adopted::share_out(std::span<const int> ranks_on_node, std::size_t place) {
+  ranks_on_node_.clear();
+  for (const int rank : ranks_on_node) ranks_on_node_.push_back(static_cast<std::uint32_t>(rank));
+  place_ = place;
+}
+
+bool Adopted::in_my_share(LogicalRank owner) const {
+  if (std::binary_search(ranks_on_node_.begin(), ranks_on_node_.end(), owner.value)) return false;
+  return !ranks_on_node_.empty() && owner.value % ranks_on_node_.size() == place_;
+}
+
+void Adopted::find(std::span<const FileName> names) {
+  const auto listed = [&](const FileName& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  std::erase_if(slots_, [&](const auto& slot) { return slot->pins == 0 && !listed(slot->name); });
+  for (const FileName& name : names) {
+    if (!in_my_share(name.logical_rank)) continue;
+    const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->name == name; });
+    if (known) continue;
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->name = name;
+  }
+}
+
+void Adopted::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
+  for (const auto& slot : slots_) found.push_back(slot->scan(folder_, run_id, verify));
+}
+
+template <class Condition>
+void Adopted::remove_if(Condition&& condition) {
+  for (auto slot = slots_.begin(); slot != slots_.end();) {
+    if ((*slot)->state == Slot::State::foreign || !condition(**slot)) {
+      ++slot;
+      continue;
+    }
+    (*slot)->file.reset();
+    folder_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    slot = slots_.erase(slot);
+  }
+}
+
+void Adopted::remove_all_but(const IsKept& is_kept) {
+  // Also what holds nothing: its owner is not here to use it again.
+  remove_if([&](const Slot& slot) { return slot.pins == 0 && !(slot.holds_something() && is_kept(slot.key)); });
+}
+
+void Adopted::drop(FileKind kind, LogicalRank whose, const FileKey& key) {
+  remove_if([&](const Slot& slot) {
+    const bool meant =
+        slot.name.kind == kind && slot.name.logical_rank == whose && slot.holds_something() && slot.key == key;
+    if (meant && slot.pins != 0) {
+      throw Error(Failure{ErrorCode::bad_state, "a file that is being read is to be dropped; unpin it first", -1,
+                          folder_.path_of(slot.name), 0});
+    }
+    return meant;
+  });
+}
+
+void Adopted::remove_all() {
+  remove_if([](const Slot&) { return true; });
+}
+
+Slot* Adopted::slot_of(const StoreFile& file) noexcept {
+  const auto found =
+      std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->file.get() == &file; });
+  return found == slots_.end() ? nullptr : found->get();
+}
+
+Slot* Adopted::slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
+  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    return slot->name.kind == kind && slot->name.logical_rank == whose && slot->offers(key);
+  });
+  return found == slots_.end() ? nullptr : found->get();
+}
+
+std::uint64_t Adopted::used_bytes() const {
+  std::uint64_t used = 0;
+  for (const auto& slot : slots_) used += slot->size_bytes(folder_);
+  return used;
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,47 @@
+// Files of ranks that do not run on this node: read, told of and removed here, never written.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "store/slot.hpp"
+
+namespace kedge::store {
+
+/// Only the owner of a file may reuse it. Without one here, this process shows what it holds to the others, lets it be
+/// read while pinned, and removes it when nobody needs it any more.
+class Adopted {
+ public:
+  explicit Adopted(const RunFolder& folder) : folder_(folder) {}
+
+  /// Takes in what of `names` is in this process's share, and forgets what has gone. Adopts nothing before a share was
+  /// given: `ranks_on_node` ascending, `place` is this process's in it.
+  void find(std::span<const FileName> names);
+  void share_out(std::span<const int> ranks_on_node, std::size_t place);
+
+  void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
+  /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
+  void remove_all_but(const IsKept& is_kept);
+  /// Removes the files of this key. Throws Error{bad_state} if one is pinned.
+  void drop(FileKind kind, LogicalRank whose, const FileKey& key);
+  void remove_all();
+
+  /// Null if it is not one of these.
+  [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
+  [[nodiscard]] Slot* slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
+  [[nodiscard]] std::uint64_t used_bytes() const;
+  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+
+ private:
+  [[nodiscard]] bool in_my_share(LogicalRank owner) const;
+  template <class Condition>
+  void remove_if(Condition&& condition);
+
+  const RunFolder& folder_;
+  std::vector<std::uint32_t> ranks_on_node_;
+  std::size_t place_ = 0;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace kedge::store

@@ -1,0 +1,50 @@
+// What the node-local store says of the files that lie in it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "format/set_descriptor.hpp"
+#include "format/superblock.hpp"
+#include "kedge/types.hpp"
+#include "store/container_name.hpp"
+
+namespace kedge::store {
+
+/// What a sealed file belongs to; protection_id is none for containers.
+struct FileKey {
+  Id128 commit_id;
+  Id128 protection_id;
+  auto operator<=>(const FileKey&) const = default;
+};
+
+/// Whether what belongs to this key stays.
+using IsKept = std::function<bool(const FileKey&)>;
+
+/// What was found in one file at a scan.
+struct Held {
+  FileKind kind = FileKind::container;
+  LogicalRank logical_rank;                      ///< whose file it is, by its name
+  std::optional<format::Superblock> superblock;  ///< containers; nothing if it cannot be read or is unsealed
+  std::optional<format::SetDescriptor> set;      ///< parity and descriptors; likewise
+  std::string path;
+  std::uint64_t size_bytes = 0;
+  bool intact = false;  ///< everything that was asked to be verified is as it was written
+  std::string damage;   ///< why it is not, empty for an unsealed file (which is no damage)
+
+  /// Nothing if what the file holds cannot be read or is unsealed.
+  [[nodiscard]] std::optional<FileKey> key() const {
+    if (superblock) return FileKey{superblock->commit_id, {}};
+    if (set) return FileKey{set->commit_id, set->protection_id};
+    return std::nullopt;
+  }
+  /// 0 if it has no key.
+  [[nodiscard]] std::uint64_t generation() const noexcept {
+    return superblock ? superblock->generation : set ? set->generation : 0;
+  }
+};
+
+}  // namespace kedge::store

@@ -1,0 +1,110 @@
+#include "store/inspect.hpp"
+
+#include <array>
+#include <span>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "format/container_reader.hpp"
+
+namespace kedge::store {
+namespace {
+
+using format::kSuperblockBytes;
+
+[[noreturn]] void damaged(std::string what) { throw Error(ErrorCode::corrupt, std::move(what)); }
+
+std::string_view noun(FileKind kind) {
+  switch (kind) {
+    case FileKind::container: return "container";
+    case FileKind::parity: return "parity";
+    case FileKind::descriptor: return "set descriptor";
+  }
+  return "file";
+}
+
+void check_owner(const Held& held, const Id128& run_id, const Id128& found_run, LogicalRank found_rank) {
+  if (found_run != run_id) damaged("it belongs to another run");
+  if (found_rank != held.logical_rank) damaged(compose("it is the {} of rank {}", noun(held.kind), found_rank.value));
+}
+
+void inspect_container(Held& held, fs::File& file, std::span<const std::byte> first, const Id128& run_id,
+                       Verify verify) {
+  held.superblock = format::decode(first, held.path);
+  check_owner(held, run_id, held.superblock->run_id, held.superblock->logical_rank);
+  const format::ContainerReader reader(file, held.size_bytes, held.path);
+  if (verify != Verify::all) return;
+  const auto damages = reader.verify();
+  if (!damages.empty()) damaged(damages.front().what + " is damaged");
+}
+
+void inspect_set_file(Held& held, fs::File& file, std::span<const std::byte> first, const Id128& run_id,
+                      Verify verify) {
+  const bool is_parity = held.kind == FileKind::parity;
+  const format::SetDescriptor set = format::decode_set(first, held.path);
+  if (set.kind != (is_parity ? format::SetFileKind::parity : format::SetFileKind::descriptor)) {
+    damaged(compose("it is not the {} that its name says", noun(held.kind)));
+  }
+  held.set = set;
+  check_owner(held, run_id, set.run_id, set.members.at(set.position).logical_rank);
+  const std::uint64_t expected_bytes = kSuperblockBytes + (is_parity ? set.parity_bytes : 0);
+  if (held.size_bytes != expected_bytes) {
+    damaged(compose("it has {} bytes instead of {}", held.size_bytes, expected_bytes));
+  }
+  if (!is_parity || verify != Verify::all) return;
+  if (file.checksum(kSuperblockBytes, set.parity_bytes, 0) != set.parity_crc) damaged("its parity is damaged");
+}
+
+}  // namespace
+
+Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify) {
+  Inspection result;
+  Held& held = result.held;
+  held.kind = name.kind;
+  held.logical_rank = name.logical_rank;
+  held.path = folder.path_of(name);
+  fs::FileSystem& file_system = folder.file_system();
+  const auto failure = attempt([&] {
+    const auto status = file_system.status(held.path);
+    if (!status) {
+      throw Error(Failure{ErrorCode::not_found, compose("the {} is gone", noun(held.kind)), -1, held.path, 0});
+    }
+    if (status->owner != file_system.user() || status->kind != fs::FileStatus::Kind::file) {
+      result.foreign = true;
+      throw Error(Failure{ErrorCode::io, "not a file of this user: not used", -1, held.path, 0});
+    }
+    held.size_bytes = status->size_bytes;
+    if (held.size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun
+    if (held.size_bytes < kSuperblockBytes) {
+      damaged(compose("cut to {} bytes, too short for a {}", held.size_bytes, noun(held.kind)));
+    }
+    const auto file = file_system.open(held.path, fs::Access::read);
+    std::array<std::byte, kSuperblockBytes> first{};
+    (void)file->copy_out(0, first, 0);
+    if (format::is_unsealed(first)) return;
+    if (held.kind == FileKind::container) inspect_container(held, *file, first, run_id, verify);
+    else inspect_set_file(held, *file, first, run_id, verify);
+    held.intact = true;
+  });
+  if (failure) held.damage = held.path + ": " + failure->message;
+  return result;
+}
+
+std::uint64_t generation_in(const RunFolder& folder, const FileName& name) {
+  const std::string path = folder.path_of(name);
+  std::uint64_t generation = 0;
+  // What cannot be read has no number that could be met again.
+  (void)attempt([&] {
+    const auto file = folder.file_system().open(path, fs::Access::read);
+    if (name.kind == FileKind::container) {
+      generation = format::read_superblock(*file, file->status().size_bytes, path).generation;
+    } else {
+      std::array<std::byte, kSuperblockBytes> first{};
+      (void)file->copy_out(0, first, 0);
+      generation = format::decode_set(first, path).generation;
+    }
+  });
+  return generation;
+}
+
+}  // namespace kedge::store

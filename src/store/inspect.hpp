@@ -1,0 +1,23 @@
+// Verifies what lies in one file of the node-local store, by its kind.
+#pragma once
+
+#include "kedge/options.hpp"
+#include "store/held.hpp"
+#include "store/run_folder.hpp"
+
+namespace kedge::store {
+
+struct Inspection {
+  Held held;
+  bool foreign = false;  ///< the name is taken by something that is no file of this user: leave it alone
+};
+
+/// Never throws Error: what is wrong with the file is its damage. Must be sealed for `run_id` and for the rank that
+/// its name says. Containers: superblock, structure and index; parity: header and exact file size; with Verify::all
+/// every byte of both. Descriptors are verified whole in any case.
+[[nodiscard]] Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify);
+
+/// The generation that is sealed in the file; 0 if it cannot be read.
+[[nodiscard]] std::uint64_t generation_in(const RunFolder& folder, const FileName& name);
+
+}  // namespace kedge::store

@@ -1,0 +1,75 @@
+#include "store/run_folder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace kedge::store {
+
+RunFolder::RunFolder(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
+                     std::function<std::uint64_t()> used_bytes)
+    : file_system_(std::move(file_system)),
+      options_(std::move(options)),
+      location_(std::move(location)),
+      used_bytes_(std::move(used_bytes)) {}
+
+std::string RunFolder::path_of(const FileName& name) const { return fs::join(location_.folder, to_string(name)); }
+
+std::vector<FileName> RunFolder::list() const {
+  std::vector<FileName> names;
+  for (const std::string& name : file_system_->list(location_.folder)) {
+    if (const auto parsed = parse_file_name(name)) names.push_back(*parsed);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::unique_ptr<StoreFile> RunFolder::open(const FileName& name) const {
+  auto file = file_system_->open(path_of(name), fs::Access::read_write);
+  if (file->status().owner != file_system_->user()) {
+    throw Error(Failure{ErrorCode::io, "the name of a file of the node-local store is taken by another user; remove it",
+                        -1, file->path(), 0});
+  }
+  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed,
+                                     [this](std::uint64_t additional_bytes) { check_space(additional_bytes); });
+}
+
+std::unique_ptr<StoreFile> RunFolder::create(const FileName& name) const {
+  auto file = file_system_->create(path_of(name), 0600);
+  if (!file) {
+    throw Error(Failure{ErrorCode::io, "the name of a new file of the node-local store is taken; remove the file", -1,
+                        path_of(name), 0});
+  }
+  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed,
+                                     [this](std::uint64_t additional_bytes) { check_space(additional_bytes); });
+}
+
+void RunFolder::make_names_durable() const {
+  if (options_.durable) file_system_->sync_directory(location_.folder);
+}
+
+void RunFolder::check_space(std::uint64_t additional_bytes) const {
+  const auto no_space = [&](std::string message) {
+    return Error(Failure{ErrorCode::no_space, std::move(message), -1, location_.folder, 0});
+  };
+  if (const std::uint64_t quota = options_.quota_bytes; quota != 0) {
+    const std::uint64_t left = quota - std::min(used_bytes_(), quota);
+    if (additional_bytes > left) {
+      throw no_space(
+          compose("the node-local store needs {} more, and store.quota_bytes leaves {}; raise it or save less",
+                  human_bytes(additional_bytes), human_bytes(left)));
+    }
+  }
+  const fs::Space space = file_system_->space(location_.folder);
+  if (additional_bytes > space.free_bytes) {
+    throw no_space(
+        compose("the node-local store needs {} more, and {} is free ({}); free some or set store.path to a "
+                "larger place",
+                human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit));
+  }
+  if (space.free_inodes == 0) throw no_space("the node-local store has no inodes left; remove files there");
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,43 @@
+// One file of the node-local store, as this process knows it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "store/held.hpp"
+#include "store/run_folder.hpp"
+#include "store/store_file.hpp"
+
+namespace kedge::store {
+
+struct Slot {
+  enum class State : std::uint8_t {
+    free,     ///< unsealed, or nothing that can be read
+    writing,  ///< between begin and sealed or discard
+    sealed,
+    retired,  ///< still sealed, still offered by a scan, and overwritten when a file is needed
+    foreign,  ///< the name is taken by something that is not ours: neither read nor written nor removed
+  };
+
+  FileName name;
+  State state = State::free;
+  std::uint32_t pins = 0;
+  bool intact = false;  ///< as far as the last scan looked; what was sealed since is
+  FileKey key;
+  std::uint64_t generation = 0;
+  std::unique_ptr<StoreFile> file;  ///< opened when first needed, then kept open
+
+  [[nodiscard]] bool holds_something() const noexcept { return state == State::sealed || state == State::retired; }
+  /// What can be read of this key lies here.
+  [[nodiscard]] bool offers(const FileKey& wanted) const noexcept {
+    return holds_something() && intact && key == wanted;
+  }
+  /// Throws Error{not_found | io}.
+  [[nodiscard]] StoreFile& opened(const RunFolder& folder);
+  /// Looks into the file anew and takes over what is found.
+  [[nodiscard]] Held scan(const RunFolder& folder, const Id128& run_id, Verify verify);
+  /// 0 if it is gone.
+  [[nodiscard]] std::uint64_t size_bytes(const RunFolder& folder) const;
+};
+
+}  // namespace kedge::store

@@ -1,0 +1,170 @@
+#include "store/slots.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/attempt.hpp"
+
+namespace kedge::store {
+namespace {
+
+bool idle(const Slot& slot) noexcept {
+  return slot.pins == 0 && (slot.state == Slot::State::free || slot.state == Slot::State::retired);
+}
+
+/// How much would be lost with what an idle file holds: a retired one that is intact can still be offered.
+auto worth(const Slot& slot) noexcept {
+  const bool retired = slot.state == Slot::State::retired;
+  return std::tuple(retired && slot.intact, retired, slot.generation);
+}
+
+}  // namespace
+
+void Slots::find(std::span<const FileName> names) {
+  for (const FileName& name : names) {
+    if (name.kind != kind_ || name.logical_rank != owner_) continue;
+    const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->name == name; });
+    if (known) continue;
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->name = name;
+  }
+}
+
+void Slots::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
+  for (const auto& slot : slots_) {
+    if (slot->state != Slot::State::writing) found.push_back(slot->scan(folder_, run_id, verify));
+  }
+}
+
+Slot& Slots::free_slot() {
+  Slot* best = nullptr;
+  for (const auto& slot : slots_) {
+    if (idle(*slot) && (best == nullptr || worth(*slot) < worth(*best))) best = slot.get();
+  }
+  if (best != nullptr) return *best;
+  FileName name{kind_, owner_, 0};
+  for (const auto& slot : slots_) name.number = std::max(name.number, slot->name.number + 1);
+  auto slot = std::make_unique<Slot>();
+  slot->name = name;
+  slot->file = folder_.create(name);
+  slots_.push_back(std::move(slot));
+  return *slots_.back();
+}
+
+/// A file that was removed behind our back is not an old one but a lost one: start over.
+void Slots::replace_if_lost(Slot& slot) {
+  if (slot.file && attempt([&] { slot.file->check_present(); })) {
+    slot.file.reset();
+    folder_.remove(slot.name);
+  }
+  if (slot.file || folder_.file_system().status(folder_.path_of(slot.name))) return;
+  slot.file = folder_.create(slot.name);
+}
+
+StoreFile& Slots::begin(std::uint64_t expected_bytes) {
+  Slot& slot = free_slot();
+  replace_if_lost(slot);
+  // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
+  folder_.make_names_durable();
+  StoreFile& file = slot.opened(folder_);
+  const auto failure = attempt([&] {
+    file.unseal();
+    file.reserve(expected_bytes);
+  });
+  if (failure) {
+    (void)attempt([&] { discard(slot); });  // tried again when the slot is needed
+    throw Error(*failure);
+  }
+  slot.state = Slot::State::writing;
+  slot.key = {};
+  return file;
+}
+
+void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
+  slot.state = Slot::State::sealed;
+  slot.intact = true;
+  slot.key = key;
+  slot.generation = generation;
+}
+
+void Slots::discard(Slot& slot) {
+  slot.state = Slot::State::free;
+  slot.key = {};
+  // "Its space is freed": the pages of a checkpoint that came to nothing belong to the application again.
+  if (!attempt([&] { slot.file->empty(); })) return;
+  // What cannot be unsealed must not be found as a sealed file later: it goes as a whole.
+  slot.file.reset();
+  folder_.remove(slot.name);
+  std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
+}
+
+/// A damaged file whose content was made again in another one is not kept for its key.
+bool Slots::has_better(const Slot& slot) const {
+  return !slot.intact && std::any_of(slots_.begin(), slots_.end(), [&](const auto& other) {
+    return other.get() != &slot && other->offers(slot.key);
+  });
+}
+
+void Slots::retire_all_but(const IsKept& is_kept) {
+  for (const auto& slot : slots_) {
+    if (!slot->holds_something()) continue;
+    // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
+    const bool kept = is_kept(slot->key) && !has_better(*slot);
+    slot->state = kept ? Slot::State::sealed : Slot::State::retired;
+  }
+  remove_idle();
+}
+
+/// One more than what is kept lets the next one be written; others are left over from earlier starts. The newest
+/// retired one is spared, because it can still be offered.
+void Slots::remove_idle() {
+  const Slot* spared = nullptr;
+  for (const auto& slot : slots_) {
+    if (idle(*slot) && (spared == nullptr || worth(*slot) > worth(*spared))) spared = slot.get();
+  }
+  for (auto slot = slots_.begin(); slot != slots_.end();) {
+    if (!idle(**slot) || slot->get() == spared) {
+      ++slot;
+      continue;
+    }
+    (*slot)->file.reset();
+    folder_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    slot = slots_.erase(slot);
+  }
+}
+
+void Slots::remove_all() {
+  for (const auto& slot : slots_) {
+    slot->file.reset();
+    if (slot->state != Slot::State::foreign) folder_.remove(slot->name);
+  }
+  slots_.clear();
+}
+
+Slot* Slots::slot_of(const StoreFile& file) noexcept {
+  const auto found =
+      std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->file.get() == &file; });
+  return found == slots_.end() ? nullptr : found->get();
+}
+
+Slot* Slots::slot_with(const FileKey& key) noexcept {
+  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->offers(key); });
+  return found == slots_.end() ? nullptr : found->get();
+}
+
+std::vector<FileKey> Slots::keys() const {
+  std::vector<FileKey> keys;
+  for (const auto& slot : slots_) {
+    if (slot->holds_something() && slot->intact) keys.push_back(slot->key);
+  }
+  return keys;
+}
+
+std::uint64_t Slots::used_bytes() const {
+  std::uint64_t used = 0;
+  for (const auto& slot : slots_) used += slot->size_bytes(folder_);
+  return used;
+}
+
+}  // namespace kedge::store

@@ -1,0 +1,49 @@
+// This rank's files of one kind on the node-local store: they are reused in turn.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "store/slot.hpp"
+
+namespace kedge::store {
+
+/// A file is free (unsealed), being written, sealed and kept, or sealed and retired. The next one to write is a free
+/// one, else the oldest retired one, else a new one; of what is idle one file at most is spared.
+class Slots {
+ public:
+  Slots(const RunFolder& folder, FileKind kind, LogicalRank owner) : folder_(folder), kind_(kind), owner_(owner) {}
+
+  /// Takes in what of `names` is this rank's and of this kind.
+  void find(std::span<const FileName> names);
+  /// Looks into every file but those that are being written.
+  void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
+
+  [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
+  static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
+  void discard(Slot& slot);
+  void retire_all_but(const IsKept& is_kept);
+  void remove_all();
+
+  /// Null if it is not one of these.
+  [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
+  [[nodiscard]] Slot* slot_with(const FileKey& key) noexcept;
+  /// Of the files that are sealed and intact.
+  [[nodiscard]] std::vector<FileKey> keys() const;
+  [[nodiscard]] std::uint64_t used_bytes() const;
+  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+
+ private:
+  [[nodiscard]] Slot& free_slot();
+  void replace_if_lost(Slot& slot);
+  [[nodiscard]] bool has_better(const Slot& slot) const;
+  void remove_idle();
+
+  const RunFolder& folder_;
+  FileKind kind_;
+  LogicalRank owner_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace kedge::store
