@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/topology.hpp"
 #include "comm/vote.hpp"
 #include "engine/calls.hpp"
 #include "engine/environment.hpp"
@@ -48,6 +49,7 @@ struct Context {
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeStore> store;
 
+  comm::Topology topology;          ///< where this rank is
   std::string run;                  ///< (same)
   Id128 run_id;                     ///< (same)
   std::uint64_t incarnation = 0;    ///< (same)

@@ -29,6 +29,30 @@ void check_options(Context& context) {
   }
 }
 
+/// A node's ranks share its store, so they are lost together.
+void refuse_split_node(const Context& context) {
+  for (const int other : context.topology.node) {
+    if (std::ranges::binary_search(context.topology.domain, other)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                compose("ranks {} and {} are on one node and in two failure domains ({}); give all ranks of a node the "
+                        "same",
+                        std::min(context.rank(), other), std::max(context.rank(), other),
+                        context.options.topology.failure_domain));
+  }
+}
+
+void find_nodes(Context& context) {
+  std::string node;
+  std::string domain;
+  const auto named = attempt([&] {
+    node = node_identity(context.environment, context.options, context.rank());
+    domain = failure_domain(context.environment, context.options, context.rank());
+  });
+  comm::throw_if(context.vote(named));
+  context.topology = comm::find_topology(*context.comm, node, domain, context.deadline());
+  comm::throw_if(context.vote(attempt([&] { refuse_split_node(context); })));
+}
+
 /// What rank 0 learns on the prefix.
 struct PrefixFacts {
   std::array<char, 128> run{};
@@ -87,9 +111,9 @@ void write_run_id_to_store(Context& context) {
 void take_store(Context& context) {
   const auto local = attempt([&] {
     fs::FileSystem& file_system = *context.environment.file_system;
-    const store::Surroundings surroundings{context.options.store.path,
-                                           node_name(context.environment, context.options, context.rank()),
-                                           context.environment.store_candidates};
+    const store::Surroundings surroundings{
+        context.options.store.path, node_name(context.environment, context.options, context.rank()),
+        context.environment.store_candidates, simulates_nodes(context.environment, context.options)};
     store::Location location = store::locate(file_system, surroundings, context.run);
     if (context.options.store.durable && location.memory_backed) {
       throw Error(Failure{ErrorCode::invalid_argument,
@@ -139,6 +163,7 @@ void settle_identity(Context& context) {
 void start(Context& context) {
   context.comm->connect(context.deadline());
   check_options(context);
+  find_nodes(context);
   take_incarnation(context);
   try {
     take_store(context);
