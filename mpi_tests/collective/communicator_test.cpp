@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "collective/topology_checks.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "communicator_contract.hpp"
@@ -57,6 +58,17 @@ TEST_P(MpiContract, HoldsOnASubCommunicator) {
 
 INSTANTIATE_TEST_SUITE_P(All, MpiContract, testing::ValuesIn(contract::cases().begin(), contract::cases().end()),
                          [](const auto& test) { return test.param.name; });
+
+TEST(Mpi, FindsWhereItsRanksAre) {
+  const auto communicator = connected(MPI_COMM_WORLD);
+  const auto ranks = static_cast<std::size_t>(communicator->size());
+  contract::Layout layout{std::vector<int>(ranks), std::vector<int>(ranks)};
+  contract::check_topology(*communicator, layout);  // all on one node
+  for (std::size_t rank = 0; rank < ranks; ++rank) layout.node[rank] = layout.domain[rank] = static_cast<int>(rank);
+  contract::check_topology(*communicator, layout);
+  for (std::size_t rank = 0; rank < ranks; ++rank) layout.domain[rank] = rank == 2 ? 1 : static_cast<int>(rank % 2) * 2;
+  contract::check_topology(*communicator, layout);
+}
 
 TEST(Mpi, RefusesWhatIsNoCommunicator) {
   EXPECT_EQ(failure_of([] { static_cast<void>(mpi(MPI_COMM_NULL)); }).code, ErrorCode::invalid_argument);

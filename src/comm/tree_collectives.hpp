@@ -20,6 +20,8 @@ enum InternalChannel : int {
   kBroadcastChannel,
   kExchangeChannel,
   kExchangeChannelOdd,  ///< the exchange over MPI alternates between two
+  kScanChannel,         ///< of exclusive_scan
+  kMembersChannel,      ///< of find_topology
   kChannelLimit,
 };
 

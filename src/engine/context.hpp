@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/topology.hpp"
 #include "comm/vote.hpp"
 #include "engine/calls.hpp"
 #include "engine/environment.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/engine.hpp"
 #include "persist/catalog.hpp"
-#include "comm/topology.hpp"
 #include "recovery/agreement.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/node_store.hpp"
@@ -59,7 +59,7 @@ struct Context {
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeStore> store;
 
-  comm::Topology topology;
+  comm::Topology topology;  ///< where this rank is
   Redundancy redundancy;
 
   std::string run;                  ///< (same)

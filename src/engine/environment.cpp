@@ -4,18 +4,46 @@
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 
 namespace kedge::engine {
+namespace {
+
+constexpr std::string_view kFromVariable = "env:";
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) return {};
+  return host.data();
+}
+
+/// Drawn by the kernel when it starts: two machines of one name have two. Empty where it cannot be read.
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
+std::optional<std::string> variable_of_process(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
 
 Environment Environment::system() {
   Environment environment;
   environment.file_system = fs::posix_file_system();
   environment.clock = system_clock();
   if (const char* node = std::getenv("KEDGE_NODE")) environment.node = node;
+  environment.machine = compose("{}/{}", boot_id(), host_name());
+  environment.variable = variable_of_process;
   environment.store_candidates.emplace_back("/dev/shm");
   for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
     if (const char* folder = std::getenv(variable)) environment.store_candidates.emplace_back(folder);
@@ -33,9 +61,29 @@ std::string node_name(const Environment& environment, const Options& options, in
   if (options.topology.ranks_per_node != 0) {
     return compose("node{}", static_cast<std::uint32_t>(rank) / options.topology.ranks_per_node);
   }
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) return "node";
-  return host.data();
+  const std::string host = host_name();
+  return host.empty() ? "node" : host;
+}
+
+bool simulates_nodes(const Environment& environment, const Options& options) {
+  return !environment.node.empty() || options.topology.ranks_per_node != 0;
+}
+
+std::string node_identity(const Environment& environment, const Options& options, int rank) {
+  if (environment.node.empty() && options.topology.ranks_per_node != 0) return node_name(environment, options, rank);
+  return compose("{}/{}", environment.machine, environment.node);
+}
+
+std::string failure_domain(const Environment& environment, const Options& options, int rank) {
+  const std::string& choice = options.topology.failure_domain;
+  if (!choice.starts_with(kFromVariable)) return node_identity(environment, options, rank);
+  const std::string name = choice.substr(kFromVariable.size());
+  const auto value = environment.variable(name);
+  if (value && !value->empty()) return *value;
+  throw Error(ErrorCode::invalid_argument,
+              compose("topology.failure_domain is {} and the environment variable {} is not set on rank {}; set it on "
+                      "every rank or choose another topology.failure_domain",
+                      choice, name, rank));
 }
 
 }  // namespace kedge::engine

@@ -1,7 +1,9 @@
 // The world an engine stands in; tests give it another one.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,17 +18,33 @@ struct Environment {
   std::shared_ptr<Clock> clock;
   /// This process's node, as `{node}` in store.path; empty: from topology.ranks_per_node or the host's name.
   std::string node;
+  /// What tells this machine from all others: boot id and host name.
+  std::string machine;
+  /// Value of an environment variable, for topology.failure_domain; nothing if it is not set.
+  std::function<std::optional<std::string>(const std::string& name)> variable = [](const auto&) {
+    return std::optional<std::string>();
+  };
   /// Where a store may be when store.path is empty, best first.
   std::vector<std::string> store_candidates;
 
-  /// The real one: POSIX, the system's clock, KEDGE_NODE.
+  /// The real one: POSIX, the system's clock, KEDGE_NODE, the process's variables.
   [[nodiscard]] static Environment system();
   /// COLLECTIVE. Engine's constructor, in this world.
   [[nodiscard]] static Engine make_engine(std::unique_ptr<Communicator> communicator, Options options,
                                           Environment environment);
 };
 
-/// Name of the node that `rank` is on.
+/// Name of the node that `rank`, which is this process, is on: for people and in paths.
 [[nodiscard]] std::string node_name(const Environment& environment, const Options& options, int rank);
+
+/// Whether several nodes may be on one machine, because somebody says so.
+[[nodiscard]] bool simulates_nodes(const Environment& environment, const Options& options);
+
+/// What no other node of the job has: its machine and KEDGE_NODE, or its number if nodes are simulated.
+[[nodiscard]] std::string node_identity(const Environment& environment, const Options& options, int rank);
+
+/// Name of the failure domain that `rank` is in. Throws Error{invalid_argument} if it is to come from an environment
+/// variable that is not set.
+[[nodiscard]] std::string failure_domain(const Environment& environment, const Options& options, int rank);
 
 }  // namespace kedge::engine

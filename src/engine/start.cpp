@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/context.hpp"
+#include "engine/protector.hpp"
 #include "fs/durable_path.hpp"
 
 namespace kedge::engine {
@@ -27,6 +28,30 @@ void check_options(Context& context) {
                 compose("option {} differs between ranks {} and {}; give all ranks the same options",
                         fields[difference->index].name, difference->rank_a, difference->rank_b));
   }
+}
+
+/// A node's ranks share its store, so they are lost together.
+void refuse_split_node(const Context& context) {
+  for (const int other : context.topology.node) {
+    if (std::ranges::binary_search(context.topology.domain, other)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                compose("ranks {} and {} are on one node and in two failure domains ({}); give all ranks of a node the "
+                        "same",
+                        std::min(context.rank(), other), std::max(context.rank(), other),
+                        context.options.topology.failure_domain));
+  }
+}
+
+void find_nodes(Context& context) {
+  std::string node;
+  std::string domain;
+  const auto named = attempt([&] {
+    node = node_identity(context.environment, context.options, context.rank());
+    domain = failure_domain(context.environment, context.options, context.rank());
+  });
+  comm::throw_if(context.vote(named));
+  context.topology = comm::find_topology(*context.comm, node, domain, context.deadline());
+  comm::throw_if(context.vote(attempt([&] { refuse_split_node(context); })));
 }
 
 /// What rank 0 learns on the prefix.
@@ -87,9 +112,9 @@ void write_run_id_to_store(Context& context) {
 void take_store(Context& context) {
   const auto local = attempt([&] {
     fs::FileSystem& file_system = *context.environment.file_system;
-    const store::Surroundings surroundings{context.options.store.path,
-                                           node_name(context.environment, context.options, context.rank()),
-                                           context.environment.store_candidates};
+    const store::Surroundings surroundings{
+        context.options.store.path, node_name(context.environment, context.options, context.rank()),
+        context.environment.store_candidates, simulates_nodes(context.environment, context.options)};
     store::Location location = store::locate(file_system, surroundings, context.run);
     if (context.options.store.durable && location.memory_backed) {
       throw Error(Failure{ErrorCode::invalid_argument,
@@ -104,6 +129,7 @@ void take_store(Context& context) {
     context.store =
         std::make_unique<store::NodeStore>(context.environment.file_system, context.options.store, std::move(location),
                                            LogicalRank{static_cast<std::uint32_t>(context.rank())});
+    context.store->take_charge_of(context.topology.node);
     context.store->sweep();
   });
   // Ranks wait for locks one by one; the vote must outlast the longest such wait.
@@ -139,6 +165,8 @@ void settle_identity(Context& context) {
 void start(Context& context) {
   context.comm->connect(context.deadline());
   check_options(context);
+  find_nodes(context);
+  join_set(context);
   take_incarnation(context);
   try {
     take_store(context);

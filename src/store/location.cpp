@@ -1,5 +1,7 @@
 #include "store/location.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 
@@ -85,6 +87,12 @@ Location locate(fs::FileSystem& file_system, const Surroundings& surroundings, s
   const std::string root = choose_root(file_system, surroundings);
   Location location;
   location.folder = fs::join(root, compose("kedge-{}-{}", file_system.user(), run));
+  if (surroundings.configured.empty() && surroundings.nodes_share_candidates) {
+    // No run's name has an @, so no other run's folder is called like that.
+    std::string node = surroundings.node;
+    std::ranges::replace(node, '/', '-');
+    location.folder += "@" + node;
+  }
   file_system.make_directory(location.folder, 0700);
   check_private(file_system, location.folder);
   location.memory_backed = file_system.space(location.folder).memory_backed;

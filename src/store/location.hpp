@@ -15,6 +15,7 @@ struct Surroundings {
   std::string configured;               ///< store.path, or empty
   std::string node;                     ///< replaces {node}
   std::vector<std::string> candidates;  ///< folders worth trying when nothing is configured, best first
+  bool nodes_share_candidates = false;  ///< several nodes on one machine: each gets a folder under its name
 };
 
 /// The run's folder on this node and what kind of storage it lies on.

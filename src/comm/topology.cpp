@@ -1,0 +1,242 @@
+#include "comm/topology.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "comm/scan.hpp"
+#include "comm/tree_collectives.hpp"
+#include "comm/vote.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+namespace {
+
+constexpr std::size_t kNameBytes = 1024;
+constexpr int kNobody = -1;
+
+enum Kind : std::uint8_t { kNode, kDomain, kKinds };
+
+/// What the home of a name tells each member of the group that has it; the leader gets the list of members after it.
+struct Membership {
+  std::int32_t kind = 0;
+  std::int32_t size = 0;
+  std::int32_t index = 0;         // in the ascending list of members
+  std::int32_t parent = kNobody;  // in a binomial tree over that list
+};
+static_assert(std::is_trivially_copyable_v<Membership>);
+
+template <class Value>
+void append(std::vector<std::byte>& bytes, std::span<const Value> values) {
+  const auto more = std::as_bytes(values);
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
+
+template <class Value>
+std::vector<Value> values_in(std::span<const std::byte> bytes) {
+  std::vector<Value> values(bytes.size() / sizeof(Value));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(Value));
+  return values;
+}
+
+/// Where agreement about something numbered is decided.
+int home_of(const Communicator& communicator, std::uint64_t number) {
+  return static_cast<int>(number % static_cast<std::uint64_t>(communicator.size()));
+}
+
+void check_names(Communicator& communicator, std::string_view node, std::string_view domain, Deadline deadline) {
+  std::optional<Failure> local;
+  if (node.size() > kNameBytes || domain.size() > kNameBytes) {
+    local = Failure{ErrorCode::invalid_argument,
+                    compose("the name of a node or failure domain has {} bytes; give it at most {}",
+                            std::max(node.size(), domain.size()), kNameBytes),
+                    -1,
+                    {},
+                    0};
+  }
+  throw_if(vote(communicator, local, deadline));
+}
+
+/// COLLECTIVE. Ranks by name, for the names that have their home here.
+std::map<std::string, std::vector<int>> tell_homes(Communicator& communicator, std::string_view node,
+                                                   std::string_view domain, Deadline deadline) {
+  std::vector<Communicator::Message> messages;
+  for (const auto& [kind, name] : {std::pair(kNode, node), std::pair(kDomain, domain)}) {
+    std::vector<std::byte> bytes{static_cast<std::byte>(kind)};
+    append<char>(bytes, name);
+    const auto hash = crc32c(bytes);
+    messages.push_back({home_of(communicator, hash), std::move(bytes)});
+  }
+  std::map<std::string, std::vector<int>> groups;  // by kind and name
+  for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {
+    const auto name = values_in<char>(message.bytes);
+    groups[std::string(name.begin(), name.end())].push_back(message.peer);  // they come ordered by rank
+  }
+  return groups;
+}
+
+/// The leader's answer holds the whole list, the others' a few words: what a home sends grows with its members, not
+/// with their square.
+std::vector<Communicator::Message> answers(const std::map<std::string, std::vector<int>>& groups) {
+  std::vector<Communicator::Message> messages;
+  for (const auto& [name, members] : groups) {
+    for (std::size_t index = 0; index < members.size(); ++index) {
+      const int parent = index == 0 ? kNobody : members[index & (index - 1)];
+      const Membership membership{name.front(), static_cast<std::int32_t>(members.size()),
+                                  static_cast<std::int32_t>(index), parent};
+      std::vector<std::byte> bytes;
+      append<Membership>(bytes, std::span(&membership, 1));
+      if (index == 0) append<int>(bytes, members);
+      messages.push_back({members[index], std::move(bytes)});
+    }
+  }
+  return messages;
+}
+
+/// COLLECTIVE over the group. Down the tree comes the list of members, of which the leader has it already.
+std::vector<int> share_members(Communicator& communicator, const Membership& mine, std::vector<int> members,
+                               Deadline deadline) {
+  members.resize(static_cast<std::size_t>(mine.size));
+  if (mine.parent != kNobody) {
+    auto request = communicator.receive(mine.parent, kMembersChannel, std::as_writable_bytes(std::span<int>(members)));
+    communicator.wait(std::span(&request, 1), deadline);
+  }
+  std::vector<Communicator::Request> sends;
+  for (std::int64_t bit = 1; (mine.index & bit) == 0 && bit < mine.size; bit <<= 1) {
+    if ((mine.index | bit) >= mine.size) continue;
+    const int child = members[static_cast<std::size_t>(mine.index | bit)];
+    sends.push_back(communicator.send(child, kMembersChannel, std::as_bytes(std::span<const int>(members))));
+  }
+  communicator.wait(sends, deadline);
+  return members;
+}
+
+/// COLLECTIVE. Fills node and domain.
+void find_groups(Communicator& communicator, std::string_view node, std::string_view domain, Topology& topology,
+                 Deadline deadline) {
+  const auto groups = tell_homes(communicator, node, domain, deadline);
+  std::vector<Membership> mine(kKinds);
+  std::vector<std::vector<int>> members(kKinds);
+  for (const auto& message : communicator.sparse_exchange(answers(groups), deadline)) {
+    const std::span<const std::byte> bytes = message.bytes;
+    const Membership membership = values_in<Membership>(bytes.first(sizeof(Membership))).front();
+    const auto kind = static_cast<std::size_t>(membership.kind);
+    mine[kind] = membership;
+    members[kind] = values_in<int>(bytes.subspan(sizeof(Membership)));
+  }
+  topology.node = share_members(communicator, mine[kNode], std::move(members[kNode]), deadline);
+  topology.domain = share_members(communicator, mine[kDomain], std::move(members[kDomain]), deadline);
+}
+
+/// COLLECTIVE. The number of domains of each size, the next smaller size in each round.
+DomainRuns count_domains(Communicator& communicator, std::uint64_t mine, bool leader, Deadline deadline) {
+  DomainRuns runs;
+  std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
+  while (true) {
+    std::uint64_t size = mine < last ? mine : 0;
+    communicator.all_reduce(std::span(&size, 1), Reduction::max, deadline);
+    if (size == 0) return runs;
+    std::uint64_t domains = leader && mine == size ? 1 : 0;
+    communicator.all_reduce(std::span(&domains, 1), Reduction::sum, deadline);
+    runs.push_back({domains, size});
+    last = size;
+  }
+}
+
+/// COLLECTIVE. Place of the domain's leader: all larger domains, then those of one size whose leader is lower, come
+/// before.
+std::uint64_t find_base(Communicator& communicator, const Topology& topology, Deadline deadline) {
+  const int leader = topology.domain.front();
+  std::vector<std::uint64_t> leads(topology.domains.size());
+  std::uint64_t base = 0;
+  std::size_t run = 0;
+  for (; topology.domains[run].ranks_each != topology.domain.size(); ++run) {
+    base += topology.domains[run].domains * topology.domains[run].ranks_each;
+  }
+  if (leader == communicator.rank()) leads[run] = 1;
+  base += exclusive_scan(communicator, leads, deadline)[run] * topology.domain.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&base, 1)), leader, deadline, topology.domain);
+  return base;
+}
+
+/// COLLECTIVE. Ranks by place, for the places that have their home here.
+std::map<std::uint64_t, int> tell_places(Communicator& communicator, std::uint64_t place, Deadline deadline) {
+  std::vector<std::byte> bytes;
+  append<std::uint64_t>(bytes, std::span(&place, 1));
+  std::vector<Communicator::Message> messages;
+  messages.push_back({home_of(communicator, place), std::move(bytes)});
+  std::map<std::uint64_t, int> ranks;
+  for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {
+    ranks.emplace(values_in<std::uint64_t>(message.bytes).front(), message.peer);
+  }
+  return ranks;
+}
+
+/// COLLECTIVE. Each home's answer, in the order it was asked.
+std::map<int, std::vector<int>> ask_homes(Communicator& communicator, const std::map<std::uint64_t, int>& here,
+                                          std::span<const std::uint64_t> places, Deadline deadline) {
+  std::map<int, std::vector<std::uint64_t>> questions;
+  for (const std::uint64_t place : places) questions[home_of(communicator, place)].push_back(place);
+  std::vector<Communicator::Message> messages;
+  for (const auto& [home, asked] : questions) {
+    append<std::uint64_t>(messages.emplace_back(Communicator::Message{home, {}}).bytes, asked);
+  }
+  messages = communicator.sparse_exchange(std::move(messages), deadline);
+  for (auto& message : messages) {
+    std::vector<int> ranks;
+    for (const std::uint64_t place : values_in<std::uint64_t>(message.bytes)) {
+      const auto found = here.find(place);
+      ranks.push_back(found == here.end() ? kNobody : found->second);
+    }
+    message.bytes.clear();
+    append<int>(message.bytes, ranks);
+  }
+  std::map<int, std::vector<int>> told;
+  for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {
+    told[message.peer] = values_in<int>(message.bytes);
+  }
+  return told;
+}
+
+}  // namespace
+
+Topology find_topology(Communicator& communicator, std::string_view node, std::string_view domain, Deadline deadline) {
+  check_names(communicator, node, domain, deadline);
+  Topology topology;
+  find_groups(communicator, node, domain, topology, deadline);
+  const bool leader = topology.domain.front() == communicator.rank();
+  topology.domains = count_domains(communicator, topology.domain.size(), leader, deadline);
+  const auto index = std::ranges::lower_bound(topology.domain, communicator.rank()) - topology.domain.begin();
+  topology.place = find_base(communicator, topology, deadline) + static_cast<std::uint64_t>(index);
+  return topology;
+}
+
+std::vector<int> ranks_at(Communicator& communicator, const Topology& topology, std::span<const std::uint64_t> places,
+                          Deadline deadline) {
+  const auto here = tell_places(communicator, topology.place, deadline);
+  const auto told = ask_homes(communicator, here, places, deadline);
+  std::vector<int> ranks;
+  std::optional<Failure> local;
+  std::map<int, std::size_t> next;
+  for (const std::uint64_t place : places) {
+    const int home = home_of(communicator, place);
+    ranks.push_back(told.at(home)[next[home]++]);
+    if (ranks.back() != kNobody || local) continue;
+    local = Failure{ErrorCode::invalid_argument,
+                    compose("there is no rank at place {}; places are 0 to {}", place, communicator.size() - 1),
+                    -1,
+                    {},
+                    0};
+  }
+  throw_if(vote(communicator, local, deadline));
+  return ranks;
+}
+
+}  // namespace kedge::comm
