@@ -17,7 +17,7 @@
 namespace kedge::recovery {
 namespace {
 
-using Holdings = std::vector<std::vector<Holding>>;  // by process
+using ByProcess = std::vector<std::vector<Holding>>;
 
 Id128 id_of(std::uint8_t number) {
   Id128 id;
@@ -45,14 +45,14 @@ Holding container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank,
 Shelf shelf_of(int process) { return {compose("/folder-{}", process), {}}; }
 
 /// Every process's survey; all must be equal.
-Survey agree(const Holdings& holdings, const std::vector<Shelf>& shelves = {}) {
+Survey agree(const ByProcess& holdings, const std::vector<Shelf>& shelves = {}) {
   const auto processes = static_cast<int>(holdings.size());
   comm::InProcessWorld world(processes);
   std::vector<Survey> surveys(holdings.size());
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());
     const Shelf shelf = shelves.empty() ? shelf_of(communicator.rank()) : shelves[me];
-    surveys[me] = survey(communicator, holdings[me], shelf, Deadline::after(std::chrono::seconds(60)));
+    surveys[me] = recovery::agree(communicator, Holdings{holdings[me], {}}, shelf, Deadline::after(std::chrono::seconds(60))).survey;
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
   const auto facts = [](const Candidate& c) {
@@ -70,8 +70,8 @@ Survey agree(const Holdings& holdings, const std::vector<Shelf>& shelves = {}) {
 }
 
 /// A commit that every process has its container of.
-Holdings whole(std::uint32_t processes, std::uint64_t generation, std::uint8_t id) {
-  Holdings holdings(processes);
+ByProcess whole(std::uint32_t processes, std::uint64_t generation, std::uint8_t id) {
+  ByProcess holdings(processes);
   for (std::uint32_t rank = 0; rank < processes; ++rank) holdings[rank] = {container(generation, id, rank, processes)};
   return holdings;
 }
@@ -82,7 +82,7 @@ struct Expected {
 };
 
 /// What somebody who sees all holdings says of each commit, newest first.
-std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(const Holdings& holdings) {
+std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(const ByProcess& holdings) {
   std::map<std::tuple<std::uint64_t, Id128>, std::set<std::uint32_t>, std::greater<>> held;
   std::map<std::tuple<std::uint64_t, Id128>, std::uint32_t> worlds;
   for (const auto& process : holdings) {
@@ -104,7 +104,7 @@ std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(cons
 
 TEST(Agreement, NothingHeldIsNoCandidate) {
   for (const std::size_t processes : {1U, 2U, 3U, 5U, 8U}) {
-    const Survey found = agree(Holdings(processes));
+    const Survey found = agree(ByProcess(processes));
     EXPECT_TRUE(found.candidates.empty());
     EXPECT_TRUE(found.unreadable.empty());
   }
@@ -131,7 +131,7 @@ TEST(Agreement, R32_AWholeCommitIsRecoverableAndAllItsFactsAreTold) {
 TEST(Agreement, EverySubsetOfDamagedAndMissingIsJudgedAndTheLowestIsNamed) {
   constexpr std::uint32_t kProcesses = 3;
   for (int pattern = 1; pattern < 27; ++pattern) {
-    Holdings holdings(kProcesses);
+    ByProcess holdings(kProcesses);
     int first_lost = -1;
     bool first_is_damaged = false;
     int rest = pattern;
@@ -159,7 +159,7 @@ TEST(Agreement, EverySubsetOfDamagedAndMissingIsJudgedAndTheLowestIsNamed) {
 }
 
 TEST(Agreement, UnreadableFilesAreToldBesideWhatIsMissing) {
-  Holdings holdings = whole(3, 5, 1);
+  ByProcess holdings = whole(3, 5, 1);
   holdings[1].clear();
   const std::vector<Shelf> shelves = {{"/0", ""}, {"/1", "/1/x is torn"}, {"/2", "/2/y is torn"}};
   const Survey found = agree(holdings, shelves);
@@ -170,7 +170,7 @@ TEST(Agreement, UnreadableFilesAreToldBesideWhatIsMissing) {
 
 TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
   for (const std::uint32_t processes : {2U, 3U, 5U, 8U}) {
-    Holdings holdings(processes);
+    ByProcess holdings(processes);
     for (std::uint32_t rank = 0; rank < processes; ++rank) {
       holdings[rank] = {container(9, rank % 2 == 0 ? 1 : 2, rank, processes), container(8, 3, rank, processes)};
     }
@@ -185,7 +185,7 @@ TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
 }
 
 TEST(Agreement, DuplicatesCountOnce) {
-  Holdings holdings(3);
+  ByProcess holdings(3);
   holdings[0] = {container(1, 1, 0, 3), container(1, 1, 0, 3)};
   holdings[1] = {container(1, 1, 0, 3), container(1, 1, 1, 3)};
   const Survey lacking = agree(holdings);
@@ -198,14 +198,14 @@ TEST(Agreement, DuplicatesCountOnce) {
 }
 
 TEST(Agreement, ADamagedContainerBesideAGoodCopyIsNoLoss) {
-  Holdings holdings = whole(2, 1, 1);
+  ByProcess holdings = whole(2, 1, 1);
   holdings[1].insert(holdings[1].begin(), container(1, 1, 1, 2, false));
   EXPECT_TRUE(agree(holdings).candidates.at(0).recoverable);
 }
 
 TEST(Agreement, R46_AnotherRankCountIsRefusedWithBothNumbers) {
   for (const std::uint32_t processes : {1U, 2U, 5U, 8U}) {
-    Holdings holdings(processes);
+    ByProcess holdings(processes);
     for (std::uint32_t rank = 0; rank < 3; ++rank) holdings[rank % processes].push_back(container(4, 1, rank, 3));
     const Survey found = agree(holdings);
     ASSERT_EQ(found.candidates.size(), 1U);
@@ -216,13 +216,13 @@ TEST(Agreement, R46_AnotherRankCountIsRefusedWithBothNumbers) {
 }
 
 TEST(Agreement, RanksThatTheCommitDoesNotHaveCountForNothing) {
-  Holdings holdings = whole(2, 1, 1);
+  ByProcess holdings = whole(2, 1, 1);
   holdings[1] = {container(1, 1, 7, 2)};
   EXPECT_FALSE(agree(holdings).candidates.at(0).recoverable);
 }
 
 TEST(Agreement, LongTextsAreCutAndNotTorn) {
-  Holdings holdings = whole(2, 1, 1);
+  ByProcess holdings = whole(2, 1, 1);
   holdings[1][0].intact = false;
   holdings[1][0].damage = std::string(5000, 'x');
   holdings[0][0].tag = holdings[1][0].tag = std::string(128, 't');
@@ -240,7 +240,7 @@ TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {
   constexpr std::array kCounts = {1U, 2U, 3U, 5U, 8U};
   for (int round = 0; round < 400; ++round) {
     const std::uint32_t processes = kCounts[below(kCounts.size())];
-    Holdings holdings(processes);
+    ByProcess holdings(processes);
     const auto commits = static_cast<std::uint8_t>(1 + below(5));
     for (std::uint8_t id = 1; id <= commits; ++id) {
       const std::uint64_t generation = 1 + below(3);  // several ids under one number
