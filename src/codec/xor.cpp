@@ -1,0 +1,102 @@
+#include "codec/xor.hpp"
+
+#include <isa-l/raid.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "kedge/error.hpp"
+
+namespace kedge::codec {
+namespace {
+
+using Sources = std::vector<const std::byte*>;
+
+constexpr std::size_t kAlignment = 32;  // what xor_gen asks of every pointer
+constexpr std::size_t kMostBytes = std::size_t{1}
+                                   << 30U;    // of one xor_gen, whose length is an int; keeps the alignment
+constexpr std::size_t kBlockBytes = 4096;     // on the stack
+constexpr std::size_t kWorthAlignment = 256;  // below, the detour costs more than it gains
+
+std::size_t misalignment(const std::byte* bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes) % kAlignment;  // NOLINT(*-reinterpret-cast)
+}
+
+/// At least two sources, everything aligned.
+void generate(std::span<std::byte> out, const Sources& sources) {
+  std::vector<void*> vectors(sources.size() + 1);
+  for (std::size_t done = 0; done < out.size(); done += kMostBytes) {
+    // ISA-L's prototype lacks const; it writes to the last one only.
+    std::ranges::transform(sources, vectors.begin(), [&](const std::byte* source) {
+      return const_cast<std::byte*>(source + done);  // NOLINT(*-const-cast)
+    });
+    vectors.back() = out.data() + done;
+    const std::size_t length = std::min(kMostBytes, out.size() - done);
+    if (xor_gen(static_cast<int>(vectors.size()), static_cast<int>(length), vectors.data()) != 0) {
+      throw Error(ErrorCode::bad_state,
+                  "ISA-L's xor_gen refused its arguments: please report this with the CPU's name");
+    }
+  }
+}
+
+/// Any alignment. By way of a block, because `out` may be one of the sources.
+void add_up(std::span<std::byte> out, const Sources& sources) {
+  std::array<std::byte, kBlockBytes> sum;  // NOLINT(*-member-init): filled below
+  for (std::size_t done = 0; done < out.size(); done += kBlockBytes) {
+    const std::size_t length = std::min(kBlockBytes, out.size() - done);
+    std::memcpy(sum.data(), sources.front() + done, length);
+    for (std::size_t source = 1; source < sources.size(); ++source) {
+      const std::byte* bytes = sources[source] + done;
+      for (std::size_t i = 0; i < length; ++i) sum[i] ^= bytes[i];  // NOLINT(*-constant-array-index)
+    }
+    std::memcpy(out.data() + done, sum.data(), length);
+  }
+}
+
+/// All sources are as long as `out`.
+void xor_equal(std::span<std::byte> out, Sources sources) {
+  if (out.empty()) return;
+  if (sources.empty()) {
+    std::ranges::fill(out, std::byte{0});
+    return;
+  }
+  if (sources.size() == 1) {
+    if (sources.front() != out.data()) std::memcpy(out.data(), sources.front(), out.size());
+    return;
+  }
+  const std::size_t off = misalignment(out.data());
+  const bool alike = std::ranges::all_of(sources, [&](const std::byte* s) { return misalignment(s) == off; });
+  if (!alike || out.size() < kWorthAlignment) {
+    add_up(out, sources);
+    return;
+  }
+  const std::size_t head = (kAlignment - off) % kAlignment;
+  add_up(out.first(head), sources);
+  for (auto& source : sources) source += head;
+  generate(out.subspan(head), sources);
+}
+
+}  // namespace
+
+void xor_into(std::span<std::byte> out, std::span<const std::span<const std::byte>> inputs) {
+  std::vector<std::span<const std::byte>> longest_first(inputs.begin(), inputs.end());
+  std::ranges::stable_sort(longest_first, std::ranges::greater{}, [](const auto& input) { return input.size(); });
+  if (!longest_first.empty() && longest_first.front().size() > out.size()) {
+    throw Error(ErrorCode::invalid_argument, "an input of an XOR is longer than its result: make the result longer");
+  }
+  // From one input's end to the next, the inputs that reach so far are of equal length.
+  std::size_t begin = 0;
+  while (begin < out.size()) {
+    while (!longest_first.empty() && longest_first.back().size() <= begin) longest_first.pop_back();
+    const std::size_t end = longest_first.empty() ? out.size() : longest_first.back().size();
+    Sources sources(longest_first.size());
+    std::ranges::transform(longest_first, sources.begin(), [&](const auto& input) { return input.data() + begin; });
+    xor_equal(out.subspan(begin, end - begin), std::move(sources));
+    begin = end;
+  }
+}
+
+}  // namespace kedge::codec

@@ -1,0 +1,102 @@
+#include "redundancy/plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::redundancy {
+namespace {
+
+std::uint64_t count_ranks(const DomainRuns& domains) {
+  std::uint64_t ranks = 0;
+  for (const auto& [count, ranks_each] : domains) ranks += count * ranks_each;
+  return ranks;
+}
+
+std::uint64_t largest_domain(const DomainRuns& domains) { return domains.empty() ? 0 : domains.front().ranks_each; }
+
+const char* name_of(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::single: return "single";
+    case Scheme::partner: return "partner";
+    case Scheme::xor_: return "xor";
+    case Scheme::automatic: break;
+  }
+  return "automatic";
+}
+
+void check_order(const DomainRuns& domains) {
+  const bool filled = std::ranges::all_of(domains, [](const auto& r) { return r.domains > 0 && r.ranks_each > 0; });
+  const auto not_larger = [](const auto& a, const auto& b) { return a.ranks_each <= b.ranks_each; };
+  const bool descending = std::ranges::adjacent_find(domains, not_larger) == domains.end();
+  if (!domains.empty() && filled && descending) return;
+  throw Error(ErrorCode::invalid_argument,
+              "a plan wants failure domains of at least one rank each, larger ones first, each size once");
+}
+
+}  // namespace
+
+std::uint32_t tolerance(Scheme scheme) noexcept {
+  return scheme == Scheme::partner || scheme == Scheme::xor_ ? 1U : 0U;
+}
+
+std::optional<std::string> infeasible(const DomainRuns& domains, Scheme scheme) {
+  const std::uint64_t ranks = count_ranks(domains);
+  const std::uint64_t largest = largest_domain(domains);
+  const std::uint64_t most = ranks / (tolerance(scheme) + 1U);
+  if (largest <= most) return std::nullopt;
+  return compose(
+      "redundancy.scheme {} cannot protect {} ranks of which {} lie in one failure domain: {} there would be the most; "
+      "spread the ranks over more nodes, or set redundancy.scheme to single",
+      name_of(scheme), ranks, largest, most);
+}
+
+Scheme best_scheme(const DomainRuns& domains) {
+  std::uint64_t count = 0;
+  for (const DomainRun& run : domains) count += run.domains;
+  if (count < 2 || infeasible(domains, Scheme::xor_)) return Scheme::single;
+  return count == 2 ? Scheme::partner : Scheme::xor_;
+}
+
+Plan::Plan(DomainRuns domains, Scheme scheme, std::uint32_t set_size)
+    : domains_(std::move(domains)), scheme_(scheme), ranks_(count_ranks(domains_)) {
+  check_order(domains_);
+  if (scheme == Scheme::automatic) {
+    throw Error(ErrorCode::invalid_argument, "a plan wants a definite scheme; take best_scheme for automatic");
+  }
+  if (scheme == Scheme::single) return;
+  if (const auto why = infeasible(domains_, scheme)) throw Error(ErrorCode::invalid_argument, *why);
+  const std::uint64_t most_sets = ranks_ / (tolerance(scheme) + 1U);  // all of the least size
+  if (scheme == Scheme::partner) {
+    sets_ = most_sets;
+    return;
+  }
+  if (set_size < 2) throw Error(ErrorCode::invalid_argument, "redundancy.set_size must be at least 2");
+  const std::uint64_t wanted = (ranks_ + set_size - 1) / set_size;
+  sets_ = std::min(std::max(largest_domain(domains_), wanted), most_sets);
+}
+
+Set Plan::set_of(std::uint64_t place) const {
+  if (place >= ranks_) {
+    throw Error(ErrorCode::invalid_argument, compose("there is no place {}; places are 0 to {}", place, ranks_ - 1));
+  }
+  if (sets_ == 0) return {place, 0, {place}};
+  Set set{place % sets_, static_cast<std::uint32_t>(place / sets_), {}};
+  set.places.reserve(ranks_ / sets_ + 1);
+  for (std::uint64_t member = set.number; member < ranks_; member += sets_) set.places.push_back(member);
+  return set;
+}
+
+std::uint64_t Plan::domain_of(std::uint64_t place) const {
+  std::uint64_t domain = 0;
+  for (const auto& [count, ranks_each] : domains_) {
+    if (place < count * ranks_each) return domain + place / ranks_each;
+    place -= count * ranks_each;
+    domain += count;
+  }
+  throw Error(ErrorCode::invalid_argument, compose("a place lies {} behind the last one, {}", place + 1, ranks_ - 1));
+}
+
+}  // namespace kedge::redundancy
