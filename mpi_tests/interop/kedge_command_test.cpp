@@ -140,8 +140,8 @@ TEST_F(KedgeCommand, VerifySaysWhereTheDamageIs) {
   flip_bit(path, region["offset"].get<std::uint64_t>() + 4'500'000);
   const Json verified = kedge_json("verify " + path, 1);
   EXPECT_EQ(verified["exit_status"], 1);
-  ASSERT_EQ(verified["containers"].size(), 1U);
-  const Json& container = verified["containers"][0];
+  ASSERT_EQ(verified["files"].size(), 1U);
+  const Json& container = verified["files"][0];
   EXPECT_EQ(container["state"], "damaged");
   EXPECT_EQ(container["tag"], "step-000100");
   ASSERT_EQ(container["damages"].size(), 1U);

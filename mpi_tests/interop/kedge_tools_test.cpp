@@ -26,7 +26,7 @@ void overwrite(const std::string& path, std::uint64_t offset, std::span<const st
 template <class Meddle>
 Finding check_while(const std::string& path, Meddle meddle) {
   bool done = false;
-  return check_container(*fs::posix_file_system(), path, std::nullopt, [&](std::uint64_t) {
+  return check_file(*fs::posix_file_system(), path, std::nullopt, [&](std::uint64_t) {
     if (!done) meddle();
     done = true;
   });
@@ -65,22 +65,22 @@ TEST(CheckContainer, ReportsAllBytesAsProgress) {
   testing::SampleStore store;
   const std::string path = store.add("rank-2.0.h5", testing::sample_regions(), testing::sample_identity());
   std::uint64_t seen = 0;
-  const Finding finding = check_container(*fs::posix_file_system(), path, std::nullopt, [&](auto n) { seen += n; });
+  const Finding finding = check_file(*fs::posix_file_system(), path, std::nullopt, [&](auto n) { seen += n; });
   EXPECT_EQ(finding.state, Finding::State::ok);
   EXPECT_EQ(seen, testing::file_size(path));
 }
 
 TEST(Classify, TellsContainersFromOthers) {
   std::array<std::byte, 4096> bytes{};
-  EXPECT_EQ(classify(bytes, false), FileKind::unsealed);
-  EXPECT_EQ(classify(std::span(bytes).first(100), false), FileKind::foreign);
-  EXPECT_EQ(classify(std::span(bytes).first(100), true), FileKind::unsealed);
-  EXPECT_EQ(classify(std::span(bytes).first(0), false), FileKind::foreign);
+  EXPECT_EQ(classify(bytes, std::nullopt), FileKind::unsealed);
+  EXPECT_EQ(classify(std::span(bytes).first(100), std::nullopt), FileKind::foreign);
+  EXPECT_EQ(classify(std::span(bytes).first(100), store::FileKind::container), FileKind::unsealed);
+  EXPECT_EQ(classify(std::span(bytes).first(0), std::nullopt), FileKind::foreign);
   bytes[9] = std::byte{1};
-  EXPECT_EQ(classify(bytes, false), FileKind::foreign);
-  EXPECT_EQ(classify(bytes, true), FileKind::container);
+  EXPECT_EQ(classify(bytes, std::nullopt), FileKind::foreign);
+  EXPECT_EQ(classify(bytes, store::FileKind::container), FileKind::container);
   const auto sealed = format::encode(testing::sample_identity());
-  EXPECT_EQ(classify(sealed, false), FileKind::container);
+  EXPECT_EQ(classify(sealed, std::nullopt), FileKind::container);
 }
 
 TEST(ContainerNames, AreReadBackAsTheyAreWritten) {

@@ -1,6 +1,7 @@
 #include "tools/examine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/attempt.hpp"
@@ -8,6 +9,7 @@
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 #include "tools/outcome.hpp"
+#include "tools/set_file.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -20,12 +22,37 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t place) {
   return value;
 }
 
-std::size_t matching_magic_bytes(std::span<const std::byte> first) {
+using Magic = std::array<unsigned char, 8>;
+
+std::size_t matching_bytes(std::span<const std::byte> first, const Magic& magic) {
   std::size_t matching = 0;
-  for (std::size_t i = 0; i < std::min(first.size(), format::kMagic.size()); ++i) {
-    if (first[i] == std::byte{format::kMagic[i]}) ++matching;
+  for (std::size_t i = 0; i < std::min(first.size(), magic.size()); ++i) {
+    if (first[i] == std::byte{magic[i]}) ++matching;
   }
   return matching;
+}
+
+// By the first bytes, of which some may be damaged.
+FileKind kind_of_content(std::span<const std::byte> first) {
+  const std::size_t container = matching_bytes(first, format::kMagic);
+  const std::size_t set_file = matching_bytes(first, format::kSetMagic);
+  if (std::max(container, set_file) < kMagicBytesEnough) return FileKind::foreign;
+  return container > set_file ? FileKind::container : FileKind::set_file;
+}
+
+FileKind kind_of_name(std::optional<store::FileKind> named) {
+  if (!named) return FileKind::foreign;
+  return *named == store::FileKind::container ? FileKind::container : FileKind::set_file;
+}
+
+// What people call it.
+std::string_view noun(store::FileKind kind) {
+  switch (kind) {
+    case store::FileKind::container: return "container";
+    case store::FileKind::parity: return "parity";
+    case store::FileKind::descriptor: return "set descriptor";
+  }
+  return "file";
 }
 
 // Whether the file's first bytes changed since it was opened: the job unsealed it, and may have sealed it anew.
@@ -35,22 +62,44 @@ bool changed_meanwhile(const OpenedFile& opened) {
   return !failure && now != opened.first;
 }
 
-void check_rank(const format::Superblock& superblock, const store::ContainerName& name, const std::string& path) {
-  if (superblock.logical_rank == name.logical_rank) return;
+// In a store a file must be what its name says; the finding knows what it is.
+void check_name(const Finding& finding, LogicalRank rank, const std::optional<store::FileName>& name) {
+  if (!name || (finding.kind == name->kind && rank == name->logical_rank)) return;
+  const std::string says = finding.kind == name->kind ? "" : compose("the {} of ", noun(name->kind));
   throw Error(Failure{ErrorCode::corrupt,
-                      compose("it holds the container of rank {}, its name says rank {}; it was put here by mistake",
-                              superblock.logical_rank.value, name.logical_rank.value),
-                      -1, path, 0});
+                      compose("it holds the {} of rank {}, its name says {}rank {}; it was put here by mistake",
+                              noun(*finding.kind), rank.value, says, name->logical_rank.value),
+                      -1, finding.path, 0});
 }
 
-void check_opened(const OpenedFile& opened, const std::optional<store::ContainerName>& name,
+void check_container(const OpenedFile& opened, const std::optional<store::FileName>& name,
+                     const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
+  finding.kind = store::FileKind::container;
+  finding.superblock = format::decode(opened.first, finding.path);
+  check_name(finding, finding.superblock->logical_rank, name);
+  const format::ContainerReader reader(*opened.file, opened.size_bytes, finding.path);
+  finding.damages = reader.verify(on_progress);
+}
+
+void check_set_file(const OpenedFile& opened, const std::optional<store::FileName>& name,
+                    const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
+  finding.set = format::decode_set(opened.first, finding.path);
+  const bool is_parity = finding.set->kind == format::SetFileKind::parity;
+  finding.kind = is_parity ? store::FileKind::parity : store::FileKind::descriptor;
+  check_name(finding, holder(*finding.set).logical_rank, name);
+  check_set_size(*finding.set, opened.size_bytes, finding.path);
+  finding.damages = verify_set_file(*opened.file, *finding.set, on_progress);
+}
+
+void check_opened(const OpenedFile& opened, const std::optional<store::FileName>& name,
                   const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
   const std::string beginning = damaged_beginning(opened);
   if (!beginning.empty()) throw Error(Failure{ErrorCode::corrupt, beginning, -1, finding.path, 0});
-  finding.superblock = format::decode(opened.first, finding.path);
-  const format::ContainerReader reader(*opened.file, opened.size_bytes, finding.path);
-  if (name) check_rank(reader.superblock(), *name, finding.path);
-  finding.damages = reader.verify(on_progress);
+  if (opened.kind == FileKind::container) {
+    check_container(opened, name, on_progress, finding);
+  } else {
+    check_set_file(opened, name, on_progress, finding);
+  }
   if (finding.damages.empty()) {
     finding.state = Finding::State::ok;
     return;
@@ -63,14 +112,16 @@ void check_opened(const OpenedFile& opened, const std::optional<store::Container
 
 }  // namespace
 
-FileKind classify(std::span<const std::byte> first, bool named) {
+FileKind classify(std::span<const std::byte> first, std::optional<store::FileKind> named) {
   const bool whole = first.size() >= format::kSuperblockBytes;
   if ((whole || named) && format::is_unsealed(first)) return FileKind::unsealed;
-  if (matching_magic_bytes(first) < kMagicBytesEnough) return named ? FileKind::container : FileKind::foreign;
-  // A version can be believed only if the checksum holds.
-  const bool newer = whole && number_at(first, format::at::kVersion) > format::kFormatVersion &&
+  const FileKind content = kind_of_content(first);
+  if (content == FileKind::foreign) return kind_of_name(named);
+  // A version can be believed only if the checksum holds. Both kinds have these two fields in the same places.
+  const auto known = content == FileKind::container ? format::kFormatVersion : format::kSetVersion;
+  const bool newer = whole && number_at(first, format::at::kVersion) > known &&
                      crc32c(first.first(format::at::kCrc)) == number_at(first, format::at::kCrc);
-  return newer ? FileKind::newer : FileKind::container;
+  return newer ? FileKind::newer : content;
 }
 
 OpenedFile open_file(fs::FileSystem& file_system, const std::string& path) {
@@ -80,7 +131,8 @@ OpenedFile open_file(fs::FileSystem& file_system, const std::string& path) {
   opened.first.resize(std::min<std::uint64_t>(opened.size_bytes, format::kSuperblockBytes));
   static_cast<void>(opened.file->copy_out(0, opened.first, 0));
   const std::string file_name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  opened.kind = classify(opened.first, store::parse_container_name(file_name).has_value());
+  const auto name = store::parse_file_name(file_name);
+  opened.kind = classify(opened.first, name ? std::optional(name->kind) : std::nullopt);
   return opened;
 }
 
@@ -91,38 +143,43 @@ Error refusal(FileKind kind, const std::string& path) {
                            "being written or free: nothing is sealed in it yet; look again after the next commit", -1,
                            path, 0});
     case FileKind::newer:
-      return Error(Failure{ErrorCode::mismatch,
-                           compose("a container of a newer format than this kedge knows ({}); use a newer kedge",
-                                   format::kFormatVersion),
-                           -1, path, 0});
+      return Error(
+          Failure{ErrorCode::mismatch,
+                  compose("of a newer format than this kedge knows (containers {}, parity and set descriptors {}); "
+                          "use a newer kedge",
+                          format::kFormatVersion, format::kSetVersion),
+                  -1, path, 0});
     default:
       return Error(Failure{ErrorCode::mismatch,
-                           "not a Kedge container; give a file named rank-<r>.<n>.h5 in a store's folder", -1, path,
-                           0});
+                           "not a Kedge container, parity file or set descriptor; give a file named rank-<r>.<n>.h5, "
+                           "parity-<r>.<n>.kedge or set-<r>.<n>.kedge in a store's folder",
+                           -1, path, 0});
   }
 }
 
 std::string damaged_beginning(const OpenedFile& opened) {
-  if (opened.kind != FileKind::container) return {};
+  if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) return {};
+  const bool is_container = opened.kind == FileKind::container;
   if (opened.size_bytes < format::kSuperblockBytes) {
-    return compose("truncated: {} bytes are left, less than its superblock", opened.size_bytes);
+    return compose("truncated: {} bytes are left, less than its {}", opened.size_bytes,
+                   is_container ? "superblock" : "set's description");
   }
-  if (matching_magic_bytes(opened.first) < format::kMagic.size()) {
-    return "superblock damaged: the bytes that mark a Kedge container are others";
-  }
-  return {};
+  const Magic& magic = is_container ? format::kMagic : format::kSetMagic;
+  if (matching_bytes(opened.first, magic) == magic.size()) return {};
+  return is_container ? "superblock damaged: the bytes that mark a Kedge container are others"
+                      : "set's description damaged: the bytes that mark parity and set descriptors are others";
 }
 
-Finding check_container(fs::FileSystem& file_system, const std::string& path,
-                        const std::optional<store::ContainerName>& name,
-                        const std::function<void(std::uint64_t)>& on_progress) {
+Finding check_file(fs::FileSystem& file_system, const std::string& path, const std::optional<store::FileName>& name,
+                   const std::function<void(std::uint64_t)>& on_progress) {
   Finding finding;
   finding.path = path;
+  if (name) finding.kind = name->kind;
   OpenedFile opened;
   const auto failure = attempt([&] {
     opened = open_file(file_system, path);
     finding.size_bytes = opened.size_bytes;
-    if (opened.kind != FileKind::container) throw refusal(opened.kind, path);
+    if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
     check_opened(opened, name, on_progress, finding);
   });
   if (failure) {

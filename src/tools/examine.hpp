@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/container_reader.hpp"
+#include "format/set_descriptor.hpp"
 #include "fs/file_system.hpp"
 #include "store/container_name.hpp"
 
@@ -18,14 +19,16 @@ namespace kedge::tools {
 
 enum class FileKind : std::uint8_t {
   container,  ///< a sealed container, or the remains of one
+  set_file,   ///< a sealed parity file or set descriptor, or the remains of one
   unsealed,   ///< it is being written, or free to be written
-  newer,      ///< a container of a format that this program does not know
-  foreign,    ///< no container
+  newer,      ///< of a format that this program does not know
+  foreign,    ///< no file of Kedge's
 };
 
-/// Pure. `first` is the first 4096 bytes of the file, or all if it is shorter; `named` says that the file has a
-/// container's name in a store's folder, so that its content is damage rather than somebody else's file.
-[[nodiscard]] FileKind classify(std::span<const std::byte> first, bool named);
+/// Pure. `first` is the first 4096 bytes of the file, or all if it is shorter; `named` is what the
+/// file would be by its name in a store's folder, if it has one of those: then its content is damage rather than
+/// somebody else's file.
+[[nodiscard]] FileKind classify(std::span<const std::byte> first, std::optional<store::FileKind> named);
 
 /// A file that was opened to be looked at.
 struct OpenedFile {
@@ -38,10 +41,11 @@ struct OpenedFile {
 /// Throws Error{not_found | io}.
 [[nodiscard]] OpenedFile open_file(fs::FileSystem& file_system, const std::string& path);
 
-/// The error to throw for a file that is no readable container: not Error{corrupt}, which is damage.
+/// The error to throw for a file that is neither FileKind::container nor FileKind::set_file: not Error{corrupt}, which
+/// is damage.
 [[nodiscard]] Error refusal(FileKind kind, const std::string& path);
 
-/// What is wrong with the beginning of a FileKind::container that the reader refuses as no container; else empty.
+/// What is wrong with the beginning of a container or set file that the reader refuses as none; else empty.
 [[nodiscard]] std::string damaged_beginning(const OpenedFile& opened);
 
 /// What became of checking one file.
@@ -50,16 +54,18 @@ struct Finding {
   State state = State::cannot_look;
   std::string path;
   std::uint64_t size_bytes = 0;
-  std::optional<format::Superblock> superblock;  ///< if it could be read
+  std::optional<store::FileKind> kind;           ///< by its content, else by its name, if either tells
+  std::optional<format::Superblock> superblock;  ///< of a container, if it could be read
+  std::optional<format::SetDescriptor> set;      ///< of a parity file or set descriptor, likewise
   std::vector<format::Damage> damages;           ///< if state is damaged and the places are known
   std::string reason;                            ///< one sentence, unless ok
 };
 
 /// Reads the whole file and checks every byte against its checksum. In a store's folder, `name` is the file's, and
-/// the container must be that rank's. Never throws Error: what went wrong is in the finding. A container that the
+/// the file must be of that kind and rank. Never throws Error: what went wrong is in the finding. A file that the
 /// running job recycles meanwhile is reported as unsealed, not as damaged.
-[[nodiscard]] Finding check_container(fs::FileSystem& file_system, const std::string& path,
-                                      const std::optional<store::ContainerName>& name,
-                                      const std::function<void(std::uint64_t)>& on_progress);
+[[nodiscard]] Finding check_file(fs::FileSystem& file_system, const std::string& path,
+                                 const std::optional<store::FileName>& name,
+                                 const std::function<void(std::uint64_t)>& on_progress);
 
 }  // namespace kedge::tools

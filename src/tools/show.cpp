@@ -1,4 +1,4 @@
-// kedge show FILE: superblock and regions of one container.
+// kedge show FILE: superblock and regions of one container; the set of a parity file or set descriptor.
 #include <chrono>
 #include <memory>
 #include <variant>
@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
+#include "tools/set_file.hpp"
 #include "tools/table.hpp"
 
 namespace kedge::tools {
@@ -88,6 +89,7 @@ Json region_json(const format::PlacedRegion& region) {
 Json content_json(const Content& content) {
   const format::Superblock& superblock = content.superblock;
   Json json = {{"path", content.path},
+               {"kind", "container"},
                {"format", format::kFormatVersion},
                {"tag", superblock.tag},
                {"generation", superblock.generation},
@@ -139,17 +141,22 @@ std::string content_text(const Content& content) {
   return head.text() + "\n" + regions.text();
 }
 
-Content read_content(fs::FileSystem& file_system, const std::string& path) {
+// A container or set file, whose first bytes mark it as one.
+OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
   const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
   if (status && status->kind == fs::FileStatus::Kind::directory) {
     throw Error(Failure{ErrorCode::invalid_argument,
                         "a folder: name one of the containers in it, or check all with kedge verify", -1, path, 0});
   }
-  const OpenedFile opened = open_file(file_system, real_path);
-  if (opened.kind != FileKind::container) throw refusal(opened.kind, path);
+  OpenedFile opened = open_file(file_system, real_path);
+  if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const std::string beginning = damaged_beginning(opened);
   if (!beginning.empty()) throw Error(Failure{ErrorCode::corrupt, beginning, -1, path, 0});
+  return opened;
+}
+
+Content read_content(const OpenedFile& opened, const std::string& path) {
   Content content;
   content.path = path;
   content.superblock = format::decode(opened.first, path);
@@ -161,9 +168,27 @@ Content read_content(fs::FileSystem& file_system, const std::string& path) {
   return content;
 }
 
+// The rest may be lost: what the beginning says is shown all the same.
+Outcome show_set(const Arguments& arguments, const OpenedFile& opened) {
+  const format::SetDescriptor set = format::decode_set(opened.first, arguments.path);
+  const auto damage = attempt([&] { check_set_size(set, opened.size_bytes, arguments.path); });
+  if (arguments.json) {
+    Json json = set_json(set, arguments.path);
+    if (damage) json["damage"] = damage->message;
+    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  } else {
+    print(set_text(set, arguments.path));
+  }
+  if (!damage) return Outcome::ok;
+  complain(describe(*damage));
+  return Outcome::damaged;
+}
+
 Outcome show(const Arguments& arguments) {
   const auto file_system = fs::posix_file_system();
-  const Content content = read_content(*file_system, arguments.path);
+  const OpenedFile opened = open_marked(*file_system, arguments.path);
+  if (opened.kind == FileKind::set_file) return show_set(arguments, opened);
+  const Content content = read_content(opened, arguments.path);
   // Names may be any bytes; JSON must stay JSON.
   print(arguments.json ? content_json(content).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
                        : content_text(content));
@@ -176,11 +201,15 @@ Outcome show(const Arguments& arguments) {
 
 Command add_show(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser =
-      program.add_subcommand("show", "Superblock and regions of one container: names, dtypes, shapes, sizes");
-  parser->add_option("FILE", arguments->path, "A container, rank-<r>.<n>.h5 in a store's folder")->required();
+  CLI::App* parser = program.add_subcommand(
+      "show", "What one container holds: names, dtypes, shapes, sizes; or whom a parity file protects");
+  parser
+      ->add_option("FILE", arguments->path,
+                   "A file of a store's folder: rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
+      ->required();
   parser->add_flag("--json", arguments->json, "For programs");
-  parser->footer("Reads superblock and index alone, and checks these two; kedge verify checks every byte.");
+  parser->footer(
+      "Reads and checks superblock and index, or the set's description, alone; kedge verify checks every byte.");
   return {parser, [arguments] { return show(*arguments); }};
 }
 

@@ -1,5 +1,6 @@
-// kedge verify FILE|STORE...: every checksum of every container.
+// kedge verify FILE|STORE...: every checksum of every container, parity file and set descriptor.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
 #include "tools/progress.hpp"
+#include "tools/set_file.hpp"
 #include "tools/table.hpp"
 
 namespace kedge::tools {
@@ -28,7 +30,7 @@ struct Arguments {
 struct Task {
   std::string path;   // to open
   std::string shown;  // as the user named it
-  std::optional<store::ContainerName> name;
+  std::optional<store::FileName> name;
 };
 
 using State = Finding::State;
@@ -58,12 +60,13 @@ std::string no_container(const std::vector<std::string>& names) {
   return compose("no container is in this folder itself; give a run's folder in it, e.g. {}", printable(*run));
 }
 
-// The containers in a run's folder, by rank. Links in it are not followed: nobody but its owner should put any there.
-std::vector<Task> containers_of(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
+// The files of a run's folder, by rank within each kind. Links in it are not followed: nobody but its owner should put
+// any there.
+std::vector<Task> files_of(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
   const std::vector<std::string> names = file_system.list(folder);
   std::vector<Task> tasks;
   for (const std::string& name : names) {
-    if (const auto parsed = store::parse_container_name(name)) {
+    if (const auto parsed = store::parse_file_name(name)) {
       tasks.push_back({fs::join(folder, name), fs::join(shown, name), parsed});
     }
   }
@@ -75,7 +78,7 @@ std::vector<Task> containers_of(fs::FileSystem& file_system, const std::string& 
 std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& path) {
   const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
-  if (status && status->kind == fs::FileStatus::Kind::directory) return containers_of(file_system, real_path, path);
+  if (status && status->kind == fs::FileStatus::Kind::directory) return files_of(file_system, real_path, path);
   return {{real_path, path, std::nullopt}};
 }
 
@@ -89,12 +92,24 @@ std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tas
   return total;
 }
 
+std::string whose(const Finding& finding) {
+  if (finding.set) return set_line(*finding.set);
+  return compose("{} of rank {}", printable(finding.superblock->tag), finding.superblock->logical_rank.value);
+}
+
+std::string_view name_of(store::FileKind kind) {
+  switch (kind) {
+    case store::FileKind::container: return "container";
+    case store::FileKind::parity: return "parity";
+    case store::FileKind::descriptor: break;
+  }
+  return "descriptor";
+}
+
 std::string finding_text(const Finding& finding) {
   const std::string path = printable(finding.path);
   switch (finding.state) {
-    case State::ok:
-      return compose("ok       {}  {} of rank {}, {}\n", path, printable(finding.superblock->tag),
-                     finding.superblock->logical_rank.value, human_bytes(finding.size_bytes));
+    case State::ok: return compose("ok       {}  {}, {}\n", path, whose(finding), human_bytes(finding.size_bytes));
     case State::unsealed: return compose("-        {}  {}\n", path, finding.reason);
     case State::cannot_look: return compose("?        {}  {}\n", path, printable(finding.reason));
     case State::damaged: break;
@@ -121,6 +136,14 @@ Json finding_json(const Finding& finding) {
     json["commit_id"] = kedge::to_string(finding.superblock->commit_id);
     json["logical_rank"] = finding.superblock->logical_rank.value;
   }
+  if (finding.kind) json["kind"] = name_of(*finding.kind);
+  if (finding.set) {
+    json["generation"] = finding.set->generation;
+    json["commit_id"] = kedge::to_string(finding.set->commit_id);
+    json["protection_id"] = kedge::to_string(finding.set->protection_id);
+    json["set"] = finding.set->set_number;
+    json["logical_rank"] = holder(*finding.set).logical_rank.value;
+  }
   if (!finding.reason.empty()) json["reason"] = finding.reason;
   if (finding.state == State::damaged) {
     json["damages"] = Json::array();
@@ -138,10 +161,18 @@ struct Tally {
   std::uint64_t unsealed = 0;
   std::uint64_t cannot_look = 0;
   std::uint64_t checked_bytes = 0;
+  std::array<std::uint64_t, 3> ok_of_kind{};  // by store::FileKind
+
+  [[nodiscard]] std::uint64_t ok_of(store::FileKind kind) const {
+    return ok_of_kind.at(static_cast<std::size_t>(kind));
+  }
 
   void add(const Finding& finding) {
     switch (finding.state) {
-      case State::ok: ++ok; break;
+      case State::ok:
+        ++ok;
+        if (finding.kind) ++ok_of_kind.at(static_cast<std::size_t>(*finding.kind));
+        break;
       case State::damaged: ++damaged; break;
       case State::unsealed: ++unsealed; return;
       case State::cannot_look: ++cannot_look; return;
@@ -157,6 +188,11 @@ struct Tally {
 
   [[nodiscard]] std::string text(double took_s) const {
     std::string line = compose("{} ok, {} damaged", ok, damaged);
+    if (const auto others = ok - ok_of(store::FileKind::container); others > 0) {
+      line = compose("{} ok ({} containers, {} parity, {} set descriptors), {} damaged", ok,
+                     ok_of(store::FileKind::container), ok_of(store::FileKind::parity),
+                     ok_of(store::FileKind::descriptor), damaged);
+    }
     if (unsealed > 0) line += compose(", {} being written or free", unsealed);
     if (cannot_look > 0) line += compose(", {} could not be looked at", cannot_look);
     return line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s));
@@ -187,8 +223,8 @@ class Verification {
 
  private:
   void check(const Task& task) {
-    Finding finding = check_container(*file_system_, task.path, task.name,
-                                      [this](std::uint64_t bytes) { progress_->advance(bytes); });
+    Finding finding =
+        check_file(*file_system_, task.path, task.name, [this](std::uint64_t bytes) { progress_->advance(bytes); });
     finding.path = task.shown;
     report(finding);
   }
@@ -205,8 +241,11 @@ class Verification {
 
   void conclude(double took_s) {
     if (arguments_.json) {
-      const Json json = {{"containers", json_},
+      const Json json = {{"files", json_},
                          {"ok", tally_.ok},
+                         {"ok_containers", tally_.ok_of(store::FileKind::container)},
+                         {"ok_parity", tally_.ok_of(store::FileKind::parity)},
+                         {"ok_descriptors", tally_.ok_of(store::FileKind::descriptor)},
                          {"damaged", tally_.damaged},
                          {"unsealed", tally_.unsealed},
                          {"cannot_look", tally_.cannot_look},
@@ -218,7 +257,7 @@ class Verification {
     if (!arguments_.quiet) print(tally_.text(took_s));
     if (tally_.damaged > 0) {
       complain(
-          "damaged containers are passed over at the next start, which takes the newest commit that is whole; "
+          "damaged files are passed over at the next start, which takes the newest commit that is whole; "
           "if this keeps happening, have the node's memory or disk looked at");
     } else if (tally_.cannot_look == 0 && tally_.ok == 0) {
       complain("nothing is sealed there yet, so nothing was checked; try again after the next commit");
@@ -239,8 +278,11 @@ class Verification {
 Command add_verify(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* parser =
-      program.add_subcommand("verify", "Check every checksum of containers, or of all in a store's folder");
-  parser->add_option("FILE|STORE", arguments->paths, "Containers, and run folders of the node-local store")->required();
+      program.add_subcommand("verify", "Check every checksum of containers and parity, or of all in a store's folder");
+  parser
+      ->add_option("FILE|STORE", arguments->paths,
+                   "Containers, parity files, set descriptors, and run folders of the node-local store")
+      ->required();
   parser->add_flag("--json", arguments->json, "For programs: every finding and the place of every damage");
   parser->add_flag("--quiet,-q", arguments->quiet, "Say only what is wrong");
   parser->footer(

@@ -1,0 +1,102 @@
+#include "tools/set_file.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
+
+std::uint64_t whole_bytes(const format::SetDescriptor& set) { return format::kSuperblockBytes + set.parity_bytes; }
+
+std::string crc_text(std::uint32_t crc) { return compose("{:08x}", crc); }
+
+std::string_view noun(format::SetFileKind kind) {
+  return kind == format::SetFileKind::parity ? "parity" : "set descriptor";
+}
+
+std::string_view name_of(Scheme scheme) { return scheme == Scheme::partner ? "partner" : "xor"; }
+
+}  // namespace
+
+void check_set_size(const format::SetDescriptor& set, std::uint64_t file_bytes, const std::string& path) {
+  if (file_bytes == whole_bytes(set)) return;
+  throw Error(Failure{ErrorCode::corrupt,
+                      compose("the file has {} bytes, its beginning says {}: {}", file_bytes, whole_bytes(set),
+                              file_bytes < whole_bytes(set) ? "truncated" : "something was appended"),
+                      -1, path, 0});
+}
+
+std::vector<format::Damage> verify_set_file(fs::ByteAccess& bytes, const format::SetDescriptor& set,
+                                            const std::function<void(std::uint64_t)>& on_progress) {
+  if (on_progress) on_progress(format::kSuperblockBytes);
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < set.parity_bytes;) {
+    const std::uint64_t piece = std::min(kPieceBytes, set.parity_bytes - done);
+    crc = bytes.checksum(format::kSuperblockBytes + done, piece, crc);
+    done += piece;
+    if (on_progress) on_progress(piece);
+  }
+  if (crc == set.parity_crc) return {};
+  return {{"parity", format::kSuperblockBytes, set.parity_bytes}};
+}
+
+std::string set_line(const format::SetDescriptor& set) {
+  return compose("{} of set {} ({}), generation {}, rank {}", noun(set.kind), set.set_number, name_of(set.scheme),
+                 set.generation, holder(set).logical_rank.value);
+}
+
+std::string set_text(const format::SetDescriptor& set, const std::string& path) {
+  Table head("ll");
+  head.add({std::string(noun(set.kind)), printable(path)});
+  head.add({"scheme", std::string(name_of(set.scheme))});
+  head.add({"set", compose("{}", set.set_number)});
+  head.add({"position", compose("{} of {}", set.position, set.members.size())});
+  head.add({"logical rank", compose("{} of {}", holder(set).logical_rank.value, set.world_size)});
+  head.add({"generation", compose("{}", set.generation)});
+  head.add({"commit id", to_string(set.commit_id)});
+  head.add({"protection id", to_string(set.protection_id)});
+  head.add({"run", to_string(set.run_id)});
+  if (set.kind == format::SetFileKind::parity) {
+    head.add({"parity", compose("{} ({} bytes), crc32c {}", human_bytes(set.parity_bytes), set.parity_bytes,
+                                crc_text(set.parity_crc))});
+  }
+  Table members("rrrl");
+  members.add({"position", "rank", "container bytes", "crc32c"});
+  for (std::size_t i = 0; i < set.members.size(); ++i) {
+    const format::SetMember& member = set.members[i];
+    members.add({compose("{}", i), compose("{}", member.logical_rank.value), compose("{}", member.size_bytes),
+                 crc_text(member.crc)});
+  }
+  return head.text() + "\n" + members.text();
+}
+
+Json set_json(const format::SetDescriptor& set, const std::string& path) {
+  Json json = {{"path", path},
+               {"kind", set.kind == format::SetFileKind::parity ? "parity" : "descriptor"},
+               {"format", format::kSetVersion},
+               {"scheme", name_of(set.scheme)},
+               {"set", set.set_number},
+               {"position", set.position},
+               {"generation", set.generation},
+               {"commit_id", to_string(set.commit_id)},
+               {"protection_id", to_string(set.protection_id)},
+               {"run_id", to_string(set.run_id)},
+               {"logical_rank", holder(set).logical_rank.value},
+               {"world_size", set.world_size},
+               {"file_bytes", whole_bytes(set)},
+               {"parity_bytes", set.parity_bytes},
+               {"parity_crc", set.parity_crc},
+               {"members", Json::array()}};
+  for (const format::SetMember& member : set.members) {
+    json["members"].push_back(
+        {{"logical_rank", member.logical_rank.value}, {"bytes", member.size_bytes}, {"crc", member.crc}});
+  }
+  return json;
+}
+
+}  // namespace kedge::tools
