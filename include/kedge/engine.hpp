@@ -117,8 +117,8 @@ class Engine {
   [[nodiscard]] Level level(std::string_view tag) const;
 
   /// COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects it now if its turn had not
-  /// come (redundancy.every). Throws not_found (no such commit is kept), invalid_argument (a level that the options rule
-  /// out), or why the level cannot be reached: the commit is then as it was.
+  /// come (redundancy.every). Throws not_found (no such commit is kept), invalid_argument (a level that the options
+  /// rule out), or why the level cannot be reached: the commit is then as it was.
   void wait(std::string_view tag, Level level);
 
   /// COLLECTIVE. Finds the checkpoint and makes every rank's container readable; nothing if the run has no

@@ -1,5 +1,5 @@
-#include "kedge/options.hpp"
 #include "kedge/types.hpp"
+#include "kedge/options.hpp"
 
 #include <charconv>
 

@@ -152,8 +152,11 @@ recovery::Agreement Context::take_stock(Verify verify) {
     // Older ones than what this job can have again are superseded like any other.
     if (candidate.world_size != processes && found_commits.empty()) unjudged.insert(candidate.commit_id);
     if (!candidate.recoverable) continue;
-    found_commits.push_back({candidate.generation, candidate.commit_id, candidate.tag,
-                             candidate.is_protected ? Level::protected_ : Level::local, {}});
+    found_commits.push_back({candidate.generation,
+                             candidate.commit_id,
+                             candidate.tag,
+                             candidate.is_protected ? Level::protected_ : Level::local,
+                             {}});
   }
   if (found_commits.empty()) unjudged.insert(found.strange.begin(), found.strange.end());
   took_stock = true;

@@ -67,15 +67,15 @@ struct Context {
   std::uint64_t incarnation = 0;    ///< (same)
   bool first_commit_noted = false;  ///< (same)
 
-  Phase phase = Phase::idle;             ///< (same)
-  bool took_stock = false;               ///< (same) the history below is known
-  std::uint64_t highest_generation = 0;  ///< (same)
-  std::vector<Commit> commits;           ///< (same) newest first; changed under commits_mutex
-  mutable std::mutex commits_mutex;      ///< because level() may be asked from another thread meanwhile
-  std::set<Id128> unjudged;              ///< of other rank counts or runs: not overwritten before a new commit
+  Phase phase = Phase::idle;              ///< (same)
+  bool took_stock = false;                ///< (same) the history below is known
+  std::uint64_t highest_generation = 0;   ///< (same)
+  std::vector<Commit> commits;            ///< (same) newest first; changed under commits_mutex
+  mutable std::mutex commits_mutex;       ///< because level() may be asked from another thread meanwhile
+  std::set<Id128> unjudged;               ///< of other rank counts or runs: not overwritten before a new commit
   std::map<Id128, std::string> excluded;  ///< (same) found to be no use, and why
-  Id128 parent_commit_id;                ///< (same) opened or committed before
-  std::string dead_because;              ///< not the same: some ranks may time out while others return
+  Id128 parent_commit_id;                 ///< (same) opened or committed before
+  std::string dead_because;               ///< not the same: some ranks may time out while others return
 
   [[nodiscard]] int rank() const noexcept { return comm->rank(); }
   [[nodiscard]] bool is_root() const noexcept { return comm->rank() == 0; }
@@ -126,8 +126,8 @@ struct Context {
   /// COLLECTIVE. Before commit or open return a commit anywhere: from now on a start that finds none must not
   /// begin from zero. If the prefix cannot note it, a line says so and the next commit or open tries again.
   void note_first_commit(const Id128& commit_id);
-  /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws: what could not be
-  /// freed is tried again next time.
+  /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws:
+  /// what could not be freed is tried again next time.
   void retire();
 };
 

@@ -40,11 +40,13 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   context.enter(Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
   const std::optional<Commit> commit = context.find(tag);
   if (!commit) {
-    throw Error(ErrorCode::not_found, compose("no commit '{}' is kept; wait for a tag that was committed or opened", tag));
+    throw Error(ErrorCode::not_found,
+                compose("no commit '{}' is kept; wait for a tag that was committed or opened", tag));
   }
   if (commit->level >= level) return;
   if (level == Level::persistent) {
-    throw Error(ErrorCode::invalid_argument, "nothing moves commits to the parallel filesystem yet; wait for protected");
+    throw Error(ErrorCode::invalid_argument,
+                "nothing moves commits to the parallel filesystem yet; wait for protected");
   }
   if (context.redundancy.scheme == Scheme::single) {
     throw Error(ErrorCode::invalid_argument,

@@ -88,8 +88,7 @@ void join_set(Context& context) {
   context.redundancy.scheme = scheme;
   context.redundancy.set_number = set.number;
   context.redundancy.membership.me = set.position;
-  context.redundancy.membership.ranks =
-      comm::ranks_at(*context.comm, context.topology, set.places, context.deadline());
+  context.redundancy.membership.ranks = comm::ranks_at(*context.comm, context.topology, set.places, context.deadline());
 }
 
 std::optional<Failure> protect(Context& context, const Commit& commit) {
@@ -103,9 +102,8 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
   subject.logical_rank = context.logical_rank();
   subject.scheme = context.redundancy.scheme;
   subject.set_number = context.redundancy.set_number;
-  const auto protection =
-      redundancy::protect(*context.comm, *context.store, subject, context.redundancy.membership,
-                          context.options.store.durable, context.patience());
+  const auto protection = redundancy::protect(*context.comm, *context.store, subject, context.redundancy.membership,
+                                              context.options.store.durable, context.patience());
   if (protection.failure) return protection.failure;
   context.set_level(commit.commit_id, Level::protected_, subject.protection_id);
   return std::nullopt;
@@ -127,11 +125,10 @@ void restore_protection(Context& context, const Commit& opened) {
   const std::optional<Failure> failure = protect(context, opened);
   if (!context.is_root()) return;
   if (failure) {
-    context.log.warning(compose("{} is open and not protected against the loss of a node: {}", opened.tag,
-                                to_string(*failure)));
+    context.log.warning(
+        compose("{} is open and not protected against the loss of a node: {}", opened.tag, to_string(*failure)));
   } else {
-    context.log.info(compose("{} is protected again ({}), took {}", opened.tag,
-                             to_string(context.redundancy.scheme),
+    context.log.info(compose("{} is protected again ({}), took {}", opened.tag, to_string(context.redundancy.scheme),
                              human_seconds(context.environment.clock->seconds() - begin_s)));
   }
 }

@@ -92,8 +92,7 @@ void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) co
 std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreement& agreement,
                                                           const recovery::Candidate& chosen) {
   try {
-    const recovery::Orders orders =
-        recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
+    const recovery::Orders orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
     const recovery::RecoverySettings settings{context_.options.store.durable, context_.options.open.verify,
                                               context_.patience()};
     return recovery::recover(*context_.comm, *context_.store, orders, settings);
@@ -112,22 +111,22 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
 /// COLLECTIVE. The lines that say where the checkpoint came from.
 void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s) {
   const double took_s = context_.environment.clock->seconds() - begin_s;
+  if (!mine.story.empty()) {
+    context_.log.info(compose("{}, {}", mine.story, human_bytes(mine.container_bytes)));
+  }
   const bool moved = mine.source == RecoverySource::moved;
   const bool rebuilt = mine.source == RecoverySource::rebuilt;
   std::array<std::uint64_t, 3> sums = {moved ? 1U : 0U, rebuilt ? 1U : 0U, mine.container_bytes};
   context_.comm->all_reduce(sums, Reduction::sum, context_.deadline());
   if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
   else if (sums[0] != 0) info_->source = RecoverySource::moved;
-  if (!mine.story.empty()) {
-    context_.log.info(compose("{}, {}", mine.story, human_bytes(mine.container_bytes)));
-  }
   if (!context_.is_root()) return;
   const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.time_ns) * 1e-9;
   const std::string again = sums[2] == 0 ? "" : compose(" ({} over the network)", human_bytes(sums[2]));
-  context_.log.info(compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt{}, {}, took {}",
-                            chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)),
-                            chosen.world_size - sums[0] - sums[1], sums[0], sums[1], again,
-                            human_bytes(chosen.total_bytes), human_seconds(took_s)));
+  context_.log.info(
+      compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt{}, {}, took {}",
+              chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size - sums[0] - sums[1],
+              sums[0], sums[1], again, human_bytes(chosen.total_bytes), human_seconds(took_s)));
 }
 
 /// The commits that are left behind are recorded first: a crash after that finds the older one, as asked.

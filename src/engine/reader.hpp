@@ -49,7 +49,7 @@ class Reader {
   Context& context_;
   mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads
   std::unique_ptr<OpenCheckpoint> open_;
-  std::set<Id128> failed_once_;  ///< (same) commits whose recovery failed and that got another look
+  std::set<Id128> failed_once_;         ///< (same) commits whose recovery failed and that got another look
   std::optional<CheckpointInfo> info_;  ///< of the checkpoint open now, or opened last
 };
 

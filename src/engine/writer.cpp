@@ -188,8 +188,8 @@ void Writer::commit() {
                                   : std::string(to_string(level)),
                               human_seconds(blocked_s)));
     if (failure) {
-      context_.log.warning(compose("{} is not protected against the loss of a node: {}", checkpoint_->tag,
-                                   to_string(*failure)));
+      context_.log.warning(
+          compose("{} is not protected against the loss of a node: {}", checkpoint_->tag, to_string(*failure)));
     }
   }
   checkpoint_.reset();

@@ -57,7 +57,7 @@ class Writer {
   Context& context_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::uint64_t commits_ = 0;  ///< (same) of this engine: every Nth is protected
+  std::uint64_t commits_ = 0;                     ///< (same) of this engine: every Nth is protected
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
 };
 

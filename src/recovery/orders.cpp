@@ -65,9 +65,8 @@ class Commander {
       orders.sets.push_back(read(record));
     }
     // A process that is in several sets goes through them in the order in which all their members do.
-    std::ranges::sort(orders.sets, {}, [](const SetOrder& order) {
-      return std::tuple(order.set.protection_id, order.set.set_number);
-    });
+    std::ranges::sort(orders.sets, {},
+                      [](const SetOrder& order) { return std::tuple(order.set.protection_id, order.set.set_number); });
     return orders;
   }
 

@@ -146,8 +146,8 @@ void relocate(Communicator& communicator, store::NodeStore& store, std::span<con
     if (move.kind != store::FileKind::container || move.to != communicator.rank()) continue;
     recovered.source = RecoverySource::moved;
     recovered.container_bytes = move.size_bytes;
-    recovered.story = compose("rank {}: container moved here from the node of rank {}", move.logical_rank.value,
-                              move.from);
+    recovered.story =
+        compose("rank {}: container moved here from the node of rank {}", move.logical_rank.value, move.from);
   }
 }
 

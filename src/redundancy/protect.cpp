@@ -62,7 +62,8 @@ class Protector {
     std::vector<SizeAndCrc> told(membership_.ranks.size());
     for (const auto& [peer, record] : comm::exchange_records(communicator_, records, Deadline::after(patience_))) {
       const auto member = std::ranges::find(membership_.ranks, peer);
-      if (member != membership_.ranks.end()) told[static_cast<std::size_t>(member - membership_.ranks.begin())] = record;
+      if (member != membership_.ranks.end())
+        told[static_cast<std::size_t>(member - membership_.ranks.begin())] = record;
     }
     shape_.scheme = subject_.scheme;
     for (std::size_t i = 0; i < told.size(); ++i) {
