@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/context.hpp"
+#include "engine/proof.hpp"
 #include "fs/durable_path.hpp"
 
 namespace kedge::engine {
@@ -154,6 +155,7 @@ void settle_identity(Context& context) {
     if (!context.catalog) return;
     if (!context.catalog->run_id()) context.catalog->write_run_id(context.run_id);
     context.catalog->begin_incarnation();
+    context.catalog->remove_nonces();
   });
   comm::throw_if(context.vote(written));
 }
@@ -166,7 +168,9 @@ void start(Context& context) {
   find_nodes(context);
   take_incarnation(context);
   try {
+    const Id128 nonce = prove_prefix(context);
     take_store(context);
+    prove_stores(context, nonce);
     settle_identity(context);
   } catch (const Error&) {
     // A start that came to nothing must not make the one that runs think that it was replaced.
