@@ -218,13 +218,21 @@ TEST(Proof, AnErrorInAnyOperationIsTheSameOnAllRanks) {
   }
 }
 
-/// What the engine of each rank knows after a start.
-std::vector<comm::Topology> topologies(int ranks, const std::function<void(int, Options&, engine::Environment&)>& set) {
+using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
+
+struct Started {
+  std::vector<comm::RankOutcome> outcomes;
+  std::vector<comm::Topology> topologies;  ///< what the engine of each rank knows
+};
+
+/// A start in which each rank has options and surroundings of its own.
+Started start_each(int ranks, const Setting& set) {
   FaultyDisk disk(SimulatedJob::memory_disk());
   for (const char* folder : {"/nodes", "/prefix"}) disk.make_directories(folder, 0755);
   comm::InProcessWorld world(ranks);
-  std::vector<comm::Topology> found(static_cast<std::size_t>(ranks));
-  expect_all_returned(world.run([&](int rank) {
+  Started started;
+  started.topologies.resize(static_cast<std::size_t>(ranks));
+  started.outcomes = world.run([&](int rank) {
     Options options;
     options.run = "test";
     options.store.path = compose("/nodes/{}", rank);
@@ -236,9 +244,24 @@ std::vector<comm::Topology> topologies(int ranks, const std::function<void(int, 
     set(rank, options, environment);
     engine::Context context(world.communicator(rank), options, environment);
     engine::start(context);
-    found[static_cast<std::size_t>(rank)] = context.topology;
-  }));
-  return found;
+    started.topologies[static_cast<std::size_t>(rank)] = context.topology;
+  });
+  return started;
+}
+
+std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
+  auto started = start_each(ranks, set);
+  expect_all_returned(started.outcomes);
+  return started.topologies;
+}
+
+TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
+  const auto started = start_each(4, [](int rank, Options& options, engine::Environment&) {
+    options.topology.ranks_per_node = 2;
+    options.store.path = rank == 0 ? "/nodes/a" : "/nodes/b";
+  });
+  const auto failure = expect_all_threw(started.outcomes, ErrorCode::invalid_argument);
+  EXPECT_TRUE(says(failure.message, {"ranks 1 and 2", "{node}"})) << failure.message;
 }
 
 TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {

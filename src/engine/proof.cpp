@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/checksum.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 
@@ -120,6 +121,18 @@ class StoreProof {
   std::vector<StoreNonce> found_;
 };
 
+/// COLLECTIVE. The lowest rank of each node speaks for it, and beside it whoever has a store of its own there: paths
+/// may differ by rank.
+bool speaks_for_its_store(const Context& context) {
+  const std::string& folder = context.store->folder();
+  const int lowest = context.topology.node.front();
+  const std::uint32_t mine = crc32c(std::as_bytes(std::span(folder)));
+  std::uint32_t theirs = mine;
+  context.comm->broadcast(std::as_writable_bytes(std::span(&theirs, 1)), lowest, context.deadline(),
+                          context.topology.node);
+  return lowest == context.rank() || mine != theirs;
+}
+
 }  // namespace
 
 Id128 prove_prefix(Context& context) {
@@ -136,7 +149,7 @@ Id128 prove_prefix(Context& context) {
 }
 
 void prove_stores(Context& context, const Id128& nonce) {
-  const bool speaks = context.topology.node.front() == context.rank();
+  const bool speaks = speaks_for_its_store(context);
   StoreProof proof(context, nonce);
   const auto step = [&](auto&& action) {
     return attempt([&] {

@@ -10,9 +10,9 @@ namespace kedge::engine {
 /// The file stays until the catalog's remove_nonces().
 [[nodiscard]] Id128 prove_prefix(Context& context);
 
-/// COLLECTIVE, with the stores' locks held. No two failure domains share a store: the lowest rank of each node leaves
-/// a file with `nonce` in its store and looks whose else are there. Throws Error{invalid_argument} naming two ranks and
-/// the folder. Also removes what starts that crashed here left.
+/// COLLECTIVE, with the stores' locks held. No two failure domains share a store: the lowest rank of each node, and
+/// whoever has another store than it, leaves a file with `nonce` in its store and looks whose else are there. Throws
+/// Error{invalid_argument} naming two ranks and the folder. Also removes what starts that crashed here left.
 void prove_stores(Context& context, const Id128& nonce);
 
 }  // namespace kedge::engine
