@@ -60,6 +60,9 @@ class SimulatedJob {
   /// Plans message faults for the next start: called with its world before it runs.
   std::function<void(comm::InProcessWorld&)> plan;
 
+  /// Changes what an engine of this rank stands in: its node, its machine, its environment variables.
+  std::function<void(int rank, engine::Environment&)> surroundings;
+
   /// One start: every rank runs `body`; ranks that die in the file system are dead for the others. Afterwards
   /// everything of that start is gone from memory and its locks are released.
   std::vector<comm::RankOutcome> start(const std::function<void(RankScope&)>& body, Crash crash = Crash::process,

@@ -77,9 +77,13 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"store.lock_timeout_s", "1.5"},
                                                      {"store.on_exit", "remove"},
                                                      {"persistent.path", "/p"},
+                                                     {"redundancy.scheme", "xor"},
+                                                     {"redundancy.set_size", "4"},
+                                                     {"redundancy.every", "3"},
                                                      {"open.verify", "headers"},
                                                      {"schedule.every", "10"},
                                                      {"topology.ranks_per_node", "2"},
+                                                     {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},
                                                      {"log.level", "off"}};
   std::vector<std::string> environment;
@@ -135,6 +139,31 @@ TEST_F(OptionsTest, BadValueNamesTheVariable) {
     EXPECT_THAT(failure({"KEDGE_STORE_KEEP=" + bad}), HasSubstr("KEDGE_STORE_KEEP")) << bad;
   }
   EXPECT_THAT(failure({"KEDGE_COMM_TIMEOUT_S=nan"}), HasSubstr("KEDGE_COMM_TIMEOUT_S"));
+}
+
+TEST_F(OptionsTest, RedundancyAndFailureDomainsTakeWhatIsMeantAlone) {
+  for (const std::string scheme : {"auto", "single", "partner", "xor"}) {
+    EXPECT_EQ(failure({"KEDGE_REDUNDANCY_SCHEME=" + scheme}), "no failure");
+  }
+  for (const std::string bad : {"", "automatic", "XOR", "xor_", "raid5"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SCHEME=" + bad}), HasSubstr("auto, single, partner or xor")) << bad;
+  }
+  for (const std::string members : {"2", "32"}) {
+    EXPECT_EQ(failure({"KEDGE_REDUNDANCY_SET_SIZE=" + members}), "no failure");
+  }
+  for (const std::string bad : {"", "0", "1", "33", "-2", "4294967298"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SET_SIZE=" + bad}), HasSubstr("a whole number from 2 to 32")) << bad;
+  }
+  EXPECT_EQ(failure({"KEDGE_REDUNDANCY_EVERY=0"}), "no failure");
+  for (const std::string bad : {"", "-1", "never", "18446744073709551616"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_EVERY=" + bad}), HasSubstr("a whole number, 0 or more")) << bad;
+  }
+  EXPECT_EQ(failure({"KEDGE_TOPOLOGY_FAILURE_DOMAIN=node"}), "no failure");
+  for (const std::string bad : {"", "rack", "env", "env:", "Node", "env RACK"}) {
+    EXPECT_THAT(failure({"KEDGE_TOPOLOGY_FAILURE_DOMAIN=" + bad}), HasSubstr("node or env:NAME")) << bad;
+  }
+  write_toml("[redundancy]\nscheme = 'xor'\nset_size = 33\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":3: redundancy.set_size must be a whole number from 2 to 32"));
 }
 
 TEST_F(OptionsTest, UnknownKeyIsAnErrorWithASuggestion) {
@@ -199,6 +228,10 @@ TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
               HasSubstr("comm.timeout_s"));
   EXPECT_THAT(problem([](Options& o) { o.persistent.path.clear(); }), HasSubstr("persistent.path"));
   EXPECT_THAT(problem([](Options& o) { o.store.path = std::string("a\0b", 3); }), HasSubstr("store.path"));
+  EXPECT_THAT(problem([](Options& o) { o.redundancy.scheme = static_cast<Scheme>(9); }),
+              HasSubstr("redundancy.scheme"));
+  EXPECT_THAT(problem([](Options& o) { o.redundancy.set_size = 1; }), HasSubstr("redundancy.set_size"));
+  EXPECT_THAT(problem([](Options& o) { o.topology.failure_domain = "env:"; }), HasSubstr("topology.failure_domain"));
   EXPECT_THAT(problem([](Options& o) { o.open.verify = static_cast<Verify>(9); }), HasSubstr("open.verify"));
 }
 

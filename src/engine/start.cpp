@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/context.hpp"
+#include "engine/proof.hpp"
 #include "engine/protector.hpp"
 #include "fs/durable_path.hpp"
 
@@ -156,6 +157,7 @@ void settle_identity(Context& context) {
     if (!context.catalog) return;
     if (!context.catalog->run_id()) context.catalog->write_run_id(context.run_id);
     context.catalog->begin_incarnation();
+    context.catalog->remove_nonces();
   });
   comm::throw_if(context.vote(written));
 }
@@ -169,7 +171,9 @@ void start(Context& context) {
   join_set(context);
   take_incarnation(context);
   try {
+    const Id128 nonce = prove_prefix(context);
     take_store(context);
+    prove_stores(context, nonce);
     settle_identity(context);
   } catch (const Error&) {
     // A start that came to nothing must not make the one that runs think that it was replaced.

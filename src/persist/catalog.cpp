@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kTakenPrefix = "incarnation-";
 constexpr std::string_view kBegunPrefix = "begun-";
+constexpr std::string_view kNoncePrefix = "nonce-";
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr std::uint32_t kOthersWrite = 002;
 constexpr std::uint32_t kSticky = 01000;
@@ -94,15 +95,21 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
   fs::sync_path(*file_system_, folder_);
 }
 
-std::uint64_t Catalog::newest(std::string_view kind) {
-  std::uint64_t newest = 0;
+std::vector<std::uint64_t> Catalog::numbers(std::string_view kind) {
+  std::vector<std::uint64_t> numbers;
   for (const std::string& name : file_system_->list(folder_)) {
     if (!name.starts_with(kind)) continue;
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
-    if (parsed.ec == std::errc{} && parsed.ptr == end) newest = std::max(newest, number);
+    if (parsed.ec == std::errc{} && parsed.ptr == end) numbers.push_back(number);
   }
+  return numbers;
+}
+
+std::uint64_t Catalog::newest(std::string_view kind) {
+  std::uint64_t newest = 0;
+  for (const std::uint64_t number : numbers(kind)) newest = std::max(newest, number);
   return newest;
 }
 
@@ -130,12 +137,28 @@ bool Catalog::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnati
 
 void Catalog::withdraw_incarnation() {
   if (incarnation_ == 0) return;
+  file_system_->remove(record(compose("{}{}", kNoncePrefix, incarnation_)));
   file_system_->remove(record(compose("{}{}", kBegunPrefix, incarnation_)));
   // The number may be taken again: under it no container was touched and nothing was written here.
   if (newest(kTakenPrefix) == incarnation_) {
     file_system_->remove(record(compose("{}{}", kTakenPrefix, incarnation_)));
   }
   incarnation_ = 0;
+}
+
+void Catalog::write_nonce(const Id128& nonce) {
+  const std::string path = record(compose("{}{}", kNoncePrefix, incarnation_));
+  file_system_->remove(path);  // of a start that came to nothing and could not remove it
+  const auto file = file_system_->create(path, 0644);
+  if (!file) refuse("something else makes files of this start's name", path);
+  const std::string text = to_string(nonce) + "\n";
+  file->copy_in(0, std::as_bytes(std::span(text)), 0);
+}
+
+void Catalog::remove_nonces() {
+  for (const std::uint64_t number : numbers(kNoncePrefix)) {
+    if (number <= incarnation_) file_system_->remove(record(compose("{}{}", kNoncePrefix, number)));
+  }
 }
 
 std::optional<Id128> Catalog::run_id() {

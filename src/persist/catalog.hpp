@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
@@ -41,6 +42,12 @@ class Catalog {
   /// Gives the incarnation back: this start came to nothing and must not stop the one that runs.
   void withdraw_incarnation();
 
+  /// Leaves a number, as 32 hex digits in `nonce-<incarnation>`, for other ranks to see; not on stable storage.
+  void write_nonce(const Id128& nonce);
+  /// Removes those of this start and of all before it. Once this one has begun: an older start that is not superseded
+  /// may still be looking for its own.
+  void remove_nonces();
+
   /// The run's UUID; nothing before the first start wrote it.
   [[nodiscard]] std::optional<Id128> run_id();
   void write_run_id(const Id128& run_id);
@@ -55,6 +62,8 @@ class Catalog {
 
  private:
   [[nodiscard]] std::string record(std::string_view name) const { return fs::join(folder_, name); }
+  /// The numbers of all records called `kind` and a number.
+  [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view kind);
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
