@@ -65,7 +65,7 @@ void Adopted::drop(FileKind kind, LogicalRank whose, const FileKey& key) {
 }
 
 void Adopted::remove_all() {
-  remove_if([](const Slot&) { return true; });
+  remove_if([&](const Slot& slot) { return !folder_.is_foreign(slot.name); });
 }
 
 Slot* Adopted::slot_of(const StoreFile& file) noexcept {

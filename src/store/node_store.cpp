@@ -1,6 +1,7 @@
 #include "store/node_store.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +13,10 @@ namespace kedge::store {
 namespace {
 
 constexpr std::string_view kRoutedPrefix = "routed-";
+
+bool ascending(std::span<const int> ranks) {
+  return std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+}
 
 [[noreturn]] void misused(const std::string& message) { throw Error(ErrorCode::bad_state, message); }
 
@@ -31,7 +36,7 @@ NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store
 void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
   const auto me = static_cast<int>(logical_rank_.value);
   const auto found = std::find(ranks_on_node.begin(), ranks_on_node.end(), me);
-  if (found == ranks_on_node.end() || !std::is_sorted(ranks_on_node.begin(), ranks_on_node.end())) {
+  if (found == ranks_on_node.end() || !ascending(ranks_on_node)) {
     misused(compose("rank {} is not where it belongs in the list of its node's ranks", me));
   }
   adopted_.share_out(ranks_on_node, static_cast<std::size_t>(found - ranks_on_node.begin()));
@@ -152,6 +157,7 @@ void NodeStore::sweep() {
 
 void NodeStore::remove_all() {
   for (Slots& slots : own_) slots.remove_all();
+  adopted_.find(folder_.list());  // a start that never scanned has them too
   adopted_.remove_all();
   sweep();
 }

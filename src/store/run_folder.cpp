@@ -26,6 +26,11 @@ std::vector<FileName> RunFolder::list() const {
   return names;
 }
 
+bool RunFolder::is_foreign(const FileName& name) const {
+  const auto status = file_system_->status(path_of(name));
+  return status && (status->owner != file_system_->user() || status->kind != fs::FileStatus::Kind::file);
+}
+
 std::unique_ptr<StoreFile> RunFolder::open(const FileName& name) const {
   auto file = file_system_->open(path_of(name), fs::Access::read_write);
   if (file->status().owner != file_system_->user()) {

@@ -30,6 +30,9 @@ class RunFolder {
   /// Files of all kinds and ranks, by kind, rank and number.
   [[nodiscard]] std::vector<FileName> list() const;
 
+  /// True if the name is taken by what is no file of this user: neither read nor written nor removed.
+  [[nodiscard]] bool is_foreign(const FileName& name) const;
+
   /// Throws Error{io} if it is another user's.
   [[nodiscard]] std::unique_ptr<StoreFile> open(const FileName& name) const;
   /// Throws Error{io} if the name is taken.

@@ -137,7 +137,7 @@ void Slots::remove_idle() {
 void Slots::remove_all() {
   for (const auto& slot : slots_) {
     slot->file.reset();
-    if (slot->state != Slot::State::foreign) folder_.remove(slot->name);
+    if (!folder_.is_foreign(slot->name)) folder_.remove(slot->name);
   }
   slots_.clear();
 }
