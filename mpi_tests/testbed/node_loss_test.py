@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""heat2d on four hosts loses one of them, is started again, and must end as if nothing had happened.
+
+usage: node_loss_test.py HEAT2D MPIEXEC FOLDER [--redundancy]
+
+The test bed is made below FOLDER, which all hosts share. Exit status 77: this machine does not allow a test bed.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import testbed
+
+RANKS, STEPS, EVERY = 8, 300, 20
+LAUNCH_LIMIT_S = 40
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(part) for part in what))
+
+
+class Run:
+    """One run of heat2d with a store on each host and a prefix of its own; may be launched several times."""
+
+    def __init__(self, bed, heat2d, name, **variables):
+        self.bed, self.command = bed, [heat2d, "--steps", STEPS, "--every", EVERY]
+        self.variables = {"KEDGE_STORE_PATH": bed.store / name, "KEDGE_PERSISTENT_PATH": bed.shared / name} | {
+            f"KEDGE_{key.upper()}": value for key, value in variables.items()}
+
+    def start(self):
+        return self.bed.start_mpi(self.bed.hosts, RANKS, self.command, self.variables, LAUNCH_LIMIT_S)
+
+    def disturb(self, what, *hosts):
+        """Does this to the hosts after the second commit; the newest commit that the job told of."""
+        job = self.start()
+        job.wait_for(rf"committed step-{2 * EVERY:06} ")
+        for host in hosts:
+            what(host)
+        result = job.wait()
+        check("steps computed" not in result.output, "heat2d ended before it was killed; let it compute more steps")
+        check(result.code != 0, "mpirun did not notice that", *hosts, "died")
+        return max(int(step) for step in re.findall(r"committed step-(\d+) ", result.output))
+
+    def finish(self, source=None, committed=0):
+        """The checksum of a launch that comes to its end; it resumed from that source, or began from zero if None."""
+        code, output = self.start().wait()
+        check(code == 0, "heat2d failed:", output)
+        resumed = re.findall(r"^resumed (step-\d+) (\d+) (.+) (\d+)$", output, re.M)
+        check(len(resumed) == (0 if source is None else 1), output)
+        first = 0
+        for tag, step, found, size_bytes in resumed:
+            first = int(step)
+            check(tag == f"step-{first:06}", "the tag", tag, "is not that of the step that was loaded,", step)
+            check(found == source, "expected", source, "and found", found, output)
+            check(committed <= first < STEPS, "resumed", tag, "although", committed, "was committed", output)
+            check(int(size_bytes) > 0, output)
+            print(f"   committed {committed}, resumed {tag} {found} ({size_bytes} bytes)", flush=True)
+        check(f"steps computed {STEPS - first}\n" in output, output)
+        return re.search(r"^checksum (\w+)$", output, re.M)[1]
+
+    def finish_in_vain(self):
+        """A launch that must say that nothing can be had, and not begin from zero."""
+        code, output = self.start().wait()
+        check(code != 0, "it began although a host's containers are lost:", output)
+        check("unrecoverable" in output, "it did not say why:", output)
+        for word in ("resumed ", "committed ", "steps computed"):
+            check(word not in output, "it began from zero:", output)
+
+
+def ranks_of(bed, hosts, ranks):
+    """{host: number of ranks that ran there}, counted in lines of their own: mpirun's may stand between."""
+    code, output = bed.run_mpi(hosts, ranks, ["hostname"], {}, LAUNCH_LIMIT_S)
+    check(code == 0, output)
+    return collections.Counter(re.findall(r"^[a-z0-9-]+$", output, re.M))
+
+
+def test_hosts_are_separate(bed, _heat2d, _redundancy):
+    for layout in (dict.fromkeys(bed.hosts, 2), dict(zip(bed.hosts, (3, 1)))):
+        found = ranks_of(bed, layout, sum(layout.values()))
+        check(found == layout, "expected", layout, "and found", found)
+    for folder in (bed.store, "/dev/shm"):
+        for host in bed.hosts:
+            check(bed.run_on(host, f"touch {folder}/of-{host}; cd {folder}; echo of-*").split() == [f"of-{host}"], host)
+    check(not list(bed.store.iterdir()), "the hosts' store is that of this machine")
+    check(not any(host in pathlib.Path("/etc/hosts").read_text() for host in bed.hosts), "/etc/hosts was changed")
+
+    old, new = bed.hosts[1], "spare"
+    bed.kill_processes(old)
+    check(bed.run_on(old, f"ls {bed.store}").split() == [f"of-{old}"], "the store went with the processes")
+    bed.kill(old)
+    check(bed.run_mpi(bed.hosts, RANKS, ["hostname"], {}, LAUNCH_LIMIT_S).code != 0, "a dead host answered")
+    for before, after in ((old, new), (new, old)):
+        bed.replace(before, after)
+        check(bed.hosts[1] == after, bed.hosts)
+        check(bed.run_on(after, f"find {bed.store} /dev/shm -type f") == "", "the new host is not empty")
+        check(ranks_of(bed, bed.hosts, RANKS) == dict.fromkeys(bed.hosts, 2), bed.hosts)
+
+
+def test_processes_of_a_host_die(bed, heat2d, _redundancy):
+    wanted = Run(bed, heat2d, "undisturbed").finish()
+    run = Run(bed, heat2d, "processes")
+    committed = run.disturb(bed.kill_processes, bed.hosts[2])
+    check(run.finish("in place", committed) == wanted, "the field differs from that of the undisturbed run")
+
+
+def test_host_lost_without_redundancy(bed, heat2d, redundancy):
+    run = Run(bed, heat2d, "lost", **({"redundancy_scheme": "single"} if redundancy else {}))
+    run.disturb(bed.kill, bed.hosts[3])
+    bed.replace(bed.hosts[3])
+    run.finish_in_vain()
+
+
+def test_host_lost_with_redundancy(bed, heat2d, redundancy):
+    if not redundancy:
+        return
+    wanted = Run(bed, heat2d, "reference", redundancy_scheme="single").finish()
+    # Also the host of rank 0, and a new host under its name as well as under another.
+    for scheme, lost, name in (("xor", 0, None), ("xor", 2, "spare-a"), ("partner", 0, "spare-b"), ("partner", 1, None)):
+        run = Run(bed, heat2d, f"{scheme}-{lost}", redundancy_scheme=scheme)
+        committed = run.disturb(bed.kill, bed.hosts[lost])
+        bed.replace(bed.hosts[lost], name)
+        print(f"   {scheme}, host {lost} lost", flush=True)
+        check(run.finish("rebuilt", committed) == wanted, "the field differs from that of the undisturbed run")
+    run = Run(bed, heat2d, "two-lost", redundancy_scheme="xor")
+    run.disturb(bed.kill, *bed.hosts[1:3])
+    for host in bed.hosts[1:3]:
+        bed.replace(host)
+    run.finish_in_vain()
+
+
+def test_nothing_stays(bed, _heat2d, _redundancy):
+    """However the process that made a bed ends, the bed ends; its folder goes too unless that was SIGKILL."""
+    program = ("import testbed, time; testbed.end_on_signals(); bed = testbed.TestBed(2, below='.')\n"
+               "with bed: print(bed.folder, bed.login.namespace, *(n.namespace for n in bed.nodes.values()), flush=True);"
+               " time.sleep({})")
+    environment = os.environ | {"PYTHONPATH": str(pathlib.Path(__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    for number in (0, signal.SIGTERM, signal.SIGKILL):
+        owner = subprocess.Popen([sys.executable, "-c", program.format(60 if number else 0)], cwd=bed.shared, text=True,
+                                 env=environment, stdout=subprocess.PIPE)
+        folder, *namespaces = owner.stdout.readline().split()
+        check(len(namespaces) == 3, namespaces)
+        if number:
+            check(namespaces_in_use(namespaces) == set(namespaces), "the bed did not begin")
+            owner.send_signal(number)
+        owner.wait(testbed.LIMIT_S)
+        testbed.wait_until(lambda: not namespaces_in_use(namespaces), 10, lambda: f"signal {number}: processes remain")
+        check(pathlib.Path(folder).exists() == (number == signal.SIGKILL), "signal", number, "and the folder", folder)
+
+
+def namespaces_in_use(wanted):
+    pids = [entry for entry in os.listdir("/proc") if entry.isdigit()]
+    return {testbed.namespace_of(pid) for pid in pids} & set(wanted)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("heat2d")
+    parser.add_argument("mpiexec")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--redundancy", action="store_true", help="the engine protects: lost hosts are rebuilt")
+    arguments = parser.parse_args()
+    testbed.end_on_signals()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        bed = testbed.TestBed(4, below=arguments.folder, mpirun=arguments.mpiexec)
+    except testbed.Unavailable as reason:
+        print("skipped:", reason)
+        return 77
+    with bed:
+        for test in (test_hosts_are_separate, test_processes_of_a_host_die, test_host_lost_without_redundancy,
+                     test_host_lost_with_redundancy, test_nothing_stays):
+            begin = time.monotonic()
+            test(bed, arguments.heat2d, arguments.redundancy)
+            print(f"ok {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
+    check(not bed.folder.exists(), bed.folder, "stayed behind")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
