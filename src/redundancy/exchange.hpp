@@ -41,9 +41,9 @@ struct Exchanged {
 /// Bytes that one member needs for messages under way.
 inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{16} << 20U;
 
-/// COLLECTIVE over the set's members. `patience` is for each wait, not for all of it. A member has one input in a stripe
-/// at most. Throws Error{timeout} only; what else goes wrong is in the result. After a timeout messages may still be
-/// sent from `mapped`: it must then stay mapped until the process ends.
+/// COLLECTIVE over the set's members. `patience` is for each wait, not for all of it. A member has one input in a
+/// stripe at most. Throws Error{timeout} only; what else goes wrong is in the result. After a timeout messages may
+/// still be sent from `mapped`: it must then stay mapped until the process ends.
 [[nodiscard]] Exchanged exchange(Communicator& communicator, const Membership& membership,
                                  std::span<const Stripe> stripes, const PartFile& container, const PartFile& parity,
                                  std::chrono::duration<double> patience);
