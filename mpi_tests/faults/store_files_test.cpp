@@ -238,5 +238,21 @@ TEST_P(StoreFiles, ParityLostBehindOurBackIsReplaced) {
   EXPECT_TRUE(open_store(0)->scan(run_id, Verify::all).front().intact);
 }
 
+TEST_P(StoreFiles, AfterAPowerLossNoOldHeaderStandsBeforeNewParity) {
+  if (GetParam()) GTEST_SKIP() << "memory is empty after a power loss";
+  options.durable = true;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const auto own = open_store(0);
+    put(*own, FileKind::parity, 0, 1).flush(true);
+    own->retire_all_but({});
+    begin(*own, FileKind::parity, 0, 2);  // into the same file; not synced
+    disk.restart(Crash::power, seed);
+    const auto found = open_store(0)->scan(run_id, Verify::headers);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NE(found.front().key(), key_of(FileKind::parity, 1)) << "seed " << seed;
+    disk.remove_all(found.front().path);
+  }
+}
+
 }  // namespace
 }  // namespace kedge::faults
