@@ -69,14 +69,14 @@ class Unavailable(Exception):
 
 
 def environment():
-    """That of this process without options of Kedge's; sbin is not on everybody's path."""
+    """That of this process without options of Kedge's and Open MPI's; sbin is not on everybody's path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KEDGE_", "OMPI_", "PMIX_"))}
     return inherited | {"PATH": os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin",
                         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def namespace_of(pid):
-    """The process namespace, or None if there is no such process."""
+    """The process's namespace of processes, or None if there is no such process."""
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
@@ -103,15 +103,9 @@ class Host:
         return namespace_of(self.pid) == self.namespace
 
     def processes(self):
-        """{pid: command} of all but the first."""
-        found = {}
-        for entry in pathlib.Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != self.pid and namespace_of(entry.name) == self.namespace:
-                try:
-                    found[int(entry.name)] = (entry / "comm").read_text().strip()
-                except OSError:
-                    pass  # gone meanwhile
-        return found
+        """Process ids of all but the first."""
+        return [int(pid) for pid in os.listdir("/proc")
+                if pid.isdigit() and int(pid) != self.pid and namespace_of(pid) == self.namespace]
 
     def enter(self, *command, namespaces=NAMESPACES):
         return ["nsenter", "--target", str(self.pid), *namespaces, "--", *command]
@@ -141,8 +135,7 @@ class Job:
         return self.file.read_text(errors="replace")
 
     def wait(self):
-        """Result, when the job has ended and none of its processes lingers: a daemon that does disturbs the next job.
-        TimeoutError if its time limit ended it."""
+        """Result, when the job has ended and none of its processes lingers. TimeoutError if its time limit ended it."""
         code = self.process.wait(self.limit_s + LIMIT_S)
         if code in (124, 137):
             raise TimeoutError(f"the job did not end within {self.limit_s} s:\n{self.output()[-4000:]}")
@@ -180,8 +173,10 @@ class TestBed:
             agent.write_text(AGENT.replace("{folder}", str(self.folder)))
             agent.chmod(0o755)
             self.login = self._start("login", outlives)
-            self.login.network("link add name bridge type bridge", f"addr add {NETWORK}.254/24 dev bridge",
-                               "link set bridge up")
+            # With an address of its own: else the bridge takes one of a port, changes it when that host goes, and is
+            # lost to the others, which remember the old one.
+            self.login.network("link add name bridge address 02:00:00:00:00:fe type bridge",
+                               f"addr add {NETWORK}.254/24 dev bridge", "link set bridge up")
             for number in range(nodes):
                 self._add(f"kedge{number}")
             self._save()
@@ -315,21 +310,18 @@ class TestBed:
              str(self.folder), self.size, *stay],
             env=environment(), text=True, stdin=subprocess.DEVNULL if outlives else subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        answer = process.stdout.readline().strip()
-        if not answer.isdigit():
-            answer += process.stdout.read()
-            process.wait(LIMIT_S)
-            raise Unavailable(f"the host {name} cannot be made: {answer}")
-        process.stdout.close()
+        with process.stdout as said:
+            answer = said.readline().strip()
+            if not answer.isdigit():
+                raise Unavailable(f"the host {name} cannot be made: {answer}{said.read()}")
         return Host(name, self.numbers, int(answer), namespace_of(answer), process)
 
     def _save(self):
-        def fields(host):
-            return [host.name, host.number, host.pid, host.namespace]
-
+        login, *nodes = ([host.name, host.number, host.pid, host.namespace]
+                         for host in (self.login, *self.nodes.values()))
         (self.folder / "bed.json").write_text(json.dumps(
-            {"size": self.size, "mpirun": self.mpirun, "jobs": self.jobs, "numbers": self.numbers,
-             "login": fields(self.login), "nodes": [fields(node) for node in self.nodes.values()]}))
+            {"size": self.size, "mpirun": self.mpirun, "jobs": self.jobs, "numbers": self.numbers, "login": login,
+             "nodes": nodes}))
 
 
 def check_available(mpirun="mpirun"):
@@ -354,30 +346,22 @@ def end_on_signals():
             signal.signal(each, signal.SIG_IGN)  # closing is not disturbed
         sys.exit(128 + number)
 
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, end)
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)
 
 
 def run(bed, arguments):
     hosts = arguments.hosts.split(",") if arguments.hosts else bed.hosts
     variables = dict(pair.split("=", 1) for pair in arguments.variables)
-    job = bed.start_mpi(hosts, arguments.ranks or len(hosts), arguments.command, variables, arguments.timeout)
-    shown = 0
-    while True:
-        ended = job.process.poll() is not None
-        output = job.output()
-        print(output[shown:], end="", flush=True)
-        shown = len(output)
-        if ended:
-            return job.wait().code
-        time.sleep(0.1)
+    code, output = bed.run_mpi(hosts, arguments.ranks or len(hosts), arguments.command, variables, arguments.timeout)
+    print(output, end="")
+    return code
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
-    up, runs, kill, replace, down = (actions.add_parser(name, usage=__doc__)
-                                     for name in ("up", "run", "kill", "replace", "down"))
+    up, runs, kill, replace, down = map(actions.add_parser, ("up", "run", "kill", "replace", "down"))
     up.add_argument("--nodes", type=int, default=4)
     up.add_argument("--below")
     for action in (runs, kill, replace, down):
@@ -395,20 +379,16 @@ def main():
     end_on_signals()
     if arguments.action == "up":
         print(TestBed(arguments.nodes, arguments.below, outlives=True).folder)
-    elif arguments.action == "run" and arguments.bed.isdigit():
+        return 0
+    if arguments.action == "run" and arguments.bed.isdigit():
         with TestBed(int(arguments.bed)) as bed:
             return run(bed, arguments)
-    else:
-        bed = TestBed.attach(arguments.bed)
-        if arguments.action == "run":
-            return run(bed, arguments)
-        if arguments.action == "kill":
-            (bed.kill_processes if arguments.processes else bed.kill)(arguments.host)
-        elif arguments.action == "replace":
-            bed.replace(arguments.host, arguments.name)
-        else:
-            bed.close()
-    return 0
+    bed = TestBed.attach(arguments.bed)
+    if arguments.action in ("kill", "replace") and arguments.host not in bed.hosts:
+        parser.error(f"the hosts of this bed are {', '.join(bed.hosts)}")
+    return {"run": lambda: run(bed, arguments), "down": bed.close,
+            "kill": lambda: (bed.kill_processes if arguments.processes else bed.kill)(arguments.host),
+            "replace": lambda: bed.replace(arguments.host, arguments.name)}[arguments.action]()
 
 
 if __name__ == "__main__":
