@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/protector.hpp"
@@ -25,6 +26,10 @@ std::string shell_word(const std::string& path) {
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
     : context(std::move(communicator), std::move(options), std::move(environment)), writer(context), reader(context) {
   collective(context, [&] { start(context); });
+}
+
+EngineImpl::~EngineImpl() {
+  if (!context.dead_because.empty()) keep_forever(std::move(context.store));
 }
 
 bool EngineImpl::need_checkpoint() {

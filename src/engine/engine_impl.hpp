@@ -16,6 +16,11 @@ class EngineImpl {
   /// COLLECTIVE.
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
 
+  /// Local. A dead engine's files stay mapped: messages that nobody waits for any more may still be sent from them.
+  ~EngineImpl();
+  EngineImpl(const EngineImpl&) = delete;
+  EngineImpl& operator=(const EngineImpl&) = delete;
+
   bool need_checkpoint();
   void wait(std::string_view tag, Level level);
   void finalize();

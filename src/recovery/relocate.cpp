@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/vote.hpp"
 #include "comm/window.hpp"
@@ -74,7 +75,8 @@ class Relocation {
           steps, kDepth, [&](std::uint64_t step) { post(step); }, [&](std::uint64_t step) { complete(step); });
     } catch (const Error&) {
       // Messages may still arrive in these buffers: they stay for good, as the communicator asks.
-      new auto(std::make_pair(lanes_, requests_));
+      keep_forever(lanes_);
+      keep_forever(requests_);
       throw;
     }
   }

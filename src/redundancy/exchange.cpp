@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
+#include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "codec/xor.hpp"
 #include "comm/window.hpp"
@@ -46,18 +46,7 @@ struct Slot {
 /// All memory that messages are sent from and received into, but for mapped files.
 struct Slots {
   std::array<Slot, kStepsAhead> slots;
-  Slots* next = nullptr;
 };
-
-/// For messages that a wait gave up on: the message-passing layer may still read and write their memory until the
-/// process ends, so it is never freed. The list is there so that it can be told from memory that was lost.
-void keep_forever(std::unique_ptr<Slots> slots) noexcept {
-  static std::atomic<Slots*> kept = nullptr;
-  Slots* mine = slots.release();
-  mine->next = kept.load();
-  while (!kept.compare_exchange_weak(mine->next, mine)) {
-  }
-}
 
 /// A stripe's piece as this step moves it.
 struct Step {
@@ -89,7 +78,8 @@ class Run {
       under_way |= std::ranges::any_of(slot.requests, [](const auto& request) { return request != nullptr; });
       slot.requests.clear();
     }
-    if (under_way) keep_forever(std::move(slots_));
+    // Messages that a wait gave up on may still use this memory.
+    if (under_way) keep_forever(slots_);
   }
 
   Exchanged all() {
@@ -234,7 +224,7 @@ class Run {
   const PartFile& parity_;
   std::chrono::duration<double> patience_;
   std::uint64_t piece_bytes_;
-  std::unique_ptr<Slots> slots_ = std::make_unique<Slots>();
+  std::shared_ptr<Slots> slots_ = std::make_shared<Slots>();
   Buffer own_;  // not for messages: this member's input where it is the target itself
   Buffer sum_;
   Exchanged result_;
