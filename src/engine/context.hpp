@@ -53,6 +53,8 @@ struct Context {
   std::uint64_t incarnation = 0;    ///< (same)
   bool first_commit_noted = false;  ///< (same)
 
+  bool commits_lost = false;  ///< (same) an open could have none of them, and none was made since
+
   Phase phase = Phase::idle;             ///< (same)
   bool took_stock = false;               ///< (same) the history below is known
   std::uint64_t highest_generation = 0;  ///< (same)

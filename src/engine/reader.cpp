@@ -61,6 +61,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const Choice choice = choose(survey, selection, context_.first_commit_noted);
   if (context_.is_root()) log_passed_over(context_.log, survey, choice);
   if (!choice.lost.empty()) {
+    context_.commits_lost = true;
     throw Error(ErrorCode::unrecoverable,
                 compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
                         "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "
@@ -121,6 +122,7 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
   info.time_ns = chosen.time_ns;
   info.total_bytes = chosen.total_bytes;
   info_ = info;
+  context_.commits_lost = false;
   context_.phase = Phase::reading;
 }
 
@@ -209,6 +211,7 @@ void Reader::close() {
 /// What was opened is damaged: the one before must not be overwritten now because this one is newer.
 void Reader::exclude() {
   context_.excluded.insert(info_->commit_id);
+  context_.commits_lost = true;
   context_.parent_commit_id = info_->parent_commit_id;
   context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
   context_.took_stock = false;

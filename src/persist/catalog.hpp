@@ -48,6 +48,9 @@ class Catalog {
   /// A commit of this run has returned at least once.
   [[nodiscard]] bool has_first_commit();
   void note_first_commit(const Id128& commit_id);
+  /// The run's commits were removed on purpose: has_first_commit() is false again. Throws Error{busy} if a later
+  /// start has begun: then they are not this one's to forget.
+  void forget_commits();
 
   /// Commits that were abandoned by open(…, Newer::discard) are never offered again.
   [[nodiscard]] bool is_discarded(const Id128& commit_id);
@@ -56,6 +59,7 @@ class Catalog {
  private:
   [[nodiscard]] std::string record(std::string_view name) const { return fs::join(folder_, name); }
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
+  void require_newest_incarnation();
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
 

@@ -318,6 +318,7 @@ void NodeStore::remove_all() {
   }
   slots_.clear();
   sweep();
+  if (options_.durable) file_system_->sync_directory(location_.folder);  // what is removed does not come back
 }
 
 std::uint64_t NodeStore::used_bytes() const {

@@ -61,7 +61,7 @@ class NodeStore {
   [[nodiscard]] std::string routed_path();
   /// Removes what crashed runs of this rank left besides containers.
   void sweep();
-  /// Removes every file of this rank; the folder too once it is empty.
+  /// Removes every container and routed file of this rank.
   void remove_all();
 
   [[nodiscard]] const std::string& folder() const noexcept { return location_.folder; }
