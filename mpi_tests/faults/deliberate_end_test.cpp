@@ -43,6 +43,9 @@ TEST(DeliberateEnd, R19_AfterARemovalThatWasAskedForTheNextStartBeginsFromZero) 
       expect_all_returned(end(job));
       EXPECT_EQ(containers(job), 0U);
       EXPECT_FALSE(exists(job, kNote));
+      for (int node = 0; node < (ranks + 1) / 2; ++node) {
+        EXPECT_FALSE(exists(job, compose("/nodes/node{}/kedge-1000-test/committed", node)));
+      }
       const Opened opened = reopen(job);
       EXPECT_FALSE(opened.failure) << to_string(opened.failure.value_or(Failure{}));
       EXPECT_EQ(opened.tag, std::nullopt);

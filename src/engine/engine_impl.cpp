@@ -66,10 +66,10 @@ void EngineImpl::remove_on_purpose() {
     }
     return;
   }
-  std::optional<Failure> forgotten;
-  if (context.catalog) forgotten = attempt([&] { context.catalog->forget_commits(); });
-  comm::throw_if(context.vote(forgotten));
-  context.first_commit_noted = false;
+  comm::throw_if(context.vote(attempt([&] {
+    context.records->forget_commit();
+    if (context.catalog) context.catalog->forget_commits();
+  })));
 }
 
 void EngineImpl::leave_store() {

@@ -58,7 +58,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   context_.enter(Call::open, hash_of(selection, newer), local);
 
   const recovery::Survey survey = context_.take_stock(context_.options.open.verify);
-  const Choice choice = choose(survey, selection, context_.first_commit_noted);
+  const Choice choice = choose(survey, selection, context_.commits_exist);
   if (context_.is_root()) log_passed_over(context_.log, survey, choice);
   if (!choice.lost.empty()) {
     context_.commits_lost = true;
