@@ -63,8 +63,22 @@ void NodeStore::find_slots() {
   }
 }
 
+/// Throws it.
+void NodeStore::explain_refusal(const Failure& refused, std::uint64_t needed_bytes) {
+  Failure failure = refused;
+  // If the system cannot even say what is free, what it refused is the better reason.
+  (void)attempt([&] {
+    const fs::Space space = file_system_->space(location_.folder);
+    failure.message +=
+        compose("; the container needs up to {} more, and {} and {} inodes are free ({})", human_bytes(needed_bytes),
+                human_bytes(space.free_bytes), space.free_inodes, space.limit);
+  });
+  throw Error(failure);
+}
+
 ContainerFile::SpaceCheck NodeStore::space_check() {
-  return [this](std::uint64_t additional_bytes) {
+  return [this](std::uint64_t additional_bytes, const Failure* refused) {
+    if (refused != nullptr) explain_refusal(*refused, additional_bytes);
     const std::uint64_t used = used_bytes();
     if (options_.quota_bytes != 0 && used + additional_bytes > options_.quota_bytes) {
       throw Error(Failure{ErrorCode::no_space,
@@ -111,7 +125,7 @@ Held NodeStore::inspect(Slot& slot, const Id128& run_id, Verify verify) {
   held.path = slot_path(slot.number);
   const auto failure = attempt([&] {
     const auto status = file_system_->status(held.path);
-    if (!status) throw Error(Failure{ErrorCode::not_found, "the container is gone", -1, held.path, 0});
+    if (!status) return;  // gone is no damage: who misses it says where it should be
     if (status->owner != file_system_->user() || status->kind != fs::FileStatus::Kind::file) {
       slot.state = Slot::State::foreign;
       slot.file.reset();

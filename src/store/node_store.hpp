@@ -80,6 +80,7 @@ class NodeStore {
   [[nodiscard]] std::unique_ptr<ContainerFile> make_file(std::uint32_t number);
   void replace_if_lost(Slot& slot);
   [[nodiscard]] ContainerFile::SpaceCheck space_check();
+  [[noreturn]] void explain_refusal(const Failure& refused, std::uint64_t needed_bytes);
   void find_slots();
   [[nodiscard]] Held inspect(Slot& slot, const Id128& run_id, Verify verify);
 
