@@ -124,6 +124,25 @@ TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
   }
 }
 
+TEST(StepBack, AContainerThatWentWhileTheJobRanIsNotInItsFolder) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    scope.communicator.barrier(Deadline::after(std::chrono::seconds(60)));
+    if (scope.rank == 0) job.disk.remove_all(container_of(job.disk, 1, "a"));
+    scope.communicator.barrier(Deadline::after(std::chrono::seconds(60)));
+    try {
+      (void)engine.open();
+      ADD_FAILURE() << "the container of rank 1 is gone";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unrecoverable);
+      EXPECT_TRUE(says(error.what(), {"the container of rank 1 is missing: it is not in /nodes/node0/"}))
+          << error.what();
+    }
+  }));
+}
+
 TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {
   for (const int ranks : {1, 3}) {
     SimulatedJob job(ranks);

@@ -14,21 +14,23 @@ namespace {
 Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
 
 /// Nothing if the caller's memory is what the region needs.
-std::optional<Failure> mismatch(const format::PlacedRegion& saved, const MutableRegion& wanted) {
+std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& saved, const MutableRegion& wanted) {
   const format::RegionSpec& spec = saved.spec;
   if (spec.routed) {
-    return failure_of(ErrorCode::mismatch, compose("region '{}' is a routed file; get it with route_in", spec.name));
+    return failure_of(ErrorCode::mismatch,
+                      compose("region '{}' of {} is a routed file; get it with route_in", spec.name, tag));
   }
   if (wanted.dtype != spec.dtype) {
     return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
-                              to_string(spec.dtype), to_string(wanted.dtype)));
+                      compose("region '{}' of {} was saved as {} and is loaded as {}; load it as it was saved",
+                              spec.name, tag, to_string(spec.dtype), to_string(wanted.dtype)));
   }
   if (wanted.shape != spec.shape) {
-    return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' was saved with shape {} and is loaded with shape {}; regions() tells the "
-                              "shapes before loading",
-                              spec.name, to_string(spec.shape), to_string(wanted.shape)));
+    return failure_of(
+        ErrorCode::mismatch,
+        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() tells the "
+                "shapes before loading",
+                spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
     return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
@@ -155,9 +157,8 @@ Status Reader::remember(Failure failure) {
 const format::PlacedRegion& Reader::region(std::string_view name) const {
   const format::PlacedRegion* placed = open_->container->find(name);
   if (placed == nullptr) {
-    throw Error(
-        ErrorCode::not_found,
-        compose("the checkpoint has no region '{}' on rank {}; regions() lists what it has", name, context_.rank()));
+    throw Error(ErrorCode::not_found, compose("{} has no region '{}' on rank {}; regions() lists what it has",
+                                              info_->tag, name, context_.rank()));
   }
   return *placed;
 }
@@ -166,7 +167,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target) {
   if (auto failure = not_reading("load")) return *failure;
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
-    if (const auto wrong = mismatch(placed, target)) throw Error(*wrong);
+    if (const auto wrong = mismatch(info_->tag, placed, target)) throw Error(*wrong);
     open_->file->check_present();
     open_->container->read(placed, {static_cast<std::byte*>(target.data), placed.size_bytes});
   });
@@ -179,7 +180,8 @@ Routed Reader::route_in(std::string_view name) {
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
     if (!placed.spec.routed) {
-      throw Error(ErrorCode::mismatch, compose("region '{}' is no routed file; get it with load", name));
+      throw Error(ErrorCode::mismatch,
+                  compose("region '{}' of {} is no routed file; get it with load", name, info_->tag));
     }
     open_->file->check_present();
     std::vector<std::byte> content(placed.size_bytes);

@@ -164,9 +164,9 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
     if (slot->state == Slot::State::writing) continue;
     if (slot->state == Slot::State::foreign) slot->state = Slot::State::free;  // it may have gone since
     Held held = inspect(*slot, run_id, verify);
+    slot->intact = held.intact;
     if (held.superblock) {
       if (slot->state == Slot::State::free) slot->state = Slot::State::sealed;
-      slot->intact = held.intact;
       slot->commit_id = held.superblock->commit_id;
       slot->generation = held.superblock->generation;
     }
