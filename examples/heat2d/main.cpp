@@ -1,5 +1,6 @@
 // Heat spreads over a plate: an explicit 2-D solver on a grid of MPI ranks that survives being killed.
 // Kedge's part is marked with [kedge]; everything else is an ordinary MPI program.
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -43,9 +44,10 @@ heat2d::Picture load_picture_everywhere(const std::string& path) {
   int failed = problem.empty() ? ranks : rank;
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (failed == ranks) return picture;
-  problem.resize(512);
-  MPI_Bcast(problem.data(), static_cast<int>(problem.size()), MPI_CHAR, failed, MPI_COMM_WORLD);
-  throw std::runtime_error("on rank " + std::to_string(failed) + ": " + problem.c_str());
+  std::array<char, 512> text{};
+  problem.copy(text.data(), text.size() - 1);
+  MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, failed, MPI_COMM_WORLD);
+  throw std::runtime_error("on rank " + std::to_string(failed) + ": " + text.data());
 }
 
 void run(const heat2d::Arguments& arguments) {

@@ -37,7 +37,7 @@ std::uint64_t inside(FaultyDisk& disk, const std::string& path, Harm harm) {
 /// Harms the newest container of a rank; its path.
 std::string harm_newest(SimulatedJob& job, int rank, const Tag& newest, const Tag& older, Harm harm) {
   FaultyDisk& disk = job.disk;
-  const std::string path = container_of(disk, rank, newest);
+  std::string path = container_of(disk, rank, newest);
   switch (harm) {
     case Harm::cut: disk.truncate_from_outside(path, disk.read_all(path).size() - 4096); break;
     case Harm::cut_to_little: disk.truncate_from_outside(path, 100); break;

@@ -79,7 +79,7 @@ struct Context {
   std::uint64_t enter(Call call, std::uint64_t argument_hash, const std::optional<Failure>& local = {},
                       std::uint64_t payload = 0) const;
   /// COLLECTIVE. The first failure on any rank, the same on all.
-  [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) {
+  [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
     return comm::vote(*comm, local, deadline());
   }
   /// COLLECTIVE. A small value from rank 0.
