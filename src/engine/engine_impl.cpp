@@ -70,6 +70,7 @@ void EngineImpl::remove_on_purpose() {
     context.records->forget_commit();
     if (context.catalog) context.catalog->forget_commits();
   })));
+  context.commits_exist = context.noted_on_prefix = context.noted_in_store = false;
 }
 
 void EngineImpl::leave_store() {
