@@ -1,9 +1,11 @@
 // Heat spreads over a plate: an explicit 2-D solver on a grid of MPI ranks that survives being killed.
 // Kedge's part is marked with [kedge]; everything else is an ordinary MPI program.
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,29 @@ void die_if_asked(const heat2d::Arguments& arguments, std::uint64_t step, int ra
   if (rank == arguments.die_rank || node == arguments.die_node) std::raise(SIGKILL);
 }
 
+/// COLLECTIVE. A picture that one rank cannot read ends the job on all, with that rank's message.
+heat2d::Picture load_picture_everywhere(const std::string& path) {
+  heat2d::Picture picture;
+  std::string problem;
+  try {
+    picture = heat2d::load_picture(path);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int failed = problem.empty() ? ranks : rank;
+  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (failed == ranks) return picture;
+  std::array<char, 512> text{};
+  problem.copy(text.data(), text.size() - 1);
+  MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, failed, MPI_COMM_WORLD);
+  throw std::runtime_error("on rank " + std::to_string(failed) + ": " + text.data());
+}
+
 void run(const heat2d::Arguments& arguments) {
-  const heat2d::Picture picture = heat2d::load_picture(arguments.picture);
+  const heat2d::Picture picture = load_picture_everywhere(arguments.picture);
   heat2d::Plate plate(MPI_COMM_WORLD, picture);
   std::uint64_t step = 0;
 
@@ -73,7 +96,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    // Kedge throws the same on all ranks: one of them need say it.
+    // What stops the job is the same on all ranks: one of them need say it.
     if (rank == 0) std::cerr << "heat2d: " << error.what() << std::endl;
     exit_code = 1;
   }

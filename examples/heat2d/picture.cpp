@@ -9,7 +9,7 @@
 namespace heat2d {
 namespace {
 
-constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 32U;
+constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 28U;  // 2 GiB of temperatures
 
 /// The next number of a PGM header; comments run from # to the end of the line.
 std::uint64_t header_number(std::istream& in) {
@@ -22,6 +22,15 @@ std::uint64_t header_number(std::istream& in) {
   std::uint64_t value = 0;
   in >> value;
   return value;
+}
+
+/// Bytes from here to the end of the file.
+std::uint64_t bytes_left(std::istream& in) {
+  const auto here = in.tellg();
+  in.seekg(0, std::ios::end);
+  const auto left = in.tellg() - here;
+  in.seekg(here);
+  return left < 0 ? 0 : static_cast<std::uint64_t>(left);
 }
 
 Picture built_in() {
@@ -44,16 +53,24 @@ Picture built_in() {
 Picture load_picture(const std::string& path) {
   if (path.empty()) return built_in();
   std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error(path + " cannot be opened; give the path of a PGM picture");
   std::string magic;
   in >> magic;
   const std::uint64_t width = header_number(in);
   const std::uint64_t height = header_number(in);
   const std::uint64_t white = header_number(in);
   const bool known = magic == "P2" || magic == "P5";
-  if (!in || !known || width == 0 || height == 0 || white == 0 || white > 65535 || height > kMaxPixels / width) {
+  if (!in || !known || width == 0 || height == 0 || white == 0 || white > 65535) {
     throw std::runtime_error(path + " is no PGM picture that can be read (P2 or P5)");
   }
+  if (height > kMaxPixels / width) {
+    throw std::runtime_error(path + " claims " + std::to_string(width) + " x " + std::to_string(height) +
+                             " pixels; heat2d takes at most " + std::to_string(kMaxPixels));
+  }
   in.get();  // the one white space before the pixels
+  // Before memory is taken for what the header claims.
+  const std::uint64_t least_bytes = magic == "P2" ? 2 * width * height - 1 : width * height * (white > 255 ? 2 : 1);
+  if (bytes_left(in) < least_bytes) throw std::runtime_error(path + " ends before its last pixel");
   Picture picture{width, height, {}};
   picture.pixels.resize(width * height);
   for (double& pixel : picture.pixels) {

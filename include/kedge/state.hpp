@@ -17,17 +17,17 @@ class State {
  public:
   /// Adds a one-dimensional array, or a block of a global one.
   template <class T, std::size_t extent>
-  State& add(std::string name, std::span<T, extent> values, Placement placement = {}) {
-    return add(std::move(name), mutable_region(values), std::move(placement));
+  State& add(std::string name, std::span<T, extent> values, const Placement& placement = {}) {
+    return add(std::move(name), mutable_region(values), placement);
   }
   /// Adds one value (step counters, seeds, times).
   template <class T>
-  requires(std::is_arithmetic_v<T>) State& add(std::string name, T& value, Placement placement = {}) {
-    return add(std::move(name), MutableRegion{&value, kDataType<T>, Shape{}}, std::move(placement));
+  requires(std::is_arithmetic_v<T>) State& add(std::string name, T& value, const Placement& placement = {}) {
+    return add(std::move(name), MutableRegion{&value, kDataType<T>, Shape{}}, placement);
   }
   /// Adds memory of any shape.
-  State& add(std::string name, MutableRegion region, Placement placement = {}) {
-    items_.push_back({std::move(name), region, std::move(placement)});
+  State& add(std::string name, MutableRegion region, const Placement& placement = {}) {
+    items_.push_back({std::move(name), region, placement});
     return *this;
   }
 

@@ -171,7 +171,8 @@ void sparse_exchange_delivers_what_was_sent(Communicator& communicator) {
   // Rounds follow at once, so that a fast rank is in the next while a slow one is in the last.
   for (int round = 0; round < 30; ++round) {
     const auto seed = [&](int from, int to, int index) {
-      return static_cast<std::uint64_t>(((round * 8 + from) * 8 + to) * 4 + index);
+      const int which = ((round * 8 + from) * 8 + to) * 4 + index;
+      return static_cast<std::uint64_t>(which);
     };
     const auto count = [&](int from, int to) { return (from * 3 + to + round) % 4; };
     const auto length = [](std::uint64_t which) { return static_cast<std::size_t>(which % 3 * 1500); };

@@ -276,6 +276,7 @@ TEST_F(Faulty, ASnapshotBringsBackAnOlderFileOrTheWholeDisk) {
 TEST_F(Faulty, RanksAsThreadsShareTheDisk) {
   constexpr int kRanks = 4;
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   disk.on_death([&](int) { disk.stop_all(2); });
   disk.stop_world_after(2, 30, 2);
   std::atomic<int> deaths{0};

@@ -314,5 +314,78 @@ TEST(Identity, ACommitThatWasNotNotedIsNotedWhenItIsOpened) {
   EXPECT_EQ(reopen(job).failure.value_or(Failure{}).code, ErrorCode::unrecoverable);
 }
 
+/// One first commit of which a byte is wrong in one container: nothing else says that there was one.
+void commit_once_and_damage(SimulatedJob& job) {
+  commit_steps(job, {{"a", 1}});
+  job.disk.flip_bit(container_of(job.disk, job.ranks - 1, "a"), 5000);
+}
+
+TEST(Identity, R19_ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords) {
+  for (const int ranks : {1, 3, 4}) {
+    SimulatedJob job(ranks);
+    commit_once_and_damage(job);
+    remove_record(job);
+    for (int start = 0; start < 2; ++start) {
+      const auto failure = reopen(job).failure.value_or(Failure{});
+      EXPECT_EQ(failure.code, ErrorCode::unrecoverable) << to_string(failure);
+      EXPECT_TRUE(says(failure.message, {"a (generation", "is damaged", "another run name"})) << failure.message;
+    }
+  }
+}
+
+TEST(Identity, R19_TheNoteOfAnyOneNodeIsEnough) {
+  SimulatedJob job(6);
+  commit_once_and_damage(job);
+  remove_record(job);
+  job.disk.remove_all("/nodes/node0");
+  job.disk.remove_all("/nodes/node2");
+  EXPECT_EQ(reopen(job).failure.value_or(Failure{}).code, ErrorCode::unrecoverable);
+}
+
+TEST(Identity, ANodeThatCannotNoteACommitSaysSoAndTriesAgain) {
+  SimulatedJob job(2);
+  const std::string note = "/nodes/node0/kedge-1000-test/committed";
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    if (scope.rank == 0) job.disk.make_directories(note);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.level("a"), Level::local);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    if (scope.rank == 0) job.disk.remove_all(note);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  EXPECT_TRUE(job.logged("the node-local store could not note that a commit exists"));
+  EXPECT_TRUE(says(text_of(job.disk, note), {to_string(superblock_of(job.disk, 0, "b").run_id)}));
+}
+
+TEST(Identity, TheNoteOfAnotherRunOrHalfANoteIsNone) {
+  for (const std::string_view text : {"0123456789abcdef0123456789abcdef\n", "", "0123"}) {
+    SimulatedJob job(2);
+    reopen(job);
+    job.disk.write_all("/nodes/node0/kedge-1000-test/committed", std::as_bytes(std::span(text)));
+    const Opened opened = reopen(job, latest, Newer::keep, {{"a", 1}});
+    EXPECT_FALSE(opened.failure);
+    EXPECT_EQ(opened.tag, std::nullopt);
+    EXPECT_TRUE(says(text_of(job.disk, "/nodes/node0/kedge-1000-test/committed"),
+                     {to_string(superblock_of(job.disk, 0, "a").run_id)}));
+  }
+}
+
+TEST(Identity, R19_WithinOneStartACommitThatCouldBeNotedNowhereStillCounts) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    break_prefix(job, scope, EROFS);
+    commit_step(engine, scope.rank, "a", 1);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    if (scope.rank == 0) job.disk.flip_bit(container_of(job.disk, 0, "a"), 5000);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    EXPECT_THROW((void)engine.open(), Error);
+  }));
+}
+
 }  // namespace
 }  // namespace kedge::faults

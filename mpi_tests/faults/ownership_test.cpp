@@ -40,7 +40,7 @@ class Ownership : public testing::Test {
     EXPECT_GE(failure.rank, 0);
     expect_untouched();
   }
-  void expect_untouched() {
+  void expect_untouched() const {
     EXPECT_EQ(job.disk.read_all(kTrap), std::vector(10'000, std::byte{7}));
     for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_FALSE(path.starts_with("/home/folder/")) << path;
   }

@@ -1,10 +1,11 @@
 #include "faults/simulated_job.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kedge::faults {
 
-SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(disk_options), ranks(ranks_) {
+SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::move(disk_options)), ranks(ranks_) {
   disk.make_directories("/nodes", 0755);
   disk.make_directories("/prefix", 0755);
   options.run = "test";

@@ -37,7 +37,7 @@ std::uint64_t inside(FaultyDisk& disk, const std::string& path, Harm harm) {
 /// Harms the newest container of a rank; its path.
 std::string harm_newest(SimulatedJob& job, int rank, const Tag& newest, const Tag& older, Harm harm) {
   FaultyDisk& disk = job.disk;
-  const std::string path = container_of(disk, rank, newest);
+  std::string path = container_of(disk, rank, newest);
   switch (harm) {
     case Harm::cut: disk.truncate_from_outside(path, disk.read_all(path).size() - 4096); break;
     case Harm::cut_to_little: disk.truncate_from_outside(path, 100); break;
@@ -122,6 +122,25 @@ TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
         EXPECT_EQ(job.disk.read_all(path), before.at(path).bytes);
     }
   }
+}
+
+TEST(StepBack, AContainerThatWentWhileTheJobRanIsNotInItsFolder) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    scope.communicator.barrier(Deadline::after(std::chrono::seconds(60)));
+    if (scope.rank == 0) job.disk.remove_all(container_of(job.disk, 1, "a"));
+    scope.communicator.barrier(Deadline::after(std::chrono::seconds(60)));
+    try {
+      (void)engine.open();
+      ADD_FAILURE() << "the container of rank 1 is gone";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unrecoverable);
+      EXPECT_TRUE(says(error.what(), {"the container of rank 1 is missing: it is not in /nodes/node0/"}))
+          << error.what();
+    }
+  }));
 }
 
 TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {

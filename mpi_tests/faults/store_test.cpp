@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <numeric>
 
 #include "faults/simulated_job.hpp"
@@ -150,6 +151,29 @@ TEST_P(Store, R33_SpaceIsCheckedBeforeAnythingIsWritten) {
     save_step(engine, scope.rank, 3);
     expect_step(engine, scope.rank, 3);
   });
+}
+
+TEST_P(Store, R33_AReservationThatTheSystemRefusesSaysWhatIsNeededAndWhatIsFree) {
+  int refused = 0;
+  run([&](RankScope& scope, Engine& engine) {
+    save_step(engine, scope.rank, 1);
+    for (int step = 2; step < 12; ++step) {
+      if (scope.rank == 0) {
+        job.disk.fail(0, job.disk.operations(0) + static_cast<std::uint64_t>(step) - 1, EDQUOT);
+      }
+      try {
+        save_step(engine, scope.rank, step, static_cast<std::size_t>(step) * 50000);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::no_space);
+        if (scope.rank != 0 || error.failure().message.find("cannot reserve") == std::string::npos) continue;
+        ++refused;
+        EXPECT_THAT(error.what(), HasSubstr("the quota of this user is used up"));
+        EXPECT_THAT(error.what(), HasSubstr("the container needs up to "));
+        EXPECT_THAT(error.what(), HasSubstr(" inodes are free (filesystem)"));
+      }
+    }
+  });
+  EXPECT_GT(refused, 0);
 }
 
 TEST_P(Store, AContainerRemovedOrCutBetweenCallsIsAnErrorAndTheNextCheckpointWorks) {

@@ -26,7 +26,7 @@ std::string SampleStore::add(const std::string& name, const std::vector<format::
                              const format::Superblock& identity) {
   const auto file_system = fs::posix_file_system();
   file_system->remove(path(name));
-  store::StoreFile target(file_system->create(path(name)), false, [](std::uint64_t) {});
+  store::StoreFile target(file_system->create(path(name)), false, [](std::uint64_t, const Failure*) {});
   format::ContainerWriter writer(target, nullptr);
   for (const auto& region : regions) {
     std::vector<std::byte> bytes(format::size_bytes(region));

@@ -191,11 +191,20 @@ Level Context::level(std::string_view tag) const {
 }
 
 void Context::note_first_commit(const Id128& commit_id) {
-  if (first_commit_noted) return;
+  commits_exist = true;
+  if (!noted_in_store) {
+    const auto failure = attempt([&] { records->note_commit(run_id); });
+    noted_in_store = !failure.has_value();
+    if (failure) {
+      log.warning("the node-local store could not note that a commit exists (tried again at the next): " +
+                  to_string(*failure));
+    }
+  }
+  if (noted_on_prefix) return;
   std::optional<Failure> local;
   if (catalog) local = attempt([&] { catalog->note_first_commit(commit_id); });
   const auto failure = vote(local);
-  first_commit_noted = !failure.has_value();
+  noted_on_prefix = !failure.has_value();
   if (failure && is_root()) {
     log.warning("the prefix could not note that a commit exists (tried again at the next): " + to_string(*failure));
   }

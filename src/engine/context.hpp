@@ -22,6 +22,7 @@
 #include "persist/catalog.hpp"
 #include "recovery/agreement.hpp"
 #include "redundancy/exchange.hpp"
+#include "store/node_records.hpp"
 #include "store/node_store.hpp"
 #include "store/store_lock.hpp"
 
@@ -57,15 +58,19 @@ struct Context {
 
   std::unique_ptr<persist::Catalog> catalog;  ///< rank 0 alone
   std::unique_ptr<store::StoreLock> lock;
+  std::unique_ptr<store::NodeRecords> records;
   std::unique_ptr<store::NodeStore> store;
 
   comm::Topology topology;  ///< where this rank is
   Redundancy redundancy;
 
-  std::string run;                  ///< (same)
-  Id128 run_id;                     ///< (same)
-  std::uint64_t incarnation = 0;    ///< (same)
-  bool first_commit_noted = false;  ///< (same)
+  std::string run;                ///< (same)
+  Id128 run_id;                   ///< (same)
+  std::uint64_t incarnation = 0;  ///< (same)
+  bool commits_exist = false;     ///< (same) says the prefix, a store or this engine
+  bool noted_on_prefix = false;   ///< (same)
+  bool noted_in_store = false;    ///< this rank's
+  bool commits_lost = false;      ///< (same) an open could have none of them, and none was made since
 
   Phase phase = Phase::idle;              ///< (same)
   bool took_stock = false;                ///< (same) the history below is known
@@ -90,7 +95,7 @@ struct Context {
   std::uint64_t enter(Call call, std::uint64_t argument_hash, const std::optional<Failure>& local = {},
                       std::uint64_t payload = 0) const;
   /// COLLECTIVE. The first failure on any rank, the same on all.
-  [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) {
+  [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
     return comm::vote(*comm, local, deadline());
   }
   /// COLLECTIVE. A small value from rank 0.
@@ -124,7 +129,8 @@ struct Context {
   /// Local, from any thread.
   [[nodiscard]] Level level(std::string_view tag) const;
   /// COLLECTIVE. Before commit or open return a commit anywhere: from now on a start that finds none must not
-  /// begin from zero. If the prefix cannot note it, a line says so and the next commit or open tries again.
+  /// begin from zero. Noted on the prefix and in every store, so that the loss of either does not matter. What
+  /// cannot note it says so in a line, and the next commit or open tries again.
   void note_first_commit(const Id128& commit_id);
   /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws:
   /// what could not be freed is tried again next time.

@@ -79,11 +79,33 @@ void EngineImpl::finalize() {
   comm::throw_if(failure);
 }
 
+/// COLLECTIVE. store.on_exit = remove: the next start may begin from zero, because this was asked for. The
+/// containers go first, on every rank, and what tells of them last: a crash in between is `unrecoverable` at the
+/// next start, never a silent start from zero beside containers that live.
+void EngineImpl::remove_on_purpose() {
+  comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
+  std::uint64_t left = 0;  // asked only now: several ranks share a node's folder
+  comm::throw_if(context.vote(attempt([&] { left = context.store->highest_generation(); })));
+  context.comm->all_reduce(std::span(&left, 1), Reduction::max, context.deadline());
+  if (left != 0 || context.commits_lost) {
+    if (context.is_root()) {
+      context.log.warning(compose("the run record still says that commits exist: {}",
+                                  left != 0 ? "containers of ranks that this job does not have lie in its stores"
+                                            : "they were lost, not removed"));
+    }
+    return;
+  }
+  comm::throw_if(context.vote(attempt([&] {
+    context.records->forget_commit();
+    if (context.catalog) context.catalog->forget_commits();
+  })));
+  context.commits_exist = context.noted_on_prefix = context.noted_in_store = false;
+}
+
 void EngineImpl::leave_store() {
-  const bool remove = context.options.store.on_exit == OnExit::remove;
+  if (context.options.store.on_exit == OnExit::remove) remove_on_purpose();
   std::uint64_t kept_bytes = 0;
   const auto local = attempt([&] {
-    if (remove) context.store->remove_all();
     kept_bytes = context.store->used_bytes();
     context.lock->release();
   });

@@ -31,6 +31,7 @@ class EngineImpl {
 
  private:
   void leave_store();
+  void remove_on_purpose();
   std::uint64_t need_checkpoint_calls_ = 0;
 };
 

@@ -15,21 +15,23 @@ namespace {
 Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
 
 /// Nothing if the caller's memory is what the region needs.
-std::optional<Failure> mismatch(const format::PlacedRegion& saved, const MutableRegion& wanted) {
+std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& saved, const MutableRegion& wanted) {
   const format::RegionSpec& spec = saved.spec;
   if (spec.routed) {
-    return failure_of(ErrorCode::mismatch, compose("region '{}' is a routed file; get it with route_in", spec.name));
+    return failure_of(ErrorCode::mismatch,
+                      compose("region '{}' of {} is a routed file; get it with route_in", spec.name, tag));
   }
   if (wanted.dtype != spec.dtype) {
     return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' was saved as {} and is loaded as {}; load it as it was saved", spec.name,
-                              to_string(spec.dtype), to_string(wanted.dtype)));
+                      compose("region '{}' of {} was saved as {} and is loaded as {}; load it as it was saved",
+                              spec.name, tag, to_string(spec.dtype), to_string(wanted.dtype)));
   }
   if (wanted.shape != spec.shape) {
-    return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' was saved with shape {} and is loaded with shape {}; regions() tells the "
-                              "shapes before loading",
-                              spec.name, to_string(spec.shape), to_string(wanted.shape)));
+    return failure_of(
+        ErrorCode::mismatch,
+        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() tells the "
+                "shapes before loading",
+                spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
     return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
@@ -61,7 +63,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   while (true) {
     const recovery::Agreement agreement = context_.take_stock(context_.options.open.verify);
     const recovery::Survey& survey = agreement.survey;
-    const Choice choice = choose(survey, selection, context_.first_commit_noted);
+    const Choice choice = choose(survey, selection, context_.commits_exist);
     if (context_.is_root()) log_passed_over(context_.log, survey, choice);
     refuse_if_lost(choice, selection);
     if (!choice.chosen) return std::nullopt;
@@ -78,8 +80,9 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   }
 }
 
-void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) const {
+void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
+  context_.commits_lost = true;
   throw Error(ErrorCode::unrecoverable,
               compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
                       "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "
@@ -169,6 +172,7 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
   info.time_ns = chosen.time_ns;
   info.total_bytes = chosen.total_bytes;
   info_ = info;
+  context_.commits_lost = false;
   context_.phase = Phase::reading;
 }
 
@@ -201,9 +205,8 @@ Status Reader::remember(Failure failure) {
 const format::PlacedRegion& Reader::region(std::string_view name) const {
   const format::PlacedRegion* placed = open_->container->find(name);
   if (placed == nullptr) {
-    throw Error(
-        ErrorCode::not_found,
-        compose("the checkpoint has no region '{}' on rank {}; regions() lists what it has", name, context_.rank()));
+    throw Error(ErrorCode::not_found, compose("{} has no region '{}' on rank {}; regions() lists what it has",
+                                              info_->tag, name, context_.rank()));
   }
   return *placed;
 }
@@ -212,7 +215,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target) {
   if (auto failure = not_reading("load")) return *failure;
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
-    if (const auto wrong = mismatch(placed, target)) throw Error(*wrong);
+    if (const auto wrong = mismatch(info_->tag, placed, target)) throw Error(*wrong);
     open_->file->check_present();
     open_->container->read(placed, {static_cast<std::byte*>(target.data), placed.size_bytes});
   });
@@ -225,7 +228,8 @@ Routed Reader::route_in(std::string_view name) {
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
     if (!placed.spec.routed) {
-      throw Error(ErrorCode::mismatch, compose("region '{}' is no routed file; get it with load", name));
+      throw Error(ErrorCode::mismatch,
+                  compose("region '{}' of {} is no routed file; get it with load", name, info_->tag));
     }
     open_->file->check_present();
     std::vector<std::byte> content(placed.size_bytes);
@@ -257,6 +261,7 @@ void Reader::close() {
 /// What was opened is damaged: the one before must not be overwritten now because this one is newer.
 void Reader::exclude() {
   context_.excluded[info_->commit_id] = "it was found damaged while it was loaded";
+  context_.commits_lost = true;
   context_.parent_commit_id = info_->parent_commit_id;
   context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
   context_.took_stock = false;

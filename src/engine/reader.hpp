@@ -34,7 +34,7 @@ class Reader {
     std::optional<Failure> first_failure;
   };
 
-  void refuse_if_lost(const Choice& choice, const Selection& selection) const;
+  void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<recovery::Recovered> try_to_recover(const recovery::Agreement& agreement,
                                                                   const recovery::Candidate& chosen);
   void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);

@@ -60,7 +60,7 @@ struct PrefixFacts {
   std::array<char, 128> run{};
   std::uint64_t incarnation = 0;
   Id128 run_id;
-  std::uint8_t first_commit_noted = 0;
+  std::uint8_t commit_noted = 0;
 };
 
 void take_incarnation(Context& context) {
@@ -72,7 +72,7 @@ void take_incarnation(Context& context) {
           context.environment.file_system, context.options.persistent.path, context.options.run, context.comm->name());
       facts.incarnation = context.catalog->take_incarnation();
       facts.run_id = context.catalog->run_id().value_or(Id128{});
-      facts.first_commit_noted = context.catalog->has_first_commit() ? 1 : 0;
+      facts.commit_noted = context.catalog->has_first_commit() ? 1 : 0;
       const std::string& run = context.catalog->run();
       std::copy_n(run.begin(), std::min(run.size(), facts.run.size() - 1), facts.run.begin());
     });
@@ -82,32 +82,7 @@ void take_incarnation(Context& context) {
   context.run = facts.run.data();
   context.incarnation = facts.incarnation;
   context.run_id = facts.run_id;
-  context.first_commit_noted = facts.first_commit_noted != 0;
-}
-
-std::string store_record(const Context& context) { return fs::join(context.store->folder(), "run"); }
-
-/// The run UUID that this node's store knows; none if it is new.
-Id128 run_id_in_store(Context& context) {
-  fs::FileSystem& file_system = *context.environment.file_system;
-  if (!file_system.status(store_record(context))) return {};
-  const auto file = file_system.open(store_record(context), fs::Access::read);
-  std::string text(32, '\0');
-  if (file->status().size_bytes < text.size()) return {};
-  (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
-  return parse_id(text).value_or(Id128{});
-}
-
-void write_run_id_to_store(Context& context) {
-  fs::FileSystem& file_system = *context.environment.file_system;
-  const std::string temporary = compose("{}.new-{}", store_record(context), context.rank());
-  file_system.remove(temporary);
-  const auto file = file_system.create(temporary);
-  if (!file) throw Error(Failure{ErrorCode::io, "the name of the store's record is taken", -1, temporary, 0});
-  const std::string text = to_string(context.run_id) + "\n";
-  file->copy_in(0, std::as_bytes(std::span(text)), 0);
-  if (!context.store->memory_backed()) file->sync();
-  file_system.rename(temporary, store_record(context));
+  context.noted_on_prefix = facts.commit_noted != 0;
 }
 
 void take_store(Context& context) {
@@ -127,9 +102,10 @@ void take_store(Context& context) {
     context.lock = std::make_unique<store::StoreLock>(context.environment.file_system, location.folder,
                                                       context.incarnation, context.rank(), *context.environment.clock,
                                                       context.options.store.lock_timeout_s);
-    context.store =
-        std::make_unique<store::NodeStore>(context.environment.file_system, context.options.store, std::move(location),
-                                           LogicalRank{static_cast<std::uint32_t>(context.rank())});
+    const LogicalRank mine = context.logical_rank();
+    context.records = std::make_unique<store::NodeRecords>(context.environment.file_system, location, mine);
+    context.store = std::make_unique<store::NodeStore>(context.environment.file_system, context.options.store,
+                                                       std::move(location), mine);
     context.store->take_charge_of(context.topology.node);
     context.store->sweep();
   });
@@ -139,10 +115,11 @@ void take_store(Context& context) {
   comm::throw_if(comm::vote(*context.comm, local, Deadline::after(patience)));
 }
 
-/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else a new one.
+/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else a new one. And whether
+/// commits of it exist.
 void settle_identity(Context& context) {
   Id128 in_store;
-  const auto local = attempt([&] { in_store = run_id_in_store(context); });
+  const auto local = attempt([&] { in_store = context.records->run_id(); });
   comm::throw_if(context.vote(local));
   if (context.run_id.is_none()) {
     const auto nobody = static_cast<std::uint64_t>(context.comm->size());
@@ -153,13 +130,18 @@ void settle_identity(Context& context) {
     context.comm->broadcast(std::as_writable_bytes(std::span(&context.run_id, 1)), speaker, context.deadline());
   }
   const auto written = attempt([&] {
-    if (in_store != context.run_id) write_run_id_to_store(context);
+    if (in_store != context.run_id) context.records->write_run_id(context.run_id);
+    context.noted_in_store = context.records->tells_of_commit(context.run_id);
     if (!context.catalog) return;
     if (!context.catalog->run_id()) context.catalog->write_run_id(context.run_id);
     context.catalog->begin_incarnation();
     context.catalog->remove_nonces();
   });
   comm::throw_if(context.vote(written));
+  // Any one note is enough: the prefix may have lost its records, nodes may be new.
+  std::uint64_t noted = context.noted_on_prefix || context.noted_in_store ? 1 : 0;
+  context.comm->all_reduce(std::span(&noted, 1), Reduction::max, context.deadline());
+  context.commits_exist = noted != 0;
 }
 
 }  // namespace

@@ -247,6 +247,7 @@ void Writer::seal() {
   context_.store->sealed(*checkpoint_->file, {checkpoint_->commit_id, {}}, checkpoint_->generation);
   context_.parent_commit_id = checkpoint_->commit_id;
   context_.unjudged.clear();
+  context_.commits_lost = false;
   context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local, {}});
   context_.phase = Phase::idle;
   drop_routed();

@@ -128,6 +128,10 @@ std::uint64_t Catalog::take_incarnation() {
 void Catalog::begin_incarnation() {
   (void)file_system_->create(record(compose("{}{}", kBegunPrefix, incarnation_)), 0644);
   file_system_->sync_directory(folder_);
+  require_newest_incarnation();
+}
+
+void Catalog::require_newest_incarnation() {
   if (is_newest_incarnation()) return;
   throw Error(
       Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1, folder_, 0});
@@ -190,6 +194,12 @@ bool Catalog::has_first_commit() { return file_system_->status(record("first-com
 
 void Catalog::note_first_commit(const Id128& commit_id) {
   write_once(record("first-commit"), to_string(commit_id) + "\n");
+}
+
+void Catalog::forget_commits() {
+  require_newest_incarnation();
+  file_system_->remove(record("first-commit"));
+  file_system_->sync_directory(folder_);
 }
 
 bool Catalog::is_discarded(const Id128& commit_id) {

@@ -55,6 +55,9 @@ class Catalog {
   /// A commit of this run has returned at least once.
   [[nodiscard]] bool has_first_commit();
   void note_first_commit(const Id128& commit_id);
+  /// The run's commits were removed on purpose: has_first_commit() is false again. Throws Error{busy} if a later
+  /// start has begun: then they are not this one's to forget.
+  void forget_commits();
 
   /// Commits that were abandoned by open(…, Newer::discard) are never offered again.
   [[nodiscard]] bool is_discarded(const Id128& commit_id);
@@ -65,6 +68,7 @@ class Catalog {
   /// The numbers of all records called `kind` and a number.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view kind);
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
+  void require_newest_incarnation();
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
 

@@ -66,9 +66,7 @@ Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& r
   fs::FileSystem& file_system = folder.file_system();
   const auto failure = attempt([&] {
     const auto status = file_system.status(held.path);
-    if (!status) {
-      throw Error(Failure{ErrorCode::not_found, compose("the {} is gone", noun(held.kind)), -1, held.path, 0});
-    }
+    if (!status) return;  // gone is no damage: who misses it says where it should be
     if (status->owner != file_system.user() || status->kind != fs::FileStatus::Kind::file) {
       result.foreign = true;
       throw Error(Failure{ErrorCode::io, "not a file of this user: not used", -1, held.path, 0});

@@ -160,6 +160,7 @@ void NodeStore::remove_all() {
   adopted_.find(folder_.list());  // a start that never scanned has them too
   adopted_.remove_all();
   sweep();
+  folder_.make_names_durable();  // what is removed does not come back
 }
 
 std::uint64_t NodeStore::own_bytes() const {

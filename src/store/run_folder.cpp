@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -37,8 +38,7 @@ std::unique_ptr<StoreFile> RunFolder::open(const FileName& name) const {
     throw Error(Failure{ErrorCode::io, "the name of a file of the node-local store is taken by another user; remove it",
                         -1, file->path(), 0});
   }
-  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed,
-                                     [this](std::uint64_t additional_bytes) { check_space(additional_bytes); });
+  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
 }
 
 std::unique_ptr<StoreFile> RunFolder::create(const FileName& name) const {
@@ -47,8 +47,27 @@ std::unique_ptr<StoreFile> RunFolder::create(const FileName& name) const {
     throw Error(Failure{ErrorCode::io, "the name of a new file of the node-local store is taken; remove the file", -1,
                         path_of(name), 0});
   }
-  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed,
-                                     [this](std::uint64_t additional_bytes) { check_space(additional_bytes); });
+  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
+}
+
+StoreFile::SpaceCheck RunFolder::space_check() const {
+  return [this](std::uint64_t additional_bytes, const Failure* refused) {
+    if (refused != nullptr) explain_refusal(*refused, additional_bytes);
+    check_space(additional_bytes);
+  };
+}
+
+/// Throws it.
+void RunFolder::explain_refusal(const Failure& refused, std::uint64_t needed_bytes) const {
+  Failure failure = refused;
+  // If the system cannot even say what is free, what it refused is the better reason.
+  (void)attempt([&] {
+    const fs::Space space = file_system_->space(location_.folder);
+    failure.message +=
+        compose("; up to {} more are needed, and {} and {} inodes are free ({})", human_bytes(needed_bytes),
+                human_bytes(space.free_bytes), space.free_inodes, space.limit);
+  });
+  throw Error(failure);
 }
 
 void RunFolder::make_names_durable() const {

@@ -42,7 +42,9 @@ class RunFolder {
   void make_names_durable() const;
 
  private:
+  [[nodiscard]] StoreFile::SpaceCheck space_check() const;
   void check_space(std::uint64_t additional_bytes) const;
+  [[noreturn]] void explain_refusal(const Failure& refused, std::uint64_t needed_bytes) const;
 
   std::shared_ptr<fs::FileSystem> file_system_;
   Options::Store options_;

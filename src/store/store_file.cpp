@@ -19,7 +19,7 @@ StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCh
   // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
   // storage later.
   const std::uint64_t size_bytes = file_->status().size_bytes;
-  if (memory_backed_ && size_bytes != 0) file_->reserve(size_bytes);
+  if (memory_backed_ && size_bytes != 0) take_storage(size_bytes, size_bytes);
   use(size_bytes);
 }
 
@@ -40,9 +40,19 @@ void StoreFile::use(std::uint64_t size_bytes) {
 void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
   const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
-  space_check_(whole_pages - size_bytes_);
-  file_->reserve(whole_pages);
+  space_check_(whole_pages - size_bytes_, nullptr);
+  take_storage(whole_pages, whole_pages - size_bytes_);
   use(whole_pages);
+}
+
+/// What was free when it was asked for may be gone a moment later, and quotas show only here.
+void StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes) {
+  try {
+    file_->reserve(size_bytes);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::no_space) space_check_(additional_bytes, &error.failure());
+    throw;
+  }
 }
 
 void StoreFile::set_size(std::uint64_t size_bytes) {

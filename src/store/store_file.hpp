@@ -11,6 +11,7 @@
 
 #include "format/container_writer.hpp"
 #include "fs/file_system.hpp"
+#include "kedge/error.hpp"
 #include "store/write_combiner.hpp"
 
 namespace kedge::store {
@@ -19,8 +20,9 @@ namespace kedge::store {
 /// storage it is written in large pieces and read with pread. Stays open, and mapped, while it is recycled.
 class StoreFile final : public format::ContainerTarget {
  public:
-  /// Asked before the file takes `additional_bytes` of storage; throws Error{no_space}.
-  using SpaceCheck = std::function<void(std::uint64_t additional_bytes)>;
+  /// Asked before the file takes `additional_bytes` of storage; throws Error{no_space}. Asked once more, with
+  /// what the system said, if it `refused` them all the same: throws that with what is needed and what is free.
+  using SpaceCheck = std::function<void(std::uint64_t additional_bytes, const Failure* refused)>;
 
   StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check);
   ~StoreFile() override;
@@ -48,6 +50,7 @@ class StoreFile final : public format::ContainerTarget {
 
  private:
   void lose_mapping();
+  void take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
   void use(std::uint64_t size_bytes);
 
   std::unique_ptr<fs::File> file_;
