@@ -31,7 +31,7 @@ TEST_P(Adopting, NothingWithoutBeingPutInCharge) {
   leave_files_of({5});
   const auto own = open_store(0);
   EXPECT_THAT(scanned(*own), IsEmpty());
-  own->retire_all_but({});
+  own->retire_all_but(only({}));
   own->remove_all();
   EXPECT_TRUE(exists("rank-5.0.h5"));
 }
@@ -109,10 +109,10 @@ TEST_P(Adopting, R32_RetiredOnesAreRemovedUnlessPinned) {
   const auto own = open_store(0, {0});
   (void)own->scan(run_id, Verify::all);
   store::StoreFile& pinned = own->pin(FileKind::container, LogicalRank{5}, key_of(FileKind::container, 1));
-  own->retire_all_but({key_of(FileKind::container, 2)});
+  own->retire_all_but(only({key_of(FileKind::container, 2)}));
   EXPECT_THAT(scanned(*own), ElementsAre("rank-5.0.h5", "rank-6.0.h5"));
   own->unpin(pinned);
-  own->retire_all_but({key_of(FileKind::container, 2)});
+  own->retire_all_but(only({key_of(FileKind::container, 2)}));
   EXPECT_THAT(scanned(*own), ElementsAre("rank-6.0.h5"));
   EXPECT_EQ(own->adopted_files(), 1U);
 }
@@ -120,7 +120,7 @@ TEST_P(Adopting, R32_RetiredOnesAreRemovedUnlessPinned) {
 TEST_P(Adopting, WhatWasNotLookedAtIsNotRemoved) {
   leave_files_of({5});
   const auto own = open_store(0, {0});
-  own->retire_all_but({});
+  own->retire_all_but(only({}));
   EXPECT_EQ(scanned(*own).size(), 3U);
 }
 
@@ -166,7 +166,7 @@ TEST_P(Adopting, WhatIsNotThisUsersIsLeftAlone) {
   ASSERT_EQ(found.size(), 4U);
   EXPECT_THAT(found[0].damage, HasSubstr("not a file of this user"));
   EXPECT_THAT(found[1].damage, HasSubstr("not a file of this user"));
-  own->retire_all_but({});
+  own->retire_all_but(only({}));
   own->remove_all();
   EXPECT_TRUE(exists("rank-5.0.h5"));
   EXPECT_TRUE(exists("rank-6.0.h5"));
@@ -206,7 +206,7 @@ TEST_P(Adopting, AnOwnerThatComesBackReusesItsFiles) {
   leave_files_of({5});
   const auto back = open_store(5, {0, 5});
   EXPECT_EQ(scanned(*back).size(), 3U);
-  back->retire_all_but({});
+  back->retire_all_but(only({}));
   EXPECT_EQ(put(*back, FileKind::parity, 5, 2).path(), "/store/parity-5.0.kedge");
 }
 

@@ -25,7 +25,7 @@ TEST_P(StoreFiles, R32_EachKindUsesTwoFilesInTurn) {
       EXPECT_LE(own->files(kind), 2U);
       keep.insert(key_of(kind, commit));
     }
-    own->retire_all_but(keep);
+    own->retire_all_but(only(keep));
   }
   EXPECT_THAT(scanned(*own), ElementsAre("rank-3.0.h5", "rank-3.1.h5", "parity-3.0.kedge", "parity-3.1.kedge",
                                          "set-3.0.kedge", "set-3.1.kedge"));
@@ -57,7 +57,7 @@ TEST_P(StoreFiles, R32_ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
       EXPECT_EQ(file.path() == renewed, protection == 2);
       own->unpin(file);
     }
-    own->retire_all_but({key_of(kind, 1, 2)});
+    own->retire_all_but(only({key_of(kind, 1, 2)}));
     EXPECT_NE(put(*own, kind, 0, 1, 3).path(), renewed) << "the older protection's file is the one to reuse";
     EXPECT_EQ(own->files(kind), 2U);
     EXPECT_THROW((void)own->pin(kind, LogicalRank{0}, key_of(kind, 1, 1)), Error);
@@ -73,7 +73,7 @@ TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
     ASSERT_FALSE(own->scan(run_id, Verify::all).front().intact);
     EXPECT_NE(put(*own, kind, 0, 1).path() == path, kind != FileKind::descriptor)
         << "of a damaged descriptor not even the key is known: it is free";
-    own->retire_all_but({key_of(kind, 1)});
+    own->retire_all_but(only({key_of(kind, 1)}));
     EXPECT_EQ(put(*own, kind, 0, 2).path() == path, kind != FileKind::descriptor);
     EXPECT_EQ(own->files(kind), 2U);
     own->remove_all();
@@ -85,7 +85,7 @@ TEST_P(StoreFiles, R32_APinnedFileIsNotReusedAndPinsAreCounted) {
   const std::string path = put(*own, FileKind::parity, 0, 1).path();
   store::StoreFile& pinned = own->pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1));
   ASSERT_EQ(&own->pin(FileKind::parity, LogicalRank{0}, key_of(FileKind::parity, 1)), &pinned);
-  own->retire_all_but({});
+  own->retire_all_but(only({}));
   own->unpin(pinned);
   EXPECT_NE(put(*own, FileKind::parity, 0, 2).path(), path) << "it is pinned once more";
   own->unpin(pinned);
@@ -223,7 +223,7 @@ TEST_P(StoreFiles, AParityNameTakenByAFolderIsSkipped) {
   const auto own = open_store(0);
   EXPECT_THAT(own->scan(run_id, Verify::all).front().damage, HasSubstr("not a file of this user"));
   EXPECT_EQ(put(*own, FileKind::parity, 0, 1).path(), "/store/parity-0.1.kedge");
-  own->retire_all_but({});
+  own->retire_all_but(only({}));
   own->remove_all();
   EXPECT_TRUE(exists("parity-0.0.kedge"));
   EXPECT_FALSE(exists("parity-0.1.kedge"));
@@ -232,7 +232,7 @@ TEST_P(StoreFiles, AParityNameTakenByAFolderIsSkipped) {
 TEST_P(StoreFiles, ParityLostBehindOurBackIsReplaced) {
   const auto own = open_store(0);
   const std::string path = put(*own, FileKind::parity, 0, 1).path();
-  own->retire_all_but({});
+  own->retire_all_but(only({}));
   disk.remove_all(path);
   EXPECT_EQ(put(*own, FileKind::parity, 0, 2).path(), path);
   EXPECT_TRUE(open_store(0)->scan(run_id, Verify::all).front().intact);
@@ -244,7 +244,7 @@ TEST_P(StoreFiles, AfterAPowerLossNoOldHeaderStandsBeforeNewParity) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const auto own = open_store(0);
     put(*own, FileKind::parity, 0, 1).flush(true);
-    own->retire_all_but({});
+    own->retire_all_but(only({}));
     begin(*own, FileKind::parity, 0, 2);  // into the same file; not synced
     disk.restart(Crash::power, seed);
     const auto found = open_store(0)->scan(run_id, Verify::headers);

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/checksum.hpp"
@@ -33,6 +35,11 @@ inline constexpr FileKind kAllKinds[] = {FileKind::container, FileKind::parity, 
 /// Files of commit c have generation c; containers have no protection.
 [[nodiscard]] inline FileKey key_of(FileKind kind, std::uint8_t commit, std::uint8_t protection = 1) {
   return {id_of(commit), kind == FileKind::container ? Id128{} : id_of(protection)};
+}
+
+/// For retire_all_but: these keys stay.
+[[nodiscard]] inline store::IsKept only(std::set<FileKey> keys) {
+  return [keys = std::move(keys)](const FileKey& key) { return keys.contains(key); };
 }
 
 /// By memory-backed or not.
