@@ -51,6 +51,7 @@ std::vector<comm::RankOutcome> SimulatedJob::start(const std::function<void(Rank
                       engine::Environment environment;
                       environment.file_system = disk.view(rank);
                       environment.clock = clock_;
+                      if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
                       return engine::Environment::make_engine(world.communicator(rank), options, environment);
                     }};
     body(scope);
