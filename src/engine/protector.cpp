@@ -76,6 +76,29 @@ Id128 find_protection(Context& context, const Id128& commit_id) {
   return {};
 }
 
+/// COLLECTIVE. The failure, the same on every rank; it is logged.
+std::optional<Failure> protect_again(Context& context, const Commit& opened) {
+  const double begin_s = context.environment.clock->seconds();
+  std::optional<Failure> failure = protect(context, opened);
+  if (context.is_root() && failure) {
+    context.log.warning(
+        compose("{} is open and not protected against the loss of a node: {}", opened.tag, to_string(*failure)));
+  } else if (context.is_root()) {
+    context.log.info(compose("{} is protected again ({}), took {}", opened.tag, to_string(context.redundancy.scheme),
+                             human_seconds(context.environment.clock->seconds() - begin_s)));
+  }
+  return failure;
+}
+
+/// COLLECTIVE. Removes what lies on nodes that its owners have left; true if there was any. What cannot be removed only
+/// costs space: it goes at the latest when its commit is retired.
+bool drop_left_behind(Context& context, const Commit& opened) {
+  std::uint64_t dropped = 0;
+  (void)attempt([&] { dropped = context.store->drop_adopted(opened.commit_id); });
+  context.comm->all_reduce(std::span(&dropped, 1), Reduction::max, context.deadline());
+  return dropped != 0;
+}
+
 }  // namespace
 
 void join_set(Context& context) {
@@ -110,27 +133,17 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
 }
 
 void restore_protection(Context& context, const Commit& opened) {
-  if (context.redundancy.scheme == Scheme::single) {
-    context.set_level(opened.commit_id, Level::local, {});
-    return;
-  }
-  const Id128 protection_id = find_protection(context, opened.commit_id);
-  if (!protection_id.is_none()) {
-    context.set_level(opened.commit_id, Level::protected_, protection_id);
-    return;
-  }
-  context.set_level(opened.commit_id, Level::local, {});
-  if (context.options.redundancy.every == 0) return;
-  const double begin_s = context.environment.clock->seconds();
-  const std::optional<Failure> failure = protect(context, opened);
-  if (!context.is_root()) return;
-  if (failure) {
-    context.log.warning(
-        compose("{} is open and not protected against the loss of a node: {}", opened.tag, to_string(*failure)));
-  } else {
-    context.log.info(compose("{} is protected again ({}), took {}", opened.tag, to_string(context.redundancy.scheme),
-                             human_seconds(context.environment.clock->seconds() - begin_s)));
-  }
+  Id128 protection_id;
+  if (context.redundancy.scheme != Scheme::single) protection_id = find_protection(context, opened.commit_id);
+  const bool is_protected = !protection_id.is_none();
+  context.set_level(opened.commit_id, is_protected ? Level::protected_ : Level::local, protection_id);
+  const bool wanted = context.redundancy.scheme != Scheme::single && context.options.redundancy.every != 0;
+  std::optional<Failure> failure;
+  if (!is_protected && wanted) failure = protect_again(context, opened);
+  // Where there is no room for both, what the commit leaves behind is worth less than its new protection.
+  if (failure && failure->code != ErrorCode::no_space) return;
+  const bool room_was_made = drop_left_behind(context, opened);
+  if (failure && room_was_made) (void)protect_again(context, opened);
 }
 
 }  // namespace kedge::engine

@@ -131,8 +131,6 @@ void NodeStore::unpin(StoreFile& file) {
   --slot.pins;
 }
 
-void NodeStore::drop(FileKind kind, LogicalRank whose, const FileKey& key) { adopted_.drop(kind, whose, key); }
-
 std::string NodeStore::routed_path() {
   while (true) {
     std::string path = fs::join(folder(), compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
