@@ -22,6 +22,11 @@ std::uint64_t seed_of_sample() {
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
+std::uint64_t hash(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  std::seed_seq mixed{a, b, c};
+  return std::mt19937_64(mixed)();
+}
+
 void append(std::vector<std::string>& problems, const std::vector<std::string>& more) {
   problems.insert(problems.end(), more.begin(), more.end());
 }
@@ -62,19 +67,25 @@ void plan(SimulatedJob& job, const Point& point) {
   job.disk.stop_world_after(point.rank, point.n, point.n);
 }
 
-std::uint64_t drawn(std::uint64_t a, std::uint64_t b) {
-  std::seed_seq mixed{seed_of_sample(), a, b};
-  return std::mt19937_64(mixed)();
+std::uint64_t Point::drawn(std::uint64_t below) const {
+  return hash(seed_of_sample(), n, static_cast<std::uint64_t>(rank) * 2 + (together ? 1 : 0)) % below;
 }
 
-std::vector<Point> points(std::string_view what, const std::vector<std::uint64_t>& operations, std::uint64_t one_in) {
+int some_node(const Point& point, const Layout& layout) {
+  return static_cast<int>(point.drawn(static_cast<std::uint64_t>(layout.nodes())));
+}
+
+std::vector<Point> points(std::string_view what, const std::vector<std::uint64_t>& operations, std::uint64_t one_in,
+                          Deaths deaths) {
   std::vector<Point> chosen;
   std::uint64_t all = 0;
+  one_in *= std::max<std::size_t>(operations.size(), 3) - 2;  // a start of more ranks takes longer
   for (std::size_t rank = 0; rank < operations.size(); ++rank) {
     for (std::uint64_t n = 1; n <= operations[rank]; ++n) {
       for (const bool together : {false, true}) {
+        if (deaths != Deaths::both && together != (deaths == Deaths::together)) continue;
         ++all;
-        if (!full_test() && drawn(all, 0) % one_in != 0) continue;
+        if (!full_test() && hash(seed_of_sample(), all, 0) % one_in != 0) continue;
         chosen.push_back({static_cast<int>(rank), n, together});
       }
     }
@@ -149,20 +160,42 @@ Recovery recover(SimulatedJob& job, int next) {
   return recovery;
 }
 
+std::vector<std::string> check_nothing_lost(SimulatedJob& job, const Ledger& ledger) {
+  return check_recovery(job, ledger, ledger.newest_returned());
+}
+
 std::vector<std::string> check_after_loss(SimulatedJob& job, const Ledger& ledger) {
+  return check_recovery(job, ledger, ledger.newest_protected());
+}
+
+std::vector<std::string> first_nodes(const Layout& layout) {
+  std::vector<std::string> nodes;
+  for (int rank = 0; rank < layout.ranks; ++rank) {
+    nodes.push_back(compose("node{}", rank / static_cast<int>(layout.ranks_per_node)));
+  }
+  return nodes;
+}
+
+std::vector<std::string> other_nodes(const Layout& layout) {
+  std::vector<std::string> nodes = first_nodes(layout);
+  if (layout.ranks_per_node == 1) std::ranges::rotate(nodes, nodes.begin() + 1);
+  else nodes = {"node0", "node1", "node0", "node2", "node1", "node2"};
+  return nodes;
+}
+
+std::vector<std::string> check_recovery(SimulatedJob& job, const Ledger& ledger, int least) {
   std::vector<std::string> problems = half_made_containers(job);
   append(problems, half_made_set_files(job));
   const Recovery recovery = recover(job, ledger.newest_begun() + 1);
   append(problems, recovery.problems);
   append(problems, ledger.problems());
-  const int least = ledger.newest_protected();
   const bool right = recovery.unrecoverable ? least == 0
                      : recovery.step == 0   ? ledger.newest_returned() == 0
                                             : recovery.step >= least && recovery.step <= ledger.newest_begun();
   if (!right) {
-    problems.push_back(compose("{} was opened; the newest protected is {}, returned {}, begun {}",
+    problems.push_back(compose("{} was opened, {} or newer expected; the newest protected is {}, returned {}, begun {}",
                                recovery.unrecoverable ? "nothing (unrecoverable)" : compose("step {}", recovery.step),
-                               least, ledger.newest_returned(), ledger.newest_begun()));
+                               least, ledger.newest_protected(), ledger.newest_returned(), ledger.newest_begun()));
   }
   return problems;
 }

@@ -34,17 +34,19 @@ struct Point {
   int rank = 0;
   std::uint64_t n = 0;
   bool together = false;
+  [[nodiscard]] std::uint64_t drawn(std::uint64_t below) const;  ///< a choice that the point does not name
 };
 [[nodiscard]] std::string describe(const Point& point);
 void plan(SimulatedJob& job, const Point& point);
+/// A node of the layout, another one for other points.
+[[nodiscard]] int some_node(const Point& point, const Layout& layout);
 
-/// Every operation of every rank, each alone and together; without KEDGE_TEST_FULL a sample of one in `one_in`, drawn
+enum class Deaths : std::uint8_t { alone, together, both };
+
+/// Every operation of every rank; without KEDGE_TEST_FULL a sample of one in `one_in`, drawn
 /// by KEDGE_TEST_SEED (1). Prints how many.
 [[nodiscard]] std::vector<Point> points(std::string_view what, const std::vector<std::uint64_t>& operations,
-                                        std::uint64_t one_in);
-
-/// A number that the seed of the sample decides, for choices that a point does not name.
-[[nodiscard]] std::uint64_t drawn(std::uint64_t a, std::uint64_t b);
+                                        std::uint64_t one_in, Deaths deaths = Deaths::both);
 
 /// Parity and descriptors that claim to be sealed and are not what was sealed.
 [[nodiscard]] std::vector<std::string> half_made_set_files(const SimulatedJob& job);
@@ -60,8 +62,17 @@ struct Recovery {
 /// Opens; then, if that did not throw, commits step `next`, which must be protected, and opens that.
 [[nodiscard]] Recovery recover(SimulatedJob& job, int next);
 
-/// After a disturbed start, and perhaps the loss of a node since: what was protected, or something newer, is there; if
-/// nothing ever was, at least nobody begins from zero after a commit returned. Empty if all is well.
+/// After a disturbed start: step `least`, or a newer one, is there and the job can go on; if that is 0, at least nobody
+/// begins from zero after a commit returned. Empty if all is well.
+[[nodiscard]] std::vector<std::string> check_recovery(SimulatedJob& job, const Ledger& ledger, int least);
+/// No node was lost since: what commit returned is there.
+[[nodiscard]] std::vector<std::string> check_nothing_lost(SimulatedJob& job, const Ledger& ledger);
+/// A node was lost since: what was protected is there.
 [[nodiscard]] std::vector<std::string> check_after_loss(SimulatedJob& job, const Ledger& ledger);
+
+/// Ranks 0, 1, ... as they are placed by the layout, and moved: every rank on another node, or, where a node has two
+/// ranks, so that members of one set come together on one.
+[[nodiscard]] std::vector<std::string> first_nodes(const Layout& layout);
+[[nodiscard]] std::vector<std::string> other_nodes(const Layout& layout);
 
 }  // namespace kedge::faults
