@@ -1,6 +1,7 @@
 #include "store/node_store.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -92,13 +93,13 @@ bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexce
 }
 
 std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
-  std::vector<Id128> protections;
-  for (const FileKey& key : of(FileKind::descriptor).keys()) {
-    if (key.commit_id == commit_id && of(FileKind::parity).slot_with(key) != nullptr) {
-      protections.push_back(key.protection_id);
+  std::set<Id128> protections;
+  for (const FileKind kind : {FileKind::parity, FileKind::descriptor}) {
+    for (const FileKey& key : of(kind).keys()) {
+      if (key.commit_id == commit_id) protections.insert(key.protection_id);
     }
   }
-  return protections;
+  return {protections.begin(), protections.end()};
 }
 
 std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {

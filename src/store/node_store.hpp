@@ -61,7 +61,7 @@ class NodeStore {
   void unpin(StoreFile& file);
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
-  /// Protections of a commit of which this rank has both its parity and its descriptor.
+  /// Protections of a commit of which this rank has its parity or its descriptor, each once.
   [[nodiscard]] std::vector<Id128> own_protections(const Id128& commit_id);
   /// This rank's descriptor of a protection, if it has its parity as well. Throws io, corrupt.
   [[nodiscard]] std::optional<format::SetDescriptor> own_set(const FileKey& key);
