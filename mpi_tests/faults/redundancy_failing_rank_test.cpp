@@ -2,6 +2,7 @@
 // next is protected again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iostream>
 #include <optional>
@@ -242,6 +243,46 @@ TEST_P(RedundancyFailingRank, R35_R41_RelocationWithAnIoError) {
 TEST_P(RedundancyFailingRank, R33_R35_R41_RelocationOnAFullStore) {
   job_.nodes = other_nodes(layout());
   open_at_every_operation("relocation", ENOSPC, 1, false);
+}
+
+/// Members of one set come together on a node and are protected anew. If there is no room for that beside what they
+/// left behind, that goes, and protection is tried again.
+TEST(RedundancySpace, R33_R41_WhatWasLeftBehindMakesRoomForNewProtection) {
+  const Layout layout{.name = "two", .scheme = Scheme::xor_, .ranks = 6, .ranks_per_node = 2};
+  SimulatedJob job(layout.ranks);
+  use(job, layout);
+  Ledger ledger;
+  (void)job.start([&](RankScope& scope) { run_application(scope, 2, ledger, false); });
+  const auto before = job.disk.snapshot();
+  job.nodes = other_nodes(layout);
+  int room_was_made = 0;
+  for (std::uint64_t n = 1; n <= kOperationsOfAnOpen + 10; ++n) {
+    SCOPED_TRACE(compose("operation {}", n));
+    job.disk.restore(before);
+    const std::size_t lines = job.log().size();
+    std::optional<Failure> failure;
+    Level level = Level::none;
+    const auto outcomes = job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (scope.rank == 0) job.disk.fail(0, job.disk.operations(0) + n, ENOSPC);
+      const auto thrown = attempt([&] { EXPECT_EQ(open_and_check(engine, scope.rank, ledger), 2); });
+      if (scope.rank != 0) return;
+      failure = thrown;
+      level = engine.level("step-2");
+    });
+    for (const auto& outcome : outcomes) ASSERT_TRUE(outcome.returned());
+    if (failure) {  // the moved containers did not fit
+      EXPECT_EQ(failure->code, ErrorCode::no_space) << to_string(*failure);
+      continue;
+    }
+    EXPECT_EQ(level, Level::protected_);
+    const auto log = job.log();
+    room_was_made += std::any_of(log.begin() + static_cast<std::ptrdiff_t>(lines), log.end(), [](const auto& line) {
+      return line.find("not protected against the loss of a node") != std::string::npos;
+    });
+  }
+  std::cout << room_was_made << " times protected when room was made\n";
+  EXPECT_GT(room_was_made, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
