@@ -73,6 +73,10 @@ void Ledger::returned(int step) {
   const std::lock_guard guard(mutex_);
   returned_.insert(step);
 }
+void Ledger::is_protected(int step) {
+  const std::lock_guard guard(mutex_);
+  protected_.insert(step);
+}
 void Ledger::failed(int step) {
   const std::lock_guard guard(mutex_);
   begun_.erase(step);
@@ -88,6 +92,10 @@ int Ledger::newest_begun() const {
 int Ledger::newest_returned() const {
   const std::lock_guard guard(mutex_);
   return returned_.empty() ? 0 : *returned_.rbegin();
+}
+int Ledger::newest_protected() const {
+  const std::lock_guard guard(mutex_);
+  return protected_.empty() ? 0 : *protected_.rbegin();
 }
 bool Ledger::may_be_opened(int step) const {
   const int newest = newest_returned();
@@ -110,6 +118,7 @@ void checkpoint(Engine& engine, int rank, int step, Ledger& ledger, std::size_t 
   if (more_bytes != 0) (void)engine.save("more", region(std::span(more)));
   engine.commit();
   ledger.returned(step);
+  if (engine.level(tag_of(step)) >= Level::protected_) ledger.is_protected(step);
 }
 
 int open_and_check(Engine& engine, int rank, Ledger& ledger, const Selection& selection) {
@@ -117,6 +126,7 @@ int open_and_check(Engine& engine, int rank, Ledger& ledger, const Selection& se
   if (!tag) return 0;
   const int step = step_of(*tag);
   ledger.returned(step);  // what was opened once may not be lost any more than what was committed
+  if (engine.level(*tag) >= Level::protected_) ledger.is_protected(step);
   load_and_compare(engine, "state/field", field_of(rank, step), rank, ledger);
   if (has_extra(step)) load_and_compare(engine, "state/extra", extra_of(rank, step), rank, ledger);
   engine.close();

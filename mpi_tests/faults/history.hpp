@@ -19,6 +19,8 @@ class Ledger {
  public:
   void begun(int step);
   void returned(int step);
+  /// On any rank, its level was `protected`.
+  void is_protected(int step);
   /// commit or create threw: the step must not be found again.
   void failed(int step);
   void problem(std::string text);
@@ -26,6 +28,7 @@ class Ledger {
   /// 0 if there is none. `returned` means: on any rank.
   [[nodiscard]] int newest_begun() const;
   [[nodiscard]] int newest_returned() const;
+  [[nodiscard]] int newest_protected() const;
   [[nodiscard]] bool may_be_opened(int step) const;
   [[nodiscard]] std::vector<std::string> problems() const;
 
@@ -33,6 +36,7 @@ class Ledger {
   mutable std::mutex mutex_;
   std::set<int> begun_;
   std::set<int> returned_;
+  std::set<int> protected_;
   std::vector<std::string> problems_;
 };
 

@@ -235,6 +235,7 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
 
 TEST(Identity, R19_OneLostStoreIsUnrecoverableAndNamesRankAndFolder) {
   SimulatedJob job(4);
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
   commit_steps(job, {{"a", 1}});
   job.disk.remove_all("/nodes/node1");
   const Opened opened = reopen(job);

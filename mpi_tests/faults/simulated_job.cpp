@@ -53,6 +53,7 @@ std::vector<comm::RankOutcome> SimulatedJob::start(const std::function<void(Rank
                       environment.file_system = disk.view(rank);
                       environment.clock = clock_;
                       if (surroundings) surroundings(rank, environment);
+                      if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
                       return engine::Environment::make_engine(world.communicator(rank), options, environment);
                     }};
     body(scope);

@@ -54,6 +54,9 @@ class SimulatedJob {
   Options options;
   int ranks;
 
+  /// The node of each rank; empty: `topology.ranks_per_node` consecutive ranks on each of "node0", "node1", ...
+  std::vector<std::string> nodes;
+
   /// One rank's death in the file system is the death of all (power, or the batch system's kill).
   bool all_die_together = false;
 

@@ -14,6 +14,7 @@ std::string node_folder(int node) { return compose("/nodes/node{}", node); }
 /// Two timelines with one tag and one generation number: the second start is made from the state before the first.
 struct Fork {
   explicit Fork(int ranks) : job(ranks) {
+    job.options.redundancy.scheme = Scheme::single;  // a missing container is not made again
     job.options.store.keep = 2;
     commit_steps(job, {{"base", 1}});
     before = job.disk.snapshot();
@@ -83,6 +84,7 @@ TEST(Timelines, BothTimelinesWholeGiveOneWholeOne) {
 
 TEST(Timelines, AStoreReplacedByAnOlderCopyGivesTheNewestCommitThatAllHave) {
   SimulatedJob job(4);
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
   job.options.store.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const auto old = job.disk.snapshot();
@@ -97,6 +99,7 @@ TEST(Timelines, AStoreReplacedByAnOlderCopyGivesTheNewestCommitThatAllHave) {
 
 TEST(Timelines, AnOlderCopyWithoutACommonCommitIsUnrecoverable) {
   SimulatedJob job(4);
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
   commit_steps(job, {{"a", 1}});
   const auto old = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"b", 2}, {"c", 3}, {"d", 4}});

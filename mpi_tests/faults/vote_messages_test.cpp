@@ -57,6 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, VoteMessages, testing::Values(comm::StopKind::di
 /// Rank 1's last operation in its second checkpoint: nothing is left to do after the seal.
 std::uint64_t seal_operation() {
   SimulatedJob job(kRanks);
+  job.options.redundancy.scheme = Scheme::single;
   Ledger ledger;
   std::uint64_t operations = 0;
   (void)job.start([&](RankScope& scope) {
@@ -77,6 +78,7 @@ TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
     bool died = true;
     for (std::uint64_t event = 0; died && event < kMoreThanThereAre; ++event) {
       SimulatedJob job(kRanks);
+      job.options.redundancy.scheme = Scheme::single;
       Ledger ledger;
       job.plan = [&](comm::InProcessWorld& world) { world.stop_at(rank, event, comm::StopKind::stop); };
       std::vector<std::optional<Failure>> failures(kRanks);

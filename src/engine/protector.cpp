@@ -58,22 +58,66 @@ bool is_mine_whole(Context& context, const Id128& commit_id, const Id128& protec
   });
 }
 
-/// COLLECTIVE. The protection of which nothing is missing and that fits today's layout; none if there is no such.
-Id128 find_protection(Context& context, const Id128& commit_id) {
-  // Rank 0 has parity of every protection that is whole: it names them one after the other.
-  std::vector<Id128> known;
-  if (context.is_root()) known = context.store->own_protections(commit_id);
-  std::uint64_t count = known.size();
-  context.broadcast(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    Id128 candidate = context.is_root() ? known[i] : Id128{};
-    context.broadcast(candidate);
+/// What the ranks have of the protections of one commit.
+struct Protections {
+  Id128 whole;  ///< of which nothing is missing and that fits today's layout; none if there is no such
+  Id128 best;   ///< else the one of which most is there
+};
+
+/// COLLECTIVE. One round for each protection of which anything is there.
+Protections find_protections(Context& context, const Id128& commit_id) {
+  const auto nobody = static_cast<std::uint64_t>(context.comm->size());
+  Protections found;
+  std::uint64_t most = 0;
+  std::vector<Id128> mine = context.store->own_protections(commit_id);
+  while (true) {
+    std::uint64_t speaker = mine.empty() ? nobody : static_cast<std::uint64_t>(context.rank());
+    context.comm->all_reduce(std::span(&speaker, 1), Reduction::min, context.deadline());
+    if (speaker == nobody) return found;
+    Id128 id = mine.empty() ? Id128{} : mine.front();
+    context.comm->broadcast(std::as_writable_bytes(std::span(&id, 1)), static_cast<int>(speaker), context.deadline());
+    std::erase(mine, id);
+
+    const auto has = [&](store::FileKind kind) {
+      return context.store->has(kind, context.logical_rank(), {commit_id, id}) ? std::uint64_t{1} : 0;
+    };
     std::uint64_t whole = 0;
-    (void)attempt([&] { whole = is_mine_whole(context, commit_id, candidate) ? 1 : 0; });
-    context.comm->all_reduce(std::span(&whole, 1), Reduction::min, context.deadline());
-    if (whole != 0) return candidate;
+    (void)attempt([&] { whole = is_mine_whole(context, commit_id, id) ? 1 : 0; });
+    // Parity counts for more: it has a copy of the descriptor.
+    std::array<std::uint64_t, 2> sums = {whole, 2 * has(store::FileKind::parity) + has(store::FileKind::descriptor)};
+    context.comm->all_reduce(sums, Reduction::sum, context.deadline());
+    if (sums[0] == nobody) {
+      found.whole = id;
+      return found;
+    }
+    if (sums[1] > most) {
+      most = sums[1];
+      found.best = id;
+    }
   }
-  return {};
+}
+
+/// COLLECTIVE. The failure, the same on every rank; it is logged.
+std::optional<Failure> protect_again(Context& context, const Commit& opened) {
+  const double begin_s = context.environment.clock->seconds();
+  std::optional<Failure> failure = protect(context, opened);
+  if (context.is_root() && failure) {
+    context.log.warning(
+        compose("{} is open and not protected against the loss of a node: {}", opened.tag, to_string(*failure)));
+  } else if (context.is_root()) {
+    context.log.info(compose("{} is protected again ({}), took {}", opened.tag, to_string(context.redundancy.scheme),
+                             human_seconds(context.environment.clock->seconds() - begin_s)));
+  }
+  return failure;
+}
+
+/// COLLECTIVE. Removes what lies on nodes that its owners have left; true if there was any. What cannot be removed only
+/// costs space: it goes at the latest when its commit is retired.
+bool drop_left_behind(Context& context, const Commit& opened) {
+  std::uint64_t dropped = 0;
+  (void)attempt([&] { dropped = context.store->drop_adopted(opened.commit_id); });
+  context.comm->all_reduce(std::span(&dropped, 1), Reduction::max, context.deadline());
+  return dropped != 0;
 }
 
 }  // namespace
@@ -112,25 +156,22 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
 void restore_protection(Context& context, const Commit& opened) {
   if (context.redundancy.scheme == Scheme::single) {
     context.set_level(opened.commit_id, Level::local, {});
+    (void)drop_left_behind(context, opened);
     return;
   }
-  const Id128 protection_id = find_protection(context, opened.commit_id);
-  if (!protection_id.is_none()) {
-    context.set_level(opened.commit_id, Level::protected_, protection_id);
-    return;
+  const Protections found = find_protections(context, opened.commit_id);
+  const bool is_protected = !found.whole.is_none();
+  context.set_level(opened.commit_id, is_protected ? Level::protected_ : Level::local,
+                    is_protected ? found.whole : found.best);
+  std::optional<Failure> failure;
+  if (!is_protected && context.options.redundancy.every != 0) {
+    context.retire();  // what starts that died in this left half made must not add up
+    failure = protect_again(context, opened);
   }
-  context.set_level(opened.commit_id, Level::local, {});
-  if (context.options.redundancy.every == 0) return;
-  const double begin_s = context.environment.clock->seconds();
-  const std::optional<Failure> failure = protect(context, opened);
-  if (!context.is_root()) return;
-  if (failure) {
-    context.log.warning(
-        compose("{} is open and not protected against the loss of a node: {}", opened.tag, to_string(*failure)));
-  } else {
-    context.log.info(compose("{} is protected again ({}), took {}", opened.tag, to_string(context.redundancy.scheme),
-                             human_seconds(context.environment.clock->seconds() - begin_s)));
-  }
+  // Where there is no room for both, what the commit left behind is worth less than its new protection.
+  if (failure && failure->code != ErrorCode::no_space) return;
+  const bool room_was_made = drop_left_behind(context, opened);
+  if (failure && room_was_made) (void)protect_again(context, opened);
 }
 
 }  // namespace kedge::engine

@@ -45,10 +45,6 @@ class Relocation {
     transfer();
     if (!failure_) failure_ = attempt([&] { check(); });
     comm::throw_if(drafts_.seal(failure_));
-    for (const Move& move : moves_) {
-      // Left behind it would only cost space: it goes at the latest when its commit is retired.
-      if (sends(move)) (void)attempt([&] { store_.drop(move.kind, move.logical_rank, move.key); });
-    }
   }
 
  private:

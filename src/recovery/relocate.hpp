@@ -7,8 +7,9 @@
 
 namespace kedge::recovery {
 
-/// COLLECTIVE over all ranks. Every moved file is verified whole before it is sealed; then the copy it came from is
-/// dropped. Throws the same Error on all ranks.
+/// COLLECTIVE over all ranks. Every moved file is verified whole before it is sealed. The copies they came from stay:
+/// as long as the commit is not protected where it lies now, it is protected where it lay. Throws the same Error on all
+/// ranks.
 void relocate(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
               const RecoverySettings& settings, Recovered& recovered);
 

@@ -52,16 +52,11 @@ void Adopted::remove_all_but(const IsKept& is_kept) {
   remove_if([&](const Slot& slot) { return slot.pins == 0 && !(slot.holds_something() && is_kept(slot.key)); });
 }
 
-void Adopted::drop(FileKind kind, LogicalRank whose, const FileKey& key) {
-  remove_if([&](const Slot& slot) {
-    const bool meant =
-        slot.name.kind == kind && slot.name.logical_rank == whose && slot.holds_something() && slot.key == key;
-    if (meant && slot.pins != 0) {
-      throw Error(Failure{ErrorCode::bad_state, "a file that is being read is to be dropped; unpin it first", -1,
-                          folder_.path_of(slot.name), 0});
-    }
-    return meant;
-  });
+std::size_t Adopted::drop(const Id128& commit_id) {
+  const std::size_t before = slots_.size();
+  remove_if(
+      [&](const Slot& slot) { return slot.pins == 0 && slot.holds_something() && slot.key.commit_id == commit_id; });
+  return before - slots_.size();
 }
 
 void Adopted::remove_all() {

@@ -23,8 +23,8 @@ class Adopted {
   void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
   /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
   void remove_all_but(const IsKept& is_kept);
-  /// Removes the files of this key. Throws Error{bad_state} if one is pinned.
-  void drop(FileKind kind, LogicalRank whose, const FileKey& key);
+  /// Removes the files of this commit that are not pinned; how many.
+  std::size_t drop(const Id128& commit_id);
   void remove_all();
 
   /// Null if it is not one of these.

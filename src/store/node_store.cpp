@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -97,13 +98,13 @@ bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexce
 }
 
 std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
-  std::vector<Id128> protections;
-  for (const FileKey& key : of(FileKind::descriptor).keys()) {
-    if (key.commit_id == commit_id && of(FileKind::parity).slot_with(key) != nullptr) {
-      protections.push_back(key.protection_id);
+  std::set<Id128> protections;
+  for (const FileKind kind : {FileKind::parity, FileKind::descriptor}) {
+    for (const FileKey& key : of(kind).keys()) {
+      if (key.commit_id == commit_id) protections.insert(key.protection_id);
     }
   }
-  return protections;
+  return {protections.begin(), protections.end()};
 }
 
 std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
@@ -135,8 +136,6 @@ void NodeStore::unpin(StoreFile& file) {
   if (slot.pins == 0) misused("a file of the node-local store is unpinned that is not pinned");
   --slot.pins;
 }
-
-void NodeStore::drop(FileKind kind, LogicalRank whose, const FileKey& key) { adopted_.drop(kind, whose, key); }
 
 std::string NodeStore::routed_path() {
   while (true) {

@@ -61,13 +61,13 @@ class NodeStore {
   void unpin(StoreFile& file);
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
-  /// Protections of a commit of which this rank has both its parity and its descriptor.
+  /// Protections of a commit of which this rank has its parity or its descriptor, each once.
   [[nodiscard]] std::vector<Id128> own_protections(const Id128& commit_id);
   /// This rank's descriptor of a protection, if it has its parity as well. Throws io, corrupt.
   [[nodiscard]] std::optional<format::SetDescriptor> own_set(const FileKey& key);
-  /// Removes adopted files of this key: their owner has a copy of its own now. Own ones stay; none is fine. Throws
-  /// Error{bad_state} if it is pinned, io.
-  void drop(FileKind kind, LogicalRank whose, const FileKey& key);
+  /// Removes adopted files of this commit, but pinned ones: their owners have copies of their own now. How many; throws
+  /// io, and then some may be removed.
+  std::size_t drop_adopted(const Id128& commit_id) { return adopted_.drop(commit_id); }
 
   /// A name in the folder for a routed file of this rank that does not exist yet.
   [[nodiscard]] std::string routed_path();
