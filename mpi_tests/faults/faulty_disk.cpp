@@ -148,6 +148,11 @@ void FaultyDisk::fail_sometimes(int rank, std::uint64_t one_in, int system_errno
   state_->plan.fail_sometimes(rank, one_in, system_errno, seed);
 }
 
+void FaultyDisk::flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes) {
+  const std::lock_guard guard(state_->mutex);
+  state_->flips_when_opened[path] = offset_bytes;
+}
+
 std::uint64_t FaultyDisk::operations(int rank) const {
   const std::lock_guard guard(state_->mutex);
   return state_->plan.operations(rank);
@@ -161,6 +166,13 @@ std::uint64_t FaultyDisk::reads(int rank) const {
 bool FaultyDisk::dead(int rank) const {
   const std::lock_guard guard(state_->mutex);
   return state_->plan.dead(rank);
+}
+
+std::uint64_t FaultyDisk::bytes_read(const std::string& prefix) const {
+  const std::lock_guard guard(state_->mutex);
+  std::uint64_t sum = 0;
+  for (const auto& [path, bytes] : state_->bytes_read) sum += lies_in(path, prefix) ? bytes : 0;
+  return sum;
 }
 
 void FaultyDisk::restart(Crash crash, std::uint64_t seed) {

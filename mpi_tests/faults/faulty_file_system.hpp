@@ -92,9 +92,14 @@ class FaultyDisk {
   /// About one in `one_in` mutating operations fails, by seed; 0 ends it.
   void fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed);
 
+  /// A bit of the file flips when somebody next opens it to read and write: after a scan, before its bytes are used.
+  void flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes);
+
   [[nodiscard]] std::uint64_t operations(int rank) const;
   [[nodiscard]] std::uint64_t reads(int rank) const;
   [[nodiscard]] bool dead(int rank) const;
+  /// Bytes of files below `prefix`, a path on the disk, that were read so far, by whomever. A mapping counts whole.
+  [[nodiscard]] std::uint64_t bytes_read(const std::string& prefix) const;
 
   /// The next start of the job: nobody is dead, nothing is open or locked, counts and plans begin anew.
   void restart(Crash crash = Crash::process, std::uint64_t seed = 0);

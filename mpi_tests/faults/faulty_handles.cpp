@@ -54,6 +54,7 @@ class Handle {
       require_working(*node_->volume, false, "read", path_);
       fs::require_within(path_, offset, bytes.size(), node_->status.size_bytes);
       if (!bytes.empty()) std::memcpy(bytes.data(), node_->memory->data() + offset, bytes.size());
+      count_read(bytes.size());
       return crc32c(bytes, crc);
     });
   }
@@ -62,8 +63,13 @@ class Handle {
     return disk().read(caller_, "read", path_, [&] {
       require_working(*node_->volume, false, "read", path_);
       fs::require_within(path_, offset, length, node_->status.size_bytes);
+      count_read(length);
       return crc32c({node_->memory->data() + offset, length}, crc);
     });
+  }
+
+  void count_read(std::uint64_t size_bytes) const {
+    state_->bytes_read[state_->to_disk(caller_.rank, path_)] += size_bytes;
   }
 
   void require_writable() const {
@@ -168,6 +174,7 @@ class FaultyFile final : public fs::File {
         throw Error(Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve it first",
                             -1, path(), 0});
       }
+      handle_->count_read(size_bytes);  // whatever of it is read from where it lies
       return std::make_unique<FaultyMapping>(handle_, size_bytes);
     });
   }

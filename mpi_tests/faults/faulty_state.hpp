@@ -88,6 +88,8 @@ struct DiskState {
   std::uint64_t last_lock_serial = 0;
   std::map<int, std::vector<std::pair<std::string, std::string>>> mounts;  // at, source
   std::function<void(int)> on_death;
+  std::map<std::string, std::uint64_t> bytes_read;         // by path on the disk
+  std::map<std::string, std::uint64_t> flips_when_opened;  // path on the disk, offset
 };
 
 [[nodiscard]] std::shared_ptr<fs::FileSystem> make_view(std::shared_ptr<DiskState> state, int rank);

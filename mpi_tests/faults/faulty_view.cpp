@@ -22,6 +22,7 @@ class View final : public fs::FileSystem {
     return state_->read(caller_, "open", path, [&] {
       const Place place = existing("open", path, access == Access::read_write);
       if (const int error = why_not_open(*place.node, access); error != 0) throw_system_error("open", path, error);
+      if (access == Access::read_write) flip_if_planned(place);
       return make_file(state_, caller_.rank, place.node, path, access);
     });
   }
@@ -193,6 +194,10 @@ class View final : public fs::FileSystem {
     const auto& folder = place.folder->status;
     const bool foreign = place.node && place.node->status.owner != user() && folder.owner != user() && user() != 0;
     if (foreign && (folder.mode & kSticky) != 0) throw_system_error(action, path, EPERM);
+  }
+  void flip_if_planned(const Place& place) {
+    const auto planned = state_->flips_when_opened.extract(place.path);
+    if (!planned.empty()) place.node->bytes()[planned.mapped()] ^= std::byte{1};
   }
   void add(Place& place, std::string_view action, const std::string& path, const fs::FileStatus& status) {
     if (!may(*place.folder, kWrite)) throw_system_error(action, path, EACCES);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/attempt.hpp"
+#include "base/text.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -19,8 +20,9 @@ std::vector<double> field(int rank, int step, std::size_t size) {
   return values;
 }
 
-std::optional<ErrorCode> code_of(const std::optional<Failure>& failure) {
-  return failure ? std::optional(failure->code) : std::nullopt;
+/// Code and words, without the rank that is told of, which differs where nobody failed in particular.
+std::string text_of(const std::optional<Failure>& failure) {
+  return failure ? compose("{}: {}", to_string(failure->code), failure->message) : "success";
 }
 
 }  // namespace
@@ -56,6 +58,7 @@ Opened reopen(SimulatedJob& job, const Selection& selection, Newer newer, const 
       mine.tag = engine.open(selection, newer);
       if (mine.tag) {
         mine.info = engine.info();
+        mine.level = engine.level(*mine.tag);
         mine.step = load_step(engine, scope.rank);
         engine.close();
       }
@@ -69,7 +72,8 @@ Opened reopen(SimulatedJob& job, const Selection& selection, Newer newer, const 
     EXPECT_EQ(other.tag, found[0].tag);
     EXPECT_EQ(other.step, found[0].step);
     EXPECT_EQ(other.info.commit_id, found[0].info.commit_id);
-    EXPECT_EQ(code_of(other.failure), code_of(found[0].failure));
+    EXPECT_EQ(other.level, found[0].level);
+    EXPECT_EQ(text_of(other.failure), text_of(found[0].failure));
   }
   return found[0];
 }

@@ -24,6 +24,7 @@ struct Opened {
   std::optional<Tag> tag;
   int step = -1;
   CheckpointInfo info;
+  Level level = Level::none;       ///< of the tag, once it is open
   std::optional<Failure> failure;  ///< thrown by the constructor or a collective call, on all ranks
 };
 

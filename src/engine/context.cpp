@@ -158,7 +158,13 @@ recovery::Agreement Context::take_stock(Verify verify) {
                              candidate.is_protected ? Level::protected_ : Level::local,
                              {}});
   }
-  if (found_commits.empty()) unjudged.insert(found.strange.begin(), found.strange.end());
+  if (found_commits.empty()) {
+    unjudged.insert(found.strange.begin(), found.strange.end());
+    // A lost node may come back. Pieces of a first checkpoint that a crash cut short are of no use to anybody.
+    for (const recovery::Candidate& candidate : survey.candidates) {
+      if (commits_exist) unjudged.insert(candidate.commit_id);
+    }
+  }
   took_stock = true;
   const std::lock_guard guard(commits_mutex);
   commits = std::move(found_commits);

@@ -77,7 +77,7 @@ struct Context {
   std::uint64_t highest_generation = 0;   ///< (same)
   std::vector<Commit> commits;            ///< (same) newest first; changed under commits_mutex
   mutable std::mutex commits_mutex;       ///< because level() may be asked from another thread meanwhile
-  std::set<Id128> unjudged;               ///< of other rank counts or runs: not overwritten before a new commit
+  std::set<Id128> unjudged;               ///< of other rank counts or runs, or lost: kept until a new commit
   std::map<Id128, std::string> excluded;  ///< (same) found to be no use, and why
   Id128 parent_commit_id;                 ///< (same) opened or committed before
   std::string dead_because;               ///< not the same: some ranks may time out while others return

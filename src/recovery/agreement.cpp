@@ -248,7 +248,11 @@ class Surveyor {
       ranks += compose("{}{}", ranks.empty() ? "" : " ", lost.logical_rank[i]);
       if (lost.lost[i] == 0) continue;
       ++count;
-      if (lost.logical_rank[i] == missing || count > kMembersDescribed) continue;
+      if (lost.logical_rank[i] == missing) continue;
+      if (count > kMembersDescribed) {  // to find out where costs messages
+        others += compose(", rank {}", lost.logical_rank[i]);
+        continue;
+      }
       const bool parity_only = lost.lost[i] == kLostParity;
       others += compose(", rank {} ({})", lost.logical_rank[i],
                         parity_only ? "its parity is missing" : fate_of(candidate, lost.logical_rank[i]));

@@ -95,8 +95,14 @@ class SetRebuild {
     return {&file->bytes(), file->mapped(), begin};
   }
 
-  /// What was made is what was lost: by its recorded checksum, and by what its superblock says.
+  /// What was made is what was lost: by its recorded checksum, and by what its superblock says. And what it was made
+  /// from is what it was: nothing else would tell that parity was made from a flipped bit.
   void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
+    const auto read = redundancy::crc_of_container(order_.set.position, me_member().size_bytes, stripes, passed);
+    if (container_file_ != nullptr && read && *read != me_member().crc) {
+      throw Error(Failure{ErrorCode::corrupt, "the container changed while its redundancy set was rebuilt", -1,
+                          container_file_->path(), 0});
+    }
     if (container_ != nullptr) {
       if (crc_of(Part::container, stripes, passed) != me_member().crc) {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,

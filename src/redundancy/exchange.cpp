@@ -237,4 +237,29 @@ Exchanged exchange(Communicator& communicator, const Membership& membership, std
   return Run(communicator, membership, stripes, container, parity, patience).all();
 }
 
+std::optional<std::uint32_t> crc_of_container(std::uint32_t member, std::uint64_t size_bytes,
+                                              std::span<const Stripe> stripes, const Exchanged& passed) {
+  struct Read {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::uint32_t crc = 0;
+  };
+  std::vector<Read> reads;
+  for (std::size_t i = 0; i < stripes.size(); ++i) {
+    for (const Input& input : stripes[i].inputs) {
+      if (input.member != member || input.part != Part::container) continue;
+      reads.push_back({input.offset, input.length, passed.read[i]});
+    }
+  }
+  std::ranges::sort(reads, {}, &Read::offset);
+  std::uint32_t crc = 0;
+  std::uint64_t end = 0;
+  for (const Read& read : reads) {
+    if (read.offset != end) return std::nullopt;
+    crc = crc32c_combine(crc, read.crc, read.length);
+    end += read.length;
+  }
+  return end == size_bytes ? std::optional(crc) : std::nullopt;
+}
+
 }  // namespace kedge::redundancy

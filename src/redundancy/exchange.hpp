@@ -48,4 +48,8 @@ inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{16} << 20U;
                                  std::span<const Stripe> stripes, const PartFile& container, const PartFile& parity,
                                  std::chrono::duration<double> patience);
 
+/// CRC32C of a member's whole container as it was read; nothing unless every byte of it was read exactly once.
+[[nodiscard]] std::optional<std::uint32_t> crc_of_container(std::uint32_t member, std::uint64_t size_bytes,
+                                                            std::span<const Stripe> stripes, const Exchanged& passed);
+
 }  // namespace kedge::redundancy

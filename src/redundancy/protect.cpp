@@ -84,7 +84,8 @@ class Protector {
   [[nodiscard]] PartFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
   void check_and_describe(std::span<const Stripe> stripes, const Exchanged& passed) {
-    if (crc_of_what_was_read(stripes, passed) != mine_.crc) {
+    // Every byte of the container went into the parity of exactly one member.
+    if (crc_of_container(membership_.me, mine_.size_bytes, stripes, passed) != mine_.crc) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
       throw Error(Failure{ErrorCode::corrupt,
@@ -108,24 +109,6 @@ class Protector {
     set.parity_bytes = parity_bytes(shape_, membership_.me);
     set.parity_crc = passed.written[membership_.me];  // stripe i is member i's parity
     parity_->head() = format::encode(set);
-  }
-
-  /// Every byte of the container went into the parity of exactly one member.
-  [[nodiscard]] std::uint32_t crc_of_what_was_read(std::span<const Stripe> stripes, const Exchanged& passed) const {
-    struct Read {
-      Input input;
-      std::uint32_t crc = 0;
-    };
-    std::vector<Read> reads;
-    for (std::size_t i = 0; i < stripes.size(); ++i) {
-      for (const Input& input : stripes[i].inputs) {
-        if (input.member == membership_.me) reads.push_back({input, passed.read[i]});
-      }
-    }
-    std::ranges::sort(reads, {}, [](const Read& read) { return read.input.offset; });
-    std::uint32_t crc = 0;
-    for (const Read& read : reads) crc = crc32c_combine(crc, read.crc, read.input.length);
-    return crc;
   }
 
   Communicator& communicator_;
