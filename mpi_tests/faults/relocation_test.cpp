@@ -26,9 +26,9 @@ Names on_nodes(const std::vector<int>& ranks_on) {
 }
 
 struct Job : SimulatedJob {
-  explicit Job(const Names& nodes, Scheme scheme = Scheme::xor_) : SimulatedJob(static_cast<int>(nodes.size())) {
+  explicit Job(const Names& names, Scheme scheme = Scheme::xor_) : SimulatedJob(static_cast<int>(names.size())) {
     options.redundancy.scheme = scheme;
-    place(*this, nodes);
+    place(*this, names);
     commit_steps(*this, {{"a", 1}, {"b", 2}});
   }
 };

@@ -124,7 +124,7 @@ TEST_P(Adopting, WhatWasNotLookedAtIsNotRemoved) {
   EXPECT_EQ(scanned(*own).size(), 3U);
 }
 
-TEST_P(Adopting, DropRemovesTheFilesOfOneKeyAndNoOwnOnes) {
+TEST_P(Adopting, DropRemovesTheFilesOfOneCommitAndNoOwnOnes) {
   leave_files_of({0}, 1);
   {
     const auto earlier = open_store(5);
@@ -135,11 +135,8 @@ TEST_P(Adopting, DropRemovesTheFilesOfOneKeyAndNoOwnOnes) {
   }
   const auto own = open_store(0, {0});
   (void)own->scan(run_id, Verify::all);
-  for (const FileKind kind : kAllKinds) {
-    own->drop(kind, LogicalRank{5}, key_of(kind, 1));
-    own->drop(kind, LogicalRank{5}, key_of(kind, 1));  // again: nothing to do
-    own->drop(kind, LogicalRank{0}, key_of(kind, 1));  // own
-  }
+  EXPECT_EQ(own->drop_adopted(id_of(1)), 3U);
+  EXPECT_EQ(own->drop_adopted(id_of(1)), 0U);  // own ones stay
   EXPECT_THAT(scanned(*own), ElementsAre("rank-0.0.h5", "parity-0.0.kedge", "set-0.0.kedge", "rank-5.1.h5",
                                          "parity-5.1.kedge", "set-5.1.kedge"));
 }
@@ -149,9 +146,10 @@ TEST_P(Adopting, APinnedOneIsNotDropped) {
   const auto own = open_store(0, {0});
   (void)own->scan(run_id, Verify::all);
   store::StoreFile& pinned = own->pin(FileKind::parity, LogicalRank{5}, key_of(FileKind::parity, 1));
-  EXPECT_THROW(own->drop(FileKind::parity, LogicalRank{5}, key_of(FileKind::parity, 1)), Error);
+  (void)own->drop_adopted(id_of(1));
+  EXPECT_TRUE(exists("parity-5.0.kedge"));
   own->unpin(pinned);
-  own->drop(FileKind::parity, LogicalRank{5}, key_of(FileKind::parity, 1));
+  (void)own->drop_adopted(id_of(1));
   EXPECT_FALSE(exists("parity-5.0.kedge"));
 }
 
