@@ -23,7 +23,7 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
  protected:
   /// Steps 1 to kSteps are there, protected; then `harm` was done. Every point starts from this.
   struct Scene {
-    explicit Scene(const Layout& layout) : job(layout.ranks) {
+    explicit Scene(const Layout& layout) : job(layout.ranks, disk_of(layout)) {
       use(job, layout);
       Ledger ledger;
       for (const auto& outcome : job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); })) {
@@ -86,10 +86,12 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
   }
 };
 
+class ProtectCrashPoints : public testing::TestWithParam<Layout> {};
+
 /// One start of five checkpoints.
-TEST_P(RedundancyCrashPoints, R32_R41_Protect) {
+TEST_P(ProtectCrashPoints, R32_R41_EveryOperation) {
   const Layout& layout = GetParam();
-  SimulatedJob job(layout.ranks);
+  SimulatedJob job(layout.ranks, disk_of(layout));
   use(job, layout);
   const auto empty = job.disk.snapshot();
   const auto run = [&](Ledger& ledger) {
@@ -97,8 +99,8 @@ TEST_P(RedundancyCrashPoints, R32_R41_Protect) {
   };
   Ledger undisturbed;
   for (const auto& outcome : run(undisturbed)) ASSERT_TRUE(outcome.returned());
-  ASSERT_EQ(undisturbed.newest_protected(), 5);
-  for (const Point& point : points(compose("protect, {}", layout.name), job.operations, 10)) {
+  ASSERT_EQ(undisturbed.newest_protected(), layout.every == 1 ? 5 : 4);
+  for (const Point& point : points(compose("protect, {}", layout.name), job.operations, 20)) {
     job.disk.restore(empty);
     Ledger ledger;
     plan(job, point);
@@ -111,16 +113,24 @@ TEST_P(RedundancyCrashPoints, R32_R41_Protect) {
     ASSERT_EQ(joined(check_after_loss(job, ledger)), "") << describe(point) << ", then node " << lost << " was lost";
     job.disk.restore(crashed);
     ASSERT_EQ(joined(check_after_crash(job, ledger)), "") << describe(point) << ", and no node was lost";
-    ASSERT_EQ(joined(too_many_set_files(job, 2)), "") << describe(point);
+    ASSERT_EQ(joined(too_many_set_files(job, layout.keep + 1)), "") << describe(point);
   }
 }
+
+const Layout kBlock{.name = "block", .scheme = Scheme::xor_, .ranks = 3, .block = true};
+const Layout kKeepTwo{.name = "keep_two", .scheme = Scheme::partner, .ranks = 3, .keep = 2};
+const Layout kEverySecond{.name = "every_second", .scheme = Scheme::xor_, .ranks = 3, .every = 2};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ProtectCrashPoints,
+                         testing::Values(kXor, kPartner, kPairs, kTwoOnANode, kBlock, kKeepTwo, kEverySecond),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_P(RedundancyCrashPoints, R32_R41_Rebuild) {
   const Layout& layout = GetParam();
   for (int lost = 0; lost < layout.nodes(); ++lost) {
     Scene scene(layout);
     lose_node(scene.job, lost);
-    at_every_operation(compose("rebuild of node {}, {}", lost, layout.name), scene, 12, true,
+    at_every_operation(compose("rebuild of node {}, {}", lost, layout.name), scene, 7, true,
                        [&](const Point&, const Ledger& ledger) { expect_same_step(scene, ledger); });
     if (HasFailure()) return;
   }
@@ -134,7 +144,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ASecondNodeIsLostDuringRebuild) {
   Scene scene(layout);
   lose_node(scene.job, 0);
   at_every_operation(
-      compose("second loss, {}", layout.name), scene, 8, true, [&](const Point& point, const Ledger& ledger) {
+      compose("second loss, {}", layout.name), scene, 5, true, [&](const Point& point, const Ledger& ledger) {
         const auto nodes = static_cast<std::uint64_t>(layout.nodes());
         const int second = 1 + static_cast<int>(point.drawn(nodes - 1));
         // The set {1, 3} of pairs has lost nobody yet, and what was opened again was restored to its full protection.
@@ -156,7 +166,7 @@ TEST_P(RedundancyCrashPoints, R31_R32_R41_Relocation) {
   Scene scene(layout);
   scene.job.nodes = other_nodes(layout);
   at_every_operation(
-      compose("relocation, {}", layout.name), scene, 8, true, [&](const Point& point, const Ledger& ledger) {
+      compose("relocation, {}", layout.name), scene, 12, true, [&](const Point& point, const Ledger& ledger) {
         const auto crashed = scene.job.disk.snapshot();
         expect_same_step(scene, ledger);
         const int lost = some_node(point, layout);
@@ -182,7 +192,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionAfterALostFile) {
     }
     // Without one descriptor the set can still be decoded.
     const bool is_protected = prefix == "set-";
-    at_every_operation(compose("{} gone, {}", prefix, layout.name), scene, 12, is_protected,
+    at_every_operation(compose("{} gone, {}", prefix, layout.name), scene, 9, is_protected,
                        [&](const Point& point, const Ledger& ledger) {
                          const auto crashed = scene.job.disk.snapshot();
                          expect_same_step(scene, ledger);
@@ -201,7 +211,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionInOtherSets) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.options.redundancy.scheme = layout.scheme == Scheme::xor_ ? Scheme::partner : Scheme::xor_;
-  at_every_operation(compose("other sets, {}", layout.name), scene, 8, true,
+  at_every_operation(compose("other sets, {}", layout.name), scene, 5, true,
                      [&](const Point& point, const Ledger& ledger) {
                        const auto crashed = scene.job.disk.snapshot();
                        expect_same_step(scene, ledger);
@@ -247,7 +257,7 @@ TEST_P(RedundancyCrashPoints, R41_DeathsInReProtectionDoNotFillTheStore) {
   Ledger undisturbed;
   for (const auto& outcome : open_once(scene.job, undisturbed)) ASSERT_TRUE(outcome.returned());
   for (const Point& point :
-       points(compose("again and again, {}", layout.name), scene.job.operations, 5, Deaths::alone)) {
+       points(compose("again and again, {}", layout.name), scene.job.operations, 9, Deaths::alone)) {
     scene.restore();
     Ledger ledger;
     know_steps(ledger, true);

@@ -59,7 +59,7 @@ TEST_P(RedundancyMessages, R32_R41_R46_NoMessageIsOneTooFew) {
   for (const auto& outcome : run(job, undisturbed)) ASSERT_TRUE(outcome.returned());
   ASSERT_EQ(undisturbed.newest_protected(), kSteps + 1);
   int in_doubt = 0;
-  for (const Point& point : points(Case::name_of(tested), job.events, 25, Deaths::alone)) {
+  for (const Point& point : points(Case::name_of(tested), job.events, 60, Deaths::alone)) {
     job.disk.restore(before);
     Ledger ledger;
     job.plan = [&](comm::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, tested.kind); };
