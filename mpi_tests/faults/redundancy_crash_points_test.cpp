@@ -34,8 +34,21 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
     void keep_as_it_is() { before = job.disk.snapshot(); }
     void restore() { job.disk.restore(before); }
 
+    /// One more commit, which is not protected.
+    void commit_unprotected() {
+      job.options.redundancy.every = 0;
+      Ledger ledger;
+      for (const auto& outcome : job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); })) {
+        EXPECT_TRUE(outcome.returned());
+      }
+      job.options.redundancy.every = 1;
+      newest = ledger.newest_returned();
+      EXPECT_EQ(newest, kSteps + 1);
+    }
+
     SimulatedJob job;
     FaultyDisk::Snapshot before;
+    int newest = kSteps;
   };
 
   static std::vector<comm::RankOutcome> open_once(SimulatedJob& job, Ledger& ledger) {
@@ -43,9 +56,9 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
   }
 
   /// A ledger of what was there before the start that is disturbed.
-  static void know_steps(Ledger& ledger, bool is_protected) {
-    ledger.begun(kSteps);
-    ledger.returned(kSteps);
+  static void know_steps(Ledger& ledger, const Scene& scene, bool is_protected) {
+    ledger.begun(scene.newest);
+    ledger.returned(scene.newest);
     if (is_protected) ledger.is_protected(kSteps);
   }
 
@@ -60,12 +73,12 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
     scene.keep_as_it_is();
     Ledger undisturbed;
     for (const auto& outcome : open_once(scene.job, undisturbed)) ASSERT_TRUE(outcome.returned()) << what;
-    ASSERT_EQ(undisturbed.newest_protected(), kSteps) << what;
+    ASSERT_EQ(undisturbed.newest_protected(), scene.newest) << what;
     std::uint64_t struck = 0;
     for (const Point& point : points(what, scene.job.operations, one_in)) {
       scene.restore();
       Ledger ledger;
-      know_steps(ledger, is_protected);
+      know_steps(ledger, scene, is_protected);
       plan(scene.job, point);
       const auto outcomes = open_once(scene.job, ledger);
       struck += any_died(outcomes) ? 1U : 0U;
@@ -248,6 +261,22 @@ TEST_P(RedundancyCrashPoints, R32_R41_DiesAgainAndAgain) {
   }
 }
 
+/// A death in protect left the newest commit without: until it is protected, the one before is not given up.
+TEST_P(RedundancyCrashPoints, R32_R41_ProtectionOfALocalCommit) {
+  const Layout& layout = GetParam();
+  Scene scene(layout);
+  scene.commit_unprotected();
+  at_every_operation(compose("local commit, {}", layout.name), scene, 3, true,
+                     [&](const Point& point, const Ledger& ledger) {
+                       const auto crashed = scene.job.disk.snapshot();
+                       expect_same_step(scene, ledger);
+                       scene.job.disk.restore(crashed);
+                       const int lost = some_node(point, layout);
+                       lose_node(scene.job, lost);
+                       EXPECT_EQ(joined(check_after_loss(scene.job, ledger)), "") << "node " << lost << " was lost";
+                     });
+}
+
 /// Start after start dies in re-protection and leaves some of it sealed: that must not add up.
 TEST_P(RedundancyCrashPoints, R41_DeathsInReProtectionDoNotFillTheStore) {
   const Layout& layout = GetParam();
@@ -260,7 +289,7 @@ TEST_P(RedundancyCrashPoints, R41_DeathsInReProtectionDoNotFillTheStore) {
        points(compose("again and again, {}", layout.name), scene.job.operations, 9, Deaths::alone)) {
     scene.restore();
     Ledger ledger;
-    know_steps(ledger, true);
+    know_steps(ledger, scene, true);
     for (int start = 0; start < 5; ++start) {
       plan(scene.job, point);
       (void)open_once(scene.job, ledger);
