@@ -23,7 +23,7 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
  protected:
   /// Steps 1 to kSteps are there, protected; then `harm` was done. Every point starts from this.
   struct Scene {
-    explicit Scene(const Layout& layout) : job(layout.ranks) {
+    explicit Scene(const Layout& layout) : job(layout.ranks, disk_of(layout)) {
       use(job, layout);
       Ledger ledger;
       for (const auto& outcome : job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); })) {
@@ -34,8 +34,21 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
     void keep_as_it_is() { before = job.disk.snapshot(); }
     void restore() { job.disk.restore(before); }
 
+    /// One more commit, which is not protected.
+    void commit_unprotected() {
+      job.options.redundancy.every = 0;
+      Ledger ledger;
+      for (const auto& outcome : job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); })) {
+        EXPECT_TRUE(outcome.returned());
+      }
+      job.options.redundancy.every = 1;
+      newest = ledger.newest_returned();
+      EXPECT_EQ(newest, kSteps + 1);
+    }
+
     SimulatedJob job;
     FaultyDisk::Snapshot before;
+    int newest = kSteps;
   };
 
   static std::vector<comm::RankOutcome> open_once(SimulatedJob& job, Ledger& ledger) {
@@ -43,9 +56,9 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
   }
 
   /// A ledger of what was there before the start that is disturbed.
-  static void know_steps(Ledger& ledger, bool is_protected) {
-    ledger.begun(kSteps);
-    ledger.returned(kSteps);
+  static void know_steps(Ledger& ledger, const Scene& scene, bool is_protected) {
+    ledger.begun(scene.newest);
+    ledger.returned(scene.newest);
     if (is_protected) ledger.is_protected(kSteps);
   }
 
@@ -60,12 +73,12 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
     scene.keep_as_it_is();
     Ledger undisturbed;
     for (const auto& outcome : open_once(scene.job, undisturbed)) ASSERT_TRUE(outcome.returned()) << what;
-    ASSERT_EQ(undisturbed.newest_protected(), kSteps) << what;
+    ASSERT_EQ(undisturbed.newest_protected(), scene.newest) << what;
     std::uint64_t struck = 0;
     for (const Point& point : points(what, scene.job.operations, one_in)) {
       scene.restore();
       Ledger ledger;
-      know_steps(ledger, is_protected);
+      know_steps(ledger, scene, is_protected);
       plan(scene.job, point);
       const auto outcomes = open_once(scene.job, ledger);
       struck += any_died(outcomes) ? 1U : 0U;
@@ -86,10 +99,12 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
   }
 };
 
+class ProtectCrashPoints : public testing::TestWithParam<Layout> {};
+
 /// One start of five checkpoints.
-TEST_P(RedundancyCrashPoints, R32_R41_Protect) {
+TEST_P(ProtectCrashPoints, R32_R41_EveryOperation) {
   const Layout& layout = GetParam();
-  SimulatedJob job(layout.ranks);
+  SimulatedJob job(layout.ranks, disk_of(layout));
   use(job, layout);
   const auto empty = job.disk.snapshot();
   const auto run = [&](Ledger& ledger) {
@@ -97,8 +112,8 @@ TEST_P(RedundancyCrashPoints, R32_R41_Protect) {
   };
   Ledger undisturbed;
   for (const auto& outcome : run(undisturbed)) ASSERT_TRUE(outcome.returned());
-  ASSERT_EQ(undisturbed.newest_protected(), 5);
-  for (const Point& point : points(compose("protect, {}", layout.name), job.operations, 10)) {
+  ASSERT_EQ(undisturbed.newest_protected(), layout.every == 1 ? 5 : 4);
+  for (const Point& point : points(compose("protect, {}", layout.name), job.operations, 20)) {
     job.disk.restore(empty);
     Ledger ledger;
     plan(job, point);
@@ -111,16 +126,24 @@ TEST_P(RedundancyCrashPoints, R32_R41_Protect) {
     ASSERT_EQ(joined(check_after_loss(job, ledger)), "") << describe(point) << ", then node " << lost << " was lost";
     job.disk.restore(crashed);
     ASSERT_EQ(joined(check_after_crash(job, ledger)), "") << describe(point) << ", and no node was lost";
-    ASSERT_EQ(joined(too_many_set_files(job, 2)), "") << describe(point);
+    ASSERT_EQ(joined(too_many_set_files(job, layout.keep + 1)), "") << describe(point);
   }
 }
+
+const Layout kBlock{.name = "block", .scheme = Scheme::xor_, .ranks = 3, .block = true};
+const Layout kKeepTwo{.name = "keep_two", .scheme = Scheme::partner, .ranks = 3, .keep = 2};
+const Layout kEverySecond{.name = "every_second", .scheme = Scheme::xor_, .ranks = 3, .every = 2};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ProtectCrashPoints,
+                         testing::Values(kXor, kPartner, kPairs, kTwoOnANode, kBlock, kKeepTwo, kEverySecond),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_P(RedundancyCrashPoints, R32_R41_Rebuild) {
   const Layout& layout = GetParam();
   for (int lost = 0; lost < layout.nodes(); ++lost) {
     Scene scene(layout);
     lose_node(scene.job, lost);
-    at_every_operation(compose("rebuild of node {}, {}", lost, layout.name), scene, 12, true,
+    at_every_operation(compose("rebuild of node {}, {}", lost, layout.name), scene, 7, true,
                        [&](const Point&, const Ledger& ledger) { expect_same_step(scene, ledger); });
     if (HasFailure()) return;
   }
@@ -134,7 +157,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ASecondNodeIsLostDuringRebuild) {
   Scene scene(layout);
   lose_node(scene.job, 0);
   at_every_operation(
-      compose("second loss, {}", layout.name), scene, 8, true, [&](const Point& point, const Ledger& ledger) {
+      compose("second loss, {}", layout.name), scene, 5, true, [&](const Point& point, const Ledger& ledger) {
         const auto nodes = static_cast<std::uint64_t>(layout.nodes());
         const int second = 1 + static_cast<int>(point.drawn(nodes - 1));
         // The set {1, 3} of pairs has lost nobody yet, and what was opened again was restored to its full protection.
@@ -156,7 +179,7 @@ TEST_P(RedundancyCrashPoints, R31_R32_R41_Relocation) {
   Scene scene(layout);
   scene.job.nodes = other_nodes(layout);
   at_every_operation(
-      compose("relocation, {}", layout.name), scene, 8, true, [&](const Point& point, const Ledger& ledger) {
+      compose("relocation, {}", layout.name), scene, 12, true, [&](const Point& point, const Ledger& ledger) {
         const auto crashed = scene.job.disk.snapshot();
         expect_same_step(scene, ledger);
         const int lost = some_node(point, layout);
@@ -182,7 +205,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionAfterALostFile) {
     }
     // Without one descriptor the set can still be decoded.
     const bool is_protected = prefix == "set-";
-    at_every_operation(compose("{} gone, {}", prefix, layout.name), scene, 12, is_protected,
+    at_every_operation(compose("{} gone, {}", prefix, layout.name), scene, 9, is_protected,
                        [&](const Point& point, const Ledger& ledger) {
                          const auto crashed = scene.job.disk.snapshot();
                          expect_same_step(scene, ledger);
@@ -201,7 +224,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionInOtherSets) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.options.redundancy.scheme = layout.scheme == Scheme::xor_ ? Scheme::partner : Scheme::xor_;
-  at_every_operation(compose("other sets, {}", layout.name), scene, 8, true,
+  at_every_operation(compose("other sets, {}", layout.name), scene, 5, true,
                      [&](const Point& point, const Ledger& ledger) {
                        const auto crashed = scene.job.disk.snapshot();
                        expect_same_step(scene, ledger);
@@ -238,6 +261,22 @@ TEST_P(RedundancyCrashPoints, R32_R41_DiesAgainAndAgain) {
   }
 }
 
+/// A death in protect left the newest commit without: until it is protected, the one before is not given up.
+TEST_P(RedundancyCrashPoints, R32_R41_ProtectionOfALocalCommit) {
+  const Layout& layout = GetParam();
+  Scene scene(layout);
+  scene.commit_unprotected();
+  at_every_operation(compose("local commit, {}", layout.name), scene, 3, true,
+                     [&](const Point& point, const Ledger& ledger) {
+                       const auto crashed = scene.job.disk.snapshot();
+                       expect_same_step(scene, ledger);
+                       scene.job.disk.restore(crashed);
+                       const int lost = some_node(point, layout);
+                       lose_node(scene.job, lost);
+                       EXPECT_EQ(joined(check_after_loss(scene.job, ledger)), "") << "node " << lost << " was lost";
+                     });
+}
+
 /// Start after start dies in re-protection and leaves some of it sealed: that must not add up.
 TEST_P(RedundancyCrashPoints, R41_DeathsInReProtectionDoNotFillTheStore) {
   const Layout& layout = GetParam();
@@ -247,10 +286,10 @@ TEST_P(RedundancyCrashPoints, R41_DeathsInReProtectionDoNotFillTheStore) {
   Ledger undisturbed;
   for (const auto& outcome : open_once(scene.job, undisturbed)) ASSERT_TRUE(outcome.returned());
   for (const Point& point :
-       points(compose("again and again, {}", layout.name), scene.job.operations, 5, Deaths::alone)) {
+       points(compose("again and again, {}", layout.name), scene.job.operations, 9, Deaths::alone)) {
     scene.restore();
     Ledger ledger;
-    know_steps(ledger, true);
+    know_steps(ledger, scene, true);
     for (int start = 0; start < 5; ++start) {
       plan(scene.job, point);
       (void)open_once(scene.job, ledger);

@@ -161,7 +161,7 @@ class RedundancyFailingRank : public testing::TestWithParam<Case> {
 
 constexpr std::uint64_t kOperationsOfACheckpoint = 36;
 constexpr std::uint64_t kOperationsOfAnOpen = 30;
-constexpr std::uint64_t kOneIn = 10;
+constexpr std::uint64_t kOneIn = 14;
 
 void RedundancyFailingRank::protect_at_every_operation(int system_errno, std::uint64_t in_a_row, bool read) {
   const auto before = job_.disk.snapshot();

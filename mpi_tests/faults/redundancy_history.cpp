@@ -50,10 +50,17 @@ std::string describe(const Seen& seen) {
 
 }  // namespace
 
+DiskOptions disk_of(const Layout& layout) {
+  DiskOptions options = SimulatedJob::memory_disk();
+  options.root.memory_backed = !layout.block;
+  return options;
+}
+
 void use(SimulatedJob& job, const Layout& layout) {
   job.options.topology.ranks_per_node = layout.ranks_per_node;
   job.options.redundancy.scheme = layout.scheme;
-  job.options.redundancy.set_size = layout.set_size;
+  job.options.redundancy.every = layout.every;
+  job.options.store.keep = layout.keep;
 }
 
 void lose_node(SimulatedJob& job, int node) { job.disk.remove_all(compose("/nodes/node{}", node)); }
@@ -85,7 +92,8 @@ std::vector<Point> points(std::string_view what, const std::vector<std::uint64_t
       for (const bool together : {false, true}) {
         if (deaths != Deaths::both && together != (deaths == Deaths::together)) continue;
         ++all;
-        if (!full_test() && hash(seed_of_sample(), all, 0) % one_in != 0) continue;
+        if (!full_test() && hash(seed_of_sample(), all, crc32c(std::as_bytes(std::span(what)), 0)) % one_in != 0)
+          continue;
         chosen.push_back({static_cast<int>(rank), n, together});
       }
     }
@@ -153,7 +161,7 @@ Recovery recover(SimulatedJob& job, int next) {
     }
   }
   if (seen[0].failure && !recovery.unrecoverable) recovery.problems.push_back("open threw: " + describe(seen[0]));
-  if (!seen[0].failure && after.newest_protected() != next) {
+  if (!seen[0].failure && job.options.redundancy.every == 1 && after.newest_protected() != next) {
     recovery.problems.push_back(compose("the next checkpoint, step {}, is not protected", next));
   }
   append(recovery.problems, after.problems());

@@ -18,13 +18,16 @@ struct Layout {
   Scheme scheme = Scheme::xor_;
   int ranks = 3;
   std::uint32_t ranks_per_node = 1;
-  std::uint32_t set_size = 8;
+  std::uint32_t keep = 1;   ///< store.keep
+  std::uint64_t every = 1;  ///< redundancy.every
+  bool block = false;       ///< stores on block storage, not durable
 
   [[nodiscard]] int nodes() const { return ranks / static_cast<int>(ranks_per_node); }
   /// For what GoogleTest prints.
   friend void PrintTo(const Layout& layout, std::ostream* stream) { *stream << layout.name; }
 };
 
+[[nodiscard]] DiskOptions disk_of(const Layout& layout);
 void use(SimulatedJob& job, const Layout& layout);
 /// All that the store of the node holds is gone.
 void lose_node(SimulatedJob& job, int node);

@@ -19,21 +19,30 @@ struct Case {
   Layout layout;
   Scene scene = Scene::in_place;
   comm::StopKind kind = comm::StopKind::die;
+  std::size_t more_bytes = 0;  ///< rank 0 saves so many more, rank 1 twice as many: containers of many pieces
   friend void PrintTo(const Case& tested, std::ostream* stream) { *stream << name_of(tested); }
   static std::string name_of(const Case& tested) {
     static constexpr std::array kScenes{"in_place", "node_lost", "moved", "other_sets"};
-    return compose("{}_{}_{}", tested.layout.name, kScenes.at(static_cast<std::size_t>(tested.scene)),
+    return compose("{}{}_{}_{}", tested.more_bytes == 0 ? "" : "large_", tested.layout.name,
+                   kScenes.at(static_cast<std::size_t>(tested.scene)),
                    tested.kind == comm::StopKind::die ? "die" : "stop");
   }
 };
 
 class RedundancyMessages : public testing::TestWithParam<Case> {
  protected:
+  static void open_and_commit(RankScope& scope, int count, Ledger& ledger) {
+    Engine engine = scope.make_engine();
+    int step = open_and_check(engine, scope.rank, ledger);
+    const std::size_t more_bytes = GetParam().more_bytes * (static_cast<std::size_t>(scope.rank) + 1);
+    for (int i = 0; i < count; ++i) checkpoint(engine, scope.rank, ++step, ledger, more_bytes);
+  }
+
   static void prepare(SimulatedJob& job) {
     const Case& tested = GetParam();
     use(job, tested.layout);
     Ledger ledger;
-    (void)job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); });
+    (void)job.start([&](RankScope& scope) { open_and_commit(scope, kSteps, ledger); });
     ASSERT_EQ(ledger.newest_protected(), kSteps);
     if (tested.scene == Scene::node_lost) lose_node(job, 1);
     if (tested.scene == Scene::moved) job.nodes = other_nodes(tested.layout);
@@ -46,7 +55,7 @@ class RedundancyMessages : public testing::TestWithParam<Case> {
     ledger.begun(kSteps);
     ledger.returned(kSteps);
     ledger.is_protected(kSteps);
-    return job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
+    return job.start([&](RankScope& scope) { open_and_commit(scope, 1, ledger); });
   }
 };
 
@@ -59,7 +68,8 @@ TEST_P(RedundancyMessages, R32_R41_R46_NoMessageIsOneTooFew) {
   for (const auto& outcome : run(job, undisturbed)) ASSERT_TRUE(outcome.returned());
   ASSERT_EQ(undisturbed.newest_protected(), kSteps + 1);
   int in_doubt = 0;
-  for (const Point& point : points(Case::name_of(tested), job.events, 25, Deaths::alone)) {
+  for (const Point& point :
+       points(Case::name_of(tested), job.events, tested.more_bytes == 0 ? 60 : 150, Deaths::alone)) {
     job.disk.restore(before);
     Ledger ledger;
     job.plan = [&](comm::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, tested.kind); };
@@ -89,6 +99,9 @@ std::vector<Case> cases() {
       for (const comm::StopKind kind : {comm::StopKind::die, comm::StopKind::stop})
         all.push_back({layout, scene, kind});
     }
+  }
+  for (const Scene scene : {Scene::node_lost, Scene::moved}) {
+    all.push_back({kXor, scene, comm::StopKind::die, std::size_t{2} << 20U});
   }
   return all;
 }

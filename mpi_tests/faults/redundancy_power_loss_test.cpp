@@ -55,7 +55,7 @@ TEST_P(RedundancyPowerLoss, R32_R41_WhatWasPromisedIsOnStableStorage) {
     job.disk.restore(before);
     Ledger undisturbed;
     for (const auto& outcome : run(undisturbed, seed)) ASSERT_TRUE(outcome.returned());
-    auto chosen = points(compose("{}, {}", tested.name, seed), job.operations, 8, Deaths::together);
+    auto chosen = points(compose("{}, {}", tested.name, seed), job.operations, 5, Deaths::together);
     chosen.push_back({0, 100000, true});  // right after the last commit: that is where a missing sync shows
     for (const Point& point : chosen) {
       job.disk.restore(before);

@@ -20,6 +20,8 @@ class VoteMessages : public testing::TestWithParam<comm::StopKind> {
   /// False if the start ended before the rank came to this event.
   [[nodiscard]] static bool stops_and_recovers(int rank, std::uint64_t event, comm::StopKind kind, int& in_doubt) {
     SimulatedJob job(kRanks);
+    // Two pairs on two nodes, else: messages of protection have a test of their own.
+    if (!full_test()) job.options.redundancy.scheme = Scheme::single;
     Ledger ledger;
     (void)job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
     EXPECT_EQ(ledger.newest_returned(), 1);
