@@ -144,8 +144,12 @@ std::vector<Case> one_rank_per_node() {
   std::vector<Case> cases;
   for (int nodes = 2; nodes <= 8; ++nodes) {
     cases.push_back({Scheme::partner, nodes, 1, 8});
-    for (std::uint32_t set_size = 2; set_size <= static_cast<std::uint32_t>(nodes); ++set_size) {
-      cases.push_back({Scheme::xor_, nodes, 1, set_size});
+    const auto ranks = static_cast<std::uint32_t>(nodes);
+    std::uint32_t sets_before = 0;
+    for (std::uint32_t set_size = ranks; set_size >= 2; --set_size) {
+      const std::uint32_t sets = (ranks + set_size - 1) / set_size;
+      if (sets != sets_before) cases.push_back({Scheme::xor_, nodes, 1, set_size});  // else the sets are the same
+      sets_before = sets;
     }
   }
   return cases;

@@ -253,6 +253,23 @@ TEST(Relocation, AnotherSchemeOrSetSizeProtectsAnew) {
   change(Scheme::xor_, 8);
 }
 
+TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {
+  // Which protection is asked for which rank is up to random ids: often to different ones.
+  for (int round = 0; round < 16; ++round) {
+    Job job({"n0", "n0", "n1", "n1"}, Scheme::partner);  // pairs 0 2 and 1 3
+    place(job, {"n0", "n1", "n0", "n1"});                // pairs 0 1 and 2 3
+    expect_step(reopen(job), 2, RecoverySource::moved);
+    const Id128 commit_id = superblock_of(job.disk, 0, "b").commit_id;
+    ASSERT_EQ(set_files(job.disk, SetFileKind::parity, commit_id).size(), 8U) << "the old one is retired and there";
+    for (const int rank : {0, 2}) job.disk.remove_all(container_of(job.disk, rank, "b"));
+    expect_step(reopen(job), 2, RecoverySource::rebuilt);
+    for (int rank = 0; rank < job.ranks; ++rank) {
+      const auto sealed = superblocks(job.disk, rank);
+      EXPECT_EQ(std::ranges::count_if(sealed, [&](const auto& one) { return one.second.tag == "b"; }), 1);
+    }
+  }
+}
+
 TEST(Relocation, FilesOfOthersStayAsTheyAre) {
   const Names before = on_nodes({1, 1, 1, 1});
   Job job(before);

@@ -216,5 +216,26 @@ TEST(FormatContainer, DeepNamesDoNotOverflowTheTable) {
   EXPECT_LE(layout->table.size(), 60U);
 }
 
+TEST(FormatContainer, TheWholeFilesChecksumIsKnownWithoutReadingIt) {
+  std::vector<Sample> many;
+  for (int i = 0; i < 500; ++i) many.push_back(sample(compose("r{}", i), i % 50 == 7 ? 70000 : std::uint64_t(i)));
+  const std::vector<std::vector<Sample>> cases = {
+      {},   {sample("empty", 0)},         mixed_samples(),
+      many, {sample("one", kBlockBytes)}, {sample("two", 2 * kBlockBytes + 1)}};
+  for (const auto& samples : cases) {
+    std::shared_ptr<const Layout> layout;
+    for (const std::uint64_t dirty_bytes : {0U, 20'000'000U}) {  // new; then used again, its layout predicted
+      MemoryTarget target(dirty_bytes);
+      layout = write(target, samples, layout);
+      const ContainerReader reader(target.file, target.file.size(), "file");
+      const std::uint32_t before = reader.file_crc();
+      EXPECT_EQ(before, crc32c(target.file.content)) << samples.size() << " regions";
+      // What it should be, not what it is.
+      target.file.content.back() ^= std::byte{1};
+      EXPECT_EQ(reader.file_crc(), before);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kedge::format::testing

@@ -38,8 +38,9 @@ class SetRebuild {
     membership_.me = order.set.position;
   }
 
-  /// Local.
-  void begin() {
+  /// Local. `made` is the container that this rank makes again, null before the first set that wants it: ranks that
+  /// are lost together may ask sets of two protections, and these make the same container once each.
+  void begin(Draft*& made) {
     const std::uint32_t me = order_.set.position;
     if (!store_.has(FileKind::descriptor, me_member().logical_rank, order_.key())) {
       descriptor_ = &drafts_.begin(FileKind::descriptor, order_.key(), order_.set.generation, format::kSuperblockBytes);
@@ -48,8 +49,11 @@ class SetRebuild {
     if (!order_.rebuild) return;
     if (order_.present.container[me]) use(container_file_, FileKind::container, {order_.set.commit_id, {}});
     else {
-      container_ = &drafts_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
-                                  me_member().size_bytes);
+      if (made == nullptr) {
+        made = &drafts_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
+                              me_member().size_bytes);
+      }
+      container_ = made;
     }
     if (order_.present.parity[me]) use(parity_file_, FileKind::parity, order_.key());
     else {
@@ -158,7 +162,8 @@ void rebuild(Communicator& communicator, store::NodeStore& store, std::span<cons
   std::vector<SetRebuild> rebuilds;
   for (const SetOrder& order : sets) rebuilds.emplace_back(communicator, store, drafts, order, settings);
   comm::throw_if(drafts.vote(attempt([&] {
-    for (SetRebuild& one : rebuilds) one.begin();
+    Draft* made = nullptr;
+    for (SetRebuild& one : rebuilds) one.begin(made);
   })));
   std::optional<Failure> local;
   for (SetRebuild& one : rebuilds) {
