@@ -1,0 +1,145 @@
+#include "baselines.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "timing.hpp"
+
+namespace kedge_bench {
+namespace {
+
+constexpr std::size_t kCallBytes = std::size_t{4} << 20U;
+
+[[noreturn]] void fail(const std::string& what, const std::string& path) {
+  throw std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
+}
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
+    if (fd_ < 0) fail("open", path);
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Calls call(begin, length) until all bytes passed.
+template <class Call>
+void pass(std::size_t size, const std::string& what, const std::string& path, Call&& call) {
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t moved = call(done, std::min(kCallBytes, size - done));
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) fail(what, path);
+    done += static_cast<std::size_t>(moved);
+  }
+}
+
+/// Does not take a core from whoever it waits for.
+void sleep_until_all_come() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; done == 0;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Nothing if it cannot be started.
+std::optional<pid_t> start_dd(const std::string& from, const std::string& to) {
+  std::array<std::string, 5> words = {"dd", "if=" + from, "of=" + to, "bs=4M", "status=none"};
+  std::array<char*, 6> arguments{};
+  std::ranges::transform(words, arguments.begin(), [](std::string& word) { return word.data(); });
+  pid_t process = -1;
+  if (::posix_spawnp(&process, "dd", nullptr, nullptr, arguments.data(), environ) != 0) return std::nullopt;
+  return process;
+}
+
+bool succeeded(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+Baselines::Baselines(std::string folder, int rank, int ranks, Buffers& buffers)
+    : folder_(std::move(folder)), rank_(rank), ranks_(ranks), buffers_(buffers) {}
+
+std::string Baselines::path(const std::string& kind, int rank) const {
+  return folder_ + "/" + kind + "." + std::to_string(rank);
+}
+
+double Baselines::copy() {
+  return timed([&] { std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size()); });
+}
+
+double Baselines::write_fresh() {
+  const std::string file = path("plain", rank_);
+  const auto bytes = buffers_.data_bytes();
+  together([&] {
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) fail("remove", file);
+  });
+  return timed([&] {
+    const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
+    pass(bytes.size(), "write", file, [&](std::size_t begin, std::size_t length) {
+      return ::write(descriptor.get(), bytes.data() + begin, length);
+    });
+  });
+}
+
+double Baselines::read() {
+  const std::string file = path("plain", rank_);
+  const auto bytes = buffers_.back_bytes();
+  std::ranges::fill(buffers_.back, 0);
+  const double spent_s = timed([&] {
+    const Descriptor descriptor(file, O_RDONLY);
+    pass(bytes.size(), "read", file,
+         [&](std::size_t begin, std::size_t length) { return ::read(descriptor.get(), bytes.data() + begin, length); });
+  });
+  agree(buffers_.back == buffers_.data ? "" : "a plain read gave other bytes than were written");
+  return spent_s;
+}
+
+std::optional<double> Baselines::copy_by_dd() {
+  double spent_s = 0;
+  std::string failure;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank_ == 0) {
+    const double begin_s = MPI_Wtime();
+    std::vector<std::optional<pid_t>> processes;
+    for (int i = 0; i < ranks_; ++i) processes.push_back(start_dd(path("plain", i), path("dd", i)));
+    bool started = true;
+    for (const auto& process : processes) {
+      started &= process.has_value();
+      if (process && !succeeded(*process)) failure = "dd failed";
+    }
+    spent_s = started ? MPI_Wtime() - begin_s : -1;
+    for (int i = 0; i < ranks_; ++i) (void)::unlink(path("dd", i).c_str());
+  }
+  sleep_until_all_come();
+  agree(failure);
+  MPI_Bcast(&spent_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  if (spent_s < 0) return std::nullopt;
+  return spent_s;
+}
+
+}  // namespace kedge_bench

@@ -1,0 +1,36 @@
+// What the machine does without Kedge: copies in memory, plain writes and reads. Nothing of Kedge is used here.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "data.hpp"
+
+namespace kedge_bench {
+
+/// The plain files of one rank, in a folder on the filesystem of the stores. All calls are COLLECTIVE, give seconds of
+/// the slowest rank, and throw std::runtime_error on all ranks.
+class Baselines {
+ public:
+  Baselines(std::string folder, int rank, int ranks, Buffers& buffers);
+
+  /// data to back.
+  [[nodiscard]] double copy();
+  /// W: data to a new file, 4 MiB at a time; the one before was removed.
+  [[nodiscard]] double write_fresh();
+  /// That file to back, 4 MiB at a time. What came back is compared, outside of the time.
+  [[nodiscard]] double read();
+  /// The files of all ranks copied by as many processes of dd at once, which rank 0 starts while the others sleep.
+  /// Nothing if there is no dd.
+  [[nodiscard]] std::optional<double> copy_by_dd();
+
+ private:
+  [[nodiscard]] std::string path(const std::string& kind, int rank) const;
+
+  std::string folder_;
+  int rank_;
+  int ranks_;
+  Buffers& buffers_;
+};
+
+}  // namespace kedge_bench

@@ -1,0 +1,45 @@
+// Time that all ranks spend together. Nothing of Kedge is used here.
+#pragma once
+
+#include <mpi.h>
+
+#include <exception>
+#include <string>
+
+namespace kedge_bench {
+
+/// COLLECTIVE over all processes. If any rank has something to report, all throw std::runtime_error with the text of
+/// the lowest one; so too if the program was told to stop (SIGINT, SIGTERM).
+void agree(const std::string& failure);
+
+/// Local. From now on SIGINT and SIGTERM are kept for the next agree(), so that what was made can be removed.
+void keep_signals();
+
+/// COLLECTIVE over all processes. What `work` throws on one rank is thrown on all.
+template <class Work>
+void together(Work&& work) {
+  std::string failure;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    failure = error.what();
+    if (failure.empty()) failure = "an error without a text";
+  }
+  agree(failure);
+}
+
+/// COLLECTIVE over all processes. Seconds from a common start until the last rank is done.
+template <class Work>
+[[nodiscard]] double timed(Work&& work) {
+  double spent_s = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  together([&] {
+    const double begin_s = MPI_Wtime();
+    work();
+    spent_s = MPI_Wtime() - begin_s;
+  });
+  MPI_Allreduce(MPI_IN_PLACE, &spent_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return spent_s;
+}
+
+}  // namespace kedge_bench
