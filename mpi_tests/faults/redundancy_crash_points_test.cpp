@@ -266,7 +266,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ProtectionOfALocalCommit) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.commit_unprotected();
-  at_every_operation(compose("local commit, {}", layout.name), scene, 3, true,
+  at_every_operation(compose("local commit, {}", layout.name), scene, 6, true,
                      [&](const Point& point, const Ledger& ledger) {
                        const auto crashed = scene.job.disk.snapshot();
                        expect_same_step(scene, ledger);
