@@ -194,6 +194,25 @@ TEST_P(RedundancyCrashPoints, R31_R32_R41_Relocation) {
       });
 }
 
+/// Once the commit is protected where its ranks are now, nothing of it takes space where they were.
+TEST_P(RedundancyCrashPoints, R31_R41_RelocationLeavesNothingBehind) {
+  const Layout& layout = GetParam();
+  Scene scene(layout);
+  scene.job.nodes = other_nodes(layout);
+  Ledger ledger;
+  for (const auto& outcome : open_once(scene.job, ledger)) ASSERT_TRUE(outcome.returned());
+  ASSERT_EQ(ledger.newest_protected(), kSteps);
+  for (int rank = 0; rank < layout.ranks; ++rank) {
+    const std::string mine = compose("/nodes/{}/", scene.job.nodes.at(static_cast<std::size_t>(rank)));
+    std::size_t containers = 0;
+    for (const std::string& path : container_files(scene.job.disk, rank)) {
+      EXPECT_TRUE(path.starts_with(mine)) << path << " is left behind by rank " << rank;
+      ++containers;
+    }
+    EXPECT_GT(containers, 0U);
+  }
+}
+
 /// Parity, or a descriptor, of one member is gone: the next open protects anew, beside what is there.
 TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionAfterALostFile) {
   const Layout& layout = GetParam();
@@ -266,7 +285,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ProtectionOfALocalCommit) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.commit_unprotected();
-  at_every_operation(compose("local commit, {}", layout.name), scene, 3, true,
+  at_every_operation(compose("local commit, {}", layout.name), scene, 6, true,
                      [&](const Point& point, const Ledger& ledger) {
                        const auto crashed = scene.job.disk.snapshot();
                        expect_same_step(scene, ledger);
