@@ -174,7 +174,7 @@ TEST_P(EngineOverMpi, R35_ARankThatFailsInSaveFailsTheCommitOnAllAndTheNextWorks
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
   EXPECT_EQ(failure->rank, ranks_ - 1);
-  EXPECT_EQ(engine.level("good"), Level::local);
+  EXPECT_GE(engine.level("good"), Level::local);  // protected, where the ranks are on several nodes
   engine.checkpoint("next", state);
   EXPECT_EQ(engine.restore(state), "next");
 }

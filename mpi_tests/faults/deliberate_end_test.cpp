@@ -164,7 +164,7 @@ TEST(DeliberateEnd, R19_WhatWasLostBeforeIsNotForgotten) {
   EXPECT_FALSE(reopen(job).failure);
 }
 
-TEST(DeliberateEnd, ContainersOfRanksThatTheJobDoesNotHaveAreNotForgotten) {
+TEST(DeliberateEnd, ContainersOfRanksThatTheJobDoesNotHaveAreRemovedToo) {
   RemovingJob job(4);
   commit_steps(job, {{"a", 1}});
   job.ranks = 2;
@@ -183,8 +183,8 @@ TEST(DeliberateEnd, ContainersOfRanksThatTheJobDoesNotHaveAreNotForgotten) {
     commit_step(engine, scope.rank, "d", 4);
     engine.finalize();
   }));
-  EXPECT_TRUE(exists(job, kNote));
-  EXPECT_TRUE(job.logged("containers of ranks that this job does not have"));
+  EXPECT_FALSE(exists(job, "/nodes/node0/kedge-1000-test/rank-5.0.h5"));
+  EXPECT_FALSE(exists(job, kNote));
 }
 
 }  // namespace

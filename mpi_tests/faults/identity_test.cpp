@@ -324,6 +324,7 @@ void commit_once_and_damage(SimulatedJob& job) {
 TEST(Identity, R19_ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords) {
   for (const int ranks : {1, 3, 4}) {
     SimulatedJob job(ranks);
+    job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
     commit_once_and_damage(job);
     remove_record(job);
     for (int start = 0; start < 2; ++start) {

@@ -90,7 +90,7 @@ void EngineImpl::remove_on_purpose() {
   if (left != 0 || context.commits_lost) {
     if (context.is_root()) {
       context.log.warning(compose("the run record still says that commits exist: {}",
-                                  left != 0 ? "containers of ranks that this job does not have lie in its stores"
+                                  left != 0 ? "containers lie in its stores that could not be removed"
                                             : "they were lost, not removed"));
     }
     return;
