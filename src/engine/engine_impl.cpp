@@ -89,9 +89,9 @@ void EngineImpl::remove_on_purpose() {
   context.comm->all_reduce(std::span(&left, 1), Reduction::max, context.deadline());
   if (left != 0 || context.commits_lost) {
     if (context.is_root()) {
-      context.log.warning(compose("the run record still says that commits exist: {}",
-                                  left != 0 ? "containers lie in its stores that could not be removed"
-                                            : "they were lost, not removed"));
+      context.log.warning(compose(
+          "the run record still says that commits exist: {}",
+          left != 0 ? "containers lie in its stores that could not be removed" : "they were lost, not removed"));
     }
     return;
   }
