@@ -133,6 +133,15 @@ bool speaks_for_its_store(const Context& context) {
   return lowest == context.rank() || mine != theirs;
 }
 
+/// COLLECTIVE. A later start that has begun swept the record away: that is no fault of the prefix.
+void refuse_if_replaced(Context& context) {
+  comm::throw_if(context.vote(attempt([&] {
+    if (!context.catalog || context.catalog->is_newest_incarnation()) return;
+    throw Error(Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1,
+                        context.catalog->prefix(), 0});
+  })));
+}
+
 }  // namespace
 
 Id128 prove_prefix(Context& context) {
@@ -144,7 +153,9 @@ Id128 prove_prefix(Context& context) {
   });
   comm::throw_if(context.vote(written));
   context.broadcast(nonce);
-  comm::throw_if(context.vote(attempt([&] { read_back(context, nonce); })));
+  const auto unseen = context.vote(attempt([&] { read_back(context, nonce); }));
+  if (unseen) refuse_if_replaced(context);
+  comm::throw_if(unseen);
   return nonce;
 }
 
