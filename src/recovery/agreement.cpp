@@ -171,16 +171,39 @@ class Surveyor {
     return found == homes_.ranks.end() ? nullptr : &found->second;
   }
 
-  /// Of the lowest container that cannot be had: where it should be, and why its set is no help.
+  /// Of the lowest container that cannot be had: where it should be, and why its set is no help, or which others are
+  /// missing elsewhere if nobody knows of a set.
   void explain(Candidate& candidate) {
+    const std::uint64_t missing = lowest_missing(candidate, {});
+    const std::string fate = fate_of(candidate, missing);
+    const std::string why = why_not_rebuilt(candidate, missing);
+    candidate.reason = compose("the container of rank {} is {}{}", missing, fate,
+                               why.empty() ? others_missing(candidate, missing) : why);
+  }
+
+  /// Among the logical ranks whose place was not named yet; the same on every rank.
+  std::uint64_t lowest_missing(const Candidate& candidate, const std::set<std::string>& named) {
     std::uint64_t missing = kNobody;
-    for (std::uint64_t rank = me(); rank < candidate.world_size && missing == kNobody; rank += processes()) {
-      const HomedRank* found = homed(candidate, rank);
-      if (found == nullptr || (found->holder == kNoProcess && found->rebuilder() == nullptr)) missing = rank;
+    if (!named.contains(what_is_here())) {
+      for (std::uint64_t rank = me(); rank < candidate.world_size && missing == kNobody; rank += processes()) {
+        const HomedRank* found = homed(candidate, rank);
+        if (found == nullptr || (found->holder == kNoProcess && found->rebuilder() == nullptr)) missing = rank;
+      }
     }
-    missing = reduce(missing, Reduction::min);
-    candidate.reason = compose("the container of rank {} is {}{}", missing, fate_of(candidate, missing),
-                               why_not_rebuilt(candidate, missing));
+    return reduce(missing, Reduction::min);
+  }
+
+  /// One rank of each other place, so that every lost node is named.
+  std::string others_missing(const Candidate& candidate, std::uint64_t first) {
+    std::set<std::string> named = {where_it_should_be(first)};
+    std::string text;
+    while (named.size() < kMembersDescribed) {
+      const std::uint64_t next = lowest_missing(candidate, named);
+      if (next == kNobody) break;
+      text += compose("; that of rank {} is {}", next, fate_of(candidate, next));
+      if (!named.insert(where_it_should_be(next)).second) break;
+    }
+    return text;
   }
 
   /// "damaged: …" or "missing: …", the same on every rank.
@@ -263,9 +286,12 @@ class Surveyor {
 
   /// What the process in the lost container's place found instead of it, on every rank.
   std::string where_it_should_be(std::uint64_t logical_rank) {
-    return text_from_lowest(logical_rank % processes() == me(), shelf_.unreadable.empty()
-                                                                    ? compose("it is not in {}", shelf_.folder)
-                                                                    : compose("found instead: {}", shelf_.unreadable));
+    return text_from_lowest(logical_rank % processes() == me(), what_is_here());
+  }
+
+  [[nodiscard]] std::string what_is_here() const {
+    return shelf_.unreadable.empty() ? compose("it is not in {}", shelf_.folder)
+                                     : compose("found instead: {}", shelf_.unreadable);
   }
 
   /// The text of the lowest rank that has one, on every rank; empty if none has.

@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+"""heat2d on simulated nodes: a node is lost with its store in mid-run, and the job ends as if nothing had happened.
+
+usage: heat2d_node_loss_test.py HEAT2D MPIEXEC   (KEDGE_TEST_FULL=1: every node in turn with every scheme)
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HEAT2D, MPIEXEC = sys.argv[1:3]
+FULL = os.environ.get("KEDGE_TEST_FULL") == "1"
+RANKS, RANKS_PER_NODE, NODES = 8, 2, 4
+STEPS, EVERY, DEATH = 40, 10, 25
+NEWEST = DEATH // EVERY * EVERY
+LAUNCH_LIMIT_S = 60
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(part) for part in what))
+
+
+class Job:
+    def __init__(self, folder, scheme):
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "KEDGE_STORE_PATH": f"{folder}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
+            "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme}
+
+    def launch(self, *more):
+        """(exit code, the lines that were printed)"""
+        begin = time.monotonic()
+        done = subprocess.run(
+            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
+             "mpi_yield_when_idle", "1", "-n", str(RANKS), HEAT2D, "--steps", str(STEPS), "--every", str(EVERY), *more],
+            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        check(time.monotonic() - begin < LAUNCH_LIMIT_S, "a launch did not end within its time limit:", done.stdout)
+        return done.returncode, done.stdout
+
+    def lose(self, node):
+        shutil.rmtree(self.folder / "store" / f"node{node}")
+
+
+def printed(output, key):
+    return next((line[len(key) + 1:] for line in output.splitlines() if line.startswith(key + " ")), None)
+
+
+def killed_job(folder, scheme, lost):
+    job = Job(folder / f"{scheme}-{'-'.join(map(str, lost))}", scheme)
+    job.folder.mkdir()
+    code, output = job.launch("--die-at", str(DEATH), "--die-node", str(lost[0]))
+    check(code != 0, "nobody died:", output)
+    check(printed(output, "checksum") is None, "it came to its end:", output)
+    for node in lost:
+        job.lose(node)
+    return job
+
+
+def a_lost_node_is_rebuilt(folder, scheme, node, wanted):
+    job = killed_job(folder, scheme, [node])
+    code, output = job.launch()
+    check(code == 0, output)
+    resumed = printed(output, "resumed") or ""
+    check(resumed.startswith(f"step-{NEWEST:06} {NEWEST} rebuilt "), scheme, node, "resumed", resumed, output)
+    check(printed(output, "steps computed") == str(STEPS - NEWEST), output)
+    check(printed(output, "checksum") == wanted, "the field differs from that of the undisturbed run", output)
+    for rank in (node * RANKS_PER_NODE, node * RANKS_PER_NODE + 1):
+        check(f"rank {rank}: container rebuilt from rank" in output, "it does not say what was rebuilt:", output)
+    print(f"ok {scheme}: node {node} lost, resumed {resumed}", flush=True)
+
+
+def two_nodes_of_a_set_are_unrecoverable(folder, scheme, lost):
+    job = killed_job(folder, scheme, lost)
+    code, output = job.launch()
+    check(code != 0 and "unrecoverable" in output, output)
+    for word in ("resumed ", "committed ", "steps computed"):
+        check(word not in output, "it began from zero:", output)
+    for node in lost:
+        check(f"/node{node}/" in output, "node", node, "is not named:", output)
+    print(f"ok {scheme}: nodes {lost} lost, unrecoverable", flush=True)
+
+
+def main():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kedge-node-loss-"))
+    try:
+        undisturbed = Job(folder / "undisturbed", "auto")
+        undisturbed.folder.mkdir()
+        code, output = undisturbed.launch()
+        check(code == 0, output)
+        wanted = printed(output, "checksum")
+        losses = [(scheme, node) for scheme in ("xor", "partner") for node in range(NODES)]
+        for scheme, node in losses if FULL else losses[::3]:
+            a_lost_node_is_rebuilt(folder, scheme, node, wanted)
+        two_nodes_of_a_set_are_unrecoverable(folder, "xor", [1, 2])
+        two_nodes_of_a_set_are_unrecoverable(folder, "partner", [1, 3])
+    finally:
+        shutil.rmtree(folder)
+
+
+main()
