@@ -189,7 +189,7 @@ struct Tally {
   [[nodiscard]] std::string text(double took_s) const {
     std::string line = compose("{} ok, {} damaged", ok, damaged);
     if (const auto others = ok - ok_of(store::FileKind::container); others > 0) {
-      line = compose("{} ok ({} containers, {} parity, {} set descriptors), {} damaged", ok,
+      line = compose("{} ok (containers {}, parity {}, descriptors {}), {} damaged", ok,
                      ok_of(store::FileKind::container), ok_of(store::FileKind::parity),
                      ok_of(store::FileKind::descriptor), damaged);
     }
