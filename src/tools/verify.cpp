@@ -189,9 +189,9 @@ struct Tally {
   [[nodiscard]] std::string text(double took_s) const {
     std::string line = compose("{} ok, {} damaged", ok, damaged);
     if (const auto others = ok - ok_of(store::FileKind::container); others > 0) {
-      line = compose("{} ok (containers {}, parity {}, descriptors {}), {} damaged", ok,
-                     ok_of(store::FileKind::container), ok_of(store::FileKind::parity),
-                     ok_of(store::FileKind::descriptor), damaged);
+      line =
+          compose("{} ok (containers {}, parity {}, descriptors {}), {} damaged", ok, ok_of(store::FileKind::container),
+                  ok_of(store::FileKind::parity), ok_of(store::FileKind::descriptor), damaged);
     }
     if (unsealed > 0) line += compose(", {} being written or free", unsealed);
     if (cannot_look > 0) line += compose(", {} could not be looked at", cannot_look);
