@@ -106,6 +106,16 @@ TEST(Selection, ATagOfWhichOnlyLostOnesAreKnownIsLost) {
   EXPECT_EQ(choose(kHistory, Tag{"b"}, kCommitsExist).lost, "b (generation 6): it is lost");
 }
 
+TEST(Selection, WhatWasDiscardedIsNotLostUnlessNothingIsLeft) {
+  auto given_up = candidate(3, "b", false, "it was discarded");
+  given_up.discarded = true;
+  const recovery::Survey survey = survey_of({given_up, candidate(2, "a", true)});
+  EXPECT_THAT(choose(survey, Tag{"b"}, kCommitsExist).lost, IsEmpty());
+  EXPECT_THAT(choose(survey_of({given_up}), latest, kCommitsExist).lost, HasSubstr("it was discarded"));
+  const recovery::Survey with_lost = survey_of({given_up, candidate(2, "b", false)});
+  EXPECT_THAT(choose(with_lost, Tag{"b"}, kCommitsExist).lost, HasSubstr("it is lost"));
+}
+
 TEST(Selection, CandidatesOfOneGenerationKeepTheSurveysOrder) {
   const Choice choice = choose(survey_of({candidate(2, "a", false), candidate(2, "a", true), candidate(2, "a", true)}),
                                latest, kCommitsExist);

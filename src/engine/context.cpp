@@ -87,7 +87,8 @@ void rule_out(Context& context, recovery::Survey& survey) {
   if (!discarded.empty()) context.comm->broadcast(discarded, 0, context.deadline());
   for (std::size_t i = 0; i < discarded.size(); ++i) {
     recovery::Candidate& candidate = survey.candidates[i];
-    if (discarded[i] != std::byte{0}) candidate.reason = "it was discarded when an older one was opened";
+    candidate.discarded = discarded[i] != std::byte{0};
+    if (candidate.discarded) candidate.reason = "it was discarded when an older one was opened";
     else if (const auto why = context.excluded.find(candidate.commit_id); why != context.excluded.end())
       candidate.reason = why->second;
     else continue;

@@ -55,7 +55,10 @@ Choice choose(const recovery::Survey& survey, const Selection& selection, bool c
   if (choice.chosen) return choice;
   // A crash during the very first checkpoint leaves pieces and no commit: that is a job that starts.
   const bool whole_run = tag == nullptr && before == nullptr;
-  if ((commits_exist || tells_of_commits(survey)) && (whole_run || !choice.passed_over.empty())) {
+  // A tag that was given up on purpose is not lost: it is as if its files were recycled already.
+  const bool any_lost =
+      std::ranges::any_of(choice.passed_over, [&](std::size_t index) { return !candidates[index].discarded; });
+  if ((commits_exist || tells_of_commits(survey)) && (whole_run || any_lost)) {
     choice.lost = describe(candidates, choice.passed_over);
     if (!survey.unreadable.empty()) choice.lost += (choice.lost.empty() ? "" : "; ") + survey.unreadable;
     if (choice.lost.empty()) choice.lost = "no container of it is on any node-local store of this job";

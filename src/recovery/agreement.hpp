@@ -31,6 +31,7 @@ struct Candidate {
   std::string tag;
   bool recoverable = false;
   bool is_protected = false;  ///< every container belongs to a set of which nothing is missing
+  bool discarded = false;     ///< given up on purpose, by the application
   std::string reason;         ///< why it is not recoverable
 };
 
