@@ -114,8 +114,10 @@ void EngineImpl::leave_store() {
   if (context.is_root()) {
     const std::string place = context.store->memory_backed() ? "of memory" : "on disk";
     if (kept_bytes != 0) {
-      context.log.info(compose("finalized: {} {} stay in {} for the next start; free them with: rm -r {}",
+      const bool several = context.topology.node.size() < static_cast<std::size_t>(context.comm->size());
+      context.log.info(compose("finalized: {} {} stay in {}{} for the next start; free them{} with: rm -r {}",
                                human_bytes(kept_bytes), place, context.store->folder(),
+                               several ? " and on the other nodes" : "", several ? ", on each node its own," : "",
                                shell_word(context.store->folder())));
     } else {
       context.log.info("finalized: nothing stays on the node-local store");

@@ -84,7 +84,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
 
 void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
-  context_.commits_lost = true;
+  if (std::holds_alternative<Latest>(selection)) context_.commits_lost = true;  // not because one tag is
   throw Error(ErrorCode::unrecoverable,
               compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
                       "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "

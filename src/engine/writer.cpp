@@ -49,8 +49,12 @@ void Writer::create(std::string_view tag) {
     checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
     checkpoint_->container = std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_);
   });
-  if (const auto failure = context_.vote(local)) {
+  if (auto failure = context_.vote(local)) {
     give_up();
+    if (failure->code == ErrorCode::no_space && context_.commits.size() > context_.options.store.keep) {
+      failure->message +=
+          compose("; {} stays beside newer commits because none of them is protected yet", context_.commits.back().tag);
+    }
     throw Error(*failure);
   }
   checkpoint_->blocked_s = context_.environment.clock->seconds() - begin_s;
