@@ -127,9 +127,9 @@ void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& 
   else if (sums[0] != 0) info_->source = RecoverySource::moved;
   if (!context_.is_root()) return;
   const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.time_ns) * 1e-9;
-  const std::string again = sums[2] == 0 ? "" : compose(" ({} over the network)", human_bytes(sums[2]));
+  const std::string again = sums[2] == 0 ? "" : compose(" ({})", human_bytes(sums[2]));
   context_.log.info(
-      compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt{}, {}, took {}",
+      compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt{}; {} in all, took {}",
               chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size - sums[0] - sums[1],
               sums[0], sums[1], again, human_bytes(chosen.total_bytes), human_seconds(took_s)));
 }
