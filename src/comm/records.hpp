@@ -32,6 +32,7 @@ template <class Record>
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
   std::vector<Communicator::Message> messages;
+  messages.reserve(by_peer.size());
   for (auto& [peer, bytes] : by_peer) messages.push_back({peer, std::move(bytes)});
   std::vector<Addressed<Record>> arrived;
   for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {

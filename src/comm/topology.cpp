@@ -22,7 +22,9 @@ namespace {
 constexpr std::size_t kNameBytes = 1024;
 constexpr int kNobody = -1;
 
-enum Kind : std::uint8_t { kNode, kDomain, kKinds };
+constexpr std::uint8_t kNode = 0;
+constexpr std::uint8_t kDomain = 1;
+constexpr std::uint8_t kKinds = 2;
 
 /// What the home of a name tells each member of the group that has it; the leader gets the list of members after it.
 struct Membership {

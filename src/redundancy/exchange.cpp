@@ -136,7 +136,7 @@ class Run {
       if (slot.incoming.size() == next) slot.incoming.emplace_back();
       const auto room = slot.incoming[next].room(part.length);
       slot.requests.push_back(communicator_.receive(rank_of(input.member), kChannel, room));
-      slot.received.push_back(room);
+      slot.received.emplace_back(room);
     }
   }
 
