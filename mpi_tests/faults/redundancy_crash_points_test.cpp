@@ -102,7 +102,7 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
 class ProtectCrashPoints : public testing::TestWithParam<Layout> {};
 
 /// One start of five checkpoints.
-TEST_P(ProtectCrashPoints, R32_R41_EveryOperation) {
+TEST_P(ProtectCrashPoints, R32_EveryOperation) {
   const Layout& layout = GetParam();
   SimulatedJob job(layout.ranks, disk_of(layout));
   use(job, layout);
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, ProtectCrashPoints,
                          testing::Values(kXor, kPartner, kPairs, kTwoOnANode, kBlock, kKeepTwo, kEverySecond),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST_P(RedundancyCrashPoints, R32_R41_Rebuild) {
+TEST_P(RedundancyCrashPoints, R32_Rebuild) {
   const Layout& layout = GetParam();
   for (int lost = 0; lost < layout.nodes(); ++lost) {
     Scene scene(layout);
@@ -150,7 +150,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_Rebuild) {
 }
 
 /// Within the tolerance of what was completed; beyond it the same word on all ranks, and nobody begins from zero.
-TEST_P(RedundancyCrashPoints, R32_R41_ASecondNodeIsLostDuringRebuild) {
+TEST_P(RedundancyCrashPoints, R32_ASecondNodeIsLostDuringRebuild) {
   const Layout& layout = GetParam();
   std::uint64_t recovered = 0;
   std::uint64_t unrecoverable = 0;
@@ -174,7 +174,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ASecondNodeIsLostDuringRebuild) {
 }
 
 /// Ranks come back on other nodes; no node is lost before, one may be after the crash.
-TEST_P(RedundancyCrashPoints, R31_R32_R41_Relocation) {
+TEST_P(RedundancyCrashPoints, R31_R32_Relocation) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.nodes = other_nodes(layout);
@@ -195,7 +195,7 @@ TEST_P(RedundancyCrashPoints, R31_R32_R41_Relocation) {
 }
 
 /// Once the commit is protected where its ranks are now, nothing of it takes space where they were.
-TEST_P(RedundancyCrashPoints, R31_R41_RelocationLeavesNothingBehind) {
+TEST_P(RedundancyCrashPoints, R31_RelocationLeavesNothingBehind) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.nodes = other_nodes(layout);
@@ -214,7 +214,7 @@ TEST_P(RedundancyCrashPoints, R31_R41_RelocationLeavesNothingBehind) {
 }
 
 /// Parity, or a descriptor, of one member is gone: the next open protects anew, beside what is there.
-TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionAfterALostFile) {
+TEST_P(RedundancyCrashPoints, R32_ReProtectionAfterALostFile) {
   const Layout& layout = GetParam();
   for (const std::string prefix : {"parity-", "set-"}) {
     Scene scene(layout);
@@ -239,7 +239,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionAfterALostFile) {
 }
 
 /// Other sets than before: protected at every instant, by the old ones or the new.
-TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionInOtherSets) {
+TEST_P(RedundancyCrashPoints, R32_ReProtectionInOtherSets) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.options.redundancy.scheme = layout.scheme == Scheme::xor_ ? Scheme::partner : Scheme::xor_;
@@ -255,7 +255,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ReProtectionInOtherSets) {
 }
 
 /// Whatever a death left is what the next start dies on; a node is lost at the end, or none.
-TEST_P(RedundancyCrashPoints, R32_R41_DiesAgainAndAgain) {
+TEST_P(RedundancyCrashPoints, R32_DiesAgainAndAgain) {
   const Layout& layout = GetParam();
   const unsigned seeds = full_test() ? 500 : 4;
   for (unsigned seed = 1; seed <= seeds; ++seed) {
@@ -281,7 +281,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_DiesAgainAndAgain) {
 }
 
 /// A death in protect left the newest commit without: until it is protected, the one before is not given up.
-TEST_P(RedundancyCrashPoints, R32_R41_ProtectionOfALocalCommit) {
+TEST_P(RedundancyCrashPoints, R32_ProtectionOfALocalCommit) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.commit_unprotected();
@@ -297,7 +297,7 @@ TEST_P(RedundancyCrashPoints, R32_R41_ProtectionOfALocalCommit) {
 }
 
 /// Start after start dies in re-protection and leaves some of it sealed: that must not add up.
-TEST_P(RedundancyCrashPoints, R41_DeathsInReProtectionDoNotFillTheStore) {
+TEST_P(RedundancyCrashPoints, DeathsInReProtectionDoNotFillTheStore) {
   const Layout& layout = GetParam();
   Scene scene(layout);
   scene.job.options.redundancy.scheme = layout.scheme == Scheme::xor_ ? Scheme::partner : Scheme::xor_;

@@ -59,7 +59,7 @@ class RedundancyMessages : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(RedundancyMessages, R32_R41_R46_NoMessageIsOneTooFew) {
+TEST_P(RedundancyMessages, R32_R46_NoMessageIsOneTooFew) {
   const Case& tested = GetParam();
   SimulatedJob job(tested.layout.ranks);
   prepare(job);

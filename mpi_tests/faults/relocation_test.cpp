@@ -86,7 +86,7 @@ std::vector<Names> permutations(const Names& nodes, std::mt19937_64& random) {
   return result;
 }
 
-TEST_P(Permuted, R43_RanksOverNodesFindTheirContainersAndAreProtectedAgain) {
+TEST_P(Permuted, R34_R43_RanksOverNodesFindTheirContainersAndAreProtectedAgain) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const auto& layout : {std::vector{1, 1, 1, 1}, {2, 2, 2, 2}, {2, 2, 1, 1}, {1, 1}}) {
@@ -189,7 +189,7 @@ TEST_P(Permuted, R31_DamageInASourceIsALossBeforeAndDuringTheMove) {
   }
 }
 
-TEST(Relocation, R43_UnequalNodesChangePlaces) {
+TEST(Relocation, R34_R43_UnequalNodesChangePlaces) {
   struct Layouts {
     Scheme scheme;
     std::vector<int> before, now;

@@ -116,7 +116,7 @@ struct Harm {
   const char* damage;
 };
 
-TEST_P(StoreFiles, R41_EveryHarmToParityIsFound) {
+TEST_P(StoreFiles, R31_EveryHarmToParityIsFound) {
   const Harm harms[] = {
       {"a flipped bit", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 4096 + 7777); }, "damaged"},
       {"the last byte", [](FaultyDisk& d, const std::string& path) { d.flip_bit(path, 4096 + 9999); }, "damaged"},
@@ -158,7 +158,7 @@ TEST_P(StoreFiles, WithHeadersAloneParityIsLookedAtByHeaderAndSize) {
   EXPECT_FALSE(open_store(0)->scan(run_id, Verify::headers).front().intact);
 }
 
-TEST_P(StoreFiles, R41_HarmToADescriptorIsFound) {
+TEST_P(StoreFiles, R31_HarmToADescriptorIsFound) {
   const std::string path = put(*open_store(0), FileKind::descriptor, 0, 1).path();
   disk.truncate_from_outside(path, 8192);
   EXPECT_THAT(open_store(0)->scan(run_id, Verify::headers).front().damage, HasSubstr("8192 bytes instead of 4096"));
