@@ -142,7 +142,9 @@ TEST(DeliberateEnd, AnotherStartThatCameInBetweenKeepsItsRecord) {
 TEST(DeliberateEnd, R19_WhatWasLostBeforeIsNotForgotten) {
   RemovingJob job(2);
   commit_steps(job, {{"a", 1}});
-  job.disk.remove_all(container_of(job.disk, 1, "a"));
+  const std::string lost = container_of(job.disk, 1, "a");
+  const auto before = job.disk.snapshot();
+  job.disk.remove_all(lost);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     try {
@@ -153,8 +155,12 @@ TEST(DeliberateEnd, R19_WhatWasLostBeforeIsNotForgotten) {
     }
     engine.finalize();
   }));
-  EXPECT_TRUE(job.logged("they were lost, not removed"));
+  EXPECT_TRUE(job.logged("store.on_exit = remove was not carried out"));
   EXPECT_EQ(reopen(job).failure.value_or(Failure{}).code, ErrorCode::unrecoverable);
+  const auto without = job.disk.snapshot();
+  job.disk.write_all(lost, before.at(lost).bytes);
+  EXPECT_EQ(reopen(job).step, 1) << "what was lost came back, and the rest was still there";
+  job.disk.restore(without);
   // A new beginning that the application chose, and its end.
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

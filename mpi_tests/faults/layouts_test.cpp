@@ -15,14 +15,6 @@ namespace {
 using format::SetFileKind;
 using Names = std::vector<std::string>;
 
-Names on_nodes(const std::vector<int>& ranks_on) {
-  Names names;
-  for (std::size_t node = 0; node < ranks_on.size(); ++node) {
-    names.insert(names.end(), static_cast<std::size_t>(ranks_on[node]), compose("node{}", node));
-  }
-  return names;
-}
-
 struct Job : SimulatedJob {
   explicit Job(const std::vector<int>& ranks_on, Scheme scheme = Scheme::xor_) : SimulatedJob(1) {
     options.redundancy.scheme = scheme;

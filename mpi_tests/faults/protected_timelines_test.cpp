@@ -9,24 +9,14 @@
 namespace kedge::faults {
 namespace {
 
-/// Two timelines with one tag and one generation number, both protected: the second start is made from the state
-/// before the first. One rank per node.
-struct Fork {
-  Fork(int ranks, Scheme scheme, std::uint32_t set_size) : job(ranks) {
-    job.options.topology.ranks_per_node = 1;
-    job.options.redundancy.scheme = scheme;
-    job.options.redundancy.set_size = set_size;
-    job.options.store.keep = 2;
-    commit_steps(job, {{"base", 1}});
-    const auto before = job.disk.snapshot();
-    reopen(job, latest, Newer::keep, {{"next", 20}});
-    first = job.disk.snapshot();
-    job.disk.restore(before);
-    reopen(job, latest, Newer::keep, {{"next", 30}});
-    second = job.disk.snapshot();
-  }
-  SimulatedJob job;
-  FaultyDisk::Snapshot first, second;
+/// Both are protected; one rank per node.
+struct Fork : TwoTimelines {
+  Fork(int ranks, Scheme scheme, std::uint32_t set_size)
+      : TwoTimelines(ranks, [&](Options& options) {
+          options.topology.ranks_per_node = 1;
+          options.redundancy.scheme = scheme;
+          options.redundancy.set_size = set_size;
+        }) {}
 
   /// The files of these nodes are the first timeline's, of the others the second's.
   void mix(unsigned of_first) {

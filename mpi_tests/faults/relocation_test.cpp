@@ -16,15 +16,6 @@ namespace {
 using format::SetFileKind;
 using Names = std::vector<std::string>;
 
-/// Node names by rank: `ranks_on[i]` ranks on "n<i>".
-Names on_nodes(const std::vector<int>& ranks_on) {
-  Names names;
-  for (std::size_t node = 0; node < ranks_on.size(); ++node) {
-    names.insert(names.end(), static_cast<std::size_t>(ranks_on[node]), compose("n{}", node));
-  }
-  return names;
-}
-
 struct Job : SimulatedJob {
   explicit Job(const Names& names, Scheme scheme = Scheme::xor_) : SimulatedJob(static_cast<int>(names.size())) {
     options.redundancy.scheme = scheme;
@@ -117,7 +108,7 @@ TEST_P(Permuted, R43_AndANodeLost) {
         SCOPED_TRACE(compose("seed {}, ranks on {}, lost n{}", seed, testing::PrintToString(now), lost));
         job.disk.restore(committed);
         place(job, now);
-        lose(job, compose("n{}", lost));
+        lose(job, compose("node{}", lost));
         const Opened opened = reopen(job);
         expect_step(opened, 2, RecoverySource::rebuilt);
         EXPECT_EQ(opened.level, Level::protected_);
@@ -130,17 +121,17 @@ TEST_P(Permuted, R43_AndANodeLost) {
 TEST_P(Permuted, StoreFoldersSwappedBetweenNodes) {
   const Names nodes = on_nodes({2, 2, 2, 2});
   Job job(nodes, GetParam());
-  move_store(job.disk, "n0", "aside");
-  move_store(job.disk, "n3", "n0");
-  move_store(job.disk, "aside", "n3");
+  move_store(job.disk, "node0", "aside");
+  move_store(job.disk, "node3", "node0");
+  move_store(job.disk, "aside", "node3");
   expect_step(reopen(job), 2, RecoverySource::moved);
   expect_well_again(job, nodes, 2);
 }
 
 TEST_P(Permuted, ANodeUnderANewNameWithItsStore) {
   Job job(on_nodes({1, 1, 1, 1}), GetParam());
-  const Names now = {"n0", "renamed", "n2", "n3"};
-  move_store(job.disk, "n1", "renamed");
+  const Names now = {"node0", "renamed", "node2", "node3"};
+  move_store(job.disk, "node1", "renamed");
   place(job, now);
   expect_step(reopen(job), 2, RecoverySource::in_place);
   expect_well_again(job, now, 2);
@@ -148,8 +139,8 @@ TEST_P(Permuted, ANodeUnderANewNameWithItsStore) {
 
 TEST_P(Permuted, ANewEmptyNodeTakesALostOnesPlace) {
   Job job(on_nodes({2, 2, 2, 2}), GetParam());
-  lose(job, "n1");
-  const Names now = {"n0", "n0", "new", "new", "n2", "n2", "n3", "n3"};
+  lose(job, "node1");
+  const Names now = {"node0", "node0", "new", "new", "node2", "node2", "node3", "node3"};
   place(job, now);
   expect_step(reopen(job), 2, RecoverySource::rebuilt);
   expect_well_again(job, now, 2);
@@ -160,7 +151,7 @@ TEST_P(Permuted, AContainerPresentTwiceCountsOnce) {
   for (const bool original_is_damaged : {false, true}) {
     Job job(nodes, GetParam());
     const std::string path = container_of(job.disk, 1, "b");
-    const std::string copy = run_folder_of("n3") + path.substr(path.rfind('/'));
+    const std::string copy = run_folder_of("node3") + path.substr(path.rfind('/'));
     job.disk.write_all(copy, job.disk.read_all(path));
     if (original_is_damaged) job.disk.flip_bit(path, inside_large(job.disk, path));
     expect_step(reopen(job), 2, original_is_damaged ? RecoverySource::moved : RecoverySource::in_place);
@@ -242,13 +233,13 @@ TEST(Relocation, AnotherSchemeOrSetSizeProtectsAnew) {
     const Opened opened = reopen(job);
     expect_step(opened, 2, RecoverySource::in_place);
     EXPECT_EQ(opened.level, Level::protected_);
-    lose(job, "n2");
+    lose(job, "node2");
     expect_step(reopen(job), 2, RecoverySource::rebuilt);
   };
   change(Scheme::partner, 8);
   change(Scheme::xor_, 3);
-  lose(job, "n0");
-  lose(job, "n1");  // in two sets
+  lose(job, "node0");
+  lose(job, "node1");  // in two sets
   expect_step(reopen(job), 2, RecoverySource::rebuilt);
   change(Scheme::xor_, 8);
 }
@@ -256,8 +247,8 @@ TEST(Relocation, AnotherSchemeOrSetSizeProtectsAnew) {
 TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {
   // Which protection is asked for which rank is up to random ids: often to different ones.
   for (int round = 0; round < 16; ++round) {
-    Job job({"n0", "n0", "n1", "n1"}, Scheme::partner);  // pairs 0 2 and 1 3
-    place(job, {"n0", "n1", "n0", "n1"});                // pairs 0 1 and 2 3
+    Job job({"node0", "node0", "node1", "node1"}, Scheme::partner);  // pairs 0 2 and 1 3
+    place(job, {"node0", "node1", "node0", "node1"});                // pairs 0 1 and 2 3
     expect_step(reopen(job), 2, RecoverySource::moved);
     const Id128 commit_id = superblock_of(job.disk, 0, "b").commit_id;
     ASSERT_EQ(set_files(job.disk, SetFileKind::parity, commit_id).size(), 8U) << "the old one is retired and there";
@@ -273,7 +264,7 @@ TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {
 TEST(Relocation, FilesOfOthersStayAsTheyAre) {
   const Names before = on_nodes({1, 1, 1, 1});
   Job job(before);
-  const std::string mine = run_folder_of("n1");
+  const std::string mine = run_folder_of("node1");
   SimulatedJob other(1);  // another run's container, for the bytes
   commit_steps(other, {{"x", 7}});
   const auto foreign = other.disk.read_all(container_of(other.disk, 0, "x"));

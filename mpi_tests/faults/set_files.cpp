@@ -67,12 +67,17 @@ std::vector<std::vector<int>> sets_of(const FaultyDisk& disk, const Tag& tag) {
   return sets;
 }
 
+std::vector<std::string> on_nodes(const std::vector<int>& ranks_on) {
+  std::vector<std::string> names;
+  for (std::size_t node = 0; node < ranks_on.size(); ++node) {
+    names.insert(names.end(), static_cast<std::size_t>(ranks_on[node]), compose("node{}", node));
+  }
+  return names;
+}
+
 void place(SimulatedJob& job, const std::vector<std::string>& node_of_rank) {
   job.ranks = static_cast<int>(node_of_rank.size());
-  job.options.topology.ranks_per_node = 0;
-  job.surroundings = [node_of_rank](int rank, engine::Environment& environment) {
-    environment.node = node_of_rank[static_cast<std::size_t>(rank)];
-  };
+  job.nodes = node_of_rank;
 }
 
 void move_store(FaultyDisk& disk, const std::string& from_node, const std::string& to_node) {

@@ -28,6 +28,9 @@ struct SetFile {
 /// The logical ranks of each set that protects the newest commit of this tag, by set number, as the disk tells it.
 [[nodiscard]] std::vector<std::vector<int>> sets_of(const FaultyDisk& disk, const Tag& tag);
 
+/// Node names by rank: `ranks_on[i]` ranks on "node<i>".
+[[nodiscard]] std::vector<std::string> on_nodes(const std::vector<int>& ranks_on);
+
 /// From the next start on, which node each rank is on.
 void place(SimulatedJob& job, const std::vector<std::string>& node_of_rank);
 

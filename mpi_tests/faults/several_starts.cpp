@@ -85,6 +85,18 @@ void commit_steps(SimulatedJob& job, const Steps& steps) {
   }));
 }
 
+TwoTimelines::TwoTimelines(int ranks, const std::function<void(Options&)>& configure) : job(ranks) {
+  job.options.store.keep = 2;
+  configure(job.options);
+  commit_steps(job, {{"base", 1}});
+  before = job.disk.snapshot();
+  reopen(job, latest, Newer::keep, {{"next", 20}});
+  first = job.disk.snapshot();
+  job.disk.restore(before);
+  reopen(job, latest, Newer::keep, {{"next", 30}});
+  second = job.disk.snapshot();
+}
+
 void expect_all_returned(const std::vector<comm::RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     EXPECT_TRUE(outcomes[rank].returned())

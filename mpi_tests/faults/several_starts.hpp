@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,14 @@ Opened reopen(SimulatedJob& job, const Selection& selection = latest, Newer newe
 
 /// One start that opens nothing and commits `steps`.
 void commit_steps(SimulatedJob& job, const Steps& steps);
+
+/// Two timelines with one tag and one generation number: after "base", step 1, a start makes "next", step 20, and from
+/// the same state another start makes "next", step 30. The disk is left in the second; two commits are kept.
+struct TwoTimelines {
+  TwoTimelines(int ranks, const std::function<void(Options&)>& configure);
+  SimulatedJob job;
+  FaultyDisk::Snapshot before, first, second;
+};
 
 /// All ranks returned; else the test fails with what they threw.
 void expect_all_returned(const std::vector<comm::RankOutcome>& outcomes);

@@ -196,15 +196,6 @@ TEST_P(StoreFiles, R33_TheQuotaIsForAllKindsTogether) {
   EXPECT_NO_THROW(put(*limited, FileKind::descriptor, 0, 2));
 }
 
-TEST_P(StoreFiles, TheHighestGenerationIsThatOfAnyFileOfAnyKind) {
-  put(*open_store(0), FileKind::container, 0, 5);
-  EXPECT_EQ(open_store(7)->highest_generation(), 5U);
-  put(*open_store(1), FileKind::descriptor, 1, 6);
-  EXPECT_EQ(open_store(7)->highest_generation(), 6U);
-  put(*open_store(2), FileKind::parity, 2, 8);
-  EXPECT_EQ(open_store(7)->highest_generation(), 8U);
-}
-
 TEST_P(StoreFiles, RemoveAllTakesEveryKindAndLeavesOtherRanks) {
   for (const FileKind kind : kAllKinds) {
     put(*open_store(0), kind, 0, 1);

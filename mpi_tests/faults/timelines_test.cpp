@@ -12,20 +12,11 @@ namespace {
 std::string node_folder(int node) { return compose("/nodes/node{}", node); }
 
 /// Two timelines with one tag and one generation number: the second start is made from the state before the first.
-struct Fork {
-  explicit Fork(int ranks) : job(ranks) {
-    job.options.redundancy.scheme = Scheme::single;  // a missing container is not made again
-    job.options.store.keep = 2;
-    commit_steps(job, {{"base", 1}});
-    before = job.disk.snapshot();
-    reopen(job, latest, Newer::keep, {{"next", 20}});
-    first = job.disk.snapshot();
-    job.disk.restore(before);
-    reopen(job, latest, Newer::keep, {{"next", 30}});
-    second = job.disk.snapshot();
-  }
-  SimulatedJob job;
-  FaultyDisk::Snapshot before, first, second;
+struct Fork : TwoTimelines {
+  explicit Fork(int ranks)
+      : TwoTimelines(ranks, [](Options& options) {
+          options.redundancy.scheme = Scheme::single;  // a missing container is not made again
+        }) {}
 };
 
 TEST(Timelines, ForksShareTagAndGenerationAndDifferInTheCommitId) {

@@ -54,8 +54,8 @@ struct Found {
 
 Found look(Context& context, Verify verify) {
   Found found;
-  found.highest_generation = context.store->highest_generation();
   for (const store::Held& held : context.store->scan(context.run_id, verify)) {
+    found.highest_generation = std::max(found.highest_generation, held.generation());
     if (held.kind != store::FileKind::container) {
       // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
       if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
@@ -162,8 +162,8 @@ recovery::Agreement Context::take_stock(Verify verify) {
   if (found_commits.empty()) {
     unjudged.insert(found.strange.begin(), found.strange.end());
     // A lost node may come back. Pieces of a first checkpoint that a crash cut short are of no use to anybody.
-    for (const recovery::Candidate& candidate : survey.candidates) {
-      if (commits_exist) unjudged.insert(candidate.commit_id);
+    if (commits_exist) {
+      for (const recovery::Candidate& candidate : survey.candidates) unjudged.insert(candidate.commit_id);
     }
   }
   took_stock = true;

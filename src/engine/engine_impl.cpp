@@ -83,18 +83,15 @@ void EngineImpl::finalize() {
 /// containers go first, on every rank, and what tells of them last: a crash in between is `unrecoverable` at the
 /// next start, never a silent start from zero beside containers that live.
 void EngineImpl::remove_on_purpose() {
-  comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
-  std::uint64_t left = 0;  // asked only now: several ranks share a node's folder
-  comm::throw_if(context.vote(attempt([&] { left = context.store->highest_generation(); })));
-  context.comm->all_reduce(std::span(&left, 1), Reduction::max, context.deadline());
-  if (left != 0 || context.commits_lost) {
+  if (context.commits_lost) {
     if (context.is_root()) {
-      context.log.warning(compose(
-          "the run record still says that commits exist: {}",
-          left != 0 ? "containers lie in its stores that could not be removed" : "they were lost, not removed"));
+      context.log.warning(
+          "store.on_exit = remove was not carried out: what is left of commits that could not be had stays, for when "
+          "the nodes that held the rest are back");
     }
     return;
   }
+  comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
   comm::throw_if(context.vote(attempt([&] {
     context.records->forget_commit();
     if (context.catalog) context.catalog->forget_commits();

@@ -10,7 +10,7 @@
 #include "format/set_descriptor.hpp"
 #include "format/superblock.hpp"
 #include "kedge/types.hpp"
-#include "store/container_name.hpp"
+#include "store/file_name.hpp"
 
 namespace kedge::store {
 

@@ -88,21 +88,4 @@ Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& r
   return result;
 }
 
-std::uint64_t generation_in(const RunFolder& folder, const FileName& name) {
-  const std::string path = folder.path_of(name);
-  std::uint64_t generation = 0;
-  // What cannot be read has no number that could be met again.
-  (void)attempt([&] {
-    const auto file = folder.file_system().open(path, fs::Access::read);
-    if (name.kind == FileKind::container) {
-      generation = format::read_superblock(*file, file->status().size_bytes, path).generation;
-    } else {
-      std::array<std::byte, kSuperblockBytes> first{};
-      (void)file->copy_out(0, first, 0);
-      generation = format::decode_set(first, path).generation;
-    }
-  });
-  return generation;
-}
-
 }  // namespace kedge::store

@@ -17,7 +17,4 @@ struct Inspection {
 /// every byte of both. Descriptors are verified whole in any case.
 [[nodiscard]] Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify);
 
-/// The generation that is sealed in the file; 0 if it cannot be read.
-[[nodiscard]] std::uint64_t generation_in(const RunFolder& folder, const FileName& name);
-
 }  // namespace kedge::store

@@ -55,12 +55,6 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   return found;
 }
 
-std::uint64_t NodeStore::highest_generation() const {
-  std::uint64_t highest = 0;
-  for (const FileName& name : folder_.list()) highest = std::max(highest, generation_in(folder_, name));
-  return highest;
-}
-
 Slots& NodeStore::slots_of(const StoreFile& file) {
   for (Slots& slots : own_) {
     if (slots.slot_of(file) != nullptr) return slots;

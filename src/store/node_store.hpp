@@ -40,8 +40,6 @@ class NodeStore {
 
   /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
   [[nodiscard]] std::vector<Held> scan(const Id128& run_id, Verify verify);
-  /// The highest generation in any file of this folder, whosever it is; 0 if there is none.
-  [[nodiscard]] std::uint64_t highest_generation() const;
 
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// checked against quota and free space first (0: unknown). Throws no_space, io.

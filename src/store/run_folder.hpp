@@ -8,7 +8,7 @@
 
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
-#include "store/container_name.hpp"
+#include "store/file_name.hpp"
 #include "store/location.hpp"
 #include "store/store_file.hpp"
 

@@ -13,7 +13,7 @@
 #include "format/container_reader.hpp"
 #include "format/set_descriptor.hpp"
 #include "fs/file_system.hpp"
-#include "store/container_name.hpp"
+#include "store/file_name.hpp"
 
 namespace kedge::tools {
 

@@ -1,4 +1,4 @@
-#include "store/container_name.hpp"
+#include "store/file_name.hpp"
 
 #include <array>
 #include <charconv>
@@ -49,21 +49,11 @@ std::string to_string(const FileName& name) {
   return compose("{}{}.{}{}", pattern.prefix, name.logical_rank.value, name.number, pattern.suffix);
 }
 
-std::string to_string(const ContainerName& name) {
-  return to_string(FileName{FileKind::container, name.logical_rank, name.number});
-}
-
 std::optional<FileName> parse_file_name(std::string_view name) noexcept {
   for (const Pattern& pattern : kPatterns) {
     if (const auto parsed = parse_as(pattern, name)) return parsed;
   }
   return std::nullopt;
-}
-
-std::optional<ContainerName> parse_container_name(std::string_view name) noexcept {
-  const auto parsed = parse_file_name(name);
-  if (!parsed || parsed->kind != FileKind::container) return std::nullopt;
-  return ContainerName{parsed->logical_rank, parsed->number};
 }
 
 }  // namespace kedge::store

@@ -22,21 +22,10 @@ struct FileName {
   auto operator<=>(const FileName&) const = default;
 };
 
-/// A FileName of kind container.
-struct ContainerName {
-  LogicalRank logical_rank;
-  std::uint32_t number = 0;
-  auto operator<=>(const ContainerName&) const = default;
-};
-
 /// The file's name, without folder.
 [[nodiscard]] std::string to_string(const FileName& name);
-[[nodiscard]] std::string to_string(const ContainerName& name);
 
 /// Nothing for any name that to_string would not write.
 [[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name) noexcept;
-
-/// Nothing for the name of any other file, parity and descriptor among them.
-[[nodiscard]] std::optional<ContainerName> parse_container_name(std::string_view name) noexcept;
 
 }  // namespace kedge::store
