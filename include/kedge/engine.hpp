@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "kedge/attributes.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
@@ -37,8 +38,17 @@ struct Before {
   Tag tag;
 };
 
+/// For open: another run's checkpoint, or a copied tag folder, as a new run's beginning. It is read where it lies and
+/// never changed; the next commit begins this run's lineage with it as parent. Whose files are believed is
+/// persistent.trust.
+struct Source {
+  std::string prefix;  ///< the folder that holds the tag folders
+  std::string run;     ///< whose tags; empty: anybody's
+  Tag tag;             ///< the newest of this name; "latest": the newest of all
+};
+
 /// What to open; the tag "latest" means Latest.
-using Selection = std::variant<Latest, Tag, Before>;
+using Selection = std::variant<Latest, Tag, Before, Source>;
 
 /// What becomes of commits newer than the one opened.
 enum class Newer : std::uint8_t {
@@ -80,6 +90,7 @@ struct CheckpointInfo {
   std::int64_t time_ns = 0;      ///< since 1970, when it was created
   RecoverySource source = RecoverySource::in_place;
   std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
+  Attributes attributes;          ///< as given to create
 };
 
 /// One run's checkpoint engine. Calls marked COLLECTIVE must be made by all ranks in the same order; they
@@ -101,8 +112,8 @@ class Engine {
   /// COLLECTIVE. True when the schedule asks for a checkpoint now; the same on every rank.
   [[nodiscard]] bool need_checkpoint();
 
-  /// COLLECTIVE. Begins a checkpoint.
-  void create(std::string_view tag);
+  /// COLLECTIVE. Begins a checkpoint. The attributes of rank 0 count.
+  void create(std::string_view tag, const Attributes& attributes = {});
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8, `/`
   /// makes groups.
   Status save(std::string_view name, const Region& region, const Placement& placement = {});
@@ -121,6 +132,11 @@ class Engine {
   /// rule out), or why the level cannot be reached: the commit is then as it was.
   void wait(std::string_view tag, Level level);
 
+  /// COLLECTIVE. A pinned commit stays on the parallel filesystem whatever persistent.keep says, until it is unpinned.
+  /// Throws not_found if no commit of this tag is persistent.
+  void pin(std::string_view tag);
+  void unpin(std::string_view tag);
+
   /// COLLECTIVE. Finds the checkpoint and makes every rank's container readable; nothing if the run has no
   /// commit yet or the selection names none. Throws unrecoverable if commits exist and none can be had.
   std::optional<Tag> open(const Selection& selection = latest, Newer newer = Newer::keep);
@@ -136,7 +152,7 @@ class Engine {
   void close();
 
   /// COLLECTIVE. create, save of every item, commit.
-  void checkpoint(std::string_view tag, const State& state);
+  void checkpoint(std::string_view tag, const State& state, const Attributes& attributes = {});
   /// COLLECTIVE. open(latest), load of every item, close; the tag, or nothing if there is none yet. If the
   /// newest checkpoint turns out damaged while it is loaded, the one before is taken.
   std::optional<Tag> restore(const State& state);

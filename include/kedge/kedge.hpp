@@ -1,6 +1,7 @@
 // All of Kedge's C++ interface but the MPI communicator (kedge/mpi.hpp).
 #pragma once
 
+#include "kedge/attributes.hpp"    // IWYU pragma: export
 #include "kedge/communicator.hpp"  // IWYU pragma: export
 #include "kedge/engine.hpp"        // IWYU pragma: export
 #include "kedge/error.hpp"         // IWYU pragma: export

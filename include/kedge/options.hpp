@@ -19,6 +19,13 @@ enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 /// How much of a container is read before it is offered for recovery.
 enum class Verify : std::uint8_t { all, headers };
 
+/// Whose files on a prefix are believed. Beyond that, what others can write is refused.
+enum class Trust : std::uint8_t {
+  self,   ///< this user's, in folders that no others can write
+  group,  ///< also those of this process's groups, in folders that these groups can write
+  any,    ///< anybody's
+};
+
 /// How ranks of different failure domains protect each other. The numbers are on disk: do not change them.
 enum class Scheme : std::uint8_t {
   automatic = 0,  ///< xor over three failure domains or more, partner over two, single over one; never on disk
@@ -53,6 +60,17 @@ struct Options {
   struct Persistent {
     /// The prefix: folder on the parallel filesystem, the same for all ranks.
     std::string path = "./checkpoints";
+    /// Every Nth commit is moved to the prefix; 0 is none (wait(tag, Level::persistent) does it on demand).
+    std::uint64_t every = 10;
+    /// Commits of this run kept on the prefix, pinned ones not counted; 0 keeps all.
+    std::uint64_t keep = 0;
+    /// After each commit there, `<prefix>/latest` names its folder, for people and scripts.
+    bool latest = true;
+    /// Permission bits of tag folders in octal, less the umask; files have the same without execution.
+    std::string mode = "0755";
+    Trust trust = Trust::self;
+    /// Above so many shards of global arrays the master has no HDF5 view of them; the containers have all the data.
+    std::uint64_t view_limit = 100'000;
   } persistent;
 
   struct Redundancy {

@@ -128,10 +128,12 @@ template <class T>
   return {values, kDataType<T>, shape};
 }
 
-/// The region is the block of a global array that starts at `offset`.
+/// The region is the block of a global array that starts at `offset`. The blocks of all ranks must cover the array
+/// once; commit throws `mismatch` with the first hole or overlap.
 struct Shard {
   Shape global_shape;
   Shape offset;
+  bool holes_allowed = false;  ///< elements that no rank saves are meant so; they read as zeros in the master's view
   bool operator==(const Shard&) const = default;
 };
 

@@ -31,6 +31,11 @@ struct Words<Verify> {
   static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
 };
 template <>
+struct Words<Trust> {
+  static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
+                                      std::pair{Trust::any, "any"}};
+};
+template <>
 struct Words<Scheme> {
   static constexpr std::array kAll = {std::pair{Scheme::automatic, "auto"}, std::pair{Scheme::single, "single"},
                                       std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"}};
@@ -141,6 +146,13 @@ constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && mem
 constexpr auto kDomain = [](const std::string& domain) {
   return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
 };
+// The owner may do everything in the folders, others may not write: kedge would not read there itself.
+constexpr auto kMode = [](const std::string& mode) {
+  unsigned bits = 0;
+  const char* end = mode.data() + mode.size();
+  const auto [stop, error] = std::from_chars(mode.data(), end, bits, 8);
+  return error == std::errc{} && stop == end && (bits & 0700U) == 0700U && (bits & ~0775U) == 0;
+};
 constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
 constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
 
@@ -174,6 +186,24 @@ std::vector<Field> make_fields() {
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
           "The prefix: folder on the parallel filesystem, the same for all ranks.", kSomePath),
+      field(
+          {"persistent", "every"}, [](auto& o) -> auto& { return o.persistent.every; }, all_ranks,
+          "a whole number, 0 or more", "Every Nth commit is moved to the prefix; 0 is none."),
+      field(
+          {"persistent", "keep"}, [](auto& o) -> auto& { return o.persistent.keep; }, all_ranks,
+          "a whole number, 0 or more", "Commits kept on the prefix, pinned ones not counted; 0 keeps all."),
+      field(
+          {"persistent", "latest"}, [](auto& o) -> auto& { return o.persistent.latest; }, all_ranks, "true or false",
+          "Let the file latest on the prefix name the newest commit's folder."),
+      field(
+          {"persistent", "mode"}, [](auto& o) -> auto& { return o.persistent.mode; }, all_ranks,
+          "octal permission bits from \"0700\" to \"0775\"", "Permissions of tag folders, less the umask.", kMode),
+      field(
+          {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks, "self, group or any",
+          "Whose files on a prefix are believed."),
+      field(
+          {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
+          "a whole number, 0 or more", "Above so many shards the master has no HDF5 view of the global arrays."),
       field(
           {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
           "auto, single, partner or xor", "How ranks of different failure domains protect each other."),

@@ -32,8 +32,8 @@ bool Engine::need_checkpoint() {
   return collective(impl_->context, [&] { return impl_->need_checkpoint(); });
 }
 
-void Engine::create(std::string_view tag) {
-  collective(impl_->context, [&] { impl_->writer.create(tag); });
+void Engine::create(std::string_view tag, const Attributes& attributes) {
+  collective(impl_->context, [&] { impl_->writer.create(tag, attributes); });
 }
 
 Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
@@ -73,8 +73,8 @@ void Engine::close() {
   collective(impl_->context, [&] { impl_->reader.close(); });
 }
 
-void Engine::checkpoint(std::string_view tag, const State& state) {
-  create(tag);
+void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
+  create(tag, attributes);
   for (const State::Item& item : state.items()) {
     save(item.name, {item.region.data, item.region.dtype, item.region.shape}, item.placement);
   }

@@ -31,7 +31,7 @@ class Stopwatch {
 
 }  // namespace
 
-void Writer::create(std::string_view tag) {
+void Writer::create(std::string_view tag, const Attributes& attributes) {
   const double begin_s = context_.environment.clock->seconds();
   std::optional<Failure> local = context_.wrong_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
@@ -43,6 +43,7 @@ void Writer::create(std::string_view tag) {
   }
   auto checkpoint = std::make_unique<Checkpoint>();
   checkpoint->tag = tag;
+  checkpoint->attributes = attributes;
   draw_identity(*checkpoint);
   checkpoint_ = std::move(checkpoint);
   local = attempt([&] {

@@ -17,7 +17,7 @@ class Writer {
  public:
   explicit Writer(Context& context) : context_(context) {}
 
-  void create(std::string_view tag);
+  void create(std::string_view tag, const Attributes& attributes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
   Routed route_out(std::string_view name, std::uint64_t max_bytes);
   void commit();
@@ -32,6 +32,7 @@ class Writer {
   /// What create began.
   struct Checkpoint {
     Tag tag;
+    Attributes attributes;
     Id128 commit_id;
     std::uint64_t generation = 0;
     std::int64_t time_ns = 0;

@@ -34,7 +34,9 @@ Json to_json(const Shape& shape) {
 
 Json to_json(const Placement& placement) {
   if (const auto* shard = std::get_if<Shard>(&placement)) {
-    return Json::array({to_json(shard->global_shape), to_json(shard->offset)});
+    Json place = Json::array({to_json(shard->global_shape), to_json(shard->offset)});
+    if (shard->holes_allowed) place.push_back(true);
+    return place;
   }
   if (std::holds_alternative<Replicated>(placement)) return Json(true);
   return Json(nullptr);
@@ -63,10 +65,12 @@ Placement read_placement(CborReader& reader, std::string_view path) {
     if (!reader.boolean()) refuse(path, "a placement is expected where there is none");
     return Replicated{};
   }
-  reader.array_of(2);
+  const std::uint64_t fields = reader.array();
+  if (fields != 2 && fields != 3) refuse(path, "a shard's place is something else");
   Shard shard;
   shard.global_shape = read_shape(reader, path);
   shard.offset = read_shape(reader, path);
+  if (fields == 3 && !(shard.holes_allowed = reader.boolean())) refuse(path, "a shard's place is something else");
   return shard;
 }
 

@@ -1,0 +1,19 @@
+// Small facts that the application gives a checkpoint along: simulated time, code version, anything people look for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kedge {
+
+/// A scalar, a string (UTF-8) or a small array.
+using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
+
+/// By key: any UTF-8 text of 1 to 255 bytes. All of them together take at most 64 KiB as JSON; numbers must be finite.
+using Attributes = std::map<std::string, AttributeValue, std::less<>>;
+
+}  // namespace kedge

@@ -1,0 +1,117 @@
+// The master file of a persistent commit, checkpoint.h5: who belongs to it, and a view of all containers as one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/container_reader.hpp"
+#include "format/cover.hpp"
+#include "fs/file_system.hpp"
+#include "kedge/attributes.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::format {
+
+inline constexpr std::size_t kRunNameBytesMax = 64;
+inline constexpr std::size_t kShardFileBytesMax = 32;
+
+/// One row of the shard table: the container of one logical rank.
+struct ShardRow {
+  std::string file;  ///< below the master's folder, e.g. "data/0/rank-17.h5"; at most 32 bytes
+  std::uint64_t size_bytes = 0;
+  std::uint64_t index_offset = 0;
+  std::uint32_t index_size = 0;
+  std::uint32_t index_crc = 0;  ///< of the index's bytes, as in the container's superblock
+  std::uint32_t crc = 0;        ///< CRC32C of the whole container file
+  bool operator==(const ShardRow&) const = default;
+};
+
+/// What the first 4096 bytes of a master say.
+struct MasterHead {
+  Id128 run_id;
+  Id128 commit_id;
+  Id128 parent_commit_id;
+  std::uint64_t generation = 0;
+  std::uint64_t incarnation = 0;  ///< of the start that made the commit
+  std::uint32_t world_size = 0;   ///< logical ranks: rows of the shard table
+  std::int64_t time_ns = 0;       ///< since 1970, when the checkpoint was created
+  std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
+  std::string tag;
+  std::string run;  ///< the run's name
+  // Set by encode_master:
+  std::uint64_t file_size = 0;
+  std::uint64_t table_offset = 0;       ///< world_size rows of kShardRowBytes
+  std::uint64_t attributes_offset = 0;  ///< 0: there are none
+  std::uint64_t attributes_size = 0;    ///< JSON, padding not counted
+  bool has_view = false;                ///< false: there were more shards than persistent.view_limit
+  std::vector<Extent> extents;          ///< all of the file behind these bytes, by offset
+  bool operator==(const MasterHead&) const = default;
+};
+
+/// What the HDF5 view shows. It depends on the structure of the checkpoint alone, not on its data.
+struct View {
+  struct Array {
+    std::string name;  ///< as the regions' names: `/` makes groups
+    DataType dtype = DataType::opaque;
+    Shape global_shape;
+    std::vector<Block> blocks;
+  };
+  /// A region of one rank that stands for the same one of all ranks.
+  struct Replica {
+    std::string name;
+    std::uint32_t rank = 0;
+  };
+  std::vector<Array> arrays;
+  std::vector<Replica> replicas;
+};
+
+/// Everything of a master that stays the same while the structure does. Immutable and shared.
+class MasterLayout;
+
+/// `files`: the container of each logical rank, below the master's folder; that is the world size. The file shows
+/// `/ranks/<r>` as link to each container's root, each array as virtual dataset over the containers, each replica as
+/// link, `/.kedge/shards` as a table with named columns and `/.kedge/attributes` as JSON text with room for
+/// `attributes_bytes` or somewhat more (no such dataset for 0). Without `view` the arrays and replicas are left out.
+/// Throws Error{io} if HDF5 fails, Error{invalid_argument} if two names contradict each other ("a" and "a/b").
+[[nodiscard]] std::shared_ptr<const MasterLayout> make_master_layout(const View* view,
+                                                                     std::span<const std::string> files,
+                                                                     std::size_t attributes_bytes);
+
+/// How many bytes of attributes a master of this layout takes.
+[[nodiscard]] std::size_t attributes_room(const MasterLayout& layout) noexcept;
+
+/// The whole file. HDF5 is not called. Throws Error{invalid_argument} if rows are not as many as the layout has or
+/// anything does not fit.
+[[nodiscard]] std::vector<std::byte> encode_master(const MasterLayout& layout, MasterHead head,
+                                                   std::span<const ShardRow> rows, const Attributes& attributes);
+
+/// Reads a master without HDF5; nothing is believed that has no right checksum.
+class MasterReader {
+ public:
+  /// Reads and checks the first 4096 bytes and the file's size. `bytes` must outlive the reader. Throws Error{corrupt}:
+  /// no master, not sealed, checksum wrong, truncated, fields that contradict each other; Error{mismatch} by name if it
+  /// is of a newer format version.
+  MasterReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
+
+  [[nodiscard]] const MasterHead& head() const noexcept { return head_; }
+  /// One row, read and checked by its own checksum. Throws Error{corrupt}.
+  [[nodiscard]] ShardRow row(LogicalRank logical_rank) const;
+  /// All of them.
+  [[nodiscard]] std::vector<ShardRow> rows() const;
+  [[nodiscard]] Attributes attributes() const;
+  /// Every byte of the file against its checksum; empty if all is well.
+  [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;
+
+ private:
+  fs::ByteAccess& bytes_;
+  std::string path_;
+  MasterHead head_;
+};
+
+}  // namespace kedge::format
