@@ -187,7 +187,7 @@ void FaultyDisk::make_directories(const std::string& path, std::uint32_t mode) {
   const std::lock_guard guard(state_->mutex);
   const std::string clean = tidy(path);
   for (std::size_t end = clean.find('/', 1);; end = clean.find('/', end + 1)) {
-    const fs::FileStatus status{Kind::directory, 0, state_->options.user, mode, 2};
+    const fs::FileStatus status{Kind::directory, 0, state_->options.user, mode, 2, state_->options.group};
     const Place place = found_or_added(state_->tree, clean.substr(0, end), status);
     if (place.folder) state_->tree.sync_names(place.folder);
     if (end == std::string::npos) return;
@@ -212,7 +212,7 @@ void FaultyDisk::plant(const std::string& path, const fs::FileStatus& status) {
 
 void FaultyDisk::plant_link(const std::string& path, const std::string& target) {
   const std::lock_guard guard(state_->mutex);
-  const fs::FileStatus status{Kind::link, 0, state_->options.user, 0777, 1};
+  const fs::FileStatus status{Kind::link, 0, state_->options.user, 0777, 1, state_->options.group};
   const Place place = found_or_added(state_->tree, path, status, target);
   check(place.node->is(Kind::link) ? 0 : EEXIST, "plant a link", path);
   place.node->link_target = target;
@@ -221,7 +221,7 @@ void FaultyDisk::plant_link(const std::string& path, const std::string& target) 
 
 void FaultyDisk::write_all(const std::string& path, std::span<const std::byte> bytes) {
   const std::lock_guard guard(state_->mutex);
-  const fs::FileStatus status{Kind::file, 0, state_->options.user, 0600, 1};
+  const fs::FileStatus status{Kind::file, 0, state_->options.user, 0600, 1, state_->options.group};
   const Place place = found_or_added(state_->tree, path, status);
   check(place.node->is(Kind::file) ? 0 : EISDIR, "write from outside", path);
   set_bytes(state_->tree, *place.node, path, bytes);

@@ -38,6 +38,8 @@ struct DiskOptions {
   std::size_t piece_bytes = std::size_t{64} << 10U;       ///< one counted operation of copy_in
   std::size_t file_limit_bytes = std::size_t{64} << 20U;  ///< address space of one file; more is EFBIG
   std::uint32_t user = 1000;                              ///< uid of the job
+  std::uint32_t group = 1000;                             ///< gid of the job and of what it makes
+  std::vector<std::uint32_t> more_groups;                 ///< those that the job is in besides
   bool power_loss = true;                                 ///< remember what is synced; without it, less memory
   Volume root;                                            ///< the volume at "/"
 };

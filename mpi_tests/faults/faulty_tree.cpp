@@ -52,7 +52,7 @@ std::span<std::byte> Inode::bytes() const noexcept {
 Tree::Tree(const DiskOptions& options)
     : file_limit_bytes_(options.file_limit_bytes), power_loss_(options.power_loss), root_(std::make_shared<Inode>()) {
   volumes_["/"] = std::make_shared<MountedVolume>(MountedVolume{options.root, 0, 0});
-  root_->status = {Kind::directory, 0, options.user, 0755, 2};
+  root_->status = {Kind::directory, 0, options.user, 0755, 2, options.group};
   root_->volume = volumes_["/"];
 }
 

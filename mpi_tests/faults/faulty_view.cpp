@@ -1,4 +1,5 @@
 // The file system of one rank on the faulty disk.
+#include <algorithm>
 #include <cerrno>
 
 #include "faults/faulty_handles.hpp"
@@ -35,7 +36,7 @@ class View final : public fs::FileSystem {
         if (place.node->is(Kind::link)) throw_system_error("create", path, ELOOP);
         return;
       }
-      add(place, "create", path, {Kind::file, 0, state_->options.user, mode, 1});
+      add(place, "create", path, {Kind::file, 0, state_->options.user, mode, 1, state_->options.group});
       file = make_file(state_, caller_.rank, place.node, path, Access::read_write);
     });
     return file;
@@ -71,7 +72,7 @@ class View final : public fs::FileSystem {
         if (place.node->is(Kind::directory)) return;
         throw_system_error("make the folder", path, place.node->is(Kind::link) ? ELOOP : ENOTDIR);
       }
-      add(place, "make the folder", path, {Kind::directory, 0, state_->options.user, mode, 2});
+      add(place, "make the folder", path, {Kind::directory, 0, state_->options.user, mode, 2, state_->options.group});
     });
   }
 
@@ -125,7 +126,8 @@ class View final : public fs::FileSystem {
     std::unique_ptr<fs::Lock> lock;
     state_->mutate(caller_, "lock the file", path, [&] {
       Place place = locate("lock the file", path, true);
-      if (!place.node) add(place, "lock the file", path, {Kind::file, 0, state_->options.user, 0600, 1});
+      if (!place.node)
+        add(place, "lock the file", path, {Kind::file, 0, state_->options.user, 0600, 1, state_->options.group});
       const int error = why_not_open(*place.node, Access::read_write);
       if (error != 0) throw_system_error("lock the file", path, error);
       if (place.node->lock) return;
@@ -144,6 +146,10 @@ class View final : public fs::FileSystem {
   }
 
   std::uint32_t user() const noexcept override { return state_->options.user; }
+  bool in_group(std::uint32_t group) const override {
+    const auto& more = state_->options.more_groups;
+    return group == state_->options.group || std::find(more.begin(), more.end(), group) != more.end();
+  }
 
  private:
   enum class Missing : std::uint8_t { name_only, folder_too };
@@ -172,7 +178,7 @@ class View final : public fs::FileSystem {
 
   [[nodiscard]] bool may(const Inode& node, unsigned bits) const {
     if (user() == 0) return true;
-    const unsigned shift = node.status.owner == user() ? 6 : 0;
+    const unsigned shift = node.status.owner == user() ? 6 : in_group(node.status.group) ? 3 : 0;
     return ((node.status.mode >> shift) & bits) == bits;
   }
   [[nodiscard]] int why_not_open(const Inode& node, Access access) const {

@@ -20,6 +20,7 @@ struct FileStatus {
   std::uint32_t owner = 0;  ///< uid
   std::uint32_t mode = 0;   ///< permission bits, 07777
   std::uint64_t links = 0;  ///< names left; 0 after removal
+  std::uint32_t group = 0;  ///< gid
 };
 
 /// What is free where a path lies. `free_bytes` is already the least of the filesystem's free space and, on
@@ -119,6 +120,8 @@ class FileSystem {
   [[nodiscard]] virtual std::optional<std::string> lock_holder(const std::string& path) = 0;
   /// The user whose files these must be: uid of this process.
   [[nodiscard]] virtual std::uint32_t user() const noexcept = 0;
+  /// Whether this process has the rights of the group.
+  [[nodiscard]] virtual bool in_group(std::uint32_t group) const = 0;
 };
 
 /// `folder` + "/" + `name`.

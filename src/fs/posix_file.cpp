@@ -215,6 +215,7 @@ FileStatus to_file_status(const struct stat& info) noexcept {
                                         : Kind::other;
   status.size_bytes = static_cast<std::uint64_t>(info.st_size);
   status.owner = info.st_uid;
+  status.group = info.st_gid;
   status.mode = info.st_mode & 07777U;
   status.links = info.st_nlink;
   return status;

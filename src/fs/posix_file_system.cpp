@@ -115,6 +115,13 @@ class PosixFileSystem final : public FileSystem {
 
   std::uint32_t user() const noexcept override { return ::geteuid(); }
 
+  bool in_group(std::uint32_t group) const override {
+    if (::getegid() == group) return true;
+    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+    const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+    return count > 0 && std::find(groups.begin(), groups.begin() + count, group) != groups.begin() + count;
+  }
+
  private:
   static std::unique_ptr<File> refuse_link_or_null(const std::string& path) {
     struct stat info {};

@@ -8,6 +8,7 @@
 
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
+#include "kedge/error.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
 
@@ -36,6 +37,7 @@ struct Unusable {
   bool committed = false;  ///< it has a master, which cannot be used; false: no master, a flush or removal is under way
                            ///< or was cut short
   std::string reason;
+  ErrorCode code = ErrorCode::not_found;  ///< as read_tag throws it: io says nothing about the commit
 };
 
 struct TagList {

@@ -1,0 +1,73 @@
+// Names of tag folders and of what lies in them.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "persist/tag_folder.hpp"
+
+namespace kedge::persist {
+namespace {
+
+Id128 id(std::uint8_t fill) {
+  Id128 id;
+  id.bytes.fill(fill);
+  return id;
+}
+
+TEST(TagFolder, NameSaysTagGenerationAndBeginningOfTheId) {
+  EXPECT_EQ(folder_name("step-000100", 7, id(0xab)), "step-000100.7-abababab");
+}
+
+TEST(TagFolder, ParsesWhatItWrites) {
+  const std::vector<std::string> tags = {"a", "0",  "step-000100", "v1.2", "x.5-01234567",       "-",
+                                         "_", "a.", "a-",          "7",    std::string(128, 'z')};
+  for (const std::string& tag : tags) {
+    for (const std::uint64_t generation : {std::uint64_t{0}, std::uint64_t{10}, ~std::uint64_t{0}}) {
+      const std::string name = folder_name(tag, generation, id(0x0f));
+      const auto parsed = parse_folder_name(name);
+      ASSERT_TRUE(parsed) << name;
+      EXPECT_EQ(*parsed, (TagFolder{tag, generation, "0f0f0f0f"})) << name;
+    }
+  }
+}
+
+TEST(TagFolder, RefusesWhatItWouldNotWrite) {
+  const std::vector<std::string> names = {"",
+                                          "latest",
+                                          ".kedge",
+                                          "step",
+                                          "step.7",
+                                          "step-abababab",
+                                          ".7-abababab",
+                                          "step.-abababab",
+                                          "step.7-ababab",
+                                          "step.7-ababababa",
+                                          "step.7-ABABABAB",
+                                          "step.7-abababag",
+                                          "step.07-abababab",
+                                          "step.+7-abababab",
+                                          "step.-7-abababab",
+                                          "step.7 -abababab",
+                                          "step.18446744073709551616-abababab",
+                                          ".step.7-abababab",
+                                          "latest.7-abababab",
+                                          "st/ep.7-abababab",
+                                          "st ep.7-abababab",
+                                          "step.7-abababab/",
+                                          "step.7-abababab.tmp",
+                                          "st\xc3\xa9p.7-abababab",
+                                          std::string(129, 'z') + ".7-abababab",
+                                          std::string("st\0p.7-abababab", 15)};
+  for (const std::string& name : names) EXPECT_FALSE(parse_folder_name(name)) << name;
+}
+
+TEST(TagFolder, ContainersAreSpreadOverFoldersAndFitTheShardTable) {
+  EXPECT_EQ(container_file(LogicalRank{0}), "data/0/rank-0.h5");
+  EXPECT_EQ(container_file(LogicalRank{999}), "data/0/rank-999.h5");
+  EXPECT_EQ(container_file(LogicalRank{1000}), "data/1/rank-1000.h5");
+  EXPECT_EQ(container_folder(LogicalRank{54321}), "data/54");
+  EXPECT_LE(container_file(LogicalRank{~0U}).size(), 32U);
+}
+
+}  // namespace
+}  // namespace kedge::persist

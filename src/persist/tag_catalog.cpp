@@ -1,0 +1,192 @@
+#include "persist/tag_catalog.hpp"
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+
+#include "base/checksum.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::persist {
+namespace {
+
+constexpr std::uint64_t kCatalogBytesMax = std::uint64_t{256} << 20U;  // more is no catalog of ours
+constexpr std::string_view kCrcMember = ",\"crc\":\"";
+constexpr std::size_t kTailBytes = kCrcMember.size() + 8 + 2;  // ,"crc":"01234567"}
+constexpr std::size_t kDeadLinesMin = 100;                     // fewer are not worth writing the file anew
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+// `object` is JSON text that ends with its brace.
+std::string with_crc(std::string object) {
+  object.pop_back();
+  const std::uint32_t crc = crc32c(bytes_of(object));
+  return object + compose("{}{:08x}\"}}\n", kCrcMember, crc);
+}
+
+std::string added_line(const TagEntry& entry) {
+  const Json fields = {{"folder", entry.folder},
+                       {"tag", entry.tag},
+                       {"generation", entry.generation},
+                       {"commit_id", to_string(entry.commit_id)},
+                       {"parent_commit_id", to_string(entry.parent_commit_id)},
+                       {"run_id", to_string(entry.run_id)},
+                       {"run", entry.run},
+                       {"incarnation", entry.incarnation},
+                       {"world_size", entry.world_size},
+                       {"time_ns", entry.time_ns},
+                       {"total_bytes", entry.total_bytes}};
+  return with_crc(Json{{"added", fields}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string removed_line(const std::string& folder) {
+  return with_crc(Json{{"removed", folder}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+bool is_intact(std::string_view line) {
+  if (line.size() <= kTailBytes) return false;
+  const std::string_view content = line.substr(0, line.size() - kTailBytes);
+  return line.substr(content.size()) == compose("{}{:08x}\"}}", kCrcMember, crc32c(bytes_of(content)));
+}
+
+Id128 id_of(const Json& fields, const char* key) {
+  const auto id = parse_id(fields.at(key).get_ref<const std::string&>());
+  if (!id) throw Error(ErrorCode::corrupt, "no id");
+  return *id;
+}
+
+TagEntry entry_of(const Json& fields) {
+  TagEntry entry;
+  fields.at("folder").get_to(entry.folder);
+  fields.at("tag").get_to(entry.tag);
+  fields.at("generation").get_to(entry.generation);
+  entry.commit_id = id_of(fields, "commit_id");
+  entry.parent_commit_id = id_of(fields, "parent_commit_id");
+  entry.run_id = id_of(fields, "run_id");
+  fields.at("run").get_to(entry.run);
+  fields.at("incarnation").get_to(entry.incarnation);
+  fields.at("world_size").get_to(entry.world_size);
+  fields.at("time_ns").get_to(entry.time_ns);
+  fields.at("total_bytes").get_to(entry.total_bytes);
+  return entry;
+}
+
+// Entries by folder, in order: what was removed leaves a hole.
+class Ledger {
+ public:
+  void apply(std::string_view line) {
+    if (!is_intact(line)) return;
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object()) return;
+    try {
+      if (object.contains("added")) add(entry_of(object["added"]));
+      else if (object.contains("removed")) remove(object["removed"].get_ref<const std::string&>());
+    } catch (const std::exception&) {  // a right checksum and other fields: of a newer Kedge, for the masters to tell
+    }
+  }
+
+  [[nodiscard]] std::vector<TagEntry> living() && {
+    std::vector<TagEntry> entries;
+    entries.reserve(places_.size());
+    for (auto& entry : entries_) {
+      if (entry) entries.push_back(std::move(*entry));
+    }
+    return entries;
+  }
+
+ private:
+  void add(TagEntry entry) {
+    remove(entry.folder);
+    places_[entry.folder] = entries_.size();
+    entries_.emplace_back(std::move(entry));
+  }
+  void remove(const std::string& folder) {
+    const auto place = places_.find(folder);
+    if (place == places_.end()) return;
+    entries_[place->second].reset();
+    places_.erase(place);
+  }
+
+  std::vector<std::optional<TagEntry>> entries_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
+
+std::string read_text(fs::File& file) {
+  const std::uint64_t size_bytes = file.status().size_bytes;
+  if (size_bytes > kCatalogBytesMax) return {};
+  std::string text(size_bytes, '\0');
+  static_cast<void>(file.copy_out(0, std::as_writable_bytes(std::span(text)), 0));
+  return text;
+}
+
+}  // namespace
+
+TagCatalog::TagCatalog(fs::FileSystem& file_system, const std::string& folder)
+    : file_system_(file_system), folder_(folder), path_(fs::join(folder, kTagCatalogFile)) {}
+
+void TagCatalog::add(const TagEntry& entry) { append(added_line(entry)); }
+
+void TagCatalog::remove(const std::string& folder) {
+  append(removed_line(folder));
+  if (removals_until_look_ && --*removals_until_look_ > 0) return;
+  const Content now = content();
+  const std::size_t living = now.living.size();
+  const std::size_t dead_permitted = 2 * living + kDeadLinesMin;
+  const bool crowded = now.lines - living > dead_permitted;
+  if (crowded) rewrite(now.living);
+  // A removal makes two dead lines of one living.
+  const std::size_t dead = crowded ? 0 : now.lines - living;
+  removals_until_look_ = (dead_permitted - dead) / 4 + 1;
+}
+
+std::vector<TagEntry> TagCatalog::read() { return content().living; }
+
+TagCatalog::Content TagCatalog::content() {
+  if (!file_system_.status(path_)) return {};
+  const std::string text = read_text(*file_system_.open(path_, fs::Access::read));
+  Ledger ledger;
+  std::size_t lines = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    ledger.apply(std::string_view(text).substr(begin, end - begin));
+    ++lines;
+    begin = end + 1;
+  }
+  return {std::move(ledger).living(), lines};
+}
+
+void TagCatalog::append(std::string_view line) {
+  auto file = file_system_.create(path_, 0644);
+  if (!file) file = file_system_.open(path_, fs::Access::read_write);
+  const std::uint64_t end = file->status().size_bytes;
+  std::string text;
+  if (end > 0) {
+    std::byte last{};
+    static_cast<void>(file->copy_out(end - 1, std::span(&last, 1), 0));
+    if (last != std::byte{'\n'}) text = "\n";  // what a crash tore must not spoil this line
+  }
+  text += line;
+  file->copy_in(end, bytes_of(text), 0);
+  file->sync();
+  if (name_is_durable_) return;
+  file_system_.sync_directory(folder_);  // also if an earlier start made the file: it may have died before this
+  name_is_durable_ = true;
+}
+
+void TagCatalog::rewrite(const std::vector<TagEntry>& entries) {
+  const std::string temporary = path_ + ".new";
+  file_system_.remove(temporary);
+  const auto file = file_system_.create(temporary, 0644);
+  if (!file)
+    throw Error(Failure{ErrorCode::io, "something else makes files of this name; remove it", -1, temporary, 0});
+  std::string text;
+  for (const TagEntry& entry : entries) text += added_line(entry);
+  file->copy_in(0, bytes_of(text), 0);
+  file->sync();
+  file_system_.rename(temporary, path_);
+  file_system_.sync_directory(folder_);
+}
+
+}  // namespace kedge::persist

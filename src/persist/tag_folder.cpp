@@ -1,0 +1,64 @@
+#include "persist/tag_folder.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.hpp"
+
+namespace kedge::persist {
+namespace {
+
+constexpr std::size_t kIdDigits = 8;
+constexpr std::size_t kTagBytesMax = 128;
+
+bool is_tag(std::string_view text) {
+  const auto permitted = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return !text.empty() && text.size() <= kTagBytesMax && text.front() != '.' && text != "latest" &&
+         std::all_of(text.begin(), text.end(), permitted);
+}
+
+bool is_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+// As compose() writes it: no sign, no zeros in front.
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  const bool padded = text.size() > 1 && text.front() == '0';
+  if (parsed.ec != std::errc{} || parsed.ptr != end || padded) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::string folder_name(std::string_view tag, std::uint64_t generation, const Id128& commit_id) {
+  return compose("{}.{}-{}", tag, generation, to_string(commit_id).substr(0, kIdDigits));
+}
+
+// From the back: the tag may have dots, dashes and digits of its own.
+std::optional<TagFolder> parse_folder_name(std::string_view name) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = name.substr(dash + 1);
+  const std::size_t dot = name.substr(0, dash).rfind('.');
+  if (dot == std::string_view::npos || digits.size() != kIdDigits || !is_hex(digits)) return std::nullopt;
+  const std::string_view tag = name.substr(0, dot);
+  const auto generation = parse_number(name.substr(dot + 1, dash - dot - 1));
+  if (!generation || !is_tag(tag)) return std::nullopt;
+  return TagFolder{std::string(tag), *generation, std::string(digits)};
+}
+
+std::string container_folder(LogicalRank logical_rank) {
+  return compose("{}/{}", kDataFolder, logical_rank.value / kContainersPerFolder);
+}
+
+std::string container_file(LogicalRank logical_rank) {
+  return compose("{}/rank-{}.h5", container_folder(logical_rank), logical_rank.value);
+}
+
+}  // namespace kedge::persist

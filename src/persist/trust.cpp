@@ -1,0 +1,61 @@
+// Whose files on a prefix are believed.
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "persist/tags.hpp"
+
+namespace kedge::persist {
+namespace {
+
+using Kind = fs::FileStatus::Kind;
+
+constexpr std::uint32_t kGroupWrites = 0020;
+constexpr std::uint32_t kOthersWrite = 0002;
+
+[[noreturn]] void refuse(std::string message, const std::string& path) {
+  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
+}
+
+void require_own(const fs::FileSystem& file_system, const fs::FileStatus& status, const std::string& path) {
+  if (status.owner != file_system.user()) {
+    refuse(compose("it belongs to user {} and persistent.trust = self believes only what user {} owns; set "
+                   "persistent.trust = group if you share the prefix with a group, or any to believe everybody",
+                   status.owner, file_system.user()),
+           path);
+  }
+  if ((status.mode & (kGroupWrites | kOthersWrite)) == 0) return;
+  refuse(compose("others may write it (mode {:04o}) and persistent.trust = self believes only what nobody else can "
+                 "change; run chmod go-w on it{}",
+                 status.mode,
+                 (status.mode & kOthersWrite) == 0 ? ", or set persistent.trust = group if that is meant so" : ""),
+         path);
+}
+
+void require_groups(const fs::FileSystem& file_system, const fs::FileStatus& status, const std::string& path) {
+  if (status.owner != file_system.user() && !file_system.in_group(status.group)) {
+    refuse(compose("it belongs to user {} and group {}, and persistent.trust = group believes only what you or a group "
+                   "of yours own; have it given to your group (chgrp), or set persistent.trust = any",
+                   status.owner, status.group),
+           path);
+  }
+  if ((status.mode & kOthersWrite) == 0) return;
+  refuse(compose("everybody may write it (mode {:04o}) and persistent.trust = group believes only what nobody beyond "
+                 "the group can change; run chmod o-w on it",
+                 status.mode),
+         path);
+}
+
+}  // namespace
+
+void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust) {
+  const auto status = file_system.status(path);
+  if (!status) throw Error(Failure{ErrorCode::not_found, "it is not there; check the path", -1, path, 0});
+  if (status->kind == Kind::link) refuse("it is a symbolic link, which is not followed; put the real one here", path);
+  if (status->kind == Kind::other) refuse("it is neither a file nor a folder; move it away", path);
+  switch (trust) {
+    case Trust::self: return require_own(file_system, *status, path);
+    case Trust::group: return require_groups(file_system, *status, path);
+    case Trust::any: return;
+  }
+}
+
+}  // namespace kedge::persist
