@@ -18,6 +18,8 @@ namespace kedge::format::testing {
 
 class MemoryFile : public fs::ByteAccess {
  public:
+  MemoryFile() = default;
+  explicit MemoryFile(std::vector<std::byte> bytes) : content(std::move(bytes)) {}
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     if (!bytes.empty()) std::memcpy(range(offset, bytes.size()).data(), bytes.data(), bytes.size());
     return crc32c(bytes, crc);

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "format/hdf5_handle.hpp"
+#include "format/hdf5_scratch_impl.hpp"
 #include "format/on_disk.hpp"
 #include "kedge/error.hpp"
 
@@ -19,27 +20,6 @@ namespace {
   throw Error(Failure{ErrorCode::io, message, -1, {}, code});
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
-// Times would make two files of one structure differ.
-Hdf5Handle object_properties(hid_t kind) {
-  Hdf5Handle list(checked(H5Pcreate(kind), "make a property list"), H5Pclose);
-  checked(H5Pset_obj_track_times(list.get(), false), "switch object times off");
-  return list;
-}
-
 Hdf5Handle file_creation() {
   Hdf5Handle list = object_properties(H5P_FILE_CREATE);
   checked(H5Pset_userblock(list.get(), kSuperblockBytes), "set the user block");
@@ -47,11 +27,12 @@ Hdf5Handle file_creation() {
 }
 
 // Old enough for every reader of today, and locking off: nobody else has this file.
-Hdf5Handle file_access(std::uint64_t meta_block_bytes) {
+Hdf5Handle file_access(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
   Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "make a property list"), H5Pclose);
   // The default driver wants to resolve the name as a link, which a file in memory has no target for; stdio does not.
   checked(H5Pset_fapl_stdio(list.get()), "choose the file driver");
-  checked(H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), "set the version bounds");
+  const H5F_libver_t newest = versions == Hdf5Versions::v1_8 ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
+  checked(H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, newest), "set the version bounds");
   checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
   checked(H5Pset_meta_block_size(list.get(), meta_block_bytes), "set the size of metadata blocks");
   checked(H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG), "set how the file closes");
@@ -75,19 +56,6 @@ Hdf5Handle link_creation() {
   return list;
 }
 
-Hdf5Handle dataspace(const Shape& shape) {
-  if (shape.dimensions() == 0) return {checked(H5Screate(H5S_SCALAR), "make a dataspace"), H5Sclose};
-  std::array<hsize_t, Shape::kMaxDimensions> extents{};
-  for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
-  const int dimensions = static_cast<int>(shape.dimensions());
-  return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "make a dataspace"), H5Sclose};
-}
-
-bool has_bytes(const Shape& shape) {
-  std::uint64_t count = 0;
-  return !element_count(shape, count) || count != 0;
-}
-
 int make_memory_file() {
   const int number = ::memfd_create("kedge-structure", MFD_CLOEXEC);
   if (number < 0) system_failed("cannot make a scratch file in memory for the HDF5 structure");
@@ -96,24 +64,51 @@ int make_memory_file() {
 
 }  // namespace
 
-struct Hdf5Scratch::Impl {
-  Impl() : memory(make_memory_file()), name("/proc/self/fd/" + std::to_string(memory.get())) {}
+// Times would make two files of one structure differ.
+Hdf5Handle object_properties(hid_t kind) {
+  Hdf5Handle list(checked(H5Pcreate(kind), "make a property list"), H5Pclose);
+  checked(H5Pset_obj_track_times(list.get(), false), "switch object times off");
+  return list;
+}
 
-  Descriptor memory;
-  std::string name;
-  Hdf5Handle groups, datasets, links;
-  std::array<Hdf5Handle, 17> types;
-  Hdf5Handle file;  // last: closed first
-};
+Hdf5Handle dataspace(const Shape& shape) {
+  if (shape.dimensions() == 0) return {checked(H5Screate(H5S_SCALAR), "make a dataspace"), H5Sclose};
+  std::array<hsize_t, Shape::kMaxDimensions> extents{};
+  for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
+  const int dimensions = static_cast<int>(shape.dimensions());
+  return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "make a dataspace"), H5Sclose};
+}
 
-Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes) {
+Hdf5Scratch::Impl::Impl(Hdf5Versions with)
+    : versions(with), memory(make_memory_file()), name("/proc/self/fd/" + std::to_string(memory.get())) {}
+
+Hdf5Scratch::Impl::Descriptor::~Descriptor() { ::close(number_); }
+
+const Hdf5Handle& Hdf5Scratch::Impl::type(DataType dtype) {
+  Hdf5Handle& type = types.at(static_cast<std::size_t>(dtype));
+  if (!type.is_open()) type = make_file_type(dtype);
+  return type;
+}
+
+std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const {
+  const Hdf5Handle dataset(
+      checked(H5Dcreate2(file.get(), path.c_str(), type, space, links.get(), creation, H5P_DEFAULT),
+              "make dataset '" + path + "'"),
+      H5Dclose);
+  if (H5Sget_simple_extent_npoints(space) == 0) return 0;  // HDF5 answers 4095 for these, inside the user block
+  const haddr_t offset = H5Dget_offset(dataset.get());
+  if (offset == HADDR_UNDEF || offset < kSuperblockBytes) checked(-1, "place dataset '" + path + "'");
+  return offset;
+}
+
+Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
   const Hdf5Gate gate;
-  auto impl = std::make_unique<Impl>();  // dies before the gate if something below throws
+  auto impl = std::make_unique<Impl>(versions);  // dies before the gate if something below throws
   impl->groups = object_properties(H5P_GROUP_CREATE);
   impl->datasets = dataset_creation();
   impl->links = link_creation();
   const Hdf5Handle creation = file_creation();
-  const Hdf5Handle access = file_access(meta_block_bytes);
+  const Hdf5Handle access = file_access(meta_block_bytes, versions);
   impl->file = {checked(H5Fcreate(impl->name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
                         "make its scratch file (is /proc mounted?)"),
                 H5Fclose};
@@ -136,23 +131,13 @@ void Hdf5Scratch::create_group(const std::string& path) {
 
 std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, DataType dtype, const Shape& shape) {
   const Hdf5Gate gate;
-  Hdf5Handle& type = impl_->types.at(static_cast<std::size_t>(dtype));
-  if (!type.is_open()) type = make_file_type(dtype);
-  const Hdf5Handle space = dataspace(shape);
-  const Hdf5Handle dataset(checked(H5Dcreate2(impl_->file.get(), path.c_str(), type.get(), space.get(),
-                                              impl_->links.get(), impl_->datasets.get(), H5P_DEFAULT),
-                                   "make dataset '" + path + "'"),
-                           H5Dclose);
-  if (!has_bytes(shape)) return 0;  // HDF5 answers 4095 for these, inside the user block
-  const haddr_t offset = H5Dget_offset(dataset.get());
-  if (offset == HADDR_UNDEF || offset < kSuperblockBytes) checked(-1, "place dataset '" + path + "'");
-  return offset;
+  return impl_->create_placed(path, impl_->type(dtype).get(), dataspace(shape).get(), impl_->datasets.get());
 }
 
 void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {
   const Hdf5Gate gate;
   checked(impl_->file.close(), "close its scratch file");
-  const Hdf5Handle access = file_access(meta_block_bytes);
+  const Hdf5Handle access = file_access(meta_block_bytes, impl_->versions);
   impl_->file = {checked(H5Fopen(impl_->name.c_str(), H5F_ACC_RDWR, access.get()), "open its scratch file again"),
                  H5Fclose};
 }

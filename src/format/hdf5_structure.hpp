@@ -1,4 +1,4 @@
-// The only user of the HDF5 library: makes the structure of a container in a scratch file that holds no data.
+// The only user of the HDF5 library: makes the structure of a container or master in a scratch file that holds no data.
 #pragma once
 
 #include <array>
@@ -7,10 +7,22 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kedge/types.hpp"
 
 namespace kedge::format {
+
+/// The oldest HDF5 that reads the file: virtual datasets need 1.10.
+enum class Hdf5Versions : std::uint8_t { v1_8, v1_10 };
+
+/// A part of a virtual dataset: where it lies there, and in which file the dataset of this shape is that holds it.
+struct VirtualPart {
+  std::string_view file;
+  Shape offset;
+  Shape shape;
+};
 
 /// An HDF5 file in anonymous memory, sparse: datasets get their place but no bytes. Every call takes the
 /// process-wide HDF5 mutex, leaves the application's error-printing setting as it was, and throws Error{io} with
@@ -19,7 +31,7 @@ class Hdf5Scratch {
  public:
   /// Metadata is allocated in blocks of `meta_block_bytes`. Throws Error{bad_state} if the library at run time is
   /// not the one Kedge was built with (it would abort the process).
-  explicit Hdf5Scratch(std::uint64_t meta_block_bytes);
+  explicit Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions = Hdf5Versions::v1_8);
   ~Hdf5Scratch();
   Hdf5Scratch(const Hdf5Scratch&) = delete;
   Hdf5Scratch& operator=(const Hdf5Scratch&) = delete;
@@ -28,6 +40,17 @@ class Hdf5Scratch {
   void create_group(const std::string& path);
   /// Its group must exist. Returns the offset of its bytes from the start of the file, 0 if it has none.
   std::uint64_t create_dataset(const std::string& path, DataType dtype, const Shape& shape);
+  /// A contiguous table of `rows` rows as on_disk.hpp's row_at places their columns, named and typed. Its group must
+  /// exist. Returns its offset.
+  std::uint64_t create_shard_table(const std::string& path, std::uint64_t rows);
+  /// One UTF-8 string of `size_bytes`, padded with spaces. Its group must exist. Returns its offset.
+  std::uint64_t create_text(const std::string& path, std::uint64_t size_bytes);
+  /// A dataset without storage that shows `source` (a path) of each part's file in that part's place, and zeros
+  /// elsewhere. Parts have elements and as many dimensions as `shape`, at least one. Its group must exist.
+  void create_virtual(const std::string& path, DataType dtype, const Shape& shape, const std::string& source,
+                      const std::vector<VirtualPart>& parts);
+  /// A link to the object `target` of another file. Its group must exist.
+  void create_external_link(const std::string& path, const std::string& file, const std::string& target);
   /// Closes the file and opens it again, to go on with larger metadata blocks.
   void reopen(std::uint64_t meta_block_bytes);
   /// Closes HDF5's side and returns the size of the file; then only read() is left.

@@ -12,14 +12,13 @@
 
 #include "format/container_reader.hpp"
 #include "format/cover.hpp"
+#include "format/on_disk.hpp"
+#include "format/superblock.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/attributes.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::format {
-
-inline constexpr std::size_t kRunNameBytesMax = 64;
-inline constexpr std::size_t kShardFileBytesMax = 32;
 
 /// One row of the shard table: the container of one logical rank.
 struct ShardRow {

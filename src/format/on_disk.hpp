@@ -1,4 +1,4 @@
-// Numbers of the container, parity file and set descriptor that are on disk: do not change them. Described in
+// Numbers of the container, parity file, set descriptor and master that are on disk: do not change them. Described in
 // share/doc/format.md.
 #pragma once
 
@@ -31,8 +31,23 @@ inline constexpr std::size_t kSetMemberBytes = 16;
 /// Like the container's in no more than half of its bytes: with one of them flipped it is still told apart.
 inline constexpr std::array<unsigned char, 8> kSetMagic{'K', 'P', 'S', 'E', 'T', '\r', '\n', 0x1a};
 
-/// What an extent holds.
-enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3 };
+inline constexpr std::uint32_t kMasterVersion = 1;
+inline constexpr std::size_t kRunNameBytesMax = 64;
+inline constexpr std::size_t kShardFileBytesMax = 32;
+inline constexpr std::size_t kShardRowBytes = 64;
+/// As far from the two others as they are from each other.
+inline constexpr std::array<unsigned char, 8> kMasterMagic{'K', 'M', 'A', 'I', 'N', '\r', '\n', 0x1a};
+
+consteval std::size_t differences(const std::array<unsigned char, 8>& one, const std::array<unsigned char, 8>& other) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) count += one[i] == other[i] ? 0U : 1U;
+  return count;
+}
+static_assert(differences(kSetMagic, kMagic) >= 4);
+static_assert(differences(kMasterMagic, kMagic) >= 4 && differences(kMasterMagic, kSetMagic) >= 4);
+
+/// What an extent holds. Containers: metadata, index, data. Masters: metadata, shards, attributes.
+enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3, shards = 4, attributes = 5 };
 
 /// Places of the superblock's fields.
 namespace at {
@@ -80,6 +95,45 @@ inline constexpr std::size_t kTable = 256;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace set_at
 
+/// Places of the fields that begin a master.
+namespace master_at {
+inline constexpr std::size_t kMagic = 0;
+inline constexpr std::size_t kVersion = 8;
+inline constexpr std::size_t kSealed = 12;
+inline constexpr std::size_t kRunId = 16;
+inline constexpr std::size_t kCommitId = 32;
+inline constexpr std::size_t kParentCommitId = 48;
+inline constexpr std::size_t kGeneration = 64;
+inline constexpr std::size_t kIncarnation = 72;
+inline constexpr std::size_t kWorldSize = 80;
+inline constexpr std::size_t kHasView = 84;
+inline constexpr std::size_t kTimeNs = 88;
+inline constexpr std::size_t kFileSize = 96;
+inline constexpr std::size_t kTotalBytes = 104;
+inline constexpr std::size_t kShardsOffset = 112;
+inline constexpr std::size_t kAttributesOffset = 120;
+inline constexpr std::size_t kAttributesSize = 128;
+inline constexpr std::size_t kTagSize = 136;
+inline constexpr std::size_t kRunSize = 140;
+inline constexpr std::size_t kTag = 144;
+inline constexpr std::size_t kRun = 272;
+inline constexpr std::size_t kFieldsEnd = 336;
+inline constexpr std::size_t kTableSize = 2056;
+inline constexpr std::size_t kTable = 2064;
+inline constexpr std::size_t kCrc = 4092;
+}  // namespace master_at
+
+/// Places of the columns of a master's shard table.
+namespace row_at {
+inline constexpr std::size_t kFile = 0;
+inline constexpr std::size_t kSizeBytes = 32;
+inline constexpr std::size_t kIndexOffset = 40;
+inline constexpr std::size_t kIndexSize = 48;
+inline constexpr std::size_t kIndexCrc = 52;
+inline constexpr std::size_t kCrc = 56;
+inline constexpr std::size_t kRowCrc = 60;
+}  // namespace row_at
+
 static_assert(set_at::kFieldsEnd <= set_at::kTable);
 static_assert(set_at::kTable + kSetMembersMax * kSetMemberBytes <= set_at::kCrc);
 static_assert(set_at::kCrc + 4 == kSuperblockBytes);
@@ -89,6 +143,13 @@ static_assert(at::kTag + kTagBytesMax <= 512, "512-519, 1024-1031 and 2048-2055 
 static_assert(at::kTableSize >= 2056);
 static_assert(at::kTable + kTableEntriesMax * kTableEntryBytes <= at::kCrc);
 static_assert(at::kCrc + 4 == kSuperblockBytes);
+static_assert(master_at::kTag + kTagBytesMax == master_at::kRun);
+static_assert(master_at::kRun + kRunNameBytesMax == master_at::kFieldsEnd);
+static_assert(master_at::kFieldsEnd <= 512, "512-519, 1024-1031 and 2048-2055 stay zero: HDF5 looks there");
+static_assert(master_at::kTableSize >= 2056);
+static_assert(master_at::kTable + kTableEntriesMax * kTableEntryBytes <= master_at::kCrc);
+static_assert(master_at::kVersion == at::kVersion && master_at::kCrc == at::kCrc, "as for the set's description");
+static_assert(row_at::kFile + kShardFileBytesMax == row_at::kSizeBytes && row_at::kRowCrc + 4 == kShardRowBytes);
 static_assert(kLargeRegionBytes % kAlignmentBytes == 0 && kBlockBytes % kAlignmentBytes == 0);
 
 }  // namespace kedge::format

@@ -1,0 +1,208 @@
+#include "format/cover.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "format/utf8.hpp"
+
+// How the first wrong element is found: a box that a plane divides without cutting a block falls apart there, so that
+// grids, even or not, come down to boxes of one block each. What no such plane divides (blocks that overlap, or wind
+// about each other) is cut at the corner of a block, and the blocks that this cuts with it.
+namespace kedge::format {
+namespace {
+
+using Point = std::array<std::uint64_t, Shape::kMaxDimensions>;  // compares in row-major order
+
+struct Box {
+  Point begin{};
+  Point end{};
+  bool operator==(const Box&) const = default;
+};
+
+// A part of the array and what of the blocks lies in it.
+struct Part {
+  Box box;
+  std::vector<Box> blocks;
+};
+
+class Search {
+ public:
+  Search(std::size_t dimensions, bool holes_allowed) : dimensions_(dimensions), holes_allowed_(holes_allowed) {}
+
+  // The first element that lies in no block or in several.
+  std::optional<Point> first_wrong(Part whole) {
+    open_.push_back(std::move(whole));
+    while (!open_.empty()) {
+      Part part = std::move(open_.back());
+      open_.pop_back();
+      if (found_ && part.box.begin >= *found_) continue;
+      if (!decide(part)) divide(std::move(part));
+    }
+    return found_;
+  }
+
+ private:
+  void found(const Point& wrong) {
+    if (!found_ || wrong < *found_) found_ = wrong;
+  }
+
+  // False if the part must be divided.
+  bool decide(const Part& part) {
+    if (part.blocks.empty()) {
+      if (!holes_allowed_) found(part.box.begin);
+      return true;
+    }
+    if (part.blocks.size() == 1) {
+      if (!holes_allowed_) find_hole_beside(part.blocks.front(), part.box);
+      return true;
+    }
+    const auto all = std::ranges::find(part.blocks, part.box);
+    if (all == part.blocks.end()) return false;
+    std::optional<Point> first;
+    for (auto other = part.blocks.begin(); other != part.blocks.end(); ++other) {
+      if (other != all && (!first || other->begin < *first)) first = other->begin;
+    }
+    found(*first);
+    return true;
+  }
+
+  void find_hole_beside(const Box& block, const Box& box) {
+    if (block.begin != box.begin) return found(box.begin);
+    for (std::size_t d = dimensions_; d-- > 0;) {
+      if (block.end[d] == box.end[d]) continue;
+      Point hole = box.begin;
+      hole[d] = block.end[d];
+      return found(hole);
+    }
+  }
+
+  void divide(Part part) {
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+      if (divide_between_blocks(part, d)) return;
+    }
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+      if (cut_blocks(part, d)) return;
+    }
+  }
+
+  // At every plane across dimension d that cuts no block. The parts are left so that the first is taken up first.
+  bool divide_between_blocks(Part& part, std::size_t d) {
+    auto& blocks = part.blocks;
+    std::ranges::sort(blocks, {}, [d](const Box& block) { return block.begin[d]; });
+    std::vector<Part> parts;
+    std::uint64_t begin = part.box.begin[d];
+    for (std::size_t i = 0; i < blocks.size();) {
+      if (blocks[i].begin[d] > begin) parts.push_back({slab(part.box, d, begin, blocks[i].begin[d]), {}});
+      const std::size_t first = i;
+      begin = blocks[i].begin[d];
+      std::uint64_t end = blocks[i].end[d];
+      for (++i; i < blocks.size() && blocks[i].begin[d] < end; ++i) end = std::max(end, blocks[i].end[d]);
+      if (parts.empty() && i == blocks.size() && end == part.box.end[d]) return false;  // there is no such plane
+      const auto from = blocks.begin() + static_cast<std::ptrdiff_t>(first);
+      parts.push_back({slab(part.box, d, begin, end), {from, blocks.begin() + static_cast<std::ptrdiff_t>(i)}});
+      begin = end;
+    }
+    if (begin != part.box.end[d]) parts.push_back({slab(part.box, d, begin, part.box.end[d]), {}});
+    std::move(parts.rbegin(), parts.rend(), std::back_inserter(open_));
+    return true;
+  }
+
+  // In two, at the middle one of the blocks' corners in dimension d.
+  bool cut_blocks(Part& part, std::size_t d) {
+    std::vector<std::uint64_t> corners;
+    for (const Box& block : part.blocks) {
+      if (block.begin[d] > part.box.begin[d]) corners.push_back(block.begin[d]);
+      if (block.end[d] < part.box.end[d]) corners.push_back(block.end[d]);
+    }
+    if (corners.empty()) return false;
+    const auto middle = corners.begin() + static_cast<std::ptrdiff_t>(corners.size() / 2);
+    std::ranges::nth_element(corners, middle);
+    Part before{slab(part.box, d, part.box.begin[d], *middle), {}};
+    Part after{slab(part.box, d, *middle, part.box.end[d]), {}};
+    for (const Box& block : part.blocks) {
+      if (block.begin[d] < *middle) {
+        before.blocks.push_back(slab(block, d, block.begin[d], std::min(block.end[d], *middle)));
+      }
+      if (block.end[d] > *middle) {
+        after.blocks.push_back(slab(block, d, std::max(block.begin[d], *middle), block.end[d]));
+      }
+    }
+    open_.push_back(std::move(after));
+    open_.push_back(std::move(before));
+    return true;
+  }
+
+  static Box slab(Box box, std::size_t d, std::uint64_t begin, std::uint64_t end) {
+    box.begin[d] = begin;
+    box.end[d] = end;
+    return box;
+  }
+
+  std::size_t dimensions_;
+  bool holes_allowed_;
+  std::vector<Part> open_;
+  std::optional<Point> found_;
+};
+
+bool has_elements(const Shape& shape) {
+  return std::ranges::none_of(shape.extents(), [](std::uint64_t extent) { return extent == 0; });
+}
+
+Box box_of(const Shape& offset, const Shape& shape) {
+  Box box;
+  for (std::size_t d = 0; d < shape.dimensions(); ++d) {
+    box.begin[d] = offset[d];
+    box.end[d] = offset[d] + shape[d];
+  }
+  return box;
+}
+
+bool contains(const Block& block, const Point& point) {
+  for (std::size_t d = 0; d < block.shape.dimensions(); ++d) {
+    if (point[d] < block.offset[d] || point[d] - block.offset[d] >= block.shape[d]) return false;
+  }
+  return true;
+}
+
+std::string element(const Point& point, std::size_t dimensions) {
+  if (dimensions == 0) return "its one element";
+  std::string text;
+  for (std::size_t d = 0; d < dimensions; ++d) text += kedge::compose("{}{}", d == 0 ? "" : ", ", point[d]);
+  return "element (" + text + ")";
+}
+
+Failure describe(std::string_view array, const Shape& global_shape, const std::vector<Block>& blocks,
+                 const Point& wrong) {
+  std::vector<std::uint32_t> ranks;
+  for (const Block& block : blocks) {
+    if (contains(block, wrong)) ranks.push_back(block.rank);
+  }
+  std::ranges::sort(ranks);
+  const std::string what = kedge::compose("global array '{}' ({})", shown(array), to_string(global_shape));
+  const std::string which = element(wrong, global_shape.dimensions());
+  std::string message;
+  if (ranks.empty()) {
+    message =
+        kedge::compose("{}: no rank saves {}; ranks must cover it wholly (or set Shard::holes_allowed)", what, which);
+  } else {
+    message = kedge::compose("{}: {} is saved by ranks {} and {}; give each element to one rank", what, which, ranks[0],
+                             ranks[1]);
+  }
+  return {ErrorCode::mismatch, std::move(message), -1, {}, 0};
+}
+
+}  // namespace
+
+std::optional<Failure> check_cover(std::string_view array, const Shape& global_shape, std::vector<Block> blocks,
+                                   bool holes_allowed) {
+  if (!has_elements(global_shape)) return std::nullopt;
+  std::erase_if(blocks, [](const Block& block) { return !has_elements(block.shape); });
+  Part whole{box_of(Shape{}, global_shape), {}};
+  for (const Block& block : blocks) whole.blocks.push_back(box_of(block.offset, block.shape));
+  const auto wrong = Search(global_shape.dimensions(), holes_allowed).first_wrong(std::move(whole));
+  if (!wrong) return std::nullopt;
+  return describe(array, global_shape, blocks, *wrong);
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,45 @@
+// Private to hdf5_structure and hdf5_view: what is open in a scratch file. Shows hdf5.h; include it there only.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "format/hdf5_handle.hpp"
+#include "format/hdf5_structure.hpp"
+
+namespace kedge::format {
+
+/// Made, used and destroyed under the gate.
+struct Hdf5Scratch::Impl {
+  explicit Impl(Hdf5Versions with);
+
+  [[nodiscard]] const Hdf5Handle& type(DataType dtype);
+  /// Makes a dataset and returns the offset of its bytes from the start of the file, 0 if it has none.
+  [[nodiscard]] std::uint64_t create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const;
+
+  class Descriptor {
+   public:
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor();
+    [[nodiscard]] int get() const noexcept { return number_; }
+
+   private:
+    int number_;
+  };
+
+  Hdf5Versions versions;
+  Descriptor memory;
+  std::string name;
+  Hdf5Handle groups, datasets, links;
+  std::array<Hdf5Handle, 17> types;
+  Hdf5Handle file;  // last: closed first
+};
+
+/// A property list of this kind, with object times off: they would make two files of one structure differ.
+[[nodiscard]] Hdf5Handle object_properties(hid_t kind);
+
+[[nodiscard]] Hdf5Handle dataspace(const Shape& shape);
+
+}  // namespace kedge::format

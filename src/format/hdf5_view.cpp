@@ -1,0 +1,100 @@
+// What masters have beyond containers: a table, a text, virtual datasets and links to other files.
+#include <array>
+#include <optional>
+
+#include "format/hdf5_scratch_impl.hpp"
+#include "format/on_disk.hpp"
+
+namespace kedge::format {
+namespace {
+
+using Extents = std::array<hsize_t, Shape::kMaxDimensions>;
+
+Extents extents_of(const Shape& shape) {
+  Extents extents{};
+  for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
+  return extents;
+}
+
+Hdf5Handle text_type(std::size_t size_bytes, H5T_str_t padding) {
+  Hdf5Handle type(checked(H5Tcopy(H5T_C_S1), "copy a type"), H5Tclose);
+  checked(H5Tset_size(type.get(), size_bytes), "set a text's size");
+  checked(H5Tset_strpad(type.get(), padding), "set a text's padding");
+  checked(H5Tset_cset(type.get(), H5T_CSET_UTF8), "set a text's encoding");
+  return type;
+}
+
+Hdf5Handle row_type() {
+  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, kShardRowBytes), "make a type"), H5Tclose);
+  const Hdf5Handle file = text_type(kShardFileBytesMax, H5T_STR_NULLPAD);
+  const auto column = [&](const char* name, std::size_t at, hid_t of) {
+    checked(H5Tinsert(type.get(), name, at, of), "add to a type");
+  };
+  column("file", row_at::kFile, file.get());
+  column("size_bytes", row_at::kSizeBytes, H5T_STD_U64LE);
+  column("index_offset", row_at::kIndexOffset, H5T_STD_U64LE);
+  column("index_size", row_at::kIndexSize, H5T_STD_U32LE);
+  column("index_crc", row_at::kIndexCrc, H5T_STD_U32LE);
+  column("crc", row_at::kCrc, H5T_STD_U32LE);
+  column("row_crc", row_at::kRowCrc, H5T_STD_U32LE);
+  return type;
+}
+
+// In a virtual dataset's source names HDF5 takes % for the begin of a pattern.
+std::string escaped(std::string_view name) {
+  std::string result;
+  for (const char letter : name) result.append(letter == '%' ? 2 : 1, letter);
+  return result;
+}
+
+}  // namespace
+
+std::uint64_t Hdf5Scratch::create_shard_table(const std::string& path, std::uint64_t rows) {
+  const Hdf5Gate gate;
+  return impl_->create_placed(path, row_type().get(), dataspace(Shape{rows}).get(), impl_->datasets.get());
+}
+
+std::uint64_t Hdf5Scratch::create_text(const std::string& path, std::uint64_t size_bytes) {
+  const Hdf5Gate gate;
+  return impl_->create_placed(path, text_type(size_bytes, H5T_STR_SPACEPAD).get(), dataspace(Shape{}).get(),
+                              impl_->datasets.get());
+}
+
+void Hdf5Scratch::create_virtual(const std::string& path, DataType dtype, const Shape& shape, const std::string& source,
+                                 const std::vector<VirtualPart>& parts) {
+  const Hdf5Gate gate;
+  const Hdf5Handle creation = object_properties(H5P_DATASET_CREATE);
+  const Hdf5Handle whole = dataspace(shape);
+  const std::string source_pattern = escaped(source);
+  // HDF5 copies both spaces. Neighbours often are of one shape.
+  std::optional<Hdf5Handle> part_space;
+  Shape part_shape;
+  for (const VirtualPart& part : parts) {
+    if (!part_space || part_shape != part.shape) {
+      part_space = dataspace(part.shape);
+      part_shape = part.shape;
+    }
+    const Extents offset = extents_of(part.offset);
+    const Extents extents = extents_of(part.shape);
+    constexpr Extents kOnce{1, 1, 1, 1, 1, 1, 1, 1};
+    checked(H5Sselect_hyperslab(whole.get(), H5S_SELECT_SET, offset.data(), nullptr, kOnce.data(), extents.data()),
+            "select a part of '" + path + "'");
+    checked(H5Pset_virtual(creation.get(), whole.get(), escaped(part.file).c_str(), source_pattern.c_str(),
+                           part_space->get()),
+            "map a part of '" + path + "'");
+  }
+  // Without parts it is a dataset that was never written.
+  const Hdf5Handle dataset(checked(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->type(dtype).get(), whole.get(),
+                                              impl_->links.get(), creation.get(), H5P_DEFAULT),
+                                   "make dataset '" + path + "'"),
+                           H5Dclose);
+}
+
+void Hdf5Scratch::create_external_link(const std::string& path, const std::string& file, const std::string& target) {
+  const Hdf5Gate gate;
+  checked(H5Lcreate_external(file.c_str(), target.c_str(), impl_->file.get(), path.c_str(), impl_->links.get(),
+                             H5P_DEFAULT),
+          "make link '" + path + "'");
+}
+
+}  // namespace kedge::format

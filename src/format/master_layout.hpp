@@ -1,0 +1,24 @@
+// What a MasterLayout holds; shared by those who make it and those who fill it in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/superblock.hpp"
+
+namespace kedge::format {
+
+class MasterLayout {
+ public:
+  std::vector<std::byte> file;  ///< all of it; head, shard table and attributes are still zero
+  std::vector<Extent> extents;  ///< as in the head; checksums of shard table and attributes are still 0
+  std::vector<std::string> shard_files;
+  std::uint64_t table_offset = 0;
+  std::uint64_t attributes_offset = 0;
+  std::uint64_t attributes_room = 0;
+  bool has_view = false;
+};
+
+}  // namespace kedge::format

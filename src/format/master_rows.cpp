@@ -1,0 +1,76 @@
+#include "format/master_rows.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "format/fields.hpp"
+#include "format/utf8.hpp"
+
+namespace kedge::format {
+
+std::optional<std::string> shard_file_problem(std::string_view file) {
+  const auto because = [&](std::string_view why) {
+    return kedge::compose("a container cannot be called '{}': {}", shown(file), why);
+  };
+  if (file.empty() || file.size() > kShardFileBytesMax) {
+    return because(kedge::compose("the name has not 1 to {} bytes", kShardFileBytesMax));
+  }
+  // ASCII without control characters; nothing else is made, and nothing else is opened.
+  if (std::ranges::any_of(file, [](char letter) { return letter < ' ' || letter > '~'; })) {
+    return because("it has characters beyond ASCII");
+  }
+  for (std::string_view rest = file;; rest.remove_prefix(rest.find('/') + 1)) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (part.empty() || part == "." || part == "..") return because("it does not lead downwards from the master");
+    if (part.size() == rest.size()) return std::nullopt;
+  }
+}
+
+std::uint32_t row_crc(std::span<const std::byte> bytes, const RowPlace& place) {
+  std::uint32_t crc = crc32c(std::as_bytes(std::span(place.commit_id.bytes)));
+  crc = crc32c(std::as_bytes(std::span(&place.logical_rank.value, 1)), crc);
+  return crc32c(bytes.first(row_at::kRowCrc), crc);
+}
+
+void encode_row(const ShardRow& row, const RowPlace& place, std::span<std::byte> bytes) {
+  if (const auto problem = shard_file_problem(row.file)) throw Error(ErrorCode::invalid_argument, *problem);
+  std::memcpy(bytes.data() + row_at::kFile, row.file.data(), row.file.size());
+  put(bytes, row_at::kSizeBytes, row.size_bytes);
+  put(bytes, row_at::kIndexOffset, row.index_offset);
+  put(bytes, row_at::kIndexSize, row.index_size);
+  put(bytes, row_at::kIndexCrc, row.index_crc);
+  put(bytes, row_at::kCrc, row.crc);
+  put(bytes, row_at::kRowCrc, row_crc(bytes, place));
+}
+
+ShardRow decode_row(std::span<const std::byte> bytes, const RowPlace& place, std::string_view path) {
+  const auto refuse_row = [&](std::string_view why) {
+    refuse(path,
+           kedge::compose("the master's row of rank {} {}; the master is damaged", place.logical_rank.value, why));
+  };
+  if (row_crc(bytes, place) != get<std::uint32_t>(bytes, row_at::kRowCrc)) {
+    refuse_row("has a wrong checksum");
+  }
+  ShardRow row;
+  const auto name = bytes.subspan(row_at::kFile, kShardFileBytesMax);
+  const auto end = std::ranges::find(name, std::byte{0});
+  for (auto letter = name.begin(); letter != end; ++letter) row.file += static_cast<char>(*letter);
+  row.size_bytes = get<std::uint64_t>(bytes, row_at::kSizeBytes);
+  row.index_offset = get<std::uint64_t>(bytes, row_at::kIndexOffset);
+  row.index_size = get<std::uint32_t>(bytes, row_at::kIndexSize);
+  row.index_crc = get<std::uint32_t>(bytes, row_at::kIndexCrc);
+  row.crc = get<std::uint32_t>(bytes, row_at::kCrc);
+  if (!std::all_of(end, name.end(), [](std::byte byte) { return byte == std::byte{0}; })) {
+    refuse_row("names its file impossibly");
+  }
+  if (const auto problem = shard_file_problem(row.file)) refuse_row("is impossible: " + *problem);
+  if (row.size_bytes < kSuperblockBytes || row.index_offset < kSuperblockBytes || row.index_offset > row.size_bytes ||
+      row.index_size > row.size_bytes - row.index_offset) {
+    refuse_row("places the index outside of the container");
+  }
+  return row;
+}
+
+}  // namespace kedge::format
