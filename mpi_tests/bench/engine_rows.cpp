@@ -60,6 +60,7 @@ void EngineRows::start() {
   options.run = "bench";
   options.store.path = workplace_.store();
   options.persistent.path = workplace_.prefix();
+  options.persistent.every = 0;
   options.redundancy.scheme = arguments_.scheme;
   options.redundancy.every = 0;
   options.topology.ranks_per_node = 1;

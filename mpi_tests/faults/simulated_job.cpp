@@ -11,6 +11,7 @@ SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::mov
   options.run = "test";
   options.store.path = "/nodes/{node}";
   options.persistent.path = "/prefix";
+  options.persistent.every = 0;  // what is not about the prefix does not pay for it
   options.topology.ranks_per_node = 2;
   options.store.lock_timeout_s = 5;
   options.log.sink = [this](LogLevel, std::string_view line) {

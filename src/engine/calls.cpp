@@ -26,6 +26,7 @@ std::string_view to_string(Call call) noexcept {
     case Call::close: return "close";
     case Call::finalize: return "finalize";
     case Call::wait: return "wait";
+    case Call::pin: return "pin";
   }
   return "unknown call";
 }
@@ -56,12 +57,16 @@ std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
   std::uint64_t hash = selection.index() * 2 + (newer == Newer::discard ? 1 : 0);
   if (const auto* tag = std::get_if<Tag>(&selection)) hash ^= hash_of(*tag) << 3U;
   if (const auto* before = std::get_if<Before>(&selection)) hash ^= hash_of(before->tag) << 3U;
+  if (const auto* source = std::get_if<Source>(&selection)) {
+    hash ^= hash_of(source->prefix) * 3 + hash_of(source->run) * 5 + hash_of(source->tag) * 7;
+  }
   return hash;
 }
 
 std::string to_string(const Selection& selection) {
   if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
   if (const auto* before = std::get_if<Before>(&selection)) return "before " + before->tag;
+  if (const auto* source = std::get_if<Source>(&selection)) return source->tag + " of " + source->prefix;
   return "latest";
 }
 

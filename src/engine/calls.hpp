@@ -20,6 +20,7 @@ enum class Call : std::uint32_t {
   close,
   finalize,
   wait,
+  pin,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

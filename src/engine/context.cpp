@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "engine/prefix_look.hpp"
 #include "policy/retention.hpp"
 
 namespace kedge::engine {
@@ -56,6 +57,7 @@ Found look(Context& context, Verify verify) {
   Found found;
   for (const store::Held& held : context.store->scan(context.run_id, verify)) {
     found.highest_generation = std::max(found.highest_generation, held.generation());
+    if (held.kind == store::FileKind::master) continue;  // made anew if it is needed
     if (held.kind != store::FileKind::container) {
       // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
       if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
@@ -133,13 +135,14 @@ std::optional<Failure> Context::wrong_phase(std::string_view call, Phase fitting
   return Failure{ErrorCode::bad_state, compose("{} does not fit here: call {} first", call, first), -1, {}, 0};
 }
 
-recovery::Agreement Context::take_stock(Verify verify) {
+recovery::Agreement Context::take_stock(Verify verify, const Selection& selection) {
   Found found;
   const auto local = attempt([&] { found = look(*this, verify); });
   comm::throw_if(vote(local));
   recovery::Agreement agreement =
       recovery::agree(*comm, found.holdings, {store->folder(), found.unreadable}, deadline());
   const recovery::Survey& survey = agreement.survey;
+  look_at_prefix(*this, agreement.survey, selection);
   rule_out(*this, agreement.survey);
 
   std::uint64_t highest = std::max(found.highest_generation, highest_generation);
@@ -152,12 +155,13 @@ recovery::Agreement Context::take_stock(Verify verify) {
   for (const recovery::Candidate& candidate : survey.candidates) {
     // Older ones than what this job can have again are superseded like any other.
     if (candidate.world_size != processes && found_commits.empty()) unjudged.insert(candidate.commit_id);
-    if (!candidate.recoverable) continue;
+    if (!candidate.recoverable || !candidate.in_stores) continue;
     found_commits.push_back({candidate.generation,
                              candidate.commit_id,
                              candidate.tag,
                              candidate.is_protected ? Level::protected_ : Level::local,
-                             {}});
+                             {},
+                             candidate.persistent});
   }
   if (found_commits.empty()) {
     unjudged.insert(found.strange.begin(), found.strange.end());
@@ -174,7 +178,9 @@ recovery::Agreement Context::take_stock(Verify verify) {
 
 void Context::add(Commit commit) {
   const std::lock_guard guard(commits_mutex);
-  commits.insert(commits.begin(), std::move(commit));
+  if (std::ranges::find(commits, commit.commit_id, &Commit::commit_id) != commits.end()) return;
+  const auto older = [&](const Commit& other) { return other.generation < commit.generation; };
+  commits.insert(std::ranges::find_if(commits, older), std::move(commit));
 }
 
 std::optional<Commit> Context::find(std::string_view tag) const {
@@ -192,9 +198,15 @@ void Context::set_level(const Id128& commit_id, Level level, const Id128& protec
   }
 }
 
+void Context::set_persistent(const Id128& commit_id) {
+  const std::lock_guard guard(commits_mutex);
+  for (Commit& commit : commits) commit.persistent = commit.persistent || commit.commit_id == commit_id;
+}
+
 Level Context::level(std::string_view tag) const {
   const std::optional<Commit> commit = find(tag);
-  return commit ? commit->level : Level::none;
+  if (!commit) return Level::none;
+  return commit->persistent ? Level::persistent : commit->level;
 }
 
 void Context::note_first_commit(const Id128& commit_id) {

@@ -20,6 +20,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/engine.hpp"
 #include "persist/catalog.hpp"
+#include "persist/prefix.hpp"
 #include "recovery/agreement.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/node_records.hpp"
@@ -36,8 +37,9 @@ struct Commit {
   std::uint64_t generation = 0;
   Id128 commit_id;
   Tag tag;
-  Level level = Level::none;
-  Id128 protection_id;  ///< of the parity that counts; none: not known, or there is none
+  Level level = Level::none;  ///< in the stores: local or protected
+  Id128 protection_id;        ///< of the parity that counts; none: not known, or there is none
+  bool persistent = false;    ///< the prefix has it
 };
 
 /// How this rank's containers are protected, and by whom.
@@ -45,6 +47,7 @@ struct Redundancy {
   Scheme scheme = Scheme::single;     ///< (same) never automatic
   std::uint64_t set_number = 0;       ///< of this rank's set
   redundancy::Membership membership;  ///< of this rank's set; alone in it if the scheme is single
+  int second_master = -1;             ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
 };
 
 /// State of one engine on one rank. Values that are the same on every rank are marked (same).
@@ -57,6 +60,8 @@ struct Context {
   Log log;
 
   std::unique_ptr<persist::Catalog> catalog;  ///< rank 0 alone
+  std::unique_ptr<persist::Prefix> prefix;    ///< rank 0 alone
+  std::string prefix_path;                    ///< canonical
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeRecords> records;
   std::unique_ptr<store::NodeStore> store;
@@ -112,14 +117,16 @@ struct Context {
   /// Local. The same for a call that never throws and does not communicate.
   [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
-  /// COLLECTIVE. Reads all containers of this run anew and agrees on what can be had; sets the history.
-  recovery::Agreement take_stock(Verify verify);
-  /// Local. Adds the newest.
+  /// COLLECTIVE. Reads all containers of this run anew, looks at the prefix and agrees on what can be had; sets the
+  /// history.
+  recovery::Agreement take_stock(Verify verify, const Selection& selection);
+  /// Local. Adds one that is in the stores now, where it belongs by its generation, unless it is known.
   void add(Commit commit);
   /// Local. The newest commit of this tag, as far as this engine knows.
   [[nodiscard]] std::optional<Commit> find(std::string_view tag) const;
   /// Local. What a known commit has reached.
   void set_level(const Id128& commit_id, Level level, const Id128& protection_id);
+  void set_persistent(const Id128& commit_id);
   /// Local. Drops those for which `lost(commit)`.
   template <class Lost>
   void forget(Lost&& lost) {

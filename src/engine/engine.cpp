@@ -100,6 +100,14 @@ void Engine::wait(std::string_view tag, Level level) {
   collective(impl_->context, [&] { impl_->wait(tag, level); });
 }
 
+void Engine::pin(std::string_view tag) {
+  collective(impl_->context, [&] { impl_->pin(tag, true); });
+}
+
+void Engine::unpin(std::string_view tag) {
+  collective(impl_->context, [&] { impl_->pin(tag, false); });
+}
+
 void Engine::finalize() {
   collective(impl_->context, [&] { impl_->finalize(); });
 }

@@ -24,7 +24,10 @@ std::string shell_word(const std::string& path) {
 }  // namespace
 
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
-    : context(std::move(communicator), std::move(options), std::move(environment)), writer(context), reader(context) {
+    : context(std::move(communicator), std::move(options), std::move(environment)),
+      flusher(context),
+      writer(context, flusher),
+      reader(context) {
   collective(context, [&] { start(context); });
 }
 
@@ -48,10 +51,11 @@ void EngineImpl::wait(std::string_view tag, Level level) {
     throw Error(ErrorCode::not_found,
                 compose("no commit '{}' is kept; wait for a tag that was committed or opened", tag));
   }
-  if (commit->level >= level) return;
+  if (commit->persistent || commit->level >= level) return;
   if (level == Level::persistent) {
-    throw Error(ErrorCode::invalid_argument,
-                "nothing moves commits to the parallel filesystem yet; wait for protected");
+    comm::throw_if(flusher.flush(*commit));
+    context.retire();
+    return;
   }
   if (context.redundancy.scheme == Scheme::single) {
     throw Error(ErrorCode::invalid_argument,
@@ -60,6 +64,24 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   }
   comm::throw_if(protect(context, *commit));
   context.retire();
+}
+
+void EngineImpl::pin(std::string_view tag, bool pinned) {
+  std::optional<Failure> local = context.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
+  if (!local) local = check_tag(tag);
+  context.enter(Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
+  comm::throw_if(context.vote(attempt([&] {
+    if (!context.prefix) return;
+    for (const auto& entry : persist::list_tags(*context.environment.file_system, context.prefix_path).entries) {
+      if (entry.tag != tag || entry.run_id != context.run_id) continue;
+      if (pinned) context.prefix->pin(entry.folder);
+      else context.prefix->unpin(entry.folder);
+      return;
+    }
+    throw Error(Failure{ErrorCode::not_found,
+                        compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
+                        -1, context.prefix_path, 0});
+  })));
 }
 
 void EngineImpl::finalize() {
@@ -99,8 +121,18 @@ void EngineImpl::remove_on_purpose() {
   context.commits_exist = context.noted_on_prefix = context.noted_in_store = false;
 }
 
+/// COLLECTIVE. store.on_exit = remove_if_persistent: what is newest outlives the stores. What tells of commits stays.
+void EngineImpl::remove_if_persistent() {
+  const bool safe = !context.commits_lost && !context.commits.empty() && context.commits.front().persistent;
+  if (safe) comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
+  else if (context.is_root() && !context.commits.empty()) {
+    context.log.info(compose("{} is not persistent: the node-local files stay", context.commits.front().tag));
+  }
+}
+
 void EngineImpl::leave_store() {
   if (context.options.store.on_exit == OnExit::remove) remove_on_purpose();
+  if (context.options.store.on_exit == OnExit::remove_if_persistent) remove_if_persistent();
   std::uint64_t kept_bytes = 0;
   const auto local = attempt([&] {
     kept_bytes = context.store->used_bytes();

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/context.hpp"
+#include "engine/flusher.hpp"
 #include "engine/reader.hpp"
 #include "engine/writer.hpp"
 #include "kedge/engine.hpp"
@@ -25,13 +26,17 @@ class EngineImpl {
   void wait(std::string_view tag, Level level);
   void finalize();
 
+  void pin(std::string_view tag, bool pinned);
+
   Context context;
+  Flusher flusher;
   Writer writer;
   Reader reader;
 
  private:
   void leave_store();
   void remove_on_purpose();
+  void remove_if_persistent();
   std::uint64_t need_checkpoint_calls_ = 0;
 };
 

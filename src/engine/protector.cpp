@@ -133,6 +133,11 @@ void join_set(Context& context) {
   context.redundancy.set_number = set.number;
   context.redundancy.membership.me = set.position;
   context.redundancy.membership.ranks = comm::ranks_at(*context.comm, context.topology, set.places, context.deadline());
+  const auto nobody = static_cast<std::uint64_t>(context.comm->size());
+  const bool with_root = std::ranges::binary_search(context.topology.domain, 0);
+  std::uint64_t second = with_root ? nobody : static_cast<std::uint64_t>(context.rank());
+  context.comm->all_reduce(std::span(&second, 1), Reduction::min, context.deadline());
+  context.redundancy.second_master = second == nobody ? -1 : static_cast<int>(second);
 }
 
 std::optional<Failure> protect(Context& context, const Commit& commit) {

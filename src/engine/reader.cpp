@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/protector.hpp"
+#include "format/attributes.hpp"
+#include "persist/tags.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -59,11 +62,12 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   context_.enter(Call::open, hash_of(selection, newer), local);
+  if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
   while (true) {
     // What headers did not tell made a recovery fail: only a whole look finds what is to be rebuilt instead.
     const Verify verify = failed_once_.empty() ? context_.options.open.verify : Verify::all;
-    const recovery::Agreement agreement = context_.take_stock(verify);
+    const recovery::Agreement agreement = context_.take_stock(verify, selection);
     const recovery::Survey& survey = agreement.survey;
     const Choice choice = choose(survey, selection, context_.commits_exist);
     if (context_.is_root()) log_passed_over(context_.log, survey, choice);
@@ -73,9 +77,10 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
     const std::optional<recovery::Recovered> recovered = try_to_recover(agreement, chosen);
     if (!recovered) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(survey, chosen);
+    context_.add({chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, chosen.persistent});
     take_hold(chosen);
     context_.note_first_commit(chosen.commit_id);
-    restore_protection(context_, {chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}});
+    restore_protection(context_, {chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, false});
     context_.retire();
     tell(chosen, *recovered, begin_s);
     return chosen.tag;
@@ -98,8 +103,12 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
                                                           const recovery::Candidate& chosen) {
   try {
     const recovery::Orders orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
-    const recovery::RecoverySettings settings{context_.options.store.durable, context_.options.open.verify,
-                                              context_.patience()};
+    recovery::RecoverySettings settings;
+    settings.durable = context_.options.store.durable;
+    settings.verify = context_.options.open.verify;
+    settings.patience = context_.patience();
+    settings.file_system = context_.environment.file_system.get();
+    if (!chosen.folder.empty()) settings.tag_folder = fs::join(context_.prefix_path, chosen.folder);
     return recovery::recover(*context_.comm, *context_.store, orders, settings);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
@@ -121,17 +130,21 @@ void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& 
   }
   const bool moved = mine.source == RecoverySource::moved;
   const bool rebuilt = mine.source == RecoverySource::rebuilt;
-  std::array<std::uint64_t, 3> sums = {moved ? 1U : 0U, rebuilt ? 1U : 0U, mine.container_bytes};
+  const bool fetched = mine.source == RecoverySource::fetched;
+  std::array<std::uint64_t, 4> sums = {moved ? 1U : 0U, rebuilt ? 1U : 0U, mine.container_bytes, fetched ? 1U : 0U};
   context_.comm->all_reduce(sums, Reduction::sum, context_.deadline());
-  if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
+  if (sums[3] != 0) info_->source = RecoverySource::fetched;
+  else if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
   else if (sums[0] != 0) info_->source = RecoverySource::moved;
   if (!context_.is_root()) return;
   const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.time_ns) * 1e-9;
   const std::string again = sums[2] == 0 ? "" : compose(" ({})", human_bytes(sums[2]));
   context_.log.info(
-      compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt{}; {} in all, took {}",
-              chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)), chosen.world_size - sums[0] - sums[1],
-              sums[0], sums[1], again, human_bytes(chosen.total_bytes), human_seconds(took_s)));
+      compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
+              "all, took {}",
+              chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)),
+              chosen.world_size - sums[0] - sums[1] - sums[3], sums[0], sums[1], sums[3], again,
+              human_bytes(chosen.total_bytes), human_seconds(took_s)));
 }
 
 /// The commits that are left behind are recorded first: a crash after that finds the older one, as asked.
@@ -142,6 +155,11 @@ void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candi
       for (const auto& candidate : survey.candidates) {
         if (candidate.generation > chosen.generation) context_.catalog->discard(candidate.commit_id);
       }
+      for (const auto& entry :
+           persist::list_tags(*context_.environment.file_system, context_.catalog->prefix()).entries) {
+        const bool newer = entry.run_id == context_.run_id && entry.generation > chosen.generation;
+        if (newer) context_.catalog->discard(entry.commit_id);
+      }
     });
   }
   comm::throw_if(context_.vote(local));
@@ -149,8 +167,8 @@ void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candi
 }
 
 void Reader::take_hold(const recovery::Candidate& chosen) {
-  const Id128 parent_before = context_.parent_commit_id;
   open_ = std::make_unique<OpenCheckpoint>();
+  open_->parent_before = context_.parent_commit_id;
   const auto local = attempt([&] {
     context_.parent_commit_id = chosen.commit_id;
     open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit_id, {}});
@@ -159,7 +177,7 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
     context_.retire();
   });
   if (const auto failure = context_.vote(local)) {
-    context_.parent_commit_id = parent_before;
+    context_.parent_commit_id = open_->parent_before;
     release();
     throw Error(*failure);
   }
@@ -170,18 +188,50 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
   info.parent_commit_id = chosen.parent_commit_id;
   info.incarnation = chosen.incarnation;
   info.world_size = chosen.world_size;
-  info.logical_rank = LogicalRank{static_cast<std::uint32_t>(context_.rank())};
   info.time_ns = chosen.time_ns;
   info.total_bytes = chosen.total_bytes;
-  info_ = info;
   context_.commits_lost = false;
+  hold(std::move(info));
+}
+
+/// COLLECTIVE. From now on it is open.
+void Reader::hold(CheckpointInfo info) {
+  info.logical_rank = context_.logical_rank();
+  info_ = std::move(info);
   context_.phase = Phase::reading;
+  share_attributes();
+}
+
+/// COLLECTIVE. They lie in logical rank 0's container; every rank knows them. Damaged ones are no reason not to open:
+/// close will say so.
+void Reader::share_attributes() {
+  std::string text;
+  if (info_->logical_rank.value == 0) {
+    auto failure = attempt([&] {
+      const format::PlacedRegion* region = open_->container->find(format::kAttributesName);
+      if (region == nullptr) return;
+      text.resize(region->size_bytes);
+      open_->container->read(*region, std::as_writable_bytes(std::span(text)));
+    });
+    if (failure) {
+      (void)remember(std::move(*failure));
+      text.clear();
+    }
+  }
+  std::uint64_t bytes = text.size();
+  context_.broadcast(bytes);
+  text.resize(bytes);
+  if (bytes == 0) return;
+  context_.comm->broadcast(std::as_writable_bytes(std::span(text)), 0, context_.deadline());
+  auto failure = attempt([&] { info_->attributes = format::decode_attributes(text, "attributes"); });
+  if (failure) (void)remember(std::move(*failure));
 }
 
 std::vector<RegionInfo> Reader::regions() const {
   if (const auto failure = not_reading("regions")) throw Error(*failure);
   std::vector<RegionInfo> list;
   for (const format::PlacedRegion& placed : open_->container->regions()) {
+    if (format::is_attributes(placed.spec)) continue;  // info() has them
     list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
                     placed.spec.routed});
   }
@@ -213,12 +263,17 @@ const format::PlacedRegion& Reader::region(std::string_view name) const {
   return *placed;
 }
 
+/// A mapped file that was cut from outside is noticed before it is read; one on the prefix is read by calls.
+void Reader::check_present() const {
+  if (open_->file != nullptr) open_->file->check_present();
+}
+
 Status Reader::load(std::string_view name, const MutableRegion& target) {
   if (auto failure = not_reading("load")) return *failure;
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
     if (const auto wrong = mismatch(info_->tag, placed, target)) throw Error(*wrong);
-    open_->file->check_present();
+    check_present();
     open_->container->read(placed, {static_cast<std::byte*>(target.data), placed.size_bytes});
   });
   return failure ? remember(std::move(*failure)) : Status{};
@@ -233,7 +288,7 @@ Routed Reader::route_in(std::string_view name) {
       throw Error(ErrorCode::mismatch,
                   compose("region '{}' of {} is no routed file; get it with load", name, info_->tag));
     }
-    open_->file->check_present();
+    check_present();
     std::vector<std::byte> content(placed.size_bytes);
     open_->container->read(placed, content);
     {
@@ -253,18 +308,22 @@ Routed Reader::route_in(std::string_view name) {
 void Reader::close() {
   context_.enter(Call::close, 0, context_.wrong_phase(Call::close, {Phase::reading}));
   const std::optional<Failure> local = open_->first_failure;
+  const bool of_this_run = open_->source == nullptr;
+  const Id128 parent_before = open_->parent_before;
   release();
   if (const auto failure = context_.vote(local)) {
-    if (failure->code == ErrorCode::corrupt) exclude();
+    if (failure->code == ErrorCode::corrupt) {
+      context_.excluded[info_->commit_id] = "it was found damaged while it was loaded";
+      context_.parent_commit_id = of_this_run ? info_->parent_commit_id : parent_before;
+      if (of_this_run) exclude();
+    }
     throw Error(*failure);
   }
 }
 
 /// What was opened is damaged: the one before must not be overwritten now because this one is newer.
 void Reader::exclude() {
-  context_.excluded[info_->commit_id] = "it was found damaged while it was loaded";
   context_.commits_lost = true;
-  context_.parent_commit_id = info_->parent_commit_id;
   context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
   context_.took_stock = false;
 }

@@ -10,7 +10,9 @@
 
 #include "engine/context.hpp"
 #include "engine/selection.hpp"
+#include "engine/source_look.hpp"
 #include "format/container_reader.hpp"
+#include "persist/container_source.hpp"
 #include "recovery/recover.hpp"
 
 namespace kedge::engine {
@@ -28,7 +30,9 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    store::StoreFile* file = nullptr;
+    store::StoreFile* file = nullptr;                  ///< of the store, pinned; null for a Source
+    std::unique_ptr<persist::ContainerSource> source;  ///< a Source's container, read where it lies
+    Id128 parent_before;                               ///< what the next commit's parent was before this was opened
     std::unique_ptr<format::ContainerReader> container;
     std::vector<std::string> extracted;
     std::optional<Failure> first_failure;
@@ -39,6 +43,11 @@ class Reader {
                                                                   const recovery::Candidate& chosen);
   void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);
   void take_hold(const recovery::Candidate& chosen);
+  [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
+  [[nodiscard]] std::optional<Failure> take_hold(const Source& source, const ToldTag& chosen);
+  void hold(CheckpointInfo info);
+  void share_attributes();
+  void check_present() const;
   void discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen);
   void exclude();
   void release();

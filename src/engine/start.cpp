@@ -70,9 +70,11 @@ void take_incarnation(Context& context) {
     local = attempt([&] {
       context.catalog = std::make_unique<persist::Catalog>(
           context.environment.file_system, context.options.persistent.path, context.options.run, context.comm->name());
+      context.prefix = std::make_unique<persist::Prefix>(context.environment.file_system, *context.catalog,
+                                                         context.options.persistent);
       facts.incarnation = context.catalog->take_incarnation();
       facts.run_id = context.catalog->run_id().value_or(Id128{});
-      facts.commit_noted = context.catalog->has_first_commit() ? 1 : 0;
+      facts.commit_noted = context.catalog->has_first_commit() || context.catalog->has_first_master() ? 1 : 0;
       const std::string& run = context.catalog->run();
       std::copy_n(run.begin(), std::min(run.size(), facts.run.size() - 1), facts.run.begin());
     });
@@ -88,6 +90,7 @@ void take_incarnation(Context& context) {
 void take_store(Context& context) {
   const auto local = attempt([&] {
     fs::FileSystem& file_system = *context.environment.file_system;
+    context.prefix_path = file_system.canonical(context.options.persistent.path);
     const store::Surroundings surroundings{
         context.options.store.path, node_name(context.environment, context.options, context.rank()),
         context.environment.store_candidates, simulates_nodes(context.environment, context.options)};
@@ -115,8 +118,19 @@ void take_store(Context& context) {
   comm::throw_if(comm::vote(*context.comm, local, Deadline::after(patience)));
 }
 
-/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else a new one. And whether
-/// commits of it exist.
+/// Local, rank 0. Whose the masters under this run's name are, if all records of it were lost; none if there are none.
+Id128 run_id_of_masters(const Context& context) {
+  for (const auto& entry : persist::list_tags(*context.environment.file_system, context.catalog->prefix()).entries) {
+    if (entry.run != context.run) continue;
+    persist::require_trusted(*context.environment.file_system, context.prefix->path_of(entry.folder),
+                             context.options.persistent.trust);
+    return entry.run_id;
+  }
+  return {};
+}
+
+/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else from masters of the run's
+/// name, else a new one. And whether commits of it exist.
 void settle_identity(Context& context) {
   Id128 in_store;
   const auto local = attempt([&] { in_store = context.records->run_id(); });
@@ -125,8 +139,13 @@ void settle_identity(Context& context) {
     const auto nobody = static_cast<std::uint64_t>(context.comm->size());
     std::uint64_t knows = in_store.is_none() ? nobody : static_cast<std::uint64_t>(context.rank());
     context.comm->all_reduce(std::span(&knows, 1), Reduction::min, context.deadline());
-    context.run_id = knows == nobody ? random_id() : in_store;
     const int speaker = knows == nobody ? 0 : static_cast<int>(knows);
+    const auto drawn = attempt([&] {
+      context.run_id = in_store;
+      if (knows == nobody && context.catalog) context.run_id = run_id_of_masters(context);
+      if (knows == nobody && context.run_id.is_none()) context.run_id = random_id();
+    });
+    comm::throw_if(context.vote(drawn));
     context.comm->broadcast(std::as_writable_bytes(std::span(&context.run_id, 1)), speaker, context.deadline());
   }
   const auto written = attempt([&] {

@@ -1,18 +1,23 @@
 #include "engine/writer.hpp"
 
-#include <array>
+#include <algorithm>
+#include <bit>
+#include <span>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "engine/global_arrays.hpp"
 #include "engine/protector.hpp"
+#include "format/attributes.hpp"
 
 namespace kedge::engine {
 namespace {
 
 // How much is copied into a mapping before the file is looked at again.
+constexpr std::size_t kAttributesRoomMin = 512;
 constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
 
 /// Adds the time of a scope to a sum.
@@ -35,10 +40,11 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   const double begin_s = context_.environment.clock->seconds();
   std::optional<Failure> local = context_.wrong_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
+  if (!local && context_.is_root()) local = format::check(attributes);
   context_.enter(Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
-    context_.take_stock(context_.options.open.verify);
+    context_.take_stock(context_.options.open.verify, latest);
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();
@@ -102,6 +108,9 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   auto failure = attempt([&] {
     const format::RegionSpec spec{std::string(name), region.dtype, region.shape, placement};
     if (const auto problem = format::check(spec)) throw Error(*problem);
+    if (format::is_attributes(spec)) {
+      throw Error(ErrorCode::invalid_argument, "'.kedge/attributes' is kept for Kedge itself; give them to create");
+    }
     std::uint64_t elements = 0;
     (void)element_count(region.shape, elements);  // check() refused what does not fit
     const std::uint64_t bytes = elements * size_bytes(region.dtype);
@@ -173,7 +182,8 @@ void Writer::commit() {
   context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->tag : ""), local);
   std::uint64_t total_bytes = 0;
   double blocked_s = checkpoint_->blocked_s;
-  std::optional<Failure> failure;
+  std::optional<Failure> unprotected;
+  std::optional<Failure> unflushed;
   {
     const Stopwatch watch(*context_.environment.clock, blocked_s);  // not the checkpoint's: a failure ends that first
     finish();
@@ -181,31 +191,75 @@ void Writer::commit() {
     context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
     seal();
     context_.note_first_commit(checkpoint_->commit_id);
-    failure = protect_if_due();
+    ++commits_;
+    unprotected = protect_if_due();
+    unflushed = flush_if_due();
     context_.retire();
   }
   if (context_.is_root()) {
-    const Level level = context_.level(checkpoint_->tag);
-    context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->tag,
-                              checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(),
-                              level == Level::protected_
-                                  ? compose("protected ({})", to_string(context_.redundancy.scheme))
-                                  : std::string(to_string(level)),
-                              human_seconds(blocked_s)));
-    if (failure) {
+    tell(total_bytes, blocked_s);
+    if (unprotected) {
       context_.log.warning(
-          compose("{} is not protected against the loss of a node: {}", checkpoint_->tag, to_string(*failure)));
+          compose("{} is not protected against the loss of a node: {}", checkpoint_->tag, to_string(*unprotected)));
+    }
+    if (unflushed) {
+      context_.log.warning(
+          compose("{} is not on the parallel filesystem: {}", checkpoint_->tag, to_string(*unflushed)));
     }
   }
   checkpoint_.reset();
 }
 
+void Writer::tell(std::uint64_t total_bytes, double blocked_s) const {
+  const std::optional<Commit> commit = context_.find(checkpoint_->tag);
+  if (!commit) return;
+  std::string level = commit->level == Level::protected_
+                          ? compose("protected ({})", to_string(context_.redundancy.scheme))
+                          : std::string(to_string(commit->level));
+  if (commit->persistent) level += " and persistent";
+  context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->tag,
+                            checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(), level,
+                            human_seconds(blocked_s)));
+}
+
 /// COLLECTIVE. A failure does not undo the commit: the level stays what it is.
 std::optional<Failure> Writer::protect_if_due() {
   const std::uint64_t every = context_.options.redundancy.every;
-  if (every == 0 || ++commits_ % every != 0) return std::nullopt;
+  if (every == 0 || commits_ % every != 0) return std::nullopt;
   const std::optional<Commit> commit = context_.find(checkpoint_->tag);
   return protect(context_, *commit);
+}
+
+/// COLLECTIVE. Likewise.
+std::optional<Failure> Writer::flush_if_due() {
+  const std::uint64_t every = context_.options.persistent.every;
+  if (every == 0 || commits_ % every != 0) return std::nullopt;
+  const std::optional<Commit> commit = context_.find(checkpoint_->tag);
+  return flusher_.flush(*commit);
+}
+
+/// Local. They lie in logical rank 0's container, so that they are there again whatever level is reached.
+void Writer::save_attributes(Checkpoint& checkpoint) {
+  if (!context_.is_root()) return;
+  if (checkpoint.attributes.empty() && attributes_room_ == 0) return;
+  std::string text = format::encode(checkpoint.attributes);
+  attributes_room_ = std::max(attributes_room_, std::bit_ceil(std::max(text.size(), kAttributesRoomMin)));
+  text.resize(attributes_room_, ' ');
+  copy(checkpoint, {format::kAttributesName, DataType::opaque, Shape{text.size()}, {}, false},
+       std::as_bytes(std::span(text)));
+}
+
+/// COLLECTIVE. Costs one all-reduce as long as no rank's structure changes.
+void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& layout) {
+  std::uint64_t changed = layout == layout_ ? 0 : 1;
+  context_.comm->all_reduce(std::span(&changed, 1), Reduction::max, context_.deadline());
+  if (changed == 0) return;
+  const std::vector<SharedRegion> mine = shared_regions(layout->regions);
+  const GlobalArrays arrays = GlobalArrays::tell(*context_.comm, mine, context_.deadline());
+  if (const auto failure = context_.vote(arrays.check())) {
+    give_up();
+    throw Error(*failure);
+  }
 }
 
 /// First vote, *ready*: everything that can fail but the seal.
@@ -215,6 +269,7 @@ void Writer::finish() {
   if (!local) {
     local = attempt([&] {
       for (const RoutedFile& routed : checkpoint_->routed) take_in(*checkpoint_, routed);
+      save_attributes(*checkpoint_);
       checkpoint_->file->check_present();
       layout = checkpoint_->container->finish();
       checkpoint_->file->flush(context_.options.store.durable);
@@ -224,6 +279,7 @@ void Writer::finish() {
     give_up();
     throw Error(*failure);
   }
+  check_global_arrays(layout);
   layout_ = std::move(layout);
 }
 
@@ -253,7 +309,7 @@ void Writer::seal() {
   context_.parent_commit_id = checkpoint_->commit_id;
   context_.unjudged.clear();
   context_.commits_lost = false;
-  context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local, {}});
+  context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local, {}, false});
   context_.phase = Phase::idle;
   drop_routed();
 }

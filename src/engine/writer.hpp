@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "engine/context.hpp"
+#include "engine/flusher.hpp"
 #include "format/container_writer.hpp"
 
 namespace kedge::engine {
 
 class Writer {
  public:
-  explicit Writer(Context& context) : context_(context) {}
+  Writer(Context& context, Flusher& flusher) : context_(context), flusher_(flusher) {}
 
   void create(std::string_view tag, const Attributes& attributes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
@@ -49,16 +50,22 @@ class Writer {
   void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
   void finish();
   void seal();
+  void save_attributes(Checkpoint& checkpoint);
+  void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
   [[nodiscard]] std::optional<Failure> protect_if_due();
+  [[nodiscard]] std::optional<Failure> flush_if_due();
+  void tell(std::uint64_t total_bytes, double blocked_s) const;
   void give_up();
   void drop_routed();
   Status remember(Failure failure);
   [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;
 
   Context& context_;
+  Flusher& flusher_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::uint64_t commits_ = 0;                     ///< (same) of this engine: every Nth is protected
+  std::uint64_t commits_ = 0;                     ///< (same) of this engine: every Nth is protected, or persistent
+  std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
 };
 

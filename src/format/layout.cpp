@@ -137,7 +137,7 @@ void LayoutBuilder::grow_metadata_blocks() {
 std::shared_ptr<const Layout> LayoutBuilder::finish() {
   auto layout = std::make_shared<Layout>();
   const std::uint64_t room = index_room_bytes(regions_, meta_block_bytes_);
-  scratch_.create_group(std::string(kIndexGroup));
+  if (!groups_.contains(std::string(kIndexGroup))) scratch_.create_group(std::string(kIndexGroup));
   layout->index_offset = scratch_.create_dataset(std::string(kIndexDataset), DataType::opaque, Shape{room});
   layout->file_size = scratch_.close();
 

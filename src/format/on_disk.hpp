@@ -19,6 +19,7 @@ inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< from
 inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< on which large regions start
 inline constexpr std::uint64_t kIndexBytesMax = std::uint64_t{256} << 20U;
 inline constexpr std::size_t kTagBytesMax = 128;
+inline constexpr char kAttributesName[] = ".kedge/attributes";  ///< region of logical rank 0: JSON, padded with spaces
 inline constexpr std::size_t kNameBytesMax = 1024;
 inline constexpr std::size_t kTableEntriesMax = 84;
 inline constexpr std::size_t kTableEntryBytes = 24;

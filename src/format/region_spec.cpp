@@ -55,11 +55,16 @@ std::uint64_t size_bytes(const RegionSpec& spec) noexcept {
   return element_count(spec.shape, count) ? count * kedge::size_bytes(spec.dtype) : 0;
 }
 
+bool is_attributes(const RegionSpec& spec) {
+  return spec.name == kAttributesName && spec.dtype == DataType::opaque && spec.shape.dimensions() == 1 &&
+         std::holds_alternative<std::monostate>(spec.placement) && !spec.routed;
+}
+
 std::optional<Failure> check(const RegionSpec& spec) {
   const auto refused = [](std::string message) {
     return Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0};
   };
-  if (const std::string problem = name_problem(spec.name); !problem.empty()) {
+  if (const std::string problem = is_attributes(spec) ? "" : name_problem(spec.name); !problem.empty()) {
     return refused(kedge::compose("region name '{}' cannot be used: {}", shown(spec.name), problem));
   }
   if (kedge::size_bytes(spec.dtype) == 0) {

@@ -29,4 +29,7 @@ struct RegionSpec {
 /// name that is also a group) are the writer's.
 [[nodiscard]] std::optional<Failure> check(const RegionSpec& spec);
 
+/// The region that holds the checkpoint's attributes: the one of Kedge's own that check() lets pass.
+[[nodiscard]] bool is_attributes(const RegionSpec& spec);
+
 }  // namespace kedge::format

@@ -18,10 +18,27 @@ namespace {
 constexpr std::string_view kTakenPrefix = "incarnation-";
 constexpr std::string_view kBegunPrefix = "begun-";
 constexpr std::string_view kNoncePrefix = "nonce-";
+constexpr std::string_view kUnfinishedPrefix = "unfinished-";
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr std::uint32_t kOthersWrite = 002;
 constexpr std::uint32_t kSticky = 01000;
 constexpr int kIncarnationTries = 1000;
+
+struct Unfinished {
+  std::uint64_t incarnation = 0;
+  std::string folder;
+};
+
+std::optional<Unfinished> parse_unfinished(std::string_view name) {
+  if (!name.starts_with(kUnfinishedPrefix)) return std::nullopt;
+  name.remove_prefix(kUnfinishedPrefix.size());
+  Unfinished found;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data(), end, found.incarnation);
+  if (parsed.ec != std::errc{} || parsed.ptr == end || *parsed.ptr != '-') return std::nullopt;
+  found.folder.assign(parsed.ptr + 1, end);
+  return found;
+}
 
 [[noreturn]] void refuse(std::string message, const std::string& path) {
   throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
@@ -200,6 +217,35 @@ void Catalog::forget_commits() {
   require_newest_incarnation();
   file_system_->remove(record("first-commit"));
   file_system_->sync_directory(folder_);
+}
+
+bool Catalog::has_first_master() { return file_system_->status(record("first-master")).has_value(); }
+
+void Catalog::note_first_master(const Id128& commit_id) {
+  write_once(record("first-master"), to_string(commit_id) + "\n");
+}
+
+// Records are called unfinished-<incarnation>-<folder>: several starts may have one for the same folder.
+void Catalog::note_unfinished(std::string_view folder) {
+  require_newest_incarnation();
+  write_once(record(compose("{}{}-{}", kUnfinishedPrefix, incarnation_, folder)), "\n");
+}
+
+void Catalog::forget_unfinished(std::string_view folder) {
+  for (const std::string& name : file_system_->list(folder_)) {
+    const auto found = parse_unfinished(name);
+    if (found && found->incarnation <= incarnation_ && found->folder == folder) file_system_->remove(record(name));
+  }
+}
+
+std::vector<std::string> Catalog::unfinished() {
+  require_newest_incarnation();
+  std::vector<std::string> folders;
+  for (const std::string& name : file_system_->list(folder_)) {
+    const auto found = parse_unfinished(name);
+    if (found && found->incarnation <= incarnation_) folders.push_back(found->folder);
+  }
+  return folders;
 }
 
 bool Catalog::is_discarded(const Id128& commit_id) {

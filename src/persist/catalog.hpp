@@ -59,6 +59,22 @@ class Catalog {
   /// start has begun: then they are not this one's to forget.
   void forget_commits();
 
+  /// A first master was renamed into place.
+  [[nodiscard]] bool has_first_master();
+  void note_first_master(const Id128& commit_id);
+
+  /// This start makes or removes a tag folder: whatever of it is no commit when the start has ended is nobody's. Throws
+  /// Error{busy} if a later start has begun.
+  void note_unfinished(std::string_view folder);
+  void forget_unfinished(std::string_view folder);
+  /// Tag folders that this start or one before left unfinished. Throws Error{busy} if a later start has begun.
+  [[nodiscard]] std::vector<std::string> unfinished();
+
+  /// Throws Error{busy} if a later start has begun: then this one commits and removes nothing on the prefix any more.
+  void require_newest_incarnation();
+  /// Where the run's records lie.
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+
   /// Commits that were abandoned by open(…, Newer::discard) are never offered again.
   [[nodiscard]] bool is_discarded(const Id128& commit_id);
   void discard(const Id128& commit_id);
@@ -68,7 +84,6 @@ class Catalog {
   /// The numbers of all records called `kind` and a number.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view kind);
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
-  void require_newest_incarnation();
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
 

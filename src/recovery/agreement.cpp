@@ -161,7 +161,8 @@ class Surveyor {
                                  candidate.world_size, processes(), candidate.world_size);
       return;
     }
-    candidate.recoverable = sums[0] + sums[1] == candidate.world_size;
+    candidate.in_stores = sums[0] + sums[1] == candidate.world_size;
+    candidate.recoverable = candidate.in_stores;
     candidate.is_protected = sums[2] == candidate.world_size;
     if (!candidate.recoverable) explain(candidate);
   }

@@ -29,8 +29,11 @@ struct Candidate {
   std::uint64_t total_bytes = 0;  ///< of the containers that are held or can be rebuilt
   std::uint32_t rebuilt = 0;      ///< containers that nobody holds and a set can make again
   std::string tag;
-  bool recoverable = false;
+  bool in_stores = false;     ///< the stores can give all of it: held, or rebuilt
+  bool recoverable = false;   ///< from the stores, the prefix, or both, and not ruled out
   bool is_protected = false;  ///< every container belongs to a set of which nothing is missing
+  bool persistent = false;    ///< the prefix has it too
+  std::string folder;         ///< its tag folder there, if the containers may be fetched from it
   bool discarded = false;     ///< given up on purpose, by the application
   std::string reason;         ///< why it is not recoverable
 };

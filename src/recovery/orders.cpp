@@ -25,6 +25,10 @@ struct MoveRecord {
   int to = 0;
 };
 
+struct FetchRecord {
+  std::uint32_t logical_rank = 0;
+};
+
 /// Home of a logical rank to the home of the set that is to make its container again.
 struct RebuildRequest {
   std::uint32_t set_index = 0;
@@ -61,6 +65,9 @@ class Commander {
     std::ranges::sort(orders.moves, {}, [](const Move& move) {
       return std::tuple(move.logical_rank.value, move.kind, move.key.commit_id, move.key.protection_id);
     });
+    for (const auto& [peer, record] : comm::exchange_records(communicator_, fetches_, deadline_)) {
+      orders.fetches.push_back({LogicalRank{record.logical_rank}, {chosen_.commit_id, {}}, chosen_.generation});
+    }
     for (const auto& [peer, record] : comm::exchange_records(communicator_, set_orders_, deadline_)) {
       orders.sets.push_back(read(record));
     }
@@ -88,14 +95,19 @@ class Commander {
   }
 
   void order_containers() {
-    const RankKey first{chosen_.generation, chosen_.commit_id, chosen_.world_size, 0};
-    for (auto it = homes_.ranks.lower_bound(first); it != homes_.ranks.end(); ++it) {
-      const auto& [key, homed] = *it;
-      if (key.commit_id != chosen_.commit_id || key.world_size != chosen_.world_size) break;
+    const auto processes = static_cast<std::uint64_t>(communicator_.size());
+    const HomedRank nobody_told;
+    for (auto rank = static_cast<std::uint64_t>(communicator_.rank()); rank < chosen_.world_size; rank += processes) {
+      const LogicalRank logical_rank{static_cast<std::uint32_t>(rank)};
+      const auto found =
+          homes_.ranks.find({chosen_.generation, chosen_.commit_id, chosen_.world_size, logical_rank.value});
+      const HomedRank& homed = found == homes_.ranks.end() ? nobody_told : found->second;
       if (homed.holder != kNoProcess) {
-        move(store::FileKind::container, LogicalRank{key.logical_rank}, {}, homed.size_bytes, homed.holder);
+        move(store::FileKind::container, logical_rank, {}, homed.size_bytes, homed.holder);
       } else if (const SetOffer* offer = homed.rebuilder()) {
         requests_.push_back({offer->home, {offer->index}});
+      } else {
+        fetches_.push_back({owner_of(logical_rank, communicator_), {logical_rank.value}});
       }
     }
   }
@@ -152,6 +164,7 @@ class Commander {
   const Candidate& chosen_;
   Deadline deadline_;
   std::vector<Addressed<MoveRecord>> moves_;
+  std::vector<Addressed<FetchRecord>> fetches_;
   std::vector<Addressed<RebuildRequest>> requests_;
   std::vector<Addressed<SetOrderRecord>> set_orders_;
 };

@@ -30,12 +30,21 @@ struct SetOrder {
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
 };
 
+/// A container that nobody holds and no set can make again: its owner gets it from the prefix.
+struct Fetch {
+  LogicalRank logical_rank;
+  store::FileKey key;
+  std::uint64_t generation = 0;
+};
+
 struct Orders {
   std::vector<Move> moves;  ///< in the same order on both sides
+  std::vector<Fetch> fetches;
   std::vector<SetOrder> sets;
 };
 
-/// COLLECTIVE. Homes of the commit's logical ranks and sets give out the orders.
+/// COLLECTIVE. Homes of the commit's logical ranks and sets give out the orders. A container is fetched only
+/// where the stores cannot give it.
 [[nodiscard]] Orders give_orders(Communicator& communicator, const Homes& homes, const Candidate& chosen,
                                  Deadline deadline);
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "recovery/fetch.hpp"
 #include "recovery/rebuild.hpp"
 #include "recovery/relocate.hpp"
 
@@ -14,6 +15,7 @@ Recovered recover(Communicator& communicator, store::NodeStore& store, const Ord
   Recovered recovered;
   relocate(communicator, store, orders.moves, settings, recovered);
   rebuild(communicator, store, orders.sets, settings, recovered);
+  fetch(communicator, store, orders.fetches, settings, recovered);
   return recovered;
 }
 

@@ -1,4 +1,4 @@
-// Carries out the orders: moves sealed files to their owners, makes lost ones again.
+// Carries out the orders: moves sealed files to their owners, makes lost ones again, fetches what remains.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,14 @@ struct RecoverySettings {
   bool durable = false;
   Verify verify = Verify::all;  ///< how far containers were verified before; headers: rebuild verifies its inputs whole
   redundancy::Patience patience{300};
+  fs::FileSystem* file_system = nullptr;  ///< of the prefix
+  std::string tag_folder;                 ///< path of the commit's folder there; empty if nothing is to be fetched
 };
 
 /// What this process got.
 struct Recovered {
   RecoverySource source = RecoverySource::in_place;  ///< of its own container
-  std::uint64_t container_bytes = 0;                 ///< moved or rebuilt
+  std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
   std::string story;                                 ///< e.g. "rank 2 rebuilt from ranks 0 4 6 (xor)", or empty
 };
 

@@ -11,8 +11,14 @@
 
 namespace kedge::store {
 
-/// "rank-<r>.<n>.h5", "parity-<r>.<n>.kedge" and "set-<r>.<n>.kedge".
-enum class FileKind : std::uint8_t { container, parity, descriptor };
+/// "rank-<r>.<n>.h5", "parity-<r>.<n>.kedge", "set-<r>.<n>.kedge" and "master-<r>.<n>.h5".
+enum class FileKind : std::uint8_t {
+  container,
+  parity,
+  descriptor,
+  master,  ///< the master of a commit that is to become persistent, kept until it is
+};
+inline constexpr std::size_t kFileKinds = 4;
 
 /// Which file of a run's folder it is: the rank that keeps it, and which of that rank's files, reused in turn.
 struct FileName {

@@ -6,6 +6,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/container_reader.hpp"
+#include "format/master.hpp"
 
 namespace kedge::store {
 namespace {
@@ -19,6 +20,7 @@ std::string_view noun(FileKind kind) {
     case FileKind::container: return "container";
     case FileKind::parity: return "parity";
     case FileKind::descriptor: return "set descriptor";
+    case FileKind::master: return "master";
   }
   return "file";
 }
@@ -55,6 +57,16 @@ void inspect_set_file(Held& held, fs::File& file, std::span<const std::byte> fir
   if (file.checksum(kSuperblockBytes, set.parity_bytes, 0) != set.parity_crc) damaged("its parity is damaged");
 }
 
+/// Any rank may keep a master.
+void inspect_master(Held& held, fs::File& file, const Id128& run_id, Verify verify) {
+  const format::MasterReader reader(file, held.size_bytes, held.path);
+  if (reader.head().run_id != run_id) damaged("it belongs to another run");
+  held.master = reader.head();
+  if (verify != Verify::all) return;
+  const auto damages = reader.verify();
+  if (!damages.empty()) damaged(damages.front().what + " is damaged");
+}
+
 }  // namespace
 
 Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify) {
@@ -81,6 +93,7 @@ Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& r
     (void)file->copy_out(0, first, 0);
     if (format::is_unsealed(first)) return;
     if (held.kind == FileKind::container) inspect_container(held, *file, first, run_id, verify);
+    else if (held.kind == FileKind::master) inspect_master(held, *file, run_id, verify);
     else inspect_set_file(held, *file, first, run_id, verify);
     held.intact = true;
   });

@@ -28,7 +28,7 @@ NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store
     : logical_rank_(logical_rank),
       folder_(std::move(file_system), std::move(options), std::move(location), [this] { return own_bytes(); }),
       own_{Slots(folder_, FileKind::container, logical_rank), Slots(folder_, FileKind::parity, logical_rank),
-           Slots(folder_, FileKind::descriptor, logical_rank)},
+           Slots(folder_, FileKind::descriptor, logical_rank), Slots(folder_, FileKind::master, logical_rank)},
       adopted_(folder_) {
   const std::vector<FileName> names = folder_.list();
   for (Slots& slots : own_) slots.find(names);

@@ -21,10 +21,10 @@
 
 namespace kedge::store {
 
-/// Containers, parity and set descriptors in one run's folder: those of one logical rank, which are its own and reused
-/// in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of ranks that do not
-/// run on this node, which are read and removed but never written. All calls are local. A call that wants a file that
-/// is not one of this store's throws Error{bad_state}.
+/// Containers, parity, set descriptors and masters in one run's folder: those of one logical rank, which are its own
+/// and reused in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of ranks
+/// that do not run on this node, which are read and removed but never written. All calls are local. A call that wants a
+/// file that is not one of this store's throws Error{bad_state}.
 class NodeStore {
  public:
   NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
@@ -85,8 +85,6 @@ class NodeStore {
   [[nodiscard]] std::size_t adopted_files() const noexcept { return adopted_.size(); }
 
  private:
-  static constexpr std::size_t kKinds = 3;
-
   [[nodiscard]] Slots& of(FileKind kind) noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Slots& of(FileKind kind) const noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] Slot* slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
@@ -95,7 +93,7 @@ class NodeStore {
 
   LogicalRank logical_rank_;
   RunFolder folder_;
-  std::array<Slots, kKinds> own_;  ///< by FileKind
+  std::array<Slots, kFileKinds> own_;  ///< by FileKind
   Adopted adopted_;
   std::uint64_t routed_count_ = 0;
 };

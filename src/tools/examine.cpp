@@ -51,6 +51,7 @@ std::string_view noun(store::FileKind kind) {
     case store::FileKind::container: return "container";
     case store::FileKind::parity: return "parity";
     case store::FileKind::descriptor: return "set descriptor";
+    case store::FileKind::master: return "master";
   }
   return "file";
 }

@@ -101,7 +101,8 @@ std::string_view name_of(store::FileKind kind) {
   switch (kind) {
     case store::FileKind::container: return "container";
     case store::FileKind::parity: return "parity";
-    case store::FileKind::descriptor: break;
+    case store::FileKind::descriptor:
+    case store::FileKind::master: break;
   }
   return "descriptor";
 }

@@ -1,0 +1,75 @@
+// The read side of a Source: another run's checkpoint, read where it lies.
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "engine/reader.hpp"
+
+namespace kedge::engine {
+
+/// Nothing of it comes into this run's stores: it belongs to another run.
+std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
+  std::string reasons;
+  while (true) {
+    const std::vector<ToldTag> told = look_at_source(context_, source);
+    for (const ToldTag& one : told) {
+      std::string problem = one.problem.data();
+      if (one.usable()) {
+        const auto failure = take_hold(source, one);
+        if (!failure) {
+          if (context_.is_root()) {
+            context_.log.info(
+                compose("opened {} (generation {}) of {} as this run's beginning: {} containers, {}, took {}",
+                        one.tag.data(), one.generation, source.prefix, one.world_size, human_bytes(one.total_bytes),
+                        human_seconds(context_.environment.clock->seconds() - begin_s)));
+          }
+          return Tag(one.tag.data());
+        }
+        problem = to_string(*failure);
+        context_.excluded[one.commit_id] = problem;
+      }
+      const std::string line = compose("{} (generation {}): {}", one.tag.data(), one.generation, problem);
+      if (reasons.find(line) != std::string::npos) continue;
+      reasons += compose("{}{}", reasons.empty() ? "" : "; ", line);
+      if (context_.is_root()) context_.log.warning("passed over " + line);
+    }
+    if (told.empty() || !told.back().usable()) {
+      throw Error(ErrorCode::unrecoverable,
+                  compose("'{}' of {} cannot be had: {}", source.tag, source.prefix, reasons));
+    }
+  }
+}
+
+/// COLLECTIVE. The failure, the same on every rank, and then nothing is open.
+std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& chosen) {
+  open_ = std::make_unique<OpenCheckpoint>();
+  open_->parent_before = context_.parent_commit_id;
+  auto failure = context_.vote(attempt([&] {
+    fs::FileSystem& file_system = *context_.environment.file_system;
+    open_->source = std::make_unique<persist::ContainerSource>(file_system, folder_of(context_, source, chosen),
+                                                               chosen.commit_id, context_.logical_rank());
+    persist::require_trusted(file_system, open_->source->path(), context_.options.persistent.trust);
+    open_->container = std::make_unique<format::ContainerReader>(open_->source->file(), open_->source->row().size_bytes,
+                                                                 open_->source->path());
+  }));
+  if (failure) {
+    release();
+    return failure;
+  }
+  context_.parent_commit_id = chosen.commit_id;
+  CheckpointInfo info;
+  info.tag = chosen.tag.data();
+  info.generation = chosen.generation;
+  info.commit_id = chosen.commit_id;
+  info.parent_commit_id = chosen.parent_commit_id;
+  info.incarnation = chosen.incarnation;
+  info.world_size = chosen.world_size;
+  info.time_ns = chosen.time_ns;
+  info.total_bytes = chosen.total_bytes;
+  info.source = RecoverySource::fetched;
+  hold(std::move(info));
+  return std::nullopt;
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,89 @@
+#include "engine/source_look.hpp"
+
+#include <array>
+#include <span>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "persist/tag_folder.hpp"
+
+namespace kedge::engine {
+namespace {
+
+constexpr std::size_t kUnusableTold = 16;
+
+class Look {
+ public:
+  Look(const Context& context, const Source& source)
+      : context_(context), source_(source), file_system_(*context.environment.file_system) {}
+
+  std::vector<ToldTag> run() const {
+    const std::string prefix = file_system_.canonical(source_.prefix);
+    persist::require_trusted(file_system_, prefix, context_.options.persistent.trust);
+    std::vector<ToldTag> told;
+    for (const persist::TagEntry& entry : candidates(prefix)) {
+      if (!source_.run.empty() && entry.run != source_.run) continue;
+      if (source_.tag != "latest" && entry.tag != source_.tag) continue;
+      told.push_back(tell(entry, problem_of(prefix, entry)));
+      if (told.back().usable()) break;
+      if (told.size() == kUnusableTold) break;
+    }
+    if (!told.empty()) return told;
+    throw Error(Failure{ErrorCode::not_found,
+                        compose("no persistent commit '{}'{} is there; kedge ls {} lists what is", source_.tag,
+                                source_.run.empty() ? "" : compose(" of run '{}'", source_.run), source_.prefix),
+                        -1, prefix, 0});
+  }
+
+ private:
+  [[nodiscard]] std::vector<persist::TagEntry> candidates(const std::string& prefix) const {
+    if (!file_system_.status(fs::join(prefix, persist::kMasterFile))) {
+      return persist::list_tags(file_system_, prefix).entries;
+    }
+    persist::TagEntry entry = persist::read_tag(file_system_, prefix, ".");
+    entry.folder.assign(1, '.');
+    return {entry};
+  }
+
+  [[nodiscard]] std::string problem_of(const std::string& prefix, const persist::TagEntry& entry) const {
+    if (const auto why = context_.excluded.find(entry.commit_id); why != context_.excluded.end()) return why->second;
+    if (entry.world_size != static_cast<std::uint32_t>(context_.comm->size())) {
+      return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", entry.world_size,
+                     context_.comm->size(), entry.world_size);
+    }
+    const auto failure = attempt([&] {
+      const std::string folder = fs::join(prefix, entry.folder);
+      persist::require_trusted(file_system_, folder, context_.options.persistent.trust);
+      persist::require_trusted(file_system_, fs::join(folder, persist::kMasterFile), context_.options.persistent.trust);
+      (void)persist::read_tag(file_system_, prefix, entry.folder);
+    });
+    return failure ? to_string(*failure) : "";
+  }
+
+  const Context& context_;
+  const Source& source_;
+  fs::FileSystem& file_system_;
+};
+
+}  // namespace
+
+std::vector<ToldTag> look_at_source(Context& context, const Source& source) {
+  std::vector<ToldTag> told;
+  const auto local = attempt([&] {
+    if (context.is_root()) told = Look(context, source).run();
+  });
+  comm::throw_if(context.vote(local));
+  std::uint64_t count = told.size();
+  context.broadcast(count);
+  told.resize(count);
+  context.comm->broadcast(std::as_writable_bytes(std::span(told)), 0, context.deadline());
+  return told;
+}
+
+std::string folder_of(const Context& context, const Source& source, const ToldTag& told) {
+  const std::string prefix = context.environment.file_system->canonical(source.prefix);
+  const std::string folder = told.folder.data();
+  return folder == "." ? prefix : fs::join(prefix, folder);
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,20 @@
+// Another run's tags, or copied ones, as a new run's beginning.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "engine/told_tag.hpp"
+
+namespace kedge::engine {
+
+/// COLLECTIVE. The newest commits that `source` names, down to the first of which the master is good, newest first; the
+/// same on every rank. A Source whose prefix is itself a tag folder names that one. Throws Error{not_found} if it names
+/// none, Error{io} if its prefix cannot be listed.
+[[nodiscard]] std::vector<ToldTag> look_at_source(Context& context, const Source& source);
+
+/// Path of the tag folder, as this process names it.
+[[nodiscard]] std::string folder_of(const Context& context, const Source& source, const ToldTag& told);
+
+}  // namespace kedge::engine

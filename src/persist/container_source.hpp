@@ -1,0 +1,30 @@
+// One logical rank's container in a tag folder, found through the master and checked against it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "format/master.hpp"
+#include "fs/file_system.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::persist {
+
+/// Local. Opens the file; its size, superblock and index are those of the master's row. Throws Error{not_found},
+/// corrupt, io. The bytes of regions are for the reader to check.
+class ContainerSource {
+ public:
+  /// `tag_folder` is a path. Throws Error{corrupt} also if the folder is that of another commit.
+  ContainerSource(fs::FileSystem& file_system, const std::string& tag_folder, const Id128& commit_id,
+                  LogicalRank logical_rank);
+
+  [[nodiscard]] const format::ShardRow& row() const noexcept { return row_; }
+  [[nodiscard]] fs::File& file() const noexcept { return *file_; }
+  [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
+
+ private:
+  format::ShardRow row_;
+  std::unique_ptr<fs::File> file_;
+};
+
+}  // namespace kedge::persist

@@ -1,0 +1,203 @@
+#include "persist/prefix.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "fs/copy.hpp"
+#include "fs/durable_path.hpp"
+#include "kedge/error.hpp"
+#include "persist/tag_catalog.hpp"
+#include "persist/tag_folder.hpp"
+
+namespace kedge::persist {
+namespace {
+
+constexpr std::string_view kLatestFile = "latest";
+constexpr std::string_view kNewSuffix = ".new";
+constexpr std::uint32_t kFileBits = 0666;
+
+std::string new_name(std::string_view name) { return std::string(name).append(kNewSuffix); }
+
+}  // namespace
+
+std::uint32_t mode_bits(const std::string& octal) noexcept {
+  std::uint32_t bits = 0;
+  (void)std::from_chars(octal.data(), octal.data() + octal.size(), bits, 8);
+  return bits;
+}
+
+void Prefix::make_folder(const std::string& path) const {
+  file_system_->make_directory(path, mode_bits(options_.mode));
+  require_trusted(*file_system_, path, options_.trust);
+}
+
+bool Prefix::confirm(const std::string& folder, const Id128& commit_id) {
+  if (!file_system_->status(fs::join(path_of(folder), kMasterFile))) return false;
+  if (read_tag(*file_system_, catalog_.prefix(), folder).commit_id != commit_id) return false;
+  file_system_->sync_directory(path_of(folder));
+  return true;
+}
+
+void Prefix::begin(const std::string& folder, std::uint32_t world_size, std::uint64_t total_bytes) {
+  const fs::Space space = file_system_->space(catalog_.prefix());
+  if (space.free_bytes < total_bytes || space.free_inodes < world_size) {
+    throw Error(Failure{ErrorCode::no_space,
+                        compose("the prefix has {} and {} files free, {} and {} files are needed; free some, for "
+                                "example with persistent.keep",
+                                human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), world_size),
+                        -1, catalog_.prefix(), 0});
+  }
+  catalog_.note_unfinished(folder);
+  const std::string path = path_of(folder);
+  make_folder(path);
+  const std::string data = fs::join(path, kDataFolder);
+  make_folder(data);
+  for (std::uint64_t rank = 0; rank < world_size; rank += kContainersPerFolder) {
+    make_folder(fs::join(path, container_folder(LogicalRank{static_cast<std::uint32_t>(rank)})));
+  }
+}
+
+std::string Prefix::commit(const TagEntry& entry, std::span<const std::byte> master) {
+  const std::string path = path_of(entry.folder);
+  for (std::uint64_t rank = 0; rank < entry.world_size; rank += kContainersPerFolder) {
+    file_system_->sync_directory(fs::join(path, container_folder(LogicalRank{static_cast<std::uint32_t>(rank)})));
+  }
+  file_system_->sync_directory(fs::join(path, kDataFolder));
+  write_master(entry, master);
+  std::string left_out;
+  const auto convenience = [&](std::string_view what, auto&& step) {
+    if (const auto failure = attempt(step)) {
+      left_out += compose("{}{}: {}", left_out.empty() ? "" : "; ", what, to_string(*failure));
+    }
+  };
+  convenience("the run record", [&] {
+    if (!catalog_.has_first_master()) catalog_.note_first_master(entry.commit_id);
+  });
+  convenience("the catalog", [&] { TagCatalog(*file_system_, catalog_.folder()).add(entry); });
+  convenience("latest", [&] {
+    if (options_.latest) write_latest(entry.folder);
+  });
+  convenience("the record of unfinished work", [&] { catalog_.forget_unfinished(entry.folder); });
+  return left_out;
+}
+
+void Prefix::write_master(const TagEntry& entry, std::span<const std::byte> master) {
+  const std::string path = path_of(entry.folder);
+  const std::string unnamed = fs::join(path, new_name(kMasterFile));
+  file_system_->remove(unnamed);
+  {
+    const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
+    if (!file) throw Error(Failure{ErrorCode::io, "something else makes files of the master's name", -1, unnamed, 0});
+    (void)fs::copy(master, *file);
+    file->sync();
+  }
+  // The folder's own name and all on the way to it: a master that a power loss makes unreachable was no commit.
+  fs::sync_path(*file_system_, path);
+  catalog_.require_newest_incarnation();
+  file_system_->rename(unnamed, fs::join(path, kMasterFile));
+  file_system_->sync_directory(path);
+}
+
+void Prefix::write_latest(const std::string& folder) {
+  catalog_.require_newest_incarnation();
+  const std::string unnamed = fs::join(catalog_.prefix(), compose(".latest.{}{}", catalog_.run(), kNewSuffix));
+  file_system_->remove(unnamed);
+  const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
+  if (!file) throw Error(Failure{ErrorCode::io, "something else makes files of this name", -1, unnamed, 0});
+  const std::string text = folder + "\n";
+  (void)fs::copy(std::as_bytes(std::span(text)), *file);
+  file->sync();
+  file_system_->rename(unnamed, fs::join(catalog_.prefix(), kLatestFile));
+  file_system_->sync_directory(catalog_.prefix());
+}
+
+void Prefix::undo(const std::string& folder) {
+  catalog_.require_newest_incarnation();
+  if (file_system_->status(fs::join(path_of(folder), kMasterFile))) return;
+  remove_folder(folder);
+  catalog_.forget_unfinished(folder);
+}
+
+std::vector<std::string> Prefix::sweep() {
+  std::vector<std::string> left;
+  for (const std::string& folder : catalog_.unfinished()) {
+    if (!parse_folder_name(folder)) continue;
+    const auto failure = attempt([&] {
+      // With a master it is a commit, or the remains of one, which are not this function's to judge.
+      if (!file_system_->status(fs::join(path_of(folder), kMasterFile))) remove_folder(folder);
+      catalog_.forget_unfinished(folder);
+    });
+    if (!failure) continue;
+    if (failure->code == ErrorCode::busy) throw Error(*failure);
+    left.push_back(compose("{}: {}", folder, to_string(*failure)));
+  }
+  return left;
+}
+
+std::vector<std::string> Prefix::retain(const Id128& run_id, const std::set<Id128>& spared) {
+  std::vector<std::string> removed;
+  if (options_.keep == 0) return removed;
+  std::uint64_t newer = 0;
+  for (const TagEntry& entry : list_tags(*file_system_, catalog_.prefix()).entries) {
+    if (entry.run_id != run_id || entry.pinned) continue;
+    if (newer++ < options_.keep || spared.contains(entry.commit_id)) continue;
+    catalog_.note_unfinished(entry.folder);  // checks that this start may still remove
+    remove_folder(entry.folder);
+    TagCatalog(*file_system_, catalog_.folder()).remove(entry.folder);
+    catalog_.forget_unfinished(entry.folder);
+    removed.push_back(entry.folder);
+  }
+  return removed;
+}
+
+/// The master first: from then on it is no commit, whatever of its data is still there. Files that are not Kedge's stay
+/// and keep the folder.
+void Prefix::remove_folder(const std::string& folder) {
+  const std::string path = path_of(folder);
+  const auto status = file_system_->status(path);
+  if (!status) return;
+  if (status->kind != fs::FileStatus::Kind::directory || status->owner != file_system_->user()) return;
+  catalog_.require_newest_incarnation();
+  file_system_->remove(fs::join(path, kMasterFile));
+  file_system_->sync_directory(path);
+  const std::string data = fs::join(path, kDataFolder);
+  if (file_system_->status(data)) remove_containers(data);
+  file_system_->remove(fs::join(path, new_name(kMasterFile)));
+  file_system_->remove(fs::join(path, kPinFile));
+  if (file_system_->list(path).empty()) file_system_->remove(path);
+  file_system_->sync_directory(catalog_.prefix());
+}
+
+void Prefix::remove_containers(const std::string& data) {
+  for (const std::string& part : file_system_->list(data)) {
+    const std::string folder = fs::join(data, part);
+    const auto status = file_system_->status(folder);
+    if (!status || status->kind != fs::FileStatus::Kind::directory) continue;
+    for (const std::string& name : file_system_->list(folder)) {
+      if (name.starts_with("rank-") && name.ends_with(".h5")) file_system_->remove(fs::join(folder, name));
+    }
+    if (file_system_->list(folder).empty()) file_system_->remove(folder);
+  }
+  if (file_system_->list(data).empty()) file_system_->remove(data);
+}
+
+void Prefix::pin(const std::string& folder) {
+  catalog_.require_newest_incarnation();
+  const std::string path = fs::join(path_of(folder), kPinFile);
+  auto file = file_system_->create(path, mode_bits(options_.mode) & kFileBits);
+  if (file) file->sync();
+  file_system_->sync_directory(path_of(folder));
+}
+
+void Prefix::unpin(const std::string& folder) {
+  catalog_.require_newest_incarnation();
+  file_system_->remove(fs::join(path_of(folder), kPinFile));
+  file_system_->sync_directory(path_of(folder));
+}
+
+}  // namespace kedge::persist

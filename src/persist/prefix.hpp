@@ -1,0 +1,66 @@
+// Rank 0's hands on the prefix: tag folders come into being, are committed by a rename, and are removed again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fs/file_system.hpp"
+#include "kedge/options.hpp"
+#include "persist/catalog.hpp"
+#include "persist/tags.hpp"
+
+namespace kedge::persist {
+
+/// "0755" as bits.
+[[nodiscard]] std::uint32_t mode_bits(const std::string& octal) noexcept;
+
+/// All calls are local, and those that change something throw Error{busy} once a later start of the run has begun. What
+/// they changed is on stable storage when they return.
+class Prefix {
+ public:
+  /// `catalog` must outlive it.
+  Prefix(std::shared_ptr<fs::FileSystem> file_system, Catalog& catalog, Options::Persistent options)
+      : file_system_(std::move(file_system)), catalog_(catalog), options_(std::move(options)) {}
+
+  [[nodiscard]] std::string path_of(std::string_view folder) const { return fs::join(catalog_.prefix(), folder); }
+
+  /// True if the commit is there already: an earlier attempt renamed its master and could not say so.
+  [[nodiscard]] bool confirm(const std::string& folder, const Id128& commit_id);
+  /// Makes an empty tag folder with the folders for `world_size` containers of `total_bytes` together; what a failed
+  /// attempt left under the name is used. Throws no_space before anything is written if there is no room.
+  void begin(const std::string& folder, std::uint32_t world_size, std::uint64_t total_bytes);
+  /// The containers are there, each synced: brings their names to stable storage, then writes the master beside its
+  /// place and renames it. Then the commit exists, whatever fails after it: the catalog and `latest` are conveniences,
+  /// and what of them failed is returned in words, empty if nothing did.
+  [[nodiscard]] std::string commit(const TagEntry& entry, std::span<const std::byte> master);
+  /// Removes what begin() made and ranks put there, unless a master makes it a commit.
+  void undo(const std::string& folder);
+
+  /// Finishes what this start or earlier ones of this run left half made or half removed; what could not be removed, in
+  /// words, is tried again next time.
+  [[nodiscard]] std::vector<std::string> sweep();
+  /// Removes the run's commits beyond the newest `persistent.keep`, but pinned ones and those in `spared`. Their
+  /// folders; a removal that a crash cuts short is finished by the next sweep.
+  std::vector<std::string> retain(const Id128& run_id, const std::set<Id128>& spared);
+
+  void pin(const std::string& folder);
+  void unpin(const std::string& folder);
+
+ private:
+  void make_folder(const std::string& path) const;
+  void write_master(const TagEntry& entry, std::span<const std::byte> master);
+  void write_latest(const std::string& folder);
+  void remove_folder(const std::string& folder);
+  void remove_containers(const std::string& data);
+
+  std::shared_ptr<fs::FileSystem> file_system_;
+  Catalog& catalog_;
+  Options::Persistent options_;
+};
+
+}  // namespace kedge::persist
