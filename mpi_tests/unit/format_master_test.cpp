@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 
 #include "format/fields.hpp"
@@ -381,6 +382,36 @@ TEST(FormatMaster, NamesThatContradictEachOtherAreRefused) {
   }
   EXPECT_THAT(refused_argument([] { static_cast<void>(make_master_layout(nullptr, {}, 0)); }),
               HasSubstr("0 containers"));
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void measure(const View* view, std::uint32_t ranks, double limit_s) {
+  const auto files = files_of(ranks);
+  const auto rows = rows_of(files);
+  std::shared_ptr<const MasterLayout> layout;
+  MemoryFile file;
+  const double layout_s = seconds([&] { layout = make_master_layout(view, files, 100); });
+  const double encode_s = seconds([&] { file.content = encode_master(*layout, head_of(ranks), rows, kAttributes); });
+  const double verify_s = seconds([&] { EXPECT_TRUE(reader_of(file).verify().empty()); });
+  const double rows_s = seconds([&] { EXPECT_EQ(reader_of(file).rows().size(), ranks); });
+  std::printf("%zu arrays, %u ranks: layout %.3f s, encode %.4f s, verify %.4f s, rows %.4f s, %.2f MB\n",
+              view == nullptr ? 0 : view->arrays.size(), ranks, layout_s, encode_s, verify_s, rows_s,
+              static_cast<double>(file.size()) / 1e6);
+  EXPECT_LT(layout_s, limit_s);
+  EXPECT_LT(encode_s, limit_s / 10);
+}
+
+TEST(FormatMaster, LargeOnesTakeLittleTime) {
+  const View view = view_of(1000, 64);
+  measure(&view, 64, 10);  // sanitizers and busy machines included
+  const View wide = view_of(10, 4096);
+  measure(&wide, 4096, 10);
+  measure(nullptr, 100000, 20);
 }
 
 }  // namespace
