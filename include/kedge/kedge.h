@@ -25,12 +25,15 @@
 #endif
 
 #ifdef __cplusplus
+#define KEDGE_AS_INT : int /* C passes any int */
 extern "C" {
+#else
+#define KEDGE_AS_INT
 #endif
 
 /* Errors ------------------------------------------------------------------------------------------------------- */
 
-typedef enum kedge_error {
+typedef enum kedge_error KEDGE_AS_INT {
   KEDGE_OK = 0,
   KEDGE_INVALID_ARGUMENT = 1, /* a value given by the caller; the text names the field or the call */
   KEDGE_BAD_STATE = 2,        /* the call does not fit here (wrong order, ranks in different calls, dead engine) */
@@ -110,7 +113,7 @@ enum {
 };
 
 /* Element types. The numbers are on disk. */
-typedef enum kedge_dtype {
+typedef enum kedge_dtype KEDGE_AS_INT {
   KEDGE_INT8 = 1,
   KEDGE_INT16 = 2,
   KEDGE_INT32 = 3,
@@ -129,7 +132,7 @@ typedef enum kedge_dtype {
   KEDGE_OPAQUE = 16      /* one uninterpreted byte */
 } kedge_dtype;
 
-typedef enum kedge_attribute_type {
+typedef enum kedge_attribute_type KEDGE_AS_INT {
   KEDGE_ATTRIBUTE_INT64 = 1,  /* int64_t */
   KEDGE_ATTRIBUTE_DOUBLE = 2, /* double, finite */
   KEDGE_ATTRIBUTE_STRING = 3  /* UTF-8, closed by a zero */
@@ -144,7 +147,7 @@ typedef struct kedge_attribute {
 } kedge_attribute;
 
 /* How much a commit survives, in rising order. */
-typedef enum kedge_level {
+typedef enum kedge_level KEDGE_AS_INT {
   KEDGE_LEVEL_NONE = 0,      /* not committed */
   KEDGE_LEVEL_SNAPSHOT = 1,  /* copied on the device only */
   KEDGE_LEVEL_LOCAL = 2,     /* on the node-local stores of all ranks; survives the death of processes */
@@ -197,7 +200,7 @@ KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, k
 /* Loading ------------------------------------------------------------------------------------------------------ */
 
 /* What becomes of commits newer than the one opened. */
-typedef enum kedge_newer {
+typedef enum kedge_newer KEDGE_AS_INT {
   KEDGE_KEEP_NEWER = 0,   /* they stay candidates: opening the newest may return to them */
   KEDGE_DISCARD_NEWER = 1 /* they are recorded as abandoned, durably, and never offered again */
 } kedge_newer;
@@ -217,7 +220,7 @@ KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char*
                                                const char* tag, int* found);
 
 /* Where an opened checkpoint came from; the costliest way that any rank needed. */
-typedef enum kedge_source {
+typedef enum kedge_source KEDGE_AS_INT {
   KEDGE_SOURCE_IN_PLACE = 0,
   KEDGE_SOURCE_MOVED = 1,
   KEDGE_SOURCE_REBUILT = 2,
@@ -257,7 +260,7 @@ kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* k
 kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
                                        size_t* length);
 
-typedef enum kedge_placement {
+typedef enum kedge_placement KEDGE_AS_INT {
   KEDGE_PLACEMENT_OWN = 0,       /* its rank's own */
   KEDGE_PLACEMENT_SHARD = 1,     /* a block of a global array */
   KEDGE_PLACEMENT_REPLICATED = 2 /* the same on every rank */

@@ -18,10 +18,13 @@ kedge_error remember(const std::exception& error) noexcept;
 /// Local. A call was given what it cannot use; `message` says what.
 kedge_error refuse(std::string message) noexcept;
 
+/// The same inside of guarded().
+[[noreturn]] inline void refuse_argument(std::string message) {
+  throw Error(ErrorCode::invalid_argument, std::move(message));
+}
+
 /// Local. The result of a call that has no engine to work with.
 kedge_error no_engine(const char* call) noexcept;
-
-inline kedge_error result_of(const Status& status) noexcept { return status ? KEDGE_OK : remember(status.failure()); }
 
 /// Runs the body of a call: no exception crosses into C. Only std::exception is caught, see attempt().
 template <class Body>

@@ -11,6 +11,7 @@
 #include "kedge/engine.hpp"
 #include "kedge/kedge.h"
 #include "kedge/options.hpp"
+#include "kedge/types.hpp"
 
 struct kedge_options {
   kedge::Options options;
@@ -34,6 +35,12 @@ struct kedge_engine {
 };
 
 namespace kedge::bindings {
+
+/// The element type of this number; none, which the engine refuses, if there is no such type.
+inline DataType data_type_of(kedge_dtype dtype) noexcept {
+  const bool known = dtype >= KEDGE_INT8 && dtype <= KEDGE_OPAQUE;
+  return static_cast<DataType>(known ? dtype : 0);
+}
 
 /// Text into a caller's buffer, cut to its size, closed by a zero; the whole length to `length` if it is not null.
 inline void give_text(std::string_view text, char* buffer, std::size_t size, std::size_t* length) noexcept {

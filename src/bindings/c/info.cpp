@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/text.hpp"
+#include "bindings/c/attributes.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
 #include "kedge/types.hpp"
@@ -66,7 +67,7 @@ kedge_error with_regions(const kedge_engine* engine, const char* call, const voi
   if (engine == nullptr) return no_engine(call);
   return guarded([&] {
     if (given == nullptr) {
-      throw Error(ErrorCode::invalid_argument, compose("{} was given no place or name (null pointer)", call));
+      refuse_argument(compose("{} was given no place or name (null pointer)", call));
     }
     const std::lock_guard guard(engine->mutex);
     if (!engine->regions_known) {
@@ -77,8 +78,6 @@ kedge_error with_regions(const kedge_engine* engine, const char* call, const voi
   });
 }
 
-constexpr std::array kTypeNames = {"an int64", "a double", "a string", "an array of int64", "an array of double"};
-
 AttributeValue attribute(const kedge_engine& engine, const char* key) {
   const CheckpointInfo info = engine.engine.info();
   const auto found = info.attributes.find(std::string_view(key));
@@ -88,29 +87,15 @@ AttributeValue attribute(const kedge_engine& engine, const char* key) {
   return found->second;
 }
 
-[[noreturn]] void refuse_type(const char* call, const char* key, const AttributeValue& value) {
-  throw Error(ErrorCode::mismatch,
-              compose("attribute {} is {}, which {} does not give", key, kTypeNames.at(value.index()), call));
-}
-
-template <class Number>
-kedge_error give_numbers(const kedge_engine* engine, const char* call, const char* key, Number* values,
-                         std::size_t capacity, std::size_t* count) {
+template <class Element>
+kedge_error give_attribute(const kedge_engine* engine, const char* call, const char* key, Element* values,
+                           std::size_t capacity, std::size_t* count) {
   if (engine == nullptr) return no_engine(call);
-  if (key == nullptr || (values == nullptr && capacity != 0)) {
-    return guarded([&] {
-      throw Error(ErrorCode::invalid_argument, compose("{} was given no key or no place (null pointer)", call));
-    });
-  }
   return guarded([&] {
-    const AttributeValue value = attribute(*engine, key);
-    const auto give_all = [&](std::span<const Number> numbers) {
-      std::ranges::copy(numbers.first(std::min(capacity, numbers.size())), values);
-      if (count != nullptr) *count = numbers.size();
-    };
-    if (const auto* one = std::get_if<Number>(&value)) give_all({one, 1});
-    else if (const auto* several = std::get_if<std::vector<Number>>(&value)) give_all(*several);
-    else refuse_type(call, key, value);
+    if (key == nullptr || (values == nullptr && capacity != 0)) {
+      refuse_argument(compose("{} was given no key or no place (null pointer)", call));
+    }
+    give_value(attribute(*engine, key), {call, key}, values, capacity, count);
   });
 }
 
@@ -126,9 +111,7 @@ const char* kedge_source_name(kedge_source source) {
   return known ? to_string(static_cast<RecoverySource>(source)).data() : "unknown";
 }
 
-size_t kedge_dtype_size(kedge_dtype dtype) {
-  return dtype >= KEDGE_INT8 && dtype <= KEDGE_OPAQUE ? size_bytes(static_cast<DataType>(dtype)) : 0;
-}
+size_t kedge_dtype_size(kedge_dtype dtype) { return size_bytes(bindings::data_type_of(dtype)); }
 
 kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
   if (engine == nullptr) return bindings::no_engine("kedge_get_info");
@@ -153,26 +136,17 @@ kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
 
 kedge_error kedge_get_attribute_int64(const kedge_engine* engine, const char* key, int64_t* values, size_t capacity,
                                       size_t* count) {
-  return bindings::give_numbers(engine, "kedge_get_attribute_int64", key, values, capacity, count);
+  return bindings::give_attribute(engine, "kedge_get_attribute_int64", key, values, capacity, count);
 }
 
 kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* key, double* values, size_t capacity,
                                        size_t* count) {
-  return bindings::give_numbers(engine, "kedge_get_attribute_double", key, values, capacity, count);
+  return bindings::give_attribute(engine, "kedge_get_attribute_double", key, values, capacity, count);
 }
 
 kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
                                        size_t* length) {
-  if (engine == nullptr) return bindings::no_engine("kedge_get_attribute_string");
-  if (key == nullptr || (buffer == nullptr && size != 0)) {
-    return bindings::refuse("kedge_get_attribute_string was given no key or no buffer (null pointer)");
-  }
-  return bindings::guarded([&] {
-    const AttributeValue value = bindings::attribute(*engine, key);
-    const auto* text = std::get_if<std::string>(&value);
-    if (text == nullptr) bindings::refuse_type("kedge_get_attribute_string", key, value);
-    bindings::give_text(*text, buffer, size, length);
-  });
+  return bindings::give_attribute(engine, "kedge_get_attribute_string", key, buffer, size, length);
 }
 
 kedge_error kedge_region_count(const kedge_engine* engine, size_t* count) {

@@ -13,8 +13,6 @@ namespace {
 /// No tag: the engine refuses it on all ranks. Short enough for a string without memory of its own.
 constexpr const char* kRefused = "(null)";
 
-[[noreturn]] void refuse_argument(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
-
 /// Opens what `selected` makes; `selected` throws if the arguments cannot be used.
 template <class Selected>
 kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int* found, Selected&& selected) {
@@ -74,7 +72,7 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
       bindings::refuse_argument(compose("region {} is loaded without a name, with {} dimensions or without a shape",
                                         name == nullptr ? "(null)" : name, dimensions));
     }
-    const MutableRegion region{data, static_cast<DataType>(dtype),
+    const MutableRegion region{data, bindings::data_type_of(dtype),
                                Shape(std::span(shape, static_cast<std::size_t>(dimensions)))};
     const Status status = engine->engine.load(name, region);
     if (!status) throw Error(status.failure());

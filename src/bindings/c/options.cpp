@@ -11,8 +11,6 @@
 namespace kedge::bindings {
 namespace {
 
-[[noreturn]] void refuse_option(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
-
 const Field& field_of(std::string_view name) {
   std::vector<std::string> known;
   for (const Field& field : option_fields()) {
@@ -20,17 +18,17 @@ const Field& field_of(std::string_view name) {
     if (known.back() == name) return field;
   }
   const auto meant = nearest(name, known);
-  refuse_option(compose("there is no option {}{}", name,
-                        meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all"));
+  refuse_argument(compose("there is no option {}{}", name,
+                          meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all"));
 }
 
 void set(Options& options, const char* name, const char* value) {
-  if (name == nullptr) refuse_option("kedge_options_set was given no name (null pointer)");
-  if (value == nullptr) refuse_option(compose("kedge_options_set was given no value for {} (null pointer)", name));
+  if (name == nullptr) refuse_argument("kedge_options_set was given no name (null pointer)");
+  if (value == nullptr) refuse_argument(compose("kedge_options_set was given no value for {} (null pointer)", name));
   const Field& field = field_of(name);
   Options changed = options;
   if (!field.set(changed, value) || !field.valid(changed)) {
-    refuse_option(compose("{} must be {}, not \"{}\"", name, field.expects, value));
+    refuse_argument(compose("{} must be {}, not \"{}\"", name, field.expects, value));
   }
   options = std::move(changed);
 }

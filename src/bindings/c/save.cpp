@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "bindings/c/attributes.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
 #include "kedge/types.hpp"
@@ -17,45 +18,9 @@ static_assert(KEDGE_LEVEL_SNAPSHOT == static_cast<int>(Level::snapshot));
 static_assert(KEDGE_LEVEL_LOCAL == static_cast<int>(Level::local));
 static_assert(KEDGE_LEVEL_PROTECTED == static_cast<int>(Level::protected_));
 static_assert(KEDGE_LEVEL_PERSISTENT == static_cast<int>(Level::persistent));
-static_assert(sizeof(kedge_attribute) == 4 * sizeof(void*));
 
 /// No tag: the engine refuses it on all ranks.
 constexpr std::string_view kRefused = "(null or unusable)";
-
-[[noreturn]] void refuse_argument(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
-
-template <class Number>
-AttributeValue numbers(const kedge_attribute& given) {
-  const auto* first = static_cast<const Number*>(given.value);
-  if (given.count == 1) return *first;
-  return std::vector<Number>(first, first + given.count);
-}
-
-AttributeValue value_of(const kedge_attribute& given) {
-  const bool is_text = given.type == KEDGE_ATTRIBUTE_STRING;
-  if (given.value == nullptr && (is_text || given.count != 0)) {
-    refuse_argument(compose("attribute {} has no value (null pointer)", given.key));
-  }
-  if (given.type == KEDGE_ATTRIBUTE_INT64) return numbers<std::int64_t>(given);
-  if (given.type == KEDGE_ATTRIBUTE_DOUBLE) return numbers<double>(given);
-  if (is_text) return std::string(static_cast<const char*>(given.value));
-  refuse_argument(
-      compose("attribute {} has type {}; give one of kedge_attribute_type", given.key, static_cast<int>(given.type)));
-}
-
-Attributes attributes_of(const kedge_attribute* given, std::size_t count) {
-  if (given == nullptr && count != 0) {
-    refuse_argument(compose("kedge_create was told of {} attributes and given none (null pointer)", count));
-  }
-  Attributes attributes;
-  for (const kedge_attribute& attribute : std::span(given, count)) {
-    if (attribute.key == nullptr) refuse_argument("an attribute has no key (null pointer)");
-    if (!attributes.emplace(attribute.key, value_of(attribute)).second) {
-      refuse_argument(compose("attribute {} is given twice", attribute.key));
-    }
-  }
-  return attributes;
-}
 
 /// A place in a global array, as C gives it.
 struct Block {
@@ -97,7 +62,7 @@ kedge_error save(kedge_engine* engine, const char* name, const Array& array, con
     if (block != nullptr) {
       placement = Shard{shape_of(array, block->global_shape), shape_of(array, block->offset), block->holes_allowed};
     }
-    const Region region{array.data, static_cast<DataType>(array.dtype), shape_of(array, array.shape)};
+    const Region region{array.data, data_type_of(array.dtype), shape_of(array, array.shape)};
     const Status status = engine->engine.save(name, region, placement);
     if (!status) throw Error(status.failure());
   });
