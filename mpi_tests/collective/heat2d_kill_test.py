@@ -16,6 +16,7 @@ import tempfile
 import time
 
 HEAT2D, MPIEXEC = sys.argv[1:3]
+PROGRAM = pathlib.Path(HEAT2D).name  # heat_c_kill_test.py uses this file for its own
 FULL = os.environ.get("KEDGE_TEST_FULL") == "1"
 SEED = int(os.environ.get("KEDGE_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 STEPS = 40
@@ -73,7 +74,7 @@ class Job:
         """(resumed step or None, steps computed, checksum)"""
         resumed = self.printed("resumed")
         computed, checksum = self.printed("steps computed"), self.printed("checksum")
-        check(computed is not None and checksum is not None, "heat2d did not come to its end:", self.log()[-2000:])
+        check(computed is not None and checksum is not None, PROGRAM, "did not come to its end:", self.log()[-2000:])
         if resumed is None:
             return None, int(computed), checksum
         tag, step, rest = re.fullmatch(r"(step-\d+) (\d+) (in place \d+)", resumed).groups()
@@ -82,7 +83,7 @@ class Job:
 
 
 def processes_of(launcher):
-    """The heat2d processes below this launcher, and no others."""
+    """The program's processes below this launcher, and no others."""
     parents, found = {}, []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -94,9 +95,9 @@ def processes_of(launcher):
         parents[int(entry.name)] = (int(fields.split()[1]), name)
     for pid, (_, name) in parents.items():
         above = pid
-        while name == "heat2d" and above in parents and above != launcher:
+        while name == PROGRAM and above in parents and above != launcher:
             above = parents[above][0]
-        if name == "heat2d" and above == launcher:
+        if name == PROGRAM and above == launcher:
             found.append(pid)
     return found
 
@@ -115,22 +116,22 @@ def kill_at_random(job, moment, mid_checkpoint):
         time.sleep(0.001)
     if not mid_checkpoint:
         time.sleep(pause_s)
-    check(launched.poll() is None, "heat2d ended before it was killed; let it compute more steps")
+    check(launched.poll() is None, PROGRAM, "ended before it was killed; let it compute more steps")
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     check(launched.wait() != 0, "the launcher did not notice that its ranks were killed")
     return len(job.steps_logged("began")) > len(job.steps_logged("committed"))
 
 
-def test_kills(folder, picture):
-    undisturbed = Job(folder / "undisturbed", picture, "--steps", str(STEPS), "--every", "1")
+def test_kills(folder, *plate):
+    undisturbed = Job(folder / "undisturbed", *plate, "--steps", str(STEPS), "--every", "1")
     check(undisturbed.run() == 0, undisturbed.log()[-2000:])
     _, computed, checksum = undisturbed.result()
     check(computed == STEPS, computed)
     moment, kills, between = random.Random(SEED), (10 if FULL else 4), 0
     attempt = 0
     while attempt < kills or (FULL and between < 3 and attempt < 3 * kills):
-        job = Job(folder / f"kill-{attempt}", picture, "--steps", str(STEPS), "--every", "1")
+        job = Job(folder / f"kill-{attempt}", *plate, "--steps", str(STEPS), "--every", "1")
         in_flight = kill_at_random(job, moment, mid_checkpoint=attempt % 2 == 1)
         between += in_flight
         committed, began = max(job.steps_logged("committed"), default=0), max(job.steps_logged("began"), default=0)
@@ -207,4 +208,5 @@ def main():
             print(f"ok {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -84,10 +84,25 @@ const Library* library_of(std::string_view name) {
   return found == libraries().end() ? nullptr : &*found;
 }
 
+// The public headers that show mpi.h.
+bool is_mpi_header(std::string_view name) { return name == "kedge/mpi.hpp" || name == "kedge/kedge_mpi.h"; }
+
+// The public headers of the C interface show C programs what every C99 compiler has.
+bool is_for_c(std::string_view path) { return path.starts_with("include/") && path.ends_with(".h"); }
+
+std::optional<std::string> c_problem(const Source& source, const Include& include) {
+  const std::string& name = include.name;
+  const bool house = include.quoted && name.starts_with("kedge/") && name.ends_with(".h");
+  const bool outside = !include.quoted && (name == "stddef.h" || name == "stdint.h");
+  const bool mpi = source.path == "include/kedge/kedge_mpi.h" && name == "mpi.h";
+  if (house || outside || mpi) return std::nullopt;
+  return compose("{} includes {}: a header for C needs stddef.h, stdint.h and its like only", source.path, name);
+}
+
 std::optional<std::string> outside_problem(const Source& source, const std::string& name) {
   const std::string room = room_of(source.path);
   if (const Library* library = library_of(name)) {
-    const bool shown = source.path == "include/kedge/mpi.hpp" && name == "mpi.h";
+    const bool shown = source.path.starts_with("include/") && is_mpi_header(source.path.substr(8)) && name == "mpi.h";
     if (shown || std::ranges::find(library->rooms, room) != library->rooms.end()) return std::nullopt;
     return compose("{} includes <{}>, which belongs to room {} alone", source.path, name, library->rooms.front());
   }
@@ -107,13 +122,15 @@ std::optional<std::string> simulator_problem(const Source& source, const std::st
 std::optional<std::string> house_problem(const Source& source, const std::string& name) {
   if (name.starts_with("kedge/")) {
     const int floor = floor_of(room_of(source.path));
-    if (name != "kedge/mpi.hpp" || room_of(source.path) == "comm/mpi" || floor == floor_of("tools"))
-      return std::nullopt;
+    if (!is_mpi_header(name) || room_of(source.path) == "comm/mpi" || floor == floor_of("tools")) return std::nullopt;
     return compose("{} includes \"{}\", but only comm/mpi and the top floor know MPI", source.path, name);
   }
   const std::string room = room_of(source.path);
   if (first_part(room) == "simulator") return simulator_problem(source, name);
   const std::string target = room_of("src/" + name);
+  if (room == "bindings" && floor_of(target) > 0 && target != room) {
+    return compose("{} includes \"{}\": bindings see the public interface and base only", source.path, name);
+  }
   if (floor_of(target) < 0) {
     return compose("{} includes \"{}\": write it from src/, beginning with a room", source.path, name);
   }
@@ -181,7 +198,12 @@ std::vector<std::string> include_problems(const Source& source) {
     problems.push_back(compose("{} lies in no room of the house", source.path));
     return problems;
   }
-  for (const auto& [name, quoted] : includes_of(source.text)) {
+  for (const Include& include : includes_of(source.text)) {
+    if (is_for_c(source.path)) {
+      add(c_problem(source, include));
+      continue;
+    }
+    const auto& [name, quoted] = include;
     const bool show_public = quoted && !name.starts_with("kedge/");
     if (!quoted && (in_house || is_public)) add(outside_problem(source, name));
     if (quoted && in_house) add(house_problem(source, name));

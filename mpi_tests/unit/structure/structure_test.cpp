@@ -130,6 +130,13 @@ TEST(StructureRules, PermitWhatTheFloorsPermit) {
                                                         {"src/fs/a.cpp", "<sys/mman.h>"},
                                                         {"src/simulator/a.cpp", "\"redundancy/plan.hpp\""},
                                                         {"include/kedge/mpi.hpp", "<mpi.h>"},
+                                                        {"include/kedge/kedge_mpi.h", "<mpi.h>"},
+                                                        {"include/kedge/kedge_mpi.h", "\"kedge/kedge.h\""},
+                                                        {"include/kedge/kedge.h", "<stdint.h>"},
+                                                        {"src/bindings/c/a.cpp", "\"kedge/engine.hpp\""},
+                                                        {"src/bindings/c/a.cpp", "\"kedge/mpi.hpp\""},
+                                                        {"src/bindings/c/a.cpp", "\"bindings/c/handle.hpp\""},
+                                                        {"src/bindings/c/a.cpp", "\"base/attempt.hpp\""},
                                                         {"examples/heat2d/a.cpp", "<mpi.h>"}}) {
     EXPECT_THAT(problems(path, include), IsEmpty());
   }
@@ -145,6 +152,15 @@ TEST(StructureRules, SeeALibraryOutsideItsRoom) {
   EXPECT_THAT(problems("src/comm/a.cpp", "<mpi.h>"), ElementsAre(HasSubstr("comm/mpi")));
   EXPECT_THAT(problems("src/store/a.cpp", "\"kedge/mpi.hpp\""), ElementsAre(HasSubstr("know MPI")));
   EXPECT_THAT(problems("src/store/a.cpp", "<zlib.h>"), ElementsAre(HasSubstr("no room yet")));
+}
+
+TEST(StructureRules, SeeBindingsThatReachIntoTheHouseAndCHeadersThatAreNoC) {
+  EXPECT_THAT(problems("src/bindings/c/a.cpp", "\"engine/writer.hpp\""), ElementsAre(HasSubstr("public interface")));
+  EXPECT_THAT(problems("src/bindings/c/a.cpp", "\"fs/file_system.hpp\""), ElementsAre(HasSubstr("public interface")));
+  EXPECT_THAT(problems("src/store/a.cpp", "\"kedge/kedge_mpi.h\""), ElementsAre(HasSubstr("know MPI")));
+  for (const std::string include : {"<mpi.h>", "<cstdint>", "<string>", "\"kedge/types.hpp\"", "\"base/text.hpp\""}) {
+    EXPECT_THAT(problems("include/kedge/kedge.h", include), ElementsAre(HasSubstr("a header for C"))) << include;
+  }
 }
 
 TEST(StructureRules, SeeTheWorldInAPureRoom) {

@@ -1,0 +1,54 @@
+// What the opaque types of kedge.h are, and how C's arguments become the engine's.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kedge/engine.hpp"
+#include "kedge/kedge.h"
+#include "kedge/options.hpp"
+#include "kedge/types.hpp"
+
+struct kedge_options {
+  kedge::Options options;
+};
+
+struct kedge_engine {
+  explicit kedge_engine(kedge::Engine made) : engine(std::move(made)) {}
+
+  kedge::Engine engine;
+
+  /// Regions of the open checkpoint, asked for once: their names are lent to the caller until close.
+  mutable std::mutex mutex;
+  mutable std::vector<kedge::RegionInfo> regions;
+  mutable bool regions_known = false;
+
+  void forget_regions() {
+    const std::lock_guard guard(mutex);
+    regions.clear();
+    regions_known = false;
+  }
+};
+
+namespace kedge::bindings {
+
+/// The element type of this number; none, which the engine refuses, if there is no such type.
+inline DataType data_type_of(kedge_dtype dtype) noexcept {
+  const bool known = dtype >= KEDGE_INT8 && dtype <= KEDGE_OPAQUE;
+  return static_cast<DataType>(known ? dtype : 0);
+}
+
+/// Text into a caller's buffer, cut to its size, closed by a zero; the whole length to `length` if it is not null.
+inline void give_text(std::string_view text, char* buffer, std::size_t size, std::size_t* length) noexcept {
+  if (length != nullptr) *length = text.size();
+  if (size == 0) return;
+  const std::size_t copied = std::min(text.size(), size - 1);
+  std::copy_n(text.data(), copied, buffer);
+  buffer[copied] = '\0';
+}
+
+}  // namespace kedge::bindings

@@ -1,0 +1,88 @@
+// The way up: open, load, close.
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/text.hpp"
+#include "bindings/c/failure.hpp"
+#include "bindings/c/handle.hpp"
+
+namespace kedge::bindings {
+namespace {
+
+/// No tag: the engine refuses it on all ranks. Short enough for a string without memory of its own.
+constexpr const char* kRefused = "(null)";
+
+/// Opens what `selected` makes; `selected` throws if the arguments cannot be used.
+template <class Selected>
+kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int* found, Selected&& selected) {
+  if (engine == nullptr) return no_engine(call);
+  Selection selection;
+  const auto problem = attempt([&] {
+    if (found == nullptr) refuse_argument(compose("{} was given no place for found (null pointer)", call));
+    if (newer != KEDGE_KEEP_NEWER && newer != KEDGE_DISCARD_NEWER) {
+      refuse_argument(
+          compose("{} was given {}; give KEDGE_KEEP_NEWER or KEDGE_DISCARD_NEWER", call, static_cast<int>(newer)));
+    }
+    selection = selected();
+  });
+  if (problem) return refuse_on_all_ranks(*problem, [&] { (void)engine->engine.open(Tag(kRefused)); });
+  return guarded([&] {
+    const auto tag = engine->engine.open(selection, newer == KEDGE_DISCARD_NEWER ? Newer::discard : Newer::keep);
+    *found = tag ? 1 : 0;
+  });
+}
+
+Selection selection_of(const char* tag) {
+  return tag == nullptr ? Selection(latest) : Selection(Tag(tag));  // the engine knows the word "latest"
+}
+
+}  // namespace
+}  // namespace kedge::bindings
+
+using namespace kedge;
+
+extern "C" {
+
+kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found) {
+  return bindings::open(engine, "kedge_open", newer, found, [&] { return bindings::selection_of(tag); });
+}
+
+kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found) {
+  return bindings::open(engine, "kedge_open_before", newer, found, [&]() -> Selection {
+    if (tag == nullptr) bindings::refuse_argument("kedge_open_before was given no tag (null pointer)");
+    return Before{tag};
+  });
+}
+
+kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run, const char* tag, int* found) {
+  return bindings::open(engine, "kedge_open_source", KEDGE_KEEP_NEWER, found, [&]() -> Selection {
+    if (prefix == nullptr) bindings::refuse_argument("kedge_open_source was given no prefix (null pointer)");
+    return Source{prefix, run == nullptr ? "" : run, tag == nullptr ? "latest" : tag};
+  });
+}
+
+kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
+                       const uint64_t* shape) {
+  if (engine == nullptr) return bindings::no_engine("kedge_load");
+  return bindings::guarded([&] {
+    const bool fits = dimensions >= 0 && dimensions <= KEDGE_MAX_DIMENSIONS;
+    if (name == nullptr || !fits || (dimensions != 0 && shape == nullptr)) {
+      (void)engine->engine.load("", {});  // there is no such region: close fails on all ranks
+      bindings::refuse_argument(compose("region {} is loaded without a name, with {} dimensions or without a shape",
+                                        name == nullptr ? "(null)" : name, dimensions));
+    }
+    const MutableRegion region{data, bindings::data_type_of(dtype),
+                               Shape(std::span(shape, static_cast<std::size_t>(dimensions)))};
+    const Status status = engine->engine.load(name, region);
+    if (!status) throw Error(status.failure());
+  });
+}
+
+kedge_error kedge_close(kedge_engine* engine) {
+  if (engine == nullptr) return bindings::no_engine("kedge_close");
+  engine->forget_regions();
+  return bindings::guarded([&] { engine->engine.close(); });
+}
+
+}  // extern "C"

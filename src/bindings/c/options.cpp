@@ -1,0 +1,72 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/options_fields.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "bindings/c/failure.hpp"
+#include "bindings/c/handle.hpp"
+
+namespace kedge::bindings {
+namespace {
+
+const Field& field_of(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Field& field : option_fields()) {
+    known.push_back(dotted_name(field));
+    if (known.back() == name) return field;
+  }
+  const auto meant = nearest(name, known);
+  refuse_argument(compose("there is no option {}{}", name,
+                          meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all"));
+}
+
+void set(Options& options, const char* name, const char* value) {
+  if (name == nullptr) refuse_argument("kedge_options_set was given no name (null pointer)");
+  if (value == nullptr) refuse_argument(compose("kedge_options_set was given no value for {} (null pointer)", name));
+  const Field& field = field_of(name);
+  Options changed = options;
+  if (!field.set(changed, value) || !field.valid(changed)) {
+    refuse_argument(compose("{} must be {}, not \"{}\"", name, field.expects, value));
+  }
+  options = std::move(changed);
+}
+
+}  // namespace
+}  // namespace kedge::bindings
+
+using namespace kedge;
+
+extern "C" {
+
+kedge_error kedge_options_load(kedge_options** options) {
+  if (options == nullptr) return bindings::refuse("kedge_options_load was given no place (null pointer)");
+  return bindings::guarded([&] { *options = std::make_unique<kedge_options>(Options::load()).release(); });
+}
+
+kedge_error kedge_options_set(kedge_options* options, const char* name, const char* value) {
+  if (options == nullptr) return bindings::refuse("kedge_options_set was given no options (null pointer)");
+  return bindings::guarded([&] {
+    try {
+      bindings::set(options->options, name, value);
+    } catch (const std::exception& error) {
+      // Returned on this rank alone; kedge_engine_new tells all.
+      if (!options->options.load_failure) options->options.load_failure = to_failure(error);
+      throw;
+    }
+  });
+}
+
+kedge_error kedge_options_get(const kedge_options* options, const char* name, char* buffer, size_t size,
+                              size_t* length) {
+  if (options == nullptr || name == nullptr || (buffer == nullptr && size != 0)) {
+    return bindings::refuse("kedge_options_get was given no options, name or buffer (null pointer)");
+  }
+  return bindings::guarded(
+      [&] { bindings::give_text(bindings::field_of(name).get(options->options), buffer, size, length); });
+}
+
+void kedge_options_free(kedge_options* options) { const std::unique_ptr<kedge_options> owned(options); }
+
+}  // extern "C"

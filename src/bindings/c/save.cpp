@@ -1,0 +1,161 @@
+// The engine's life, and the way down: create, save, commit.
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/text.hpp"
+#include "bindings/c/attributes.hpp"
+#include "bindings/c/failure.hpp"
+#include "bindings/c/handle.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::bindings {
+namespace {
+
+static_assert(KEDGE_LEVEL_NONE == static_cast<int>(Level::none));
+static_assert(KEDGE_LEVEL_SNAPSHOT == static_cast<int>(Level::snapshot));
+static_assert(KEDGE_LEVEL_LOCAL == static_cast<int>(Level::local));
+static_assert(KEDGE_LEVEL_PROTECTED == static_cast<int>(Level::protected_));
+static_assert(KEDGE_LEVEL_PERSISTENT == static_cast<int>(Level::persistent));
+
+/// No tag: the engine refuses it on all ranks.
+constexpr std::string_view kRefused = "(null or unusable)";
+
+/// A place in a global array, as C gives it.
+struct Block {
+  const std::uint64_t* global_shape;
+  const std::uint64_t* offset;
+  bool holes_allowed;
+};
+
+struct Array {
+  const void* data;
+  kedge_dtype dtype;
+  int dimensions;
+  const std::uint64_t* shape;
+};
+
+/// What cannot even be given to the engine, if anything.
+const char* problem_of(const char* name, const Array& array, const Block* block) {
+  if (name == nullptr) return "a region has no name (null pointer)";
+  if (array.dimensions < 0) return "a region has a negative number of dimensions";
+  if (array.dimensions > KEDGE_MAX_DIMENSIONS) return "a region has more than KEDGE_MAX_DIMENSIONS dimensions";
+  if (array.dimensions == 0) return nullptr;
+  if (array.shape == nullptr) return "a region has no shape (null pointer)";
+  const bool no_place = block != nullptr && (block->global_shape == nullptr || block->offset == nullptr);
+  return no_place ? "a shard has no global shape or no offset (null pointer)" : nullptr;
+}
+
+Shape shape_of(const Array& array, const std::uint64_t* extents) {
+  return Shape(std::span(extents, static_cast<std::size_t>(array.dimensions)));
+}
+
+kedge_error save(kedge_engine* engine, const char* name, const Array& array, const Block* block, Placement placement) {
+  if (engine == nullptr) return no_engine("kedge_save");
+  return guarded([&] {
+    if (const char* problem = problem_of(name, array, block)) {
+      // The engine gets a region that it refuses too, so that commit fails on all ranks.
+      (void)engine->engine.save(name == nullptr ? "" : name, {nullptr, DataType::opaque, Shape{1}});
+      refuse_argument(name == nullptr ? problem : compose("{}: {}", name, problem));
+    }
+    if (block != nullptr) {
+      placement = Shard{shape_of(array, block->global_shape), shape_of(array, block->offset), block->holes_allowed};
+    }
+    const Region region{array.data, data_type_of(array.dtype), shape_of(array, array.shape)};
+    const Status status = engine->engine.save(name, region, placement);
+    if (!status) throw Error(status.failure());
+  });
+}
+
+}  // namespace
+}  // namespace kedge::bindings
+
+using namespace kedge;
+
+extern "C" {
+
+kedge_error kedge_finalize(kedge_engine* engine) {
+  if (engine == nullptr) return bindings::no_engine("kedge_finalize");
+  engine->forget_regions();
+  return bindings::guarded([&] { engine->engine.finalize(); });
+}
+
+void kedge_engine_free(kedge_engine* engine) { const std::unique_ptr<kedge_engine> owned(engine); }
+
+kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
+  if (engine == nullptr) return bindings::no_engine("kedge_need_checkpoint");
+  return bindings::guarded([&] {
+    const bool answer = engine->engine.need_checkpoint();  // first: the other ranks are in it
+    if (needed == nullptr) bindings::refuse_argument("kedge_need_checkpoint was given no place (null pointer)");
+    *needed = answer ? 1 : 0;
+  });
+}
+
+kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
+                         size_t attribute_count) {
+  if (engine == nullptr) return bindings::no_engine("kedge_create");
+  Attributes given;
+  const auto problem = attempt([&] {
+    if (tag == nullptr) bindings::refuse_argument("kedge_create was given no tag (null pointer)");
+    given = bindings::attributes_of(attributes, attribute_count);
+  });
+  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.create(bindings::kRefused); });
+  return bindings::guarded([&] { engine->engine.create(tag, given); });
+}
+
+kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,
+                       const uint64_t* shape) {
+  return bindings::save(engine, name, {data, dtype, dimensions, shape}, nullptr, {});
+}
+
+kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
+                             int dimensions, const uint64_t* shape, const uint64_t* global_shape,
+                             const uint64_t* offset, int holes_allowed) {
+  const bindings::Block block{global_shape, offset, holes_allowed != 0};
+  return bindings::save(engine, name, {data, dtype, dimensions, shape}, &block, {});
+}
+
+kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
+                                  int dimensions, const uint64_t* shape) {
+  return bindings::save(engine, name, {data, dtype, dimensions, shape}, nullptr, Replicated{});
+}
+
+kedge_error kedge_commit(kedge_engine* engine) {
+  if (engine == nullptr) return bindings::no_engine("kedge_commit");
+  return bindings::guarded([&] { engine->engine.commit(); });
+}
+
+kedge_error kedge_abandon(kedge_engine* engine) {
+  if (engine == nullptr) return bindings::no_engine("kedge_abandon");
+  return bindings::guarded([&] { engine->engine.abandon(); });
+}
+
+const char* kedge_level_name(kedge_level level) {
+  const bool known = level >= KEDGE_LEVEL_NONE && level <= KEDGE_LEVEL_PERSISTENT;
+  return known ? to_string(static_cast<Level>(level)).data() : "unknown";
+}
+
+kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level) {
+  if (engine == nullptr) return bindings::no_engine("kedge_get_level");
+  if (tag == nullptr || level == nullptr) {
+    return bindings::refuse("kedge_get_level was given no tag or no place (null pointer)");
+  }
+  return bindings::guarded([&] { *level = static_cast<kedge_level>(engine->engine.level(tag)); });
+}
+
+kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level) {
+  if (engine == nullptr) return bindings::no_engine("kedge_wait");
+  const auto problem = attempt([&] {
+    if (tag == nullptr) bindings::refuse_argument("kedge_wait was given no tag (null pointer)");
+    if (level < KEDGE_LEVEL_LOCAL || level > KEDGE_LEVEL_PERSISTENT) {
+      bindings::refuse_argument("kedge_wait waits for local, protected or persistent; give one of these levels");
+    }
+  });
+  if (problem) {
+    return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kRefused, Level::local); });
+  }
+  return bindings::guarded([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
+}
+
+}  // extern "C"
