@@ -24,9 +24,15 @@ SampleStore::~SampleStore() {
 
 std::string SampleStore::add(const std::string& name, const std::vector<format::RegionSpec>& regions,
                              const format::Superblock& identity) {
+  write_container(path(name), regions, identity);
+  return path(name);
+}
+
+void write_container(const std::string& path, const std::vector<format::RegionSpec>& regions,
+                     const format::Superblock& identity) {
   const auto file_system = fs::posix_file_system();
-  file_system->remove(path(name));
-  store::StoreFile target(file_system->create(path(name)), false, [](std::uint64_t, const Failure*) {});
+  file_system->remove(path);
+  store::StoreFile target(file_system->create(path), false, [](std::uint64_t, const Failure*) {});
   format::ContainerWriter writer(target, nullptr);
   for (const auto& region : regions) {
     std::vector<std::byte> bytes(format::size_bytes(region));
@@ -36,7 +42,6 @@ std::string SampleStore::add(const std::string& name, const std::vector<format::
   static_cast<void>(writer.finish());
   writer.seal(identity);
   target.flush(false);
-  return path(name);
 }
 
 std::string SampleStore::add_file(const std::string& name, std::size_t size_bytes, char fill) {

@@ -32,6 +32,10 @@ class SampleStore {
   std::string folder_;
 };
 
+/// Writes a sealed container with these regions to `path`, in place of what is there. Contents are a pattern.
+void write_container(const std::string& path, const std::vector<format::RegionSpec>& regions,
+                     const format::Superblock& identity);
+
 /// Regions of every DataType, 0-d to 8-d, own, shard, replicated, routed, empty, and one of 5 MiB.
 [[nodiscard]] std::vector<format::RegionSpec> sample_regions();
 /// "step-000100", generation 7, of rank 2 of 8.

@@ -38,14 +38,14 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
 }
 
 Outcome run(int count, char** words) {
-  CLI::App program{"Looks at the checkpoint containers of Kedge, on any node and while a job runs.", "kedge"};
+  CLI::App program{"Looks at the checkpoints of Kedge, on any node and while a job runs.", "kedge"};
   program.set_version_flag("--version",
                            compose("kedge {} (container format {})", KEDGE_VERSION, format::kFormatVersion));
   program.require_subcommand(1);
   program.footer(
       "Exit status: 0 all is well, 1 something is damaged, 2 something cannot be looked at.\n"
       "More: man kedge");
-  const std::vector<Command> commands = {add_show(program), add_verify(program)};
+  const std::vector<Command> commands = {add_ls(program), add_show(program), add_verify(program), add_config(program)};
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {

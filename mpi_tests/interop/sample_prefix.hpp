@@ -1,0 +1,41 @@
+// A prefix with committed checkpoints as a job leaves them, for tests of what reads them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "format/master.hpp"
+#include "interop/sample_store.hpp"
+#include "persist/tags.hpp"
+
+namespace kedge::testing {
+
+/// The entry of "step-000100", generation 1, in run "heat", and so on; its parent is the generation before.
+[[nodiscard]] persist::TagEntry sample_entry(std::uint64_t generation, std::uint32_t ranks = 4);
+
+/// What rank `rank` of `ranks` saves: blocks of the global arrays temperature and mask, own and replicated regions, and
+/// a routed file on rank 0.
+[[nodiscard]] std::vector<format::RegionSpec> sample_rank_regions(std::uint32_t rank, std::uint32_t ranks);
+
+/// Bytes of a master without a view whose containers need not exist.
+[[nodiscard]] std::vector<std::byte> sample_master(const persist::TagEntry& entry);
+
+/// A temporary prefix, removed with all that is in it when destroyed.
+class SamplePrefix {
+ public:
+  [[nodiscard]] const std::string& folder() const noexcept { return store_.folder(); }
+  [[nodiscard]] std::string path(const std::string& name) const { return store_.path(name); }
+  [[nodiscard]] std::string container(const persist::TagEntry& entry, std::uint32_t rank) const;
+
+  /// Writes containers and master; returns the tag folder's path.
+  std::string add(const persist::TagEntry& entry);
+  /// Adds the entry to the run's catalog.
+  void catalog(const persist::TagEntry& entry) const;
+  /// A tag folder with containers and no master.
+  std::string add_uncommitted(const persist::TagEntry& entry);
+
+ private:
+  SampleStore store_;
+};
+
+}  // namespace kedge::testing

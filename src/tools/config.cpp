@@ -1,0 +1,66 @@
+// kedge config: the options that a job started here and now would have, and where each came from.
+#include <memory>
+
+#include "base/json.hpp"
+#include "base/options_fields.hpp"
+#include "base/options_load.hpp"
+#include "base/text.hpp"
+#include "tools/outcome.hpp"
+#include "tools/table.hpp"
+#include "tools/words.hpp"
+
+namespace kedge::tools {
+namespace {
+
+// Values travel as text; programs want numbers as numbers.
+Json value_json(const Field& field, const std::string& text) {
+  switch (field.kind) {
+    case FieldKind::flag: return text == "true";
+    case FieldKind::count:
+    case FieldKind::size:
+    case FieldKind::seconds: {
+      const Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+      return number.is_number() ? number : Json(text);
+    }
+    case FieldKind::text:
+    case FieldKind::choice: break;
+  }
+  return text;
+}
+
+std::string value_cell(const Field& field, const std::string& text) {
+  const bool plain = field.kind != FieldKind::text;
+  return plain ? text : compose("\"{}\"", printable(text));
+}
+
+Outcome config(bool json) {
+  const LoadedOptions loaded = load_options(process_environment(), ".");
+  if (loaded.options.load_failure) throw Error(*loaded.options.load_failure);
+  Table table("lll");
+  table.add({"option", "value", "from"});
+  Json values = Json::object();
+  for (const Field& field : option_fields()) {
+    const std::string name = dotted_name(field);
+    const std::string text = field.get(loaded.options);
+    const std::string& origin = loaded.origin.at(name);
+    table.add({name, value_cell(field, text), printable(origin)});
+    values[name] = {{"value", value_json(field, text)}, {"from", origin}};
+  }
+  print(json ? json_text({{"options", values}}) : table.text());
+  return Outcome::ok;
+}
+
+}  // namespace
+
+Command add_config(CLI::App& program) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* parser = program.add_subcommand("config", "Every option, its value here and now, and where that is from");
+  parser->add_flag("--json", *json, "For programs");
+  parser->footer(
+      "Options come from the defaults, then the file named by KEDGE_CONFIG or else ./kedge.toml, then variables\n"
+      "KEDGE_<SECTION>_<KEY>. What the program itself sets in kedge::Options is not known here.\n"
+      "Exit status: 0, or 2 if a value is wrong.");
+  return {parser, [json] { return config(*json); }};
+}
+
+}  // namespace kedge::tools

@@ -1,0 +1,29 @@
+// One container in words and in JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "format/container_reader.hpp"
+#include "kedge/error.hpp"
+#include "tools/examine.hpp"
+
+namespace kedge::tools {
+
+/// What could be read of a container; regions only if its index is whole.
+struct Content {
+  std::string path;  ///< as the user gave it
+  format::Superblock superblock;
+  std::vector<format::PlacedRegion> regions;
+  std::optional<Failure> damage;
+};
+
+/// Throws Error{corrupt} if not even the superblock can be believed, Error{io}.
+[[nodiscard]] Content read_content(const OpenedFile& opened, const std::string& path);
+
+[[nodiscard]] std::string content_text(const Content& content);
+[[nodiscard]] Json content_json(const Content& content);
+
+}  // namespace kedge::tools

@@ -1,0 +1,75 @@
+// kedge ls [PREFIX|STORE]: which checkpoints there are.
+#include "tools/ls.hpp"
+
+#include <memory>
+
+#include "base/text.hpp"
+#include "tools/place.hpp"
+#include "tools/table.hpp"
+#include "tools/words.hpp"
+
+namespace kedge::tools {
+namespace {
+
+struct Arguments {
+  std::string path;
+  bool json = false;
+};
+
+[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
+  throw Error(Failure{code, std::move(message), -1, path, 0});
+}
+
+Listing look(fs::FileSystem& file_system, const std::string& path, bool configured) {
+  const auto status = status_of(file_system, path);
+  if (!status) {
+    refuse(ErrorCode::not_found,
+           configured ? "there is no such folder, and this is where persistent.path says that checkpoints are; give "
+                        "another folder, or see kedge config for where the option comes from"
+                      : "there is no such folder; check the path",
+           path);
+  }
+  if (status->kind != fs::FileStatus::Kind::directory) {
+    refuse(ErrorCode::invalid_argument, "it is a file; kedge show tells what is in it", path);
+  }
+  const std::string folder = file_system.canonical(path);
+  const std::vector<std::string> names = file_system.list(folder);
+  switch (classify_folder(names)) {
+    case FolderKind::store: return list_store(file_system, folder, path);
+    case FolderKind::prefix:
+    case FolderKind::empty: return list_prefix(file_system, folder, path);
+    case FolderKind::tag:
+      refuse(ErrorCode::invalid_argument, "one checkpoint's folder; kedge show tells what is in it", path);
+    case FolderKind::foreign: break;
+  }
+  refuse(ErrorCode::mismatch,
+         compose("neither a prefix (tag folders, .kedge) nor a run's folder on a node-local store (rank-<r>.<n>.h5){}",
+                 run_folder_hint(names)),
+         path);
+}
+
+Outcome ls(const Arguments& arguments) {
+  const auto file_system = fs::posix_file_system();
+  const bool configured = arguments.path.empty();
+  const Listing listing = look(*file_system, configured ? configured_prefix() : arguments.path, configured);
+  print(arguments.json ? json_text(listing.json) : listing.text);
+  for (const std::string& complaint : listing.complaints) complain(complaint);
+  return listing.outcome;
+}
+
+}  // namespace
+
+Command add_ls(CLI::App& program) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* parser = program.add_subcommand("ls", "Which checkpoints a prefix has, or a node's store");
+  parser->add_option("PREFIX|STORE", arguments->path,
+                     "A folder with tag folders, or a run's folder on a node-local store; the prefix of the "
+                     "configuration (persistent.path) if it is left out");
+  parser->add_flag("--json", arguments->json, "For programs");
+  parser->footer(
+      "Newest first. Reads no data: kedge verify does.\n"
+      "Exit status: 0, 1 if a checkpoint is damaged, 2 if something cannot be looked at.");
+  return {parser, [arguments] { return ls(*arguments); }};
+}
+
+}  // namespace kedge::tools

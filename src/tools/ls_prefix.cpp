@@ -1,0 +1,147 @@
+// The checkpoints of a prefix, newest first, by run.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "persist/tags.hpp"
+#include "tools/ls.hpp"
+#include "tools/table.hpp"
+#include "tools/words.hpp"
+
+namespace kedge::tools {
+namespace {
+
+using persist::TagEntry;
+
+// Two runs of one name that know nothing of each other are two runs.
+struct RunGroup {
+  std::string run;
+  Id128 run_id;
+  std::vector<const TagEntry*> entries;  // newest first
+};
+
+std::vector<RunGroup> by_run(const std::vector<TagEntry>& entries) {
+  std::map<std::pair<std::string, Id128>, RunGroup> groups;
+  for (const TagEntry& entry : entries) {
+    RunGroup& group = groups[{entry.run, entry.run_id}];
+    group.run = entry.run;
+    group.run_id = entry.run_id;
+    group.entries.push_back(&entry);
+  }
+  std::vector<RunGroup> sorted;
+  for (auto& [key, group] : groups) sorted.push_back(std::move(group));
+  return sorted;
+}
+
+// Tags by commit id: a parent may be another run's.
+class Tags {
+ public:
+  explicit Tags(const std::vector<TagEntry>& entries) {
+    for (const TagEntry& entry : entries) tags_.emplace(to_string(entry.commit_id), &entry.tag);
+  }
+  // Null: not in the list.
+  [[nodiscard]] const std::string* find(const Id128& commit_id) const {
+    const auto found = tags_.find(to_string(commit_id));
+    return found == tags_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, const std::string*> tags_;
+};
+
+std::string parent_cell(const TagEntry& entry, const Tags& tags) {
+  if (entry.parent_commit_id.is_none()) return "-";
+  const std::string* tag = tags.find(entry.parent_commit_id);
+  return tag == nullptr ? short_id(entry.parent_commit_id) : printable(*tag);
+}
+
+std::string table_of(const RunGroup& group, const Tags& tags) {
+  Table table("lrlrrlll");
+  table.add({"tag", "generation", "time (UTC)", "ranks", "bytes", "level", "parent", "pinned"});
+  for (const TagEntry* entry : group.entries) {
+    table.add({printable(entry->tag), compose("{}", entry->generation), utc_cell(entry->time_ns),
+               compose("{}", entry->world_size), human_bytes(entry->total_bytes), "persistent",
+               parent_cell(*entry, tags), entry->pinned ? "pinned" : ""});
+  }
+  return table.text();
+}
+
+std::string_view state_of(const persist::Unusable& unusable) {
+  if (!unusable.committed) return "not committed";
+  if (unusable.code == ErrorCode::corrupt) return "DAMAGED";
+  return "cannot look";
+}
+
+std::string unusable_text(const std::vector<persist::Unusable>& all) {
+  Table table("lll");
+  for (const persist::Unusable& unusable : all) {
+    table.add({printable(unusable.folder), std::string(state_of(unusable)), printable(unusable.reason)});
+  }
+  return table.text();
+}
+
+std::string text_of(const persist::TagList& list, const std::string& shown) {
+  const Tags tags(list.entries);
+  const std::vector<RunGroup> groups = by_run(list.entries);
+  std::string text;
+  for (const RunGroup& group : groups) {
+    if (!text.empty()) text += "\n";
+    if (groups.size() > 1) text += compose("run {} ({})\n", printable(group.run), to_string(group.run_id));
+    text += table_of(group, tags);
+  }
+  if (list.entries.empty()) text = compose("no checkpoints in {} yet\n", printable(shown));
+  if (!list.unusable.empty()) text += "\n" + unusable_text(list.unusable);
+  return text;
+}
+
+Json entry_json(const TagEntry& entry, const Tags& tags) {
+  Json json = {{"tag", entry.tag},
+               {"folder", entry.folder},
+               {"generation", entry.generation},
+               {"commit_id", to_string(entry.commit_id)},
+               {"parent_commit_id", id_json(entry.parent_commit_id)},
+               {"parent", nullptr},
+               {"run", entry.run},
+               {"run_id", to_string(entry.run_id)},
+               {"incarnation", entry.incarnation},
+               {"time", utc(entry.time_ns)},
+               {"time_ns", entry.time_ns},
+               {"world_size", entry.world_size},
+               {"bytes", entry.total_bytes},
+               {"level", "persistent"},
+               {"pinned", entry.pinned}};
+  if (const std::string* tag = tags.find(entry.parent_commit_id)) json["parent"] = *tag;
+  return json;
+}
+
+Json json_of(const persist::TagList& list, const std::string& shown) {
+  const Tags tags(list.entries);
+  Json json = {{"path", shown}, {"kind", "prefix"}, {"checkpoints", Json::array()}, {"unusable", Json::array()}};
+  for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags));
+  for (const persist::Unusable& unusable : list.unusable) {
+    json["unusable"].push_back({{"folder", unusable.folder},
+                                {"committed", unusable.committed},
+                                {"state", unusable.code == ErrorCode::corrupt ? "damaged" : state_of(unusable)},
+                                {"reason", unusable.reason}});
+  }
+  return json;
+}
+
+}  // namespace
+
+Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
+  const persist::TagList list = persist::list_tags(file_system, folder);
+  Listing listing;
+  listing.text = text_of(list, shown);
+  listing.json = json_of(list, shown);
+  for (const persist::Unusable& unusable : list.unusable) {
+    if (!unusable.committed) continue;
+    if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;
+    else if (listing.outcome == Outcome::ok) listing.outcome = Outcome::cannot_look;
+  }
+  return listing;
+}
+
+}  // namespace kedge::tools

@@ -1,0 +1,193 @@
+// What one node's store holds: a line per commit, as far as this node tells.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "format/container_reader.hpp"
+#include "store/file_name.hpp"
+#include "tools/examine.hpp"
+#include "tools/ls.hpp"
+#include "tools/set_file.hpp"
+#include "tools/table.hpp"
+#include "tools/words.hpp"
+
+namespace kedge::tools {
+namespace {
+
+struct Commit {
+  std::string tag;
+  std::int64_t time_ns = 0;
+  Id128 run_id;
+  Id128 parent_commit_id;
+  std::uint64_t incarnation = 0;
+  std::uint32_t world_size = 0;
+  std::uint64_t bytes = 0;
+  std::set<std::uint32_t> containers;  // logical ranks
+  std::set<std::uint32_t> described;   // ranks whose set says that they are protected
+  std::uint64_t parity_files = 0;
+  std::uint64_t parity_bytes = 0;
+
+  // Parity of a container that lies elsewhere may be all that this node has.
+  [[nodiscard]] Level level() const {
+    const bool all = std::includes(described.begin(), described.end(), containers.begin(), containers.end());
+    return all && !described.empty() ? Level::protected_ : Level::local;
+  }
+};
+
+struct Key {
+  std::uint64_t generation = 0;
+  Id128 commit_id;
+  auto operator<=>(const Key&) const = default;
+};
+
+struct Broken {
+  std::string path;
+  std::string state;
+  std::string reason;
+};
+
+class Store {
+ public:
+  Store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) : shown_(shown) {
+    for (const std::string& name : file_system.list(folder)) {
+      const auto parsed = store::parse_file_name(name);
+      if (!parsed) continue;
+      const auto failure = attempt([&] { add(file_system, fs::join(folder, name), *parsed); });
+      if (failure) note(fs::join(shown, name), *failure);
+    }
+  }
+
+  [[nodiscard]] Listing listing() const;
+
+ private:
+  void add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name);
+  void add_container(const OpenedFile& opened, const std::string& path, const store::FileName& name);
+  void add_set_file(const OpenedFile& opened, const std::string& path);
+  void note(const std::string& path, const Failure& failure);
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] Json json() const;
+
+  std::string shown_;
+  std::map<Key, Commit, std::greater<>> commits_;  // newest first
+  std::vector<Broken> broken_;
+  std::uint64_t unsealed_ = 0;
+  Outcome outcome_ = Outcome::ok;
+};
+
+void Store::add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name) {
+  const OpenedFile opened = open_file(file_system, path);
+  if (opened.kind == FileKind::unsealed) {
+    ++unsealed_;
+    return;
+  }
+  if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
+  const std::string beginning = damaged_beginning(opened);
+  if (!beginning.empty()) throw Error(ErrorCode::corrupt, beginning);
+  if (opened.kind == FileKind::container) add_container(opened, path, name);
+  else add_set_file(opened, path);
+}
+
+void Store::add_container(const OpenedFile& opened, const std::string& path, const store::FileName& name) {
+  const format::Superblock head = format::read_superblock(*opened.file, opened.size_bytes, path);
+  if (name.kind != store::FileKind::container || name.logical_rank != head.logical_rank) {
+    throw Error(ErrorCode::corrupt,
+                compose("it holds the container of rank {}; it was put here by mistake", head.logical_rank.value));
+  }
+  Commit& commit = commits_[{head.generation, head.commit_id}];
+  commit.tag = head.tag;
+  commit.time_ns = head.time_ns;
+  commit.run_id = head.run_id;
+  commit.parent_commit_id = head.parent_commit_id;
+  commit.incarnation = head.incarnation;
+  commit.world_size = head.world_size;
+  commit.bytes += opened.size_bytes;
+  commit.containers.insert(head.logical_rank.value);
+}
+
+void Store::add_set_file(const OpenedFile& opened, const std::string& path) {
+  const format::SetDescriptor set = format::decode_set(opened.first, path);
+  check_set_size(set, opened.size_bytes, path);
+  Commit& commit = commits_[{set.generation, set.commit_id}];
+  commit.run_id = set.run_id;
+  commit.world_size = set.world_size;
+  for (const format::SetMember& member : set.members) commit.described.insert(member.logical_rank.value);
+  if (set.kind != format::SetFileKind::parity) return;
+  ++commit.parity_files;
+  commit.parity_bytes += opened.size_bytes;
+}
+
+void Store::note(const std::string& path, const Failure& failure) {
+  const bool damaged = failure.code == ErrorCode::corrupt;
+  if (damaged) outcome_ = Outcome::damaged;
+  else if (outcome_ == Outcome::ok) outcome_ = Outcome::cannot_look;
+  broken_.push_back({path, damaged ? "damaged" : "cannot look",
+                     describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno})});
+}
+
+// The tag stands in containers alone.
+std::string tag_cell(const Commit& commit) { return commit.containers.empty() ? "?" : printable(commit.tag); }
+
+std::string Store::text() const {
+  std::string text;
+  if (commits_.empty()) text = compose("nothing is sealed in {} yet\n", printable(shown_));
+  if (!commits_.empty()) {
+    Table table("lrlrrll");
+    table.add({"tag", "generation", "time (UTC)", "ranks here", "bytes", "level", "parity"});
+    for (const auto& [key, commit] : commits_) {
+      table.add({tag_cell(commit), compose("{}", key.generation),
+                 commit.containers.empty() ? "?" : utc_cell(commit.time_ns),
+                 compose("{} of {}", commit.containers.size(), commit.world_size), human_bytes(commit.bytes),
+                 commit.containers.empty() ? "?" : std::string(to_string(commit.level())),
+                 commit.parity_files == 0 ? "-" : human_bytes(commit.parity_bytes)});
+    }
+    text = table.text();
+  }
+  if (unsealed_ > 0) text += compose("\n{} being written or free\n", count_text(unsealed_, "file"));
+  if (broken_.empty()) return text;
+  Table table("lll");
+  for (const Broken& broken : broken_) {
+    table.add({printable(broken.path), broken.state == "damaged" ? "DAMAGED" : broken.state, printable(broken.reason)});
+  }
+  return text + "\n" + table.text();
+}
+
+Json Store::json() const {
+  Json json = {{"path", shown_},
+               {"kind", "store"},
+               {"checkpoints", Json::array()},
+               {"unsealed", unsealed_},
+               {"unusable", Json::array()}};
+  for (const auto& [key, commit] : commits_) {
+    const bool known = !commit.containers.empty();
+    json["checkpoints"].push_back({{"tag", known ? Json(commit.tag) : Json()},
+                                   {"generation", key.generation},
+                                   {"commit_id", to_string(key.commit_id)},
+                                   {"parent_commit_id", id_json(commit.parent_commit_id)},
+                                   {"run_id", to_string(commit.run_id)},
+                                   {"time", known ? Json(utc(commit.time_ns)) : Json()},
+                                   {"time_ns", known ? Json(commit.time_ns) : Json()},
+                                   {"world_size", commit.world_size},
+                                   {"ranks", commit.containers},
+                                   {"bytes", commit.bytes},
+                                   {"level", known ? Json(to_string(commit.level())) : Json()},
+                                   {"parity_files", commit.parity_files},
+                                   {"parity_bytes", commit.parity_bytes}});
+  }
+  for (const Broken& broken : broken_) {
+    json["unusable"].push_back({{"path", broken.path}, {"state", broken.state}, {"reason", broken.reason}});
+  }
+  return json;
+}
+
+Listing Store::listing() const { return {text(), json(), {}, outcome_}; }
+
+}  // namespace
+
+Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
+  return Store(file_system, folder, shown).listing();
+}
+
+}  // namespace kedge::tools

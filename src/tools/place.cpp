@@ -1,0 +1,115 @@
+#include "tools/place.hpp"
+
+#include <algorithm>
+
+#include "base/attempt.hpp"
+#include "base/options_load.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "persist/tag_folder.hpp"
+#include "store/file_name.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+using Kind = fs::FileStatus::Kind;
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }  // npos + 1 is 0
+
+TagPlace place_of(const std::string& real_folder, const std::string& shown) {
+  return {parent_of(real_folder), name_of(real_folder), shown};
+}
+
+struct Candidate {
+  bool committed = false;
+  std::uint64_t generation = 0;
+  std::string folder;
+  auto operator<=>(const Candidate&) const = default;
+};
+
+std::string what_there_is(const persist::TagList& list, const std::string& word) {
+  if (list.entries.empty()) return "there is none on this prefix yet";
+  std::vector<std::string> tags;
+  for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.tag);
+  if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists what there is", *meant);
+  return compose("the newest is {}; kedge ls lists what there is", tags.front());
+}
+
+}  // namespace
+
+std::string configured_prefix() {
+  const LoadedOptions loaded = load_options(process_environment(), ".");
+  if (loaded.options.load_failure) throw Error(*loaded.options.load_failure);
+  return loaded.options.persistent.path;
+}
+
+std::optional<fs::FileStatus> status_of(fs::FileSystem& file_system, const std::string& path) {
+  std::optional<fs::FileStatus> status;
+  const auto failure = attempt([&] { status = file_system.status(file_system.canonical(path)); });
+  if (failure && failure->code != ErrorCode::not_found) throw Error(*failure);
+  return status;
+}
+
+bool is_path(fs::FileSystem& file_system, const std::string& word) {
+  if (word.find('/') != std::string::npos) return true;
+  const auto status = status_of(file_system, word);
+  return status && status->kind != Kind::directory;
+}
+
+std::optional<TagPlace> tag_folder_at(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = status_of(file_system, path);
+  if (!status) return std::nullopt;
+  const std::string real_path = file_system.canonical(path);
+  if (status->kind == Kind::directory) {
+    const bool is_tag_folder = persist::parse_folder_name(name_of(real_path)).has_value();
+    if (!is_tag_folder && !file_system.status(fs::join(real_path, persist::kMasterFile))) return std::nullopt;
+    return place_of(real_path, path);
+  }
+  if (name_of(real_path) != persist::kMasterFile) return std::nullopt;
+  const std::string shown = name_of(path) == persist::kMasterFile ? parent_of(path) : parent_of(real_path);
+  return place_of(parent_of(real_path), shown);
+}
+
+TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word) {
+  const std::string real_prefix = file_system.canonical(prefix);
+  const persist::TagList list = persist::list_tags(file_system, real_prefix);
+  // A damaged one that is newer is the one that is meant; what was never committed only if nothing else is there.
+  std::optional<Candidate> newest;
+  const auto consider = [&](const std::string& folder, bool committed) {
+    const auto name = persist::parse_folder_name(folder);
+    if (!name || (name->tag != word && folder != word && (word != "latest" || !committed))) return;
+    const Candidate candidate{committed, name->generation, folder};
+    if (!newest || *newest < candidate) newest = candidate;
+  };
+  for (const persist::TagEntry& entry : list.entries) consider(entry.folder, true);
+  for (const persist::Unusable& unusable : list.unusable) consider(unusable.folder, unusable.committed);
+  if (newest) return {real_prefix, newest->folder, fs::join(prefix, newest->folder)};
+  throw Error(
+      Failure{ErrorCode::not_found,
+              compose("no file and no checkpoint here is called {}; {}", printable(word), what_there_is(list, word)),
+              -1, prefix, 0});
+}
+
+FolderKind classify_folder(const std::vector<std::string>& names) {
+  const auto any = [&](const auto& is) { return std::any_of(names.begin(), names.end(), is); };
+  if (names.empty()) return FolderKind::empty;
+  if (any([](const std::string& name) { return name == persist::kMasterFile; })) return FolderKind::tag;
+  if (any([](const std::string& name) { return store::parse_file_name(name).has_value(); })) return FolderKind::store;
+  const bool is_prefix =
+      any([](const std::string& name) { return name == ".kedge" || persist::parse_folder_name(name).has_value(); });
+  return is_prefix ? FolderKind::prefix : FolderKind::foreign;
+}
+
+std::string run_folder_hint(const std::vector<std::string>& names) {
+  const auto run =
+      std::find_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("kedge-"); });
+  return run == names.end() ? "" : compose("; the run's folder in it is meant, e.g. {}", printable(*run));
+}
+
+}  // namespace kedge::tools

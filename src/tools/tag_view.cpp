@@ -1,0 +1,285 @@
+#include "tools/tag_view.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "persist/tag_folder.hpp"
+#include "tools/container_view.hpp"
+#include "tools/table.hpp"
+#include "tools/tag_reader.hpp"
+#include "tools/words.hpp"
+
+namespace kedge::tools {
+namespace {
+
+constexpr std::size_t kProblemsShown = 10;
+
+// A global array, as the shards in all indexes describe it.
+struct ArraySummary {
+  DataType dtype = DataType::opaque;
+  Shape global_shape;
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Regions of one name and kind that ranks have of their own.
+struct RegionSummary {
+  Shape shape;
+  bool same_shape = true;
+  std::uint64_t ranks = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Name, type, and "own", "replicated" or "routed file": ranks that differ in these have different regions.
+using RegionKey = std::tuple<std::string, DataType, std::string>;
+
+struct Held {
+  std::string file;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t crc = 0;
+  std::optional<Failure> failure;
+};
+
+struct TagContent {
+  TagPlace place;
+  persist::TagEntry entry;
+  bool has_view = false;
+  std::uint64_t master_bytes = 0;
+  Attributes attributes;
+  std::map<std::pair<std::string, DataType>, ArraySummary> arrays;
+  std::map<RegionKey, RegionSummary> regions;
+  std::vector<Held> containers;  // by rank
+};
+
+std::string kind_of(const format::RegionSpec& spec) {
+  if (spec.routed) return "routed file";
+  return std::holds_alternative<Replicated>(spec.placement) ? "replicated" : "own";
+}
+
+void add_region(TagContent& content, const format::PlacedRegion& region) {
+  const format::RegionSpec& spec = region.spec;
+  if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
+    ArraySummary& array = content.arrays[{spec.name, spec.dtype}];
+    array.dtype = spec.dtype;
+    array.global_shape = shard->global_shape;
+    array.bytes += region.size_bytes;
+    if (region.size_bytes > 0) ++array.blocks;
+    return;
+  }
+  RegionSummary& summary = content.regions[{spec.name, spec.dtype, kind_of(spec)}];
+  if (summary.ranks > 0 && summary.shape != spec.shape) summary.same_shape = false;
+  summary.shape = spec.shape;
+  summary.bytes += region.size_bytes;
+  ++summary.ranks;
+}
+
+TagContent read_content(fs::FileSystem& file_system, const TagPlace& place) {
+  const OpenedMaster master = open_master(file_system, place);
+  TagContent content;
+  content.place = place;
+  content.entry = master.entry;
+  content.has_view = master.reader->head().has_view;
+  content.master_bytes = master.reader->head().file_size;
+  content.attributes = master.reader->attributes();
+  std::uint32_t rank = 0;
+  for (const format::ShardRow& row : master.reader->rows()) {
+    Held held{row.file, row.size_bytes, row.crc, std::nullopt};
+    held.failure = attempt([&] {
+      const auto opened = open_container(file_system, place, master.reader->head(), row, LogicalRank{rank});
+      for (const auto& region : opened.reader->regions()) add_region(content, region);
+    });
+    content.containers.push_back(std::move(held));
+    ++rank;
+  }
+  return content;
+}
+
+std::uint64_t usable(const TagContent& content) {
+  return static_cast<std::uint64_t>(std::count_if(content.containers.begin(), content.containers.end(),
+                                                  [](const Held& held) { return !held.failure; }));
+}
+
+std::string containers_cell(const TagContent& content) {
+  const auto [least, most] =
+      std::minmax_element(content.containers.begin(), content.containers.end(),
+                          [](const Held& a, const Held& b) { return a.size_bytes < b.size_bytes; });
+  std::string text = compose("{}, {}", content.containers.size(), size_text(content.entry.total_bytes));
+  if (least->size_bytes != most->size_bytes) {
+    text += compose(", from {} to {}", human_bytes(least->size_bytes), human_bytes(most->size_bytes));
+  }
+  return text;
+}
+
+std::string head_text(const TagContent& content) {
+  const persist::TagEntry& entry = content.entry;
+  Table head("ll");
+  head.add({"checkpoint", printable(content.place.shown)});
+  head.add({"tag", printable(entry.tag)});
+  head.add({"generation", compose("{}", entry.generation)});
+  head.add({"commit id", to_string(entry.commit_id)});
+  head.add({"parent", id_or_none(entry.parent_commit_id)});
+  head.add({"run", compose("{} ({})", printable(entry.run), to_string(entry.run_id))});
+  head.add({"incarnation", compose("{}", entry.incarnation)});
+  head.add({"written", utc(entry.time_ns)});
+  head.add({"ranks", compose("{}", entry.world_size)});
+  head.add({"containers", containers_cell(content)});
+  head.add({"master", size_text(content.master_bytes)});
+  head.add({"HDF5 view", content.has_view ? "yes" : "left out: more shards than persistent.view_limit"});
+  head.add({"pinned", entry.pinned ? "yes" : "no"});
+  return head.text();
+}
+
+std::string attributes_text(const Attributes& attributes) {
+  if (attributes.empty()) return {};
+  Table table("ll");
+  table.add({"attribute", "value"});
+  for (const auto& [key, value] : attributes) {
+    const auto* text = std::get_if<std::string>(&value);
+    table.add({printable(key), text != nullptr ? printable(*text) : attribute_json(value).dump()});
+  }
+  return "\n" + table.text();
+}
+
+std::string arrays_text(const TagContent& content) {
+  if (content.arrays.empty()) return {};
+  Table table("lllrr");
+  table.add({"global array", "dtype", "shape", "blocks", "bytes"});
+  for (const auto& [key, array] : content.arrays) {
+    table.add({printable(key.first), std::string(to_string(array.dtype)), to_string(array.global_shape),
+               compose("{}", array.blocks), human_bytes(array.bytes)});
+  }
+  return "\n" + table.text();
+}
+
+std::string regions_text(const TagContent& content) {
+  if (content.regions.empty()) return {};
+  Table table("lllrrl");
+  table.add({"region", "dtype", "shape", "ranks", "bytes", "place"});
+  for (const auto& [key, region] : content.regions) {
+    const auto& [name, dtype, kind] = key;
+    table.add({printable(name), std::string(to_string(dtype)), region.same_shape ? to_string(region.shape) : "differs",
+               compose("{}", region.ranks), human_bytes(region.bytes), kind == "own" ? "rank's own" : kind});
+  }
+  return "\n" + table.text();
+}
+
+std::string containers_text(const TagContent& content) {
+  Table table("rlrl");
+  table.add({"rank", "container", "bytes", "crc32c"});
+  for (std::size_t rank = 0; rank < content.containers.size(); ++rank) {
+    const Held& held = content.containers[rank];
+    table.add({compose("{}", rank), printable(held.file), compose("{}", held.size_bytes),
+               held.failure ? printable(held.failure->message) : compose("{:08x}", held.crc)});
+  }
+  return "\n" + table.text();
+}
+
+Json head_json(const TagContent& content) {
+  const persist::TagEntry& entry = content.entry;
+  Json json = {{"path", content.place.shown},
+               {"kind", "checkpoint"},
+               {"tag", entry.tag},
+               {"folder", entry.folder},
+               {"generation", entry.generation},
+               {"commit_id", to_string(entry.commit_id)},
+               {"parent_commit_id", id_json(entry.parent_commit_id)},
+               {"run", entry.run},
+               {"run_id", to_string(entry.run_id)},
+               {"incarnation", entry.incarnation},
+               {"time", utc(entry.time_ns)},
+               {"time_ns", entry.time_ns},
+               {"world_size", entry.world_size},
+               {"bytes", entry.total_bytes},
+               {"master_bytes", content.master_bytes},
+               {"has_view", content.has_view},
+               {"pinned", entry.pinned},
+               {"attributes", Json::object()}};
+  for (const auto& [key, value] : content.attributes) json["attributes"][key] = attribute_json(value);
+  return json;
+}
+
+Json content_json(const TagContent& content) {
+  Json json = head_json(content);
+  json["arrays"] = Json::array();
+  json["regions"] = Json::array();
+  json["containers"] = Json::array();
+  for (const auto& [key, array] : content.arrays) {
+    json["arrays"].push_back({{"name", key.first},
+                              {"dtype", to_string(array.dtype)},
+                              {"global_shape", shape_json(array.global_shape)},
+                              {"blocks", array.blocks},
+                              {"bytes", array.bytes}});
+  }
+  for (const auto& [key, region] : content.regions) {
+    const auto& [name, dtype, kind] = key;
+    json["regions"].push_back({{"name", name},
+                               {"dtype", to_string(dtype)},
+                               {"shape", region.same_shape ? shape_json(region.shape) : Json()},
+                               {"ranks", region.ranks},
+                               {"bytes", region.bytes},
+                               {"placement", kind == "replicated" ? "replicated" : "own"},
+                               {"routed", kind == "routed file"}});
+  }
+  for (std::size_t rank = 0; rank < content.containers.size(); ++rank) {
+    const Held& held = content.containers[rank];
+    json["containers"].push_back({{"rank", rank}, {"file", held.file}, {"bytes", held.size_bytes}, {"crc", held.crc}});
+    if (held.failure) json["containers"].back()["problem"] = held.failure->message;
+  }
+  return json;
+}
+
+Outcome complain_of(const TagContent& content) {
+  Outcome outcome = Outcome::ok;
+  std::size_t problems = 0;
+  for (const Held& held : content.containers) {
+    if (!held.failure) continue;
+    if (held.failure->code == ErrorCode::corrupt) outcome = Outcome::damaged;
+    else if (outcome == Outcome::ok) outcome = Outcome::cannot_look;
+    if (++problems <= kProblemsShown) complain(describe(*held.failure));
+  }
+  if (problems > kProblemsShown) complain(compose("and {} more", problems - kProblemsShown));
+  if (problems > 0) {
+    complain(compose("{} of {} can be used; arrays and regions are told of these alone", usable(content),
+                     count_text(content.containers.size(), "container")));
+  }
+  return outcome;
+}
+
+Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint32_t rank, bool json) {
+  const OpenedMaster master = open_master(file_system, place);
+  const format::MasterHead& head = master.reader->head();
+  if (rank >= head.world_size) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("--rank {}: the checkpoint has ranks 0 to {}", rank, head.world_size - 1));
+  }
+  const format::ShardRow row = master.reader->row(LogicalRank{rank});
+  const OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});
+  Content content;
+  content.path = fs::join(place.shown, row.file);
+  content.superblock = opened.reader->superblock();
+  content.regions = opened.reader->regions();
+  print(json ? json_text(content_json(content)) : content_text(content));
+  return Outcome::ok;
+}
+
+}  // namespace
+
+Outcome show_tag(fs::FileSystem& file_system, const TagPlace& place, const TagViewOptions& options) {
+  if (options.rank) return show_rank(file_system, place, *options.rank, options.json);
+  const TagContent content = read_content(file_system, place);
+  if (options.json) {
+    print(json_text(content_json(content)));
+  } else {
+    print(head_text(content) + attributes_text(content.attributes) + arrays_text(content) + regions_text(content));
+    if (options.containers) print(containers_text(content));
+  }
+  return complain_of(content);
+}
+
+}  // namespace kedge::tools
