@@ -78,6 +78,10 @@ void Ledger::is_protected(int step) {
   const std::lock_guard guard(mutex_);
   protected_.insert(step);
 }
+void Ledger::is_persistent(int step) {
+  const std::lock_guard guard(mutex_);
+  persistent_.insert(step);
+}
 void Ledger::failed(int step) {
   const std::lock_guard guard(mutex_);
   begun_.erase(step);
@@ -97,6 +101,10 @@ int Ledger::newest_returned() const {
 int Ledger::newest_protected() const {
   const std::lock_guard guard(mutex_);
   return protected_.empty() ? 0 : *protected_.rbegin();
+}
+int Ledger::newest_persistent() const {
+  const std::lock_guard guard(mutex_);
+  return persistent_.empty() ? 0 : *persistent_.rbegin();
 }
 bool Ledger::may_be_opened(int step) const {
   const int newest = newest_returned();
@@ -120,6 +128,7 @@ void checkpoint(Engine& engine, int rank, int step, Ledger& ledger, std::size_t 
   engine.commit();
   ledger.returned(step);
   if (engine.level(tag_of(step)) >= Level::protected_) ledger.is_protected(step);
+  if (engine.level(tag_of(step)) == Level::persistent) ledger.is_persistent(step);
 }
 
 int open_and_check(Engine& engine, int rank, Ledger& ledger, const Selection& selection) {

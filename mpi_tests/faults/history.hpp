@@ -21,6 +21,8 @@ class Ledger {
   void returned(int step);
   /// On any rank, its level was `protected`.
   void is_protected(int step);
+  /// Likewise `persistent`.
+  void is_persistent(int step);
   /// commit or create threw: the step must not be found again.
   void failed(int step);
   void problem(std::string text);
@@ -29,6 +31,7 @@ class Ledger {
   [[nodiscard]] int newest_begun() const;
   [[nodiscard]] int newest_returned() const;
   [[nodiscard]] int newest_protected() const;
+  [[nodiscard]] int newest_persistent() const;
   [[nodiscard]] bool may_be_opened(int step) const;
   [[nodiscard]] std::vector<std::string> problems() const;
 
@@ -37,6 +40,7 @@ class Ledger {
   std::set<int> begun_;
   std::set<int> returned_;
   std::set<int> protected_;
+  std::set<int> persistent_;
   std::vector<std::string> problems_;
 };
 

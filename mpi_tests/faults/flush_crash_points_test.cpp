@@ -1,0 +1,114 @@
+// Every mutating operation of a history that flushes each commit is a point at which one rank, or all, die. Afterwards
+// all stores are lost, or nothing is.
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "faults/flush_fixture.hpp"
+#include "faults/redundancy_history.hpp"
+
+namespace kedge::faults {
+namespace {
+
+struct Case {
+  std::string name;
+  int ranks = 2;
+  std::uint64_t keep = 0;  ///< persistent.keep
+  std::uint64_t one_in = 1;
+  friend void PrintTo(const Case& tested, std::ostream* stream) { *stream << tested.name; }
+};
+
+class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface<Case> {
+ protected:
+  static constexpr int kSteps = 3;
+
+  static SimulatedJob job_of(const Case& tested) {
+    SimulatedJob job = new_job(tested.ranks);
+    job.options.persistent.keep = tested.keep;
+    return job;
+  }
+  static std::vector<comm::RankOutcome> run(SimulatedJob& job, Ledger& ledger, Crash crash = Crash::process,
+                                            std::uint64_t seed = 0) {
+    return job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); }, crash, seed);
+  }
+
+  /// The newest that was said to be persistent is there, or a newer one; never nothing, silently.
+  static void expect_persistent_survives(SimulatedJob& job, const Ledger& ledger, const std::string& where) {
+    job.disk.remove_all("/nodes");
+    EXPECT_EQ(joined(check_recovery(job, ledger, ledger.newest_persistent())), "") << where;
+    // With neither stores nor a master it may be unrecoverable, and then nothing was flushed after it.
+    if (ledger.newest_persistent() != 0) expect_swept(job, where);
+  }
+  /// After a start that flushed something, nothing lies half made on the prefix.
+  static void expect_swept(SimulatedJob& job, const std::string& where) {
+    for (const auto& one : list(job).unusable) ADD_FAILURE() << where << ": " << one.folder << ": " << one.reason;
+    for (const auto& [path, entry] : job.disk.snapshot()) {
+      EXPECT_EQ(path.find("/unfinished-"), std::string::npos) << where << ": " << path;
+      EXPECT_EQ(path.find(".new"), std::string::npos) << where << ": " << path;
+    }
+  }
+};
+
+TEST_P(FlushCrashPoints, R19_R32_EveryOperation) {
+  SimulatedJob job = job_of(GetParam());
+  const auto empty = job.disk.snapshot();
+  Ledger undisturbed;
+  for (const auto& outcome : run(job, undisturbed)) ASSERT_TRUE(outcome.returned());
+  ASSERT_EQ(undisturbed.newest_persistent(), kSteps);
+  for (const Point& point : points(compose("flush, {}", GetParam().name), job.operations, GetParam().one_in)) {
+    job.disk.restore(empty);
+    Ledger ledger;
+    plan(job, point);
+    const auto outcomes = run(job, ledger);
+    job.all_die_together = false;
+    ASSERT_EQ(joined(check_survivors(outcomes, point.together ? -1 : point.rank)), "") << describe(point);
+    const auto crashed = job.disk.snapshot();
+    ASSERT_EQ(joined(check_nothing_lost(job, ledger)), "") << describe(point) << ", and nothing was lost";
+    expect_swept(job, describe(point) + ", and nothing was lost");
+    job.disk.restore(crashed);
+    expect_persistent_survives(job, ledger, describe(point) + ", then all stores were lost");
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(FlushCrashPoints, R19_R32_PowerLoss) {
+  SimulatedJob job = job_of(GetParam());
+  const auto empty = job.disk.snapshot();
+  Ledger undisturbed;
+  for (const auto& outcome : run(job, undisturbed)) ASSERT_TRUE(outcome.returned());
+  auto chosen = points(compose("flush and power, {}", GetParam().name), job.operations, 3 * GetParam().one_in,
+                       Deaths::together);
+  chosen.push_back({0, 100000, true});  // right after the last commit: that is where a missing sync shows
+  for (const Point& point : chosen) {
+    job.disk.restore(empty);
+    Ledger ledger;
+    plan(job, point);
+    (void)run(job, ledger, Crash::power, point.n);
+    job.all_die_together = false;
+    expect_persistent_survives(job, ledger, describe(point) + ", and the power failed");
+    if (HasFailure()) return;
+  }
+}
+
+/// Whatever a death left is what the next start dies on; at the end the stores are lost.
+TEST_P(FlushCrashPoints, R32_DiesAgainAndAgain) {
+  for (std::uint64_t seed = 1; seed <= (full_test() ? 1000U : 25U); ++seed) {
+    SimulatedJob job = job_of(GetParam());
+    Ledger ledger;
+    for (std::uint64_t start = 0; start < 5; ++start) {
+      const Point point{static_cast<int>((seed + start) % static_cast<std::uint64_t>(job.ranks)),
+                        1 + (seed * 37 + start * 101) % 150, (seed + start) % 2 == 0};
+      plan(job, point);
+      (void)run(job, ledger);
+      job.all_die_together = false;
+    }
+    expect_persistent_survives(job, ledger, compose("seed {}", seed));
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, FlushCrashPoints,
+                         testing::Values(Case{"two_ranks"}, Case{"keep_one", 2, 1}, Case{"three_ranks", 3, 0, 4}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,65 @@
+// Jobs whose every commit goes to the prefix, and what lies there then.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "faults/simulated_job.hpp"
+#include "persist/tag_folder.hpp"
+#include "persist/tags.hpp"
+
+namespace kedge::faults {
+
+class FlushFixture : public testing::Test {
+ protected:
+  [[nodiscard]] static SimulatedJob new_job(int ranks, DiskOptions disk = SimulatedJob::memory_disk()) {
+    SimulatedJob job(ranks, std::move(disk));
+    job.options.topology.ranks_per_node = 1;
+    job.options.persistent.every = 1;
+    return job;
+  }
+
+  static void lose_stores(SimulatedJob& job, const std::vector<int>& nodes) {
+    for (const int node : nodes) job.disk.remove_all(compose("/nodes/node{}", node));
+  }
+
+  [[nodiscard]] static persist::TagList list(SimulatedJob& job) {
+    return persist::list_tags(*job.disk.view(0), "/prefix");
+  }
+  /// Committed ones, newest first.
+  [[nodiscard]] static std::vector<Tag> tags(SimulatedJob& job) {
+    std::vector<Tag> tags;
+    for (const auto& entry : list(job).entries) tags.push_back(entry.tag);
+    return tags;
+  }
+  [[nodiscard]] static std::vector<std::string> folders(SimulatedJob& job) {
+    std::vector<std::string> folders;
+    for (const auto& entry : list(job).entries) folders.push_back(entry.folder);
+    return folders;
+  }
+  [[nodiscard]] static std::string master_of(SimulatedJob& job, const Tag& tag) {
+    return fs::join(folder_of(job, tag), persist::kMasterFile);
+  }
+  [[nodiscard]] static std::string container_of(SimulatedJob& job, const Tag& tag, std::uint32_t rank) {
+    return fs::join(folder_of(job, tag), persist::container_file(LogicalRank{rank}));
+  }
+  /// Path of the newest of this tag; fails the test if there is none.
+  [[nodiscard]] static std::string folder_of(SimulatedJob& job, const Tag& tag) {
+    for (const auto& entry : list(job).entries) {
+      if (entry.tag == tag) return "/prefix/" + entry.folder;
+    }
+    ADD_FAILURE() << tag << " is not on the prefix";
+    return "/none";
+  }
+  [[nodiscard]] static std::string text_of(const SimulatedJob& job, const std::string& path) {
+    const auto bytes = job.disk.read_all(path);
+    std::string text;
+    for (const std::byte byte : bytes) text += static_cast<char>(byte);
+    return text;
+  }
+};
+
+}  // namespace kedge::faults
