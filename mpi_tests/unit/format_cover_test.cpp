@@ -14,7 +14,6 @@ namespace kedge::format::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 std::string message(const Shape& whole, const std::vector<Block>& blocks, bool holes_allowed = false) {
   const auto failure = check_cover("T", whole, blocks, holes_allowed);
