@@ -11,13 +11,15 @@ mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/made" >"$work/install.log"
 mv "$work/made" "$work/prefix"
 "$work/prefix/bin/kedge" --version
-for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp; do
+for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h; do
   [[ -f $work/prefix/$file ]] || { echo "$file was not installed"; exit 1; }
 done
-if [[ $with_mpi != 1 && -e $work/prefix/include/kedge/mpi.hpp ]]; then
-  echo "kedge/mpi.hpp was installed without MPI"
-  exit 1
-fi
+for header in mpi.hpp kedge_mpi.h; do
+  if [[ $with_mpi != 1 && -e $work/prefix/include/kedge/$header ]]; then
+    echo "kedge/$header was installed without MPI"
+    exit 1
+  fi
+done
 if grep -rIl "$build" "$work/prefix/lib"*/cmake; then
   echo "the package names the build folder"
   exit 1
@@ -27,12 +29,14 @@ configure() { "$cmake" -S "$project" -B "$work/$1" -G Ninja -DCMAKE_PREFIX_PATH=
 cd "$work"
 configure core OFF
 core/without_mpi
+core/without_mpi_c
 if [[ $with_mpi == 1 ]]; then
   configure mpi ON
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export KEDGE_STORE_PATH=$work/store KEDGE_PERSISTENT_PATH=$work/checkpoints
-  launch() { timeout --kill-after=5 60 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n 2 mpi/with_mpi; }
-  launch | grep "was none, is 1"
-  launch | grep "was step-1, is 2"
+  launch() { timeout --kill-after=5 60 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n 2 "mpi/$1"; }
+  launch with_mpi | grep "was none, is 1"
+  launch with_mpi | grep "was step-1, is 2"
   "$work/prefix/bin/kedge" verify "$work"/store/kedge-*
+  launch with_mpi_c | grep "is 3: well"  # the same run, from C
 fi
