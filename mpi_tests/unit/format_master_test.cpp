@@ -6,69 +6,14 @@
 #include <functional>
 
 #include "format/fields.hpp"
-#include "format/hdf5_structure.hpp"
 #include "format/master_rows.hpp"
-#include "format_support.hpp"
+#include "format_master_support.hpp"
 
 namespace kedge::format::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::vector<std::string> files_of(std::uint32_t ranks) {
-  std::vector<std::string> files;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) files.push_back(compose("data/{}/rank-{}.h5", rank / 1024, rank));
-  return files;
-}
-
-std::vector<ShardRow> rows_of(const std::vector<std::string>& files) {
-  std::vector<ShardRow> rows;
-  for (std::uint32_t rank = 0; rank < files.size(); ++rank) {
-    rows.push_back({files[rank], 100000 + rank, 8192, 500 + rank, 0xa0000000U + rank, 0xb0000000U + rank});
-  }
-  return rows;
-}
-
-MasterHead head_of(std::uint32_t ranks) {
-  MasterHead head;
-  head.run_id.bytes.fill(1);
-  head.commit_id.bytes.fill(2);
-  head.parent_commit_id.bytes.fill(3);
-  head.generation = 0x0102030405060708U;
-  head.incarnation = 5;
-  head.world_size = ranks;
-  head.time_ns = -6;
-  head.total_bytes = 7'000'000;
-  head.tag = "step-000100";
-  head.run = "heat";
-  return head;
-}
-
-// `count` arrays along one dimension, 10 elements a rank, and a replica.
-View view_of(std::uint64_t count, std::uint32_t ranks) {
-  View view;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    View::Array array{compose("fields/array{}", i), DataType::float64, Shape{std::uint64_t{10} * ranks, 16}, {}};
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      array.blocks.push_back({rank, Shape{std::uint64_t{10} * rank, 0}, Shape{10, 16}});
-    }
-    view.arrays.push_back(array);
-  }
-  view.replicas.push_back({"constants", 0});
-  return view;
-}
-
-const Attributes kAttributes{{"time", 0.5}, {"code", std::string("v1.2")}, {"cells", std::vector<std::int64_t>{3, 4}}};
-
-MemoryFile master_of(std::uint32_t ranks, const Attributes& attributes = kAttributes) {
-  const View view = view_of(3, ranks);
-  const auto files = files_of(ranks);
-  const auto layout = make_master_layout(&view, files, attributes.empty() ? 0 : 100);
-  return MemoryFile(encode_master(*layout, head_of(ranks), rows_of(files), attributes));
-}
-
-MasterReader reader_of(MemoryFile& file) { return {file, file.size(), "the/path"}; }
 
 // What the reader says against the file; empty if nothing.
 std::string refusal(MemoryFile& file, ErrorCode code = ErrorCode::corrupt) {
@@ -93,16 +38,6 @@ std::string refusal_with(std::size_t place, const T& value, ErrorCode code = Err
   put(file.content, place, value);
   reseal(file);
   return refusal(file, code);
-}
-
-std::string refused_argument(const std::function<void()>& call) {
-  try {
-    call();
-    return {};
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.failure().message;
-  }
 }
 
 TEST(FormatMaster, R12_ComesBackAsItWas) {
@@ -137,58 +72,6 @@ TEST(FormatMaster, WithoutAttributesOrViewThereIsLess) {
   EXPECT_FALSE(reader_of(file).head().has_view);
   EXPECT_TRUE(reader_of(file).attributes().empty()) << "{} of room for more";
   EXPECT_TRUE(reader_of(file).verify().empty());
-}
-
-TEST(FormatMaster, AttributesMayChangeWithoutANewLayout) {
-  const auto files = files_of(2);
-  const auto layout = make_master_layout(nullptr, files, 513);
-  EXPECT_EQ(attributes_room(*layout), 1024U);
-  for (const std::size_t size : {1U, 900U, 1013U}) {
-    const Attributes attributes{{"text", std::string(size, 'x')}};
-    MemoryFile file;
-    file.content = encode_master(*layout, head_of(2), rows_of(files), attributes);
-    EXPECT_EQ(reader_of(file).attributes(), attributes);
-  }
-  const Attributes larger{{"text", std::string(1014, 'x')}};
-  EXPECT_THAT(refused_argument([&] { static_cast<void>(encode_master(*layout, head_of(2), rows_of(files), larger)); }),
-              HasSubstr("make a new layout"));
-}
-
-TEST(FormatMaster, EncodingCallsNoHdf5AndNothingElseChanges) {
-  const View view = view_of(5, 4);
-  const auto files = files_of(4);
-  const auto layout = make_master_layout(&view, files, 100);
-  const std::uint64_t entries = hdf5_entries();
-  MasterHead head = head_of(4);
-  auto rows = rows_of(files);
-  const auto one = encode_master(*layout, head, rows, kAttributes);
-  head.generation += 1;
-  rows[2].crc += 1;
-  const auto two = encode_master(*layout, head, rows, kAttributes);
-  EXPECT_EQ(hdf5_entries(), entries);
-  MemoryFile file;
-  file.content = one;
-  const std::uint64_t row = reader_of(file).head().table_offset + 2 * kShardRowBytes;
-  ASSERT_EQ(one.size(), two.size());
-  for (std::size_t i = kSuperblockBytes; i < one.size(); ++i) {
-    const bool in_row = i >= row && i < row + kShardRowBytes;
-    ASSERT_TRUE(in_row || one[i] == two[i]) << i;
-  }
-}
-
-TEST(FormatMaster, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn) {
-  View view = view_of(40, 8);
-  const auto files = files_of(8);
-  const auto bytes = [&] {
-    return encode_master(*make_master_layout(&view, files, 100), head_of(8), rows_of(files), kAttributes);
-  };
-  const auto one = bytes();
-  EXPECT_TRUE(one == bytes());
-  std::ranges::reverse(view.arrays);
-  for (auto& array : view.arrays) std::ranges::reverse(array.blocks);
-  EXPECT_TRUE(one == bytes());
-  view.arrays.front().global_shape = Shape{80, 17};
-  EXPECT_FALSE(one == bytes());
 }
 
 TEST(FormatMaster, R31_EveryFlippedBitOfTheHeadIsRefused) {
@@ -335,52 +218,6 @@ TEST(FormatMaster, FieldsThatContradictEachOtherAreRefused) {
                                   master_at::kTableSize + 4, master_at::kCrc - 1}) {
     EXPECT_THAT(refusal_with(place, std::byte{1}), HasSubstr("not zero")) << place;
   }
-}
-
-TEST(FormatMaster, WhatDoesNotFitIsRefusedWhenItIsMade) {
-  const auto files = files_of(2);
-  const auto layout = make_master_layout(nullptr, files, 0);
-  const auto encode = [&](const MasterHead& head, const std::vector<ShardRow>& rows, const Attributes& attributes) {
-    return refused_argument([&] { static_cast<void>(encode_master(*layout, head, rows, attributes)); });
-  };
-  MasterHead head = head_of(2);
-  const auto rows = rows_of(files);
-  EXPECT_EQ(encode(head, rows, {}), "");
-  EXPECT_THAT(encode(head, rows, kAttributes), HasSubstr("new layout"));
-  EXPECT_THAT(encode(head, {rows[0]}, {}), HasSubstr("1 rows"));
-  EXPECT_THAT(encode(head_of(3), rows, {}), HasSubstr("world size 3"));
-  EXPECT_THAT(encode(head, {rows[1], rows[0]}, {}), HasSubstr("was laid out for 'data/0/rank-0.h5'"));
-  head.tag.assign(129, 't');
-  EXPECT_THAT(encode(head, rows, {}), HasSubstr("tag"));
-  head = head_of(2);
-  head.run.assign(65, 'r');
-  EXPECT_THAT(encode(head, rows, {}), HasSubstr("run"));
-}
-
-TEST(FormatMaster, NamesThatContradictEachOtherAreRefused) {
-  const auto files = files_of(2);
-  const auto layout = [&](const View& view) {
-    return refused_argument([&] { static_cast<void>(make_master_layout(&view, files, 0)); });
-  };
-  const View::Array array{"a/b", DataType::int8, Shape{1}, {{0, Shape{0}, Shape{1}}}};
-  View::Array inner = array;
-  inner.name = "a";
-  EXPECT_THAT(layout({{array, inner}, {}}), HasSubstr("'a'"));
-  EXPECT_THAT(layout({{array}, {{"a", 0}}}), HasSubstr("'a'"));
-  EXPECT_THAT(layout({{array}, {{"a/b/c", 0}}}), HasSubstr("'a/b'"));
-  EXPECT_THAT(layout({{array, array}, {}}), HasSubstr("twice"));
-  EXPECT_THAT(layout({{array}, {{"a/b", 0}}}), HasSubstr("twice"));
-  EXPECT_THAT(layout({{}, {{"ranks/0", 0}}}), HasSubstr("kept for Kedge"));
-  EXPECT_THAT(layout({{}, {{"c", 2}}}), HasSubstr("rank 2"));
-  inner.blocks[0].rank = 2;
-  EXPECT_THAT(layout({{inner}, {}}), HasSubstr("rank 2"));
-  inner.blocks[0] = {0, Shape{1}, Shape{1}};
-  EXPECT_THAT(layout({{inner}, {}}), HasSubstr("does not fit"));
-  for (const std::string file : {"", "/rank-0.h5", "../rank-0.h5", "a//b", "0123456789012345678901234567890123"}) {
-    EXPECT_NE(refused_argument([&] { static_cast<void>(make_master_layout(nullptr, std::vector{file}, 0)); }), "");
-  }
-  EXPECT_THAT(refused_argument([] { static_cast<void>(make_master_layout(nullptr, {}, 0)); }),
-              HasSubstr("0 containers"));
 }
 
 }  // namespace

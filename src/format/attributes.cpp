@@ -91,8 +91,8 @@ std::optional<Failure> check(const Attributes& attributes) {
 
 std::string encode(const Attributes& attributes) {
   Json object = Json::object();
-  for (const auto& [key, value] : attributes) {
-    std::visit([&](const auto& plain) { object[key] = plain; }, value);
+  for (const auto& attribute : attributes) {
+    std::visit([&](const auto& value) { object[attribute.first] = value; }, attribute.second);
   }
   return object.dump();
 }

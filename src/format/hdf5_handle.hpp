@@ -1,4 +1,5 @@
-// Private to hdf5_structure: RAII for HDF5, checked calls, the process-wide mutex. Shows hdf5.h; include it there only.
+// Private to hdf5_structure and hdf5_view: RAII for HDF5, checked calls, the process-wide mutex. Shows hdf5.h; include
+// it there only.
 #pragma once
 
 #include <hdf5.h>

@@ -85,8 +85,8 @@ class MasterLayout;
 /// How many bytes of attributes a master of this layout takes.
 [[nodiscard]] std::size_t attributes_room(const MasterLayout& layout) noexcept;
 
-/// The whole file. HDF5 is not called. Throws Error{invalid_argument} if rows are not as many as the layout has or
-/// anything does not fit.
+/// The whole file. HDF5 is not called. head.world_size and the rows' files must be those of the layout. Throws
+/// Error{invalid_argument} if they are not, or anything does not fit.
 [[nodiscard]] std::vector<std::byte> encode_master(const MasterLayout& layout, MasterHead head,
                                                    std::span<const ShardRow> rows, const Attributes& attributes);
 
@@ -99,12 +99,15 @@ class MasterReader {
   MasterReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
 
   [[nodiscard]] const MasterHead& head() const noexcept { return head_; }
-  /// One row, read and checked by its own checksum. Throws Error{corrupt}.
+  /// One row, read and checked by its own checksum; what it says lies below the folder and inside the container.
+  /// Throws Error{corrupt}; Error{not_found} if there is no such rank.
   [[nodiscard]] ShardRow row(LogicalRank logical_rank) const;
-  /// All of them.
+  /// All of them, by rank, read at once. Throws Error{corrupt} that names the first damaged one.
   [[nodiscard]] std::vector<ShardRow> rows() const;
+  /// Empty if there are none. Throws Error{corrupt}.
   [[nodiscard]] Attributes attributes() const;
-  /// Every byte of the file against its checksum; empty if all is well.
+  /// Every byte of the file against its checksum, and every row against its own; empty if all is well. `on_progress`
+  /// is called with the bytes checked since the last call.
   [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;
 
  private:

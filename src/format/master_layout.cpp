@@ -100,6 +100,7 @@ void MasterBuilder::add_array(const View::Array& array) {
     return;
   }
   std::vector<VirtualPart> parts;
+  parts.reserve(blocks.size());
   for (const Block* block : blocks) parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
   scratch_.create_virtual(array.name, array.dtype, array.global_shape, "/" + array.name, parts);
 }

@@ -1,0 +1,200 @@
+"""Reads what write_master wrote as other programs do: h5py, h5ls, and plain bytes by share/doc/format.md."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as missing:
+    print("skipped:", missing, "(apt-get install python3-h5py)")
+    sys.exit(77)
+
+from known_values import NUMPY, crc32c, expected
+
+RANKS = 8
+PERCENT = "100%b/\u03b1 %%0b"  # HDF5 takes % in names of sources for patterns
+
+
+def same(dataset, values):
+    assert dataset.shape == values.shape, (dataset, values.shape)
+    assert dataset.dtype == values.dtype, (dataset, values.dtype)
+    assert np.array_equal(dataset[()], values), (dataset, dataset[()])
+
+
+def field(name):
+    """Of narrow numbers only every 127 elements are told apart."""
+    if name != "bfloat16":
+        return expected(name, (7, 11, 13))
+    return np.resize(expected(name, (127,)), (7, 11, 13))
+
+
+def arrays():
+    """Every global array as NumPy makes it."""
+    holes = np.zeros((10, 10), "<f4")
+    holes[2:7, 3:9] = expected("float32", (10, 10))[2:7, 3:9]
+    result = {"field/" + name: field(name) for name in NUMPY}
+    result.update({
+        "particles": expected("int64", (140,)),
+        "large": expected("float64", (400, 200)),
+        PERCENT: expected("int32", (400, 200)),
+        "deep": expected("uint16", (2, 1, 2, 1, 2, 1, 1, 2)),
+        "holes": holes,
+        "only holes": np.zeros(4, "<f4"),
+        "empty": np.zeros((0, 3), "<f4"),
+        "step": expected("int64", ()),
+    })
+    return result
+
+
+def check_view(path):
+    wanted = arrays()
+    seen = []
+    with h5py.File(path, "r") as file:
+        assert file.userblock_size == 4096
+        for name, values in wanted.items():
+            same(file[name], values)
+            is_virtual = values.ndim > 0 and values.size > 0 and name != "only holes"
+            assert file[name].is_virtual == is_virtual, name
+        same(file["constants/seed"], expected("uint64", (4,)))
+        file.visit(seen.append)
+    assert set(wanted) - {"step"} <= set(seen), seen  # visit goes past links
+
+
+def check_ranks(path):
+    """Each rank's regions, through its link, and how the blocks of an array lie together again."""
+    with h5py.File(path, "r") as file:
+        assert sorted(file["ranks"], key=int) == [str(rank) for rank in range(RANKS)]
+        counted = 0
+        for rank in range(RANKS):
+            own = file["ranks"][str(rank)]
+            same(own["own/state"], expected("uint32", (rank, 2)))
+            same(own["constants/seed"], expected("uint64", (4,)))
+            begin = sum(r * r for r in range(rank))
+            same(own["particles"], expected("int64", (140,))[begin:begin + rank * rank])
+            same(own["large"], expected("float64", (400, 200))[50 * rank:50 * rank + 50])
+            block = (rank + 5) % RANKS
+            x, y, z = block // 4, block // 2 % 2, block % 2
+            cuts = (0, 3, 7), (0, 4 + 2 * x, 11), (0, 5 + x + 3 * y, 13)
+            where = tuple(slice(cut[i], cut[i + 1]) for cut, i in zip(cuts, (x, y, z)))
+            for name in NUMPY:
+                same(own["field"][name], field(name)[where])
+            counted += own["field/int8"].size
+        assert counted == 7 * 11 * 13
+
+
+def check_table(path, folder):
+    with h5py.File(path, "r") as file:
+        table = file[".kedge/shards"][()]
+        assert table.dtype.names == ("file", "size_bytes", "index_offset", "index_size", "index_crc", "crc", "row_crc")
+        for rank, row in enumerate(table):
+            assert row["file"].decode() == f"data/{rank // 4}/rank-{rank}.h5"
+            data = open(os.path.join(folder, row["file"].decode()), "rb").read()
+            assert row["size_bytes"] == len(data)
+            assert struct.unpack_from("<QQI", data, 104) == (row["index_offset"], row["index_size"], row["index_crc"])
+        assert crc32c(data) == row["crc"]  # of the last one; in Python it takes its time
+
+
+def check_attributes(path):
+    with h5py.File(path, "r") as file:
+        attributes = file[".kedge/attributes"]
+        assert attributes.shape == () and attributes.dtype.itemsize == 512
+        assert json.loads(attributes[()]) == {"time": 0.25, "cells": [7, 11, 13], "\u03b1": "\u03b2"}
+
+
+def check_bytes(path):
+    """Every number as share/doc/format.md gives it."""
+    data = open(path, "rb").read()
+    assert data[0:8] == b"KMAIN\r\n\x1a"
+    assert struct.unpack_from("<II", data, 8) == (1, 1)
+    commit_id = data[32:48]
+    assert data[16:32] == bytes(range(1, 17)) and commit_id == bytes(range(101, 117)) and not any(data[48:64])
+    assert struct.unpack_from("<QQI", data, 64) == (42, 3, RANKS)
+    has_view, time_ns, file_size, total = struct.unpack_from("<IqQQ", data, 84)
+    assert (time_ns, file_size) == (1234567890, len(data))
+    shards, attributes, attributes_size, tag_size, run_size = struct.unpack_from("<QQQII", data, 112)
+    assert data[144:144 + tag_size] == b"step-000042" and data[272:272 + run_size] == b"heat"
+    assert not any(data[336:2056])
+    assert struct.unpack_from("<I", data, 4092)[0] == crc32c(data[:4092])
+    end, kinds = 4096, []
+    for i in range(struct.unpack_from("<I", data, 2056)[0]):
+        kind, crc, offset, length = struct.unpack_from("<IIQQ", data, 2064 + 24 * i)
+        assert offset == end and crc == crc32c(data[offset:offset + length]), (path, offset)
+        assert kind != 4 or (offset, length) == (shards, 64 * RANKS)
+        assert kind != 5 or offset == attributes
+        kinds.append(kind)
+        end += length
+    assert end == len(data) and kinds.count(4) == 1 and kinds.count(5) == has_view  # plain.h5 has neither
+    sizes = 0
+    for rank in range(RANKS):
+        row = data[shards + 64 * rank:shards + 64 * rank + 64]
+        sizes += struct.unpack_from("<Q", row, 32)[0]
+        assert struct.unpack_from("<I", row, 60)[0] == crc32c(commit_id + struct.pack("<I", rank) + row[:60])
+    assert sizes == total
+    if attributes:
+        assert json.loads(data[attributes:attributes + attributes_size])["time"] == 0.25
+        assert data[attributes + attributes_size:attributes + 512].strip(b" ") == b""
+
+
+def check_plain(path):
+    """Without a view there are the ranks still."""
+    with h5py.File(path, "r") as file:
+        assert sorted(file) == [".kedge", "ranks"] and list(file[".kedge"]) == ["shards"]
+    check_ranks(path)
+    check_bytes(path)
+
+
+def check_survives_writing_by_others(path):
+    """HDF5 cuts a file at its own end when it is opened for writing: nothing may lie behind that."""
+    copy = os.path.join(os.path.dirname(path), "copy.h5")
+    shutil.copy(path, copy)
+    with h5py.File(copy, "r+") as file:
+        file.attrs["seen"] = 1
+    assert os.path.getsize(copy) >= os.path.getsize(path)
+    assert open(copy, "rb").read(4096) == open(path, "rb").read(4096)
+    check_view(copy)
+
+
+def check_tools(path):
+    listing = subprocess.run(["h5ls", "-r", path], check=True, capture_output=True, text=True).stdout
+    lines = [" ".join(line.split()) for line in listing.splitlines()]
+    for line in ("/field/float64 Dataset {7, 11, 13}", "/large Dataset {400, 200}", "/.kedge/shards Dataset {8}",
+                 "/ranks/7 External Link {data/1/rank-7.h5//}"):
+        assert line in lines, listing
+    dump = subprocess.run(["h5dump", "-d", "/field/int8", path], check=True, capture_output=True, text=True).stdout
+    assert "(0,0,0): -3, -2, -1, 0, 1" in dump, dump
+
+
+def check_all(folder):
+    path = os.path.join(folder, "checkpoint.h5")
+    check_view(path)
+    check_ranks(path)
+    check_table(path, folder)
+    check_attributes(path)
+    check_plain(os.path.join(folder, "plain.h5"))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as base:
+        folder, moved = os.path.join(base, "tag"), os.path.join(base, "elsewhere")
+        for part in ("0", "1"):
+            os.makedirs(os.path.join(folder, "data", part))
+        subprocess.run([sys.argv[1], folder], check=True)
+        path = os.path.join(folder, "checkpoint.h5")
+        check_all(folder)
+        check_bytes(path)
+        check_survives_writing_by_others(path)
+        if shutil.which("h5ls") and shutil.which("h5dump"):
+            check_tools(path)
+        else:
+            print("h5ls and h5dump are missing (hdf5-tools); not tried")
+        assert base.encode() not in open(path, "rb").read(), "an absolute path"
+        os.rename(folder, moved)
+        check_all(moved)
+
+
+main()
