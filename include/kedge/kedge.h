@@ -12,6 +12,7 @@
  *
  * Binary interface: kedge_engine and kedge_options are opaque; numbers of enumerators are never reused; structs that
  * the caller makes have room to grow, so new fields keep a program running that was compiled before. */
+/* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_H
 #define KEDGE_KEDGE_H
 
@@ -304,3 +305,4 @@ KEDGE_MUST_CHECK kedge_error kedge_close(kedge_engine* engine);
 #endif
 
 #endif
+/* NOLINTEND(modernize-*,readability-identifier-naming) */
