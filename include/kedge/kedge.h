@@ -198,6 +198,10 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
  * is then as it was. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
+/* COLLECTIVE. A commit that is pinned (not 0) stays on the prefix whatever persistent.keep says, until it is unpinned
+ * (0). KEDGE_NOT_FOUND: no commit of this tag is there. */
+KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);
+
 /* Loading ------------------------------------------------------------------------------------------------------ */
 
 /* What becomes of commits newer than the one opened. */

@@ -49,6 +49,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_abandon(nullptr), "abandon");
   refused(kedge_get_level(nullptr, "a", &level), "get_level");
   refused(kedge_wait(nullptr, "a", KEDGE_LEVEL_LOCAL), "wait");
+  refused(kedge_pin(nullptr, "a", 1), "pin");
   refused(kedge_open(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open");
   refused(kedge_open_before(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open_before");
   refused(kedge_open_source(nullptr, "p", "r", "a", &number), "open_source");
@@ -98,6 +99,10 @@ TEST(CApiMisuse, CollectiveCallsWithNullArgumentsFailOnAllRanks) {
       [](auto* e, bool wrong) { return kedge_wait(e, wrong ? nullptr : "before", KEDGE_LEVEL_LOCAL); });
   expect_refused_on_all_ranks(
       [](auto* e, bool wrong) { return kedge_wait(e, "before", wrong ? KEDGE_LEVEL_NONE : KEDGE_LEVEL_LOCAL); });
+}
+
+TEST(CApiMisuse, APinWithoutATagIsRefusedOnAllRanks) {
+  expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_pin(e, wrong ? nullptr : "before", 1); });
 }
 
 TEST(CApiMisuse, OpeningASourceWithoutAPlaceIsRefused) {

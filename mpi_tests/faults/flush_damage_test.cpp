@@ -124,6 +124,26 @@ TEST_F(FlushDamage, AnUnreachablePrefixIsIo) {
   EXPECT_EQ(reopen(job).tag, "b");
 }
 
+TEST_F(FlushDamage, APrefixThatIsGoneCostsTheFlushAlone) {
+  Volume gone;
+  gone.read_errno = ESTALE;
+  gone.write_errno = ESTALE;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", gone);
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "c", 3);  // without an open before it
+    EXPECT_EQ(engine.level("c"), Level::protected_);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+    (void)engine.need_checkpoint();
+    engine.wait("c", Level::persistent);
+  }));
+  job.disk.remove_all("/nodes");
+  EXPECT_EQ(reopen(job).tag, "c");
+}
+
 TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
   const std::size_t had = folders(job).size();
   job.disk.set_volume("/prefix", {});  // whose bytes are counted by themselves
