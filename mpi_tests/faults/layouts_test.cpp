@@ -188,13 +188,12 @@ TEST(Layouts, WaitProtectsOnDemand) {
 TEST(Layouts, WaitSaysWhyALevelCannotBeReached) {
   for (const Scheme scheme : {Scheme::xor_, Scheme::single}) {
     Job job({1, 1, 1}, scheme);
-    OnEachRank unknown(3), never(3), single(3), early(3);
+    OnEachRank unknown(3), single(3), early(3);
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       early.put(scope.rank, failure_of([&] { engine.wait("a", Level::local); }));
       commit_step(engine, scope.rank, "a", 1);
       unknown.put(scope.rank, failure_of([&] { engine.wait("b", Level::protected_); }));
-      never.put(scope.rank, failure_of([&] { engine.wait("a", Level::persistent); }));
       single.put(scope.rank, failure_of([&] { engine.wait("a", Level::protected_); }));
       engine.create("c");
       EXPECT_EQ(code_of([&] { engine.wait("a", Level::local); }), ErrorCode::bad_state);
@@ -203,7 +202,6 @@ TEST(Layouts, WaitSaysWhyALevelCannotBeReached) {
     }));
     EXPECT_EQ(early.same()->code, ErrorCode::not_found);
     EXPECT_EQ(unknown.same()->code, ErrorCode::not_found);
-    EXPECT_EQ(never.same()->code, ErrorCode::invalid_argument);
     ASSERT_EQ(single.same().has_value(), scheme == Scheme::single);
     if (scheme == Scheme::single) {
       EXPECT_EQ(single.same()->code, ErrorCode::invalid_argument);

@@ -77,6 +77,12 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"store.lock_timeout_s", "1.5"},
                                                      {"store.on_exit", "remove"},
                                                      {"persistent.path", "/p"},
+                                                     {"persistent.every", "5"},
+                                                     {"persistent.keep", "2"},
+                                                     {"persistent.latest", "false"},
+                                                     {"persistent.mode", "0750"},
+                                                     {"persistent.trust", "group"},
+                                                     {"persistent.view_limit", "9"},
                                                      {"redundancy.scheme", "xor"},
                                                      {"redundancy.set_size", "4"},
                                                      {"redundancy.every", "3"},
@@ -227,6 +233,12 @@ TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
   EXPECT_THAT(problem([](Options& o) { o.comm.timeout_s = std::numeric_limits<double>::infinity(); }),
               HasSubstr("comm.timeout_s"));
   EXPECT_THAT(problem([](Options& o) { o.persistent.path.clear(); }), HasSubstr("persistent.path"));
+  for (const char* mode : {"", "0777", "0577", "755x", "01755", "-1"}) {
+    EXPECT_THAT(problem([&](Options& o) { o.persistent.mode = mode; }), HasSubstr("persistent.mode")) << mode;
+  }
+  for (const char* mode : {"0700", "755", "0775"}) {
+    EXPECT_EQ(problem([&](Options& o) { o.persistent.mode = mode; }), "no failure") << mode;
+  }
   EXPECT_THAT(problem([](Options& o) { o.store.path = std::string("a\0b", 3); }), HasSubstr("store.path"));
   EXPECT_THAT(problem([](Options& o) { o.redundancy.scheme = static_cast<Scheme>(9); }),
               HasSubstr("redundancy.scheme"));
