@@ -1,10 +1,8 @@
 // The kedge command as people and scripts see it: words, JSON, exit status.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +10,7 @@
 #include "base/text.hpp"
 #include "format/container_reader.hpp"
 #include "fs/file_system.hpp"
+#include "interop/kedge_program.hpp"
 #include "interop/sample_store.hpp"
 
 namespace kedge::testing {
@@ -23,29 +22,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Result {
-  int status = -1;
-  std::string text;  // standard output and standard error
-};
-
-Result shell(const std::string& command) {
-  Result result;
-  FILE* pipe = ::popen(("{ " + command + "; } 2>&1").c_str(), "r");
-  if (pipe == nullptr) return result;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) result.text += static_cast<char>(c);
-  const int status = ::pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
-
-Result kedge(const std::string& arguments) { return shell("'" KEDGE_PROGRAM "' " + arguments); }
-
-Json kedge_json(const std::string& arguments, int status) {
-  const Result result = shell("'" KEDGE_PROGRAM "' " + arguments + " --json 2>/dev/null");
-  EXPECT_EQ(result.status, status) << result.text;
-  return Json::parse(result.text);
-}
 
 class KedgeCommand : public ::testing::Test {
  protected:

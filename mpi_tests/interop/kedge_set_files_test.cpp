@@ -1,9 +1,7 @@
 // The kedge command on parity files and set descriptors: what it shows, and every way in which one can be damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "format/set_descriptor.hpp"
+#include "interop/kedge_program.hpp"
 #include "interop/sample_store.hpp"
 
 namespace kedge::testing {
@@ -20,21 +19,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kParityBytes = (std::uint64_t{9} << 20U) + 123;  // several pieces, and no whole one
-
-struct Result {
-  int status = -1;
-  std::string text;  // standard output and standard error
-};
-
-Result kedge(const std::string& arguments) {
-  Result result;
-  FILE* pipe = ::popen(("'" KEDGE_PROGRAM "' " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return result;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) result.text += static_cast<char>(c);
-  const int status = ::pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
 
 class KedgeSetFiles : public ::testing::Test {
  protected:

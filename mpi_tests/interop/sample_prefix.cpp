@@ -132,31 +132,42 @@ std::vector<std::byte> sample_master(const persist::TagEntry& entry) {
   return format::encode_master(*format::make_master_layout(nullptr, files, 0), head_of(entry), rows, {});
 }
 
-std::string SamplePrefix::container(const persist::TagEntry& entry, std::uint32_t rank) const {
-  return path(entry.folder) + "/" + persist::container_file(LogicalRank{rank});
+void write_master(const std::string& prefix, const persist::TagEntry& entry) {
+  std::filesystem::create_directories(fs::join(prefix, entry.folder));
+  write_bytes(fs::join(fs::join(prefix, entry.folder), persist::kMasterFile), sample_master(entry));
 }
 
-std::string SamplePrefix::add_uncommitted(const persist::TagEntry& entry) {
+void write_containers(const std::string& prefix, const persist::TagEntry& entry) {
+  const std::string folder = fs::join(prefix, entry.folder);
   for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
-    std::filesystem::create_directories(path(entry.folder) + "/" + persist::container_folder(LogicalRank{rank}));
-    write_container(container(entry, rank), sample_rank_regions(rank, entry.world_size), identity_of(entry, rank));
+    std::filesystem::create_directories(fs::join(folder, persist::container_folder(LogicalRank{rank})));
+    write_container(fs::join(folder, persist::container_file(LogicalRank{rank})),
+                    sample_rank_regions(rank, entry.world_size), identity_of(entry, rank));
   }
-  return path(entry.folder);
 }
 
-std::string SamplePrefix::add(const persist::TagEntry& entry) {
-  add_uncommitted(entry);
+void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry) {
+  write_containers(prefix, entry);
+  const std::string folder = fs::join(prefix, entry.folder);
   const auto files = files_of(entry.world_size);
   format::MasterHead head = head_of(entry);
   head.total_bytes = 0;
   std::vector<format::ShardRow> rows;
-  for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
-    rows.push_back(row_of(container(entry, rank), files[rank]));
+  for (const std::string& file : files) {
+    rows.push_back(row_of(fs::join(folder, file), file));
     head.total_bytes += rows.back().size_bytes;
   }
   const format::View view = view_of(entry.world_size);
   const auto layout = format::make_master_layout(&view, files, 200);
-  write_bytes(path(entry.folder) + "/checkpoint.h5", format::encode_master(*layout, head, rows, kAttributes));
+  write_bytes(fs::join(folder, persist::kMasterFile), format::encode_master(*layout, head, rows, kAttributes));
+}
+
+std::string SamplePrefix::container(const persist::TagEntry& entry, std::uint32_t rank) const {
+  return fs::join(path(entry.folder), persist::container_file(LogicalRank{rank}));
+}
+
+std::string SamplePrefix::add(const persist::TagEntry& entry) const {
+  write_checkpoint(folder(), entry);
   return path(entry.folder);
 }
 

@@ -20,6 +20,14 @@ namespace kedge::testing {
 /// Bytes of a master without a view whose containers need not exist.
 [[nodiscard]] std::vector<std::byte> sample_master(const persist::TagEntry& entry);
 
+/// The tag folder below `prefix`, with sample_master alone.
+void write_master(const std::string& prefix, const persist::TagEntry& entry);
+/// With containers of all ranks and no master.
+void write_containers(const std::string& prefix, const persist::TagEntry& entry);
+/// With containers of all ranks and a master for them, with attributes and view. The master tells the containers' bytes
+/// instead of the entry's.
+void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry);
+
 /// A temporary prefix, removed with all that is in it when destroyed.
 class SamplePrefix {
  public:
@@ -27,12 +35,10 @@ class SamplePrefix {
   [[nodiscard]] std::string path(const std::string& name) const { return store_.path(name); }
   [[nodiscard]] std::string container(const persist::TagEntry& entry, std::uint32_t rank) const;
 
-  /// Writes containers and master; returns the tag folder's path.
-  std::string add(const persist::TagEntry& entry);
+  /// write_checkpoint; returns the tag folder's path.
+  std::string add(const persist::TagEntry& entry) const;
   /// Adds the entry to the run's catalog.
   void catalog(const persist::TagEntry& entry) const;
-  /// A tag folder with containers and no master.
-  std::string add_uncommitted(const persist::TagEntry& entry);
 
  private:
   SampleStore store_;

@@ -29,14 +29,14 @@ std::string SampleStore::add(const std::string& name, const std::vector<format::
 }
 
 void write_container(const std::string& path, const std::vector<format::RegionSpec>& regions,
-                     const format::Superblock& identity) {
+                     const format::Superblock& identity, unsigned variant) {
   const auto file_system = fs::posix_file_system();
   file_system->remove(path);
   store::StoreFile target(file_system->create(path), false, [](std::uint64_t, const Failure*) {});
   format::ContainerWriter writer(target, nullptr);
   for (const auto& region : regions) {
     std::vector<std::byte> bytes(format::size_bytes(region));
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251 + variant);
     writer.add(region, bytes);
   }
   static_cast<void>(writer.finish());

@@ -32,9 +32,10 @@ class SampleStore {
   std::string folder_;
 };
 
-/// Writes a sealed container with these regions to `path`, in place of what is there. Contents are a pattern.
+/// Writes a sealed container with these regions to `path`, in place of what is there. Contents are a pattern, another
+/// one for each `variant`.
 void write_container(const std::string& path, const std::vector<format::RegionSpec>& regions,
-                     const format::Superblock& identity);
+                     const format::Superblock& identity, unsigned variant = 0);
 
 /// Regions of every DataType, 0-d to 8-d, own, shard, replicated, routed, empty, and one of 5 MiB.
 [[nodiscard]] std::vector<format::RegionSpec> sample_regions();

@@ -1,4 +1,5 @@
-// write_prefix FOLDER COUNT [catalog]: a prefix with many small masters, to measure how fast `kedge ls` is.
+// write_prefix FOLDER COUNT [catalog|data]: a prefix to try the kedge command on. Many masters alone, with the run's
+// catalog or without it, to measure how fast `kedge ls` is; or with containers of 4 ranks.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -10,10 +11,11 @@
 
 int main(int count, char** words) {
   if (count < 3) {
-    std::fputs("usage: write_prefix FOLDER COUNT [catalog]\n", stderr);
+    std::fputs("usage: write_prefix FOLDER COUNT [catalog|data]\n", stderr);
     return 2;
   }
   const std::string folder = words[1];
+  const std::string what = count > 3 ? words[3] : "";
   const std::string records = folder + "/.kedge/heat";
   std::filesystem::create_directories(records);
   const auto file_system = kedge::fs::posix_file_system();
@@ -21,11 +23,8 @@ int main(int count, char** words) {
   const auto tags = static_cast<unsigned>(std::atoi(words[2]));
   for (unsigned generation = 1; generation <= tags; ++generation) {
     const auto entry = kedge::testing::sample_entry(generation);
-    const std::string tag_folder = folder + "/" + entry.folder;
-    std::filesystem::create_directories(tag_folder);
-    const auto master = kedge::testing::sample_master(entry);
-    std::ofstream(tag_folder + "/checkpoint.h5", std::ios::binary)
-        .write(reinterpret_cast<const char*>(master.data()), static_cast<std::streamsize>(master.size()));
-    if (count > 3) catalog.add(entry);
+    if (what == "data") kedge::testing::write_checkpoint(folder, entry);
+    else kedge::testing::write_master(folder, entry);
+    if (what == "catalog") catalog.add(entry);
   }
 }

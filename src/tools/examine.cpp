@@ -79,7 +79,7 @@ void check_container(const OpenedFile& opened, const std::optional<store::FileNa
   finding.superblock = format::decode(opened.first, finding.path);
   check_name(finding, finding.superblock->logical_rank, name);
   const format::ContainerReader reader(*opened.file, opened.size_bytes, finding.path);
-  finding.damages = reader.verify(on_progress);
+  judge(reader.verify(on_progress), finding);
 }
 
 void check_set_file(const OpenedFile& opened, const std::optional<store::FileName>& name,
@@ -89,7 +89,7 @@ void check_set_file(const OpenedFile& opened, const std::optional<store::FileNam
   finding.kind = is_parity ? store::FileKind::parity : store::FileKind::descriptor;
   check_name(finding, holder(*finding.set).logical_rank, name);
   check_set_size(*finding.set, opened.size_bytes, finding.path);
-  finding.damages = verify_set_file(*opened.file, *finding.set, on_progress);
+  judge(verify_set_file(*opened.file, *finding.set, on_progress), finding);
 }
 
 void check_opened(const OpenedFile& opened, const std::optional<store::FileName>& name,
@@ -101,14 +101,6 @@ void check_opened(const OpenedFile& opened, const std::optional<store::FileName>
   } else {
     check_set_file(opened, name, on_progress, finding);
   }
-  if (finding.damages.empty()) {
-    finding.state = Finding::State::ok;
-    return;
-  }
-  finding.state = Finding::State::damaged;
-  const std::size_t count = finding.damages.size();
-  finding.reason = compose("{} of its bytes {} not what was written",
-                           count == 1 ? "a stretch" : compose("{} stretches", count), count == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -171,6 +163,26 @@ std::string damaged_beginning(const OpenedFile& opened) {
                       : "set's description damaged: the bytes that mark parity and set descriptors are others";
 }
 
+void judge(const Failure& failure, Finding& finding) {
+  finding.state = failure.code == ErrorCode::corrupt     ? Finding::State::damaged
+                  : failure.code == ErrorCode::bad_state ? Finding::State::unsealed
+                                                         : Finding::State::cannot_look;
+  // The path is said by whoever reports the finding.
+  finding.reason = describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno});
+}
+
+void judge(std::vector<format::Damage> damages, Finding& finding) {
+  finding.damages = std::move(damages);
+  if (finding.damages.empty()) {
+    finding.state = Finding::State::ok;
+    return;
+  }
+  finding.state = Finding::State::damaged;
+  const std::size_t count = finding.damages.size();
+  finding.reason = compose("{} of its bytes {} not what was written",
+                           count == 1 ? "a stretch" : compose("{} stretches", count), count == 1 ? "is" : "are");
+}
+
 Finding check_file(fs::FileSystem& file_system, const std::string& path, const std::optional<store::FileName>& name,
                    const std::function<void(std::uint64_t)>& on_progress) {
   Finding finding;
@@ -183,14 +195,7 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
     if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
     check_opened(opened, name, on_progress, finding);
   });
-  if (failure) {
-    const bool unsealed = failure->code == ErrorCode::bad_state;
-    finding.state = failure->code == ErrorCode::corrupt ? Finding::State::damaged
-                    : unsealed                          ? Finding::State::unsealed
-                                                        : Finding::State::cannot_look;
-    // The path is said by whoever reports the finding.
-    finding.reason = describe(Failure{failure->code, failure->message, -1, {}, failure->system_errno});
-  }
+  if (failure) judge(*failure, finding);
   if (finding.state == Finding::State::damaged && changed_meanwhile(opened)) {
     finding.state = Finding::State::unsealed;
     finding.damages.clear();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/container_reader.hpp"
+#include "format/master.hpp"
 #include "format/set_descriptor.hpp"
 #include "fs/file_system.hpp"
 #include "store/file_name.hpp"
@@ -50,16 +51,22 @@ struct OpenedFile {
 
 /// What became of checking one file.
 struct Finding {
-  enum class State : std::uint8_t { ok, damaged, unsealed, cannot_look };
+  enum class State : std::uint8_t { ok, damaged, unsealed, uncommitted, cannot_look };
   State state = State::cannot_look;
   std::string path;
   std::uint64_t size_bytes = 0;
   std::optional<store::FileKind> kind;           ///< by its content, else by its name, if either tells
   std::optional<format::Superblock> superblock;  ///< of a container, if it could be read
   std::optional<format::SetDescriptor> set;      ///< of a parity file or set descriptor, likewise
+  std::optional<format::MasterHead> master;      ///< of a checkpoint's master, likewise
   std::vector<format::Damage> damages;           ///< if state is damaged and the places are known
   std::string reason;                            ///< one sentence, unless ok
 };
+
+/// What the failure makes of the file: corrupt is damage, bad_state unsealed, anything else cannot be looked at.
+void judge(const Failure& failure, Finding& finding);
+/// Damaged if there is any damage, else ok.
+void judge(std::vector<format::Damage> damages, Finding& finding);
 
 /// Reads the whole file and checks every byte against its checksum. In a store's folder, `name` is the file's, and
 /// the file must be of that kind and rank. Never throws Error: what went wrong is in the finding. A file that the

@@ -20,7 +20,7 @@ struct Arguments {
   throw Error(Failure{code, std::move(message), -1, path, 0});
 }
 
-Listing look(fs::FileSystem& file_system, const std::string& path, bool configured) {
+Listing look(fs::FileSystem& file_system, const std::string& path, bool configured, bool json) {
   const auto status = status_of(file_system, path);
   if (!status) {
     refuse(ErrorCode::not_found,
@@ -35,9 +35,9 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
   const std::string folder = file_system.canonical(path);
   const std::vector<std::string> names = file_system.list(folder);
   switch (classify_folder(names)) {
-    case FolderKind::store: return list_store(file_system, folder, path);
+    case FolderKind::store: return list_store(file_system, folder, path, json);
     case FolderKind::prefix:
-    case FolderKind::empty: return list_prefix(file_system, folder, path);
+    case FolderKind::empty: return list_prefix(file_system, folder, path, json);
     case FolderKind::tag:
       refuse(ErrorCode::invalid_argument, "one checkpoint's folder; kedge show tells what is in it", path);
     case FolderKind::foreign: break;
@@ -51,9 +51,9 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
 Outcome ls(const Arguments& arguments) {
   const auto file_system = fs::posix_file_system();
   const bool configured = arguments.path.empty();
-  const Listing listing = look(*file_system, configured ? configured_prefix() : arguments.path, configured);
-  print(arguments.json ? json_text(listing.json) : listing.text);
-  for (const std::string& complaint : listing.complaints) complain(complaint);
+  const std::string path = configured ? configured_prefix() : arguments.path;
+  const Listing listing = look(*file_system, path, configured, arguments.json);
+  print(listing.output);
   return listing.outcome;
 }
 

@@ -2,24 +2,22 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "base/json.hpp"
 #include "fs/file_system.hpp"
 #include "tools/outcome.hpp"
 
 namespace kedge::tools {
 
 struct Listing {
-  std::string text;
-  Json json;
-  std::vector<std::string> complaints;
+  std::string output;
   Outcome outcome = Outcome::ok;
 };
 
-/// `folder` is canonical, `shown` as the user wrote it. What is wrong with single entries is in the listing; throws
-/// what the folder itself throws.
-[[nodiscard]] Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown);
-[[nodiscard]] Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown);
+/// Words, or JSON for programs. `folder` is canonical, `shown` as the user wrote it. What is wrong with single entries
+/// is in the listing; throws what the folder itself throws.
+[[nodiscard]] Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown,
+                                  bool json);
+[[nodiscard]] Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown,
+                                 bool json);
 
 }  // namespace kedge::tools

@@ -131,11 +131,10 @@ Json json_of(const persist::TagList& list, const std::string& shown) {
 
 }  // namespace
 
-Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
+Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown, bool json) {
   const persist::TagList list = persist::list_tags(file_system, folder);
   Listing listing;
-  listing.text = text_of(list, shown);
-  listing.json = json_of(list, shown);
+  listing.output = json ? json_text(json_of(list, shown)) : text_of(list, shown);
   for (const persist::Unusable& unusable : list.unusable) {
     if (!unusable.committed) continue;
     if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;

@@ -60,7 +60,7 @@ class Store {
     }
   }
 
-  [[nodiscard]] Listing listing() const;
+  [[nodiscard]] Listing listing(bool as_json) const;
 
  private:
   void add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name);
@@ -182,12 +182,12 @@ Json Store::json() const {
   return json;
 }
 
-Listing Store::listing() const { return {text(), json(), {}, outcome_}; }
+Listing Store::listing(bool as_json) const { return {as_json ? json_text(json()) : text(), outcome_}; }
 
 }  // namespace
 
-Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
-  return Store(file_system, folder, shown).listing();
+Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown, bool json) {
+  return Store(file_system, folder, shown).listing(json);
 }
 
 }  // namespace kedge::tools

@@ -1,6 +1,7 @@
 #include "tools/place.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
@@ -14,6 +15,8 @@ namespace kedge::tools {
 namespace {
 
 using Kind = fs::FileStatus::Kind;
+
+constexpr std::string_view kLatestFile = "latest";
 
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -32,6 +35,15 @@ struct Candidate {
   std::string folder;
   auto operator<=>(const Candidate&) const = default;
 };
+
+// `latest` holds the name of a tag folder beside it.
+std::optional<std::string> folder_named_in(fs::FileSystem& file_system, const std::string& path) {
+  const auto file = file_system.open(path, fs::Access::read);
+  std::string text(std::min<std::uint64_t>(file->status().size_bytes, 256), '\0');
+  static_cast<void>(file->copy_out(0, std::as_writable_bytes(std::span(text)), 0));
+  text.resize(std::min(text.find('\n'), text.size()));
+  return persist::parse_folder_name(text) ? std::optional(text) : std::nullopt;
+}
 
 std::string what_there_is(const persist::TagList& list, const std::string& word) {
   if (list.entries.empty()) return "there is none on this prefix yet";
@@ -56,12 +68,6 @@ std::optional<fs::FileStatus> status_of(fs::FileSystem& file_system, const std::
   return status;
 }
 
-bool is_path(fs::FileSystem& file_system, const std::string& word) {
-  if (word.find('/') != std::string::npos) return true;
-  const auto status = status_of(file_system, word);
-  return status && status->kind != Kind::directory;
-}
-
 std::optional<TagPlace> tag_folder_at(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);
   if (!status) return std::nullopt;
@@ -71,12 +77,24 @@ std::optional<TagPlace> tag_folder_at(fs::FileSystem& file_system, const std::st
     if (!is_tag_folder && !file_system.status(fs::join(real_path, persist::kMasterFile))) return std::nullopt;
     return place_of(real_path, path);
   }
-  if (name_of(real_path) != persist::kMasterFile) return std::nullopt;
-  const std::string shown = name_of(path) == persist::kMasterFile ? parent_of(path) : parent_of(real_path);
-  return place_of(parent_of(real_path), shown);
+  if (name_of(real_path) == persist::kMasterFile) {
+    const std::string shown = name_of(path) == persist::kMasterFile ? parent_of(path) : parent_of(real_path);
+    return place_of(parent_of(real_path), shown);
+  }
+  if (name_of(real_path) != kLatestFile) return std::nullopt;
+  const auto folder = folder_named_in(file_system, real_path);
+  if (!folder) return std::nullopt;
+  return TagPlace{parent_of(real_path), *folder, fs::join(parent_of(path), *folder)};
 }
 
 TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word) {
+  if (!status_of(file_system, prefix)) {
+    throw Error(Failure{ErrorCode::not_found,
+                        compose("no file is called {}, and there is no such folder to look for a checkpoint in; give "
+                                "--prefix, or set persistent.path",
+                                printable(word)),
+                        -1, prefix, 0});
+  }
   const std::string real_prefix = file_system.canonical(prefix);
   const persist::TagList list = persist::list_tags(file_system, real_prefix);
   // A damaged one that is newer is the one that is meant; what was never committed only if nothing else is there.
@@ -94,6 +112,19 @@ TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const 
       Failure{ErrorCode::not_found,
               compose("no file and no checkpoint here is called {}; {}", printable(word), what_there_is(list, word)),
               -1, prefix, 0});
+}
+
+std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
+  if (!prefix.empty()) return find_tag(file_system, prefix, word);
+  if (auto place = tag_folder_at(file_system, word)) return place;
+  if (word.find('/') != std::string::npos) return std::nullopt;
+  const auto status = status_of(file_system, word);
+  if (!status) return find_tag(file_system, configured_prefix(), word);
+  if (status->kind != Kind::directory) return std::nullopt;
+  // A folder that is no checkpoint may only happen to be called like one.
+  std::optional<TagPlace> place;
+  static_cast<void>(attempt([&] { place = find_tag(file_system, configured_prefix(), word); }));
+  return place;
 }
 
 FolderKind classify_folder(const std::vector<std::string>& names) {

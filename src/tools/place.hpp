@@ -23,16 +23,17 @@ struct TagPlace {
 /// The path's status, links followed as the user named it himself; nothing if there is no such name.
 [[nodiscard]] std::optional<fs::FileStatus> status_of(fs::FileSystem& file_system, const std::string& path);
 
-/// Whether the word can only be a path: it has a slash, or a file is called so. (A folder may only happen to have a
-/// tag's name.)
-[[nodiscard]] bool is_path(fs::FileSystem& file_system, const std::string& word);
-
-/// If `path` is a folder with a master or the name of a tag folder, or a master.
+/// If `path` is a folder with a master or the name of a tag folder, or a master, or the file `latest` of a prefix.
 [[nodiscard]] std::optional<TagPlace> tag_folder_at(fs::FileSystem& file_system, const std::string& path);
 
 /// The newest of the tag `word` on the prefix, or the newest of all for "latest", or the tag folder of this name.
 /// Throws Error{not_found} that says what there is, or what the prefix throws.
 [[nodiscard]] TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word);
+
+/// The checkpoint that the user means by `word`: on `prefix` if one is given; else a path (tag_folder_at); else a tag
+/// on the configured prefix, unless a file is called so. Nothing: it is some other path. Throws as find_tag.
+[[nodiscard]] std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word,
+                                                const std::string& prefix);
 
 /// What `names`, those of one folder, make of it.
 enum class FolderKind : std::uint8_t { store, prefix, tag, empty, foreign };

@@ -71,13 +71,8 @@ Outcome show_file(fs::FileSystem& file_system, const Arguments& arguments) {
 
 Outcome show(const Arguments& arguments) {
   const auto file_system = fs::posix_file_system();
-  const std::string& what = arguments.what;
-  if (arguments.prefix.empty()) {
-    if (const auto place = tag_folder_at(*file_system, what)) return show_tag(*file_system, *place, arguments.view);
-    if (is_path(*file_system, what)) return show_file(*file_system, arguments);
-  }
-  const std::string prefix = arguments.prefix.empty() ? configured_prefix() : arguments.prefix;
-  return show_tag(*file_system, find_tag(*file_system, prefix, what), arguments.view);
+  const auto place = tag_meant(*file_system, arguments.what, arguments.prefix);
+  return place ? show_tag(*file_system, *place, arguments.view) : show_file(*file_system, arguments);
 }
 
 }  // namespace

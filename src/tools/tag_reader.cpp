@@ -41,8 +41,10 @@ void require_size(std::uint64_t size_bytes, const format::ShardRow& row, const s
 
 void require_identity(const format::Superblock& superblock, const format::MasterHead& head, LogicalRank rank,
                       const std::string& shown) {
+  // The file's CRC says nothing of the superblock, whatever is in it: it ends with its own.
   const bool same_commit = superblock.commit_id == head.commit_id && superblock.run_id == head.run_id &&
-                           superblock.generation == head.generation;
+                           superblock.generation == head.generation && superblock.tag == head.tag &&
+                           superblock.world_size == head.world_size;
   if (same_commit && superblock.logical_rank == rank) return;
   std::string whose = compose("of rank {}", superblock.logical_rank.value);
   if (!same_commit) {

@@ -49,9 +49,11 @@ struct Held {
 struct TagContent {
   TagPlace place;
   persist::TagEntry entry;
+  std::optional<std::string> parent_tag;  // if it lies beside this one
   bool has_view = false;
   std::uint64_t master_bytes = 0;
   Attributes attributes;
+  std::optional<Failure> attributes_failure;
   std::map<std::pair<std::string, DataType>, ArraySummary> arrays;
   std::map<RegionKey, RegionSummary> regions;
   std::vector<Held> containers;  // by rank
@@ -79,23 +81,40 @@ void add_region(TagContent& content, const format::PlacedRegion& region) {
   ++summary.ranks;
 }
 
+// By the names of the folders alone: their masters need not be opened.
+std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagPlace& place,
+                                       const persist::TagEntry& entry) {
+  std::optional<std::string> tag;
+  static_cast<void>(attempt([&] {
+    for (const std::string& name : file_system.list(place.prefix)) {
+      const auto parsed = persist::parse_folder_name(name);
+      const bool is_parent = parsed && parsed->id_digits == short_id(entry.parent_commit_id);
+      if (is_parent && parsed->generation < entry.generation) tag = parsed->tag;
+    }
+  }));
+  return tag;
+}
+
 TagContent read_content(fs::FileSystem& file_system, const TagPlace& place) {
   const OpenedMaster master = open_master(file_system, place);
   TagContent content;
   content.place = place;
   content.entry = master.entry;
+  if (!content.entry.parent_commit_id.is_none()) content.parent_tag = find_parent(file_system, place, content.entry);
   content.has_view = master.reader->head().has_view;
   content.master_bytes = master.reader->head().file_size;
-  content.attributes = master.reader->attributes();
-  std::uint32_t rank = 0;
-  for (const format::ShardRow& row : master.reader->rows()) {
-    Held held{row.file, row.size_bytes, row.crc, std::nullopt};
+  content.attributes_failure = attempt([&] { content.attributes = master.reader->attributes(); });
+  for (std::uint32_t rank = 0; rank < content.entry.world_size; ++rank) {
+    Held held;
+    held.file = persist::container_file(LogicalRank{rank});
     held.failure = attempt([&] {
+      const format::ShardRow row = master.reader->row(LogicalRank{rank});
+      held.size_bytes = row.size_bytes;
+      held.crc = row.crc;
       const auto opened = open_container(file_system, place, master.reader->head(), row, LogicalRank{rank});
       for (const auto& region : opened.reader->regions()) add_region(content, region);
     });
     content.containers.push_back(std::move(held));
-    ++rank;
   }
   return content;
 }
@@ -123,7 +142,8 @@ std::string head_text(const TagContent& content) {
   head.add({"tag", printable(entry.tag)});
   head.add({"generation", compose("{}", entry.generation)});
   head.add({"commit id", to_string(entry.commit_id)});
-  head.add({"parent", id_or_none(entry.parent_commit_id)});
+  head.add({"parent", id_or_none(entry.parent_commit_id) +
+                          (content.parent_tag ? compose(" ({})", printable(*content.parent_tag)) : "")});
   head.add({"run", compose("{} ({})", printable(entry.run), to_string(entry.run_id))});
   head.add({"incarnation", compose("{}", entry.incarnation)});
   head.add({"written", utc(entry.time_ns)});
@@ -236,6 +256,10 @@ Json content_json(const TagContent& content) {
 
 Outcome complain_of(const TagContent& content) {
   Outcome outcome = Outcome::ok;
+  if (content.attributes_failure) {
+    outcome = content.attributes_failure->code == ErrorCode::corrupt ? Outcome::damaged : Outcome::cannot_look;
+    complain(describe(*content.attributes_failure));
+  }
   std::size_t problems = 0;
   for (const Held& held : content.containers) {
     if (!held.failure) continue;

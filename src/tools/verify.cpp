@@ -1,4 +1,4 @@
-// kedge verify FILE|STORE...: every checksum of every container, parity file and set descriptor.
+// kedge verify TAG|FOLDER|FILE...: every checksum of checkpoints, containers, parity files and set descriptors.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,11 +9,15 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "persist/tag_folder.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
+#include "tools/place.hpp"
 #include "tools/progress.hpp"
 #include "tools/set_file.hpp"
 #include "tools/table.hpp"
+#include "tools/tag_verify.hpp"
+#include "tools/words.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -21,16 +25,18 @@ namespace {
 constexpr std::size_t kDamagesShown = 20;  // per container; --json lists all
 
 struct Arguments {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths;  // or tags
+  std::string prefix;
   bool json = false;
   bool quiet = false;
 };
 
-// One file to check. `name` is set for what was found in a store's folder.
+// One file, or one checkpoint, to check. `name` is set for what was found in a store's folder.
 struct Task {
   std::string path;   // to open
   std::string shown;  // as the user named it
   std::optional<store::FileName> name;
+  std::optional<TagPlace> tag;
 };
 
 using State = Finding::State;
@@ -40,6 +46,7 @@ std::string_view to_string(State state) {
     case State::ok: return "ok";
     case State::damaged: return "damaged";
     case State::unsealed: return "unsealed";
+    case State::uncommitted: return "not committed";
     case State::cannot_look: return "cannot look";
   }
   return "cannot look";
@@ -52,47 +59,66 @@ Finding unreadable(const std::string& path, const Failure& failure) {
   return finding;
 }
 
-// A node-local path holds one folder per run: somebody who names it means one of those.
-std::string no_container(const std::vector<std::string>& names) {
-  const auto run =
-      std::find_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("kedge-"); });
-  if (run == names.end()) return "no container is in this folder; give a run's folder on the node-local store";
-  return compose("no container is in this folder itself; give a run's folder in it, e.g. {}", printable(*run));
+Task checkpoint(TagPlace place) { return {{}, place.shown, std::nullopt, std::move(place)}; }
+
+// All checkpoints of a prefix, newest first.
+std::vector<Task> tags_of(const std::vector<std::string>& names, const std::string& folder, const std::string& shown) {
+  std::vector<std::pair<std::uint64_t, std::string>> tags;
+  for (const std::string& name : names) {
+    if (const auto parsed = persist::parse_folder_name(name)) tags.emplace_back(parsed->generation, name);
+  }
+  std::sort(tags.rbegin(), tags.rend());
+  std::vector<Task> tasks;
+  for (const auto& [generation, name] : tags) tasks.push_back(checkpoint({folder, name, fs::join(shown, name)}));
+  if (tasks.empty()) throw Error(Failure{ErrorCode::not_found, "no checkpoint is on this prefix yet", -1, shown, 0});
+  return tasks;
 }
 
 // The files of a run's folder, by rank within each kind. Links in it are not followed: nobody but its owner should put
 // any there.
-std::vector<Task> files_of(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) {
-  const std::vector<std::string> names = file_system.list(folder);
+std::vector<Task> files_of(const std::vector<std::string>& names, const std::string& folder, const std::string& shown) {
   std::vector<Task> tasks;
   for (const std::string& name : names) {
     if (const auto parsed = store::parse_file_name(name)) {
-      tasks.push_back({fs::join(folder, name), fs::join(shown, name), parsed});
+      tasks.push_back({fs::join(folder, name), fs::join(shown, name), parsed, std::nullopt});
     }
   }
-  if (tasks.empty()) throw Error(Failure{ErrorCode::not_found, no_container(names), -1, shown, 0});
   std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.name < b.name; });
   return tasks;
 }
 
-std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& path) {
-  const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
+std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
+  if (auto place = tag_meant(file_system, word, prefix)) return {checkpoint(*std::move(place))};
+  const std::string real_path = file_system.canonical(word);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
-  if (status && status->kind == fs::FileStatus::Kind::directory) return files_of(file_system, real_path, path);
-  return {{real_path, path, std::nullopt}};
+  if (!status || status->kind != fs::FileStatus::Kind::directory)
+    return {{real_path, word, std::nullopt, std::nullopt}};
+  const std::vector<std::string> names = file_system.list(real_path);
+  const FolderKind kind = classify_folder(names);
+  if (kind == FolderKind::store) return files_of(names, real_path, word);
+  if (kind == FolderKind::prefix) return tags_of(names, real_path, word);
+  throw Error(
+      Failure{ErrorCode::not_found,
+              compose("no container is in this folder and no checkpoint; give a prefix, a tag folder, or a run's "
+                      "folder on the node-local store{}",
+                      run_folder_hint(names)),
+              -1, word, 0});
 }
 
 std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tasks) {
   std::uint64_t total = 0;
   for (const Task& task : tasks) {
-    static_cast<void>(attempt([&] {
-      if (const auto status = file_system.status(task.path)) total += status->size_bytes;
-    }));
+    if (task.tag) total += bytes_of_tag(file_system, *task.tag);
+    else
+      static_cast<void>(attempt([&] {
+        if (const auto status = file_system.status(task.path)) total += status->size_bytes;
+      }));
   }
   return total;
 }
 
 std::string whose(const Finding& finding) {
+  if (finding.master) return compose("master of {}", printable(finding.master->tag));
   if (finding.set) return set_line(*finding.set);
   return compose("{} of rank {}", printable(finding.superblock->tag), finding.superblock->logical_rank.value);
 }
@@ -111,6 +137,7 @@ std::string finding_text(const Finding& finding) {
   const std::string path = printable(finding.path);
   switch (finding.state) {
     case State::ok: return compose("ok       {}  {}, {}\n", path, whose(finding), human_bytes(finding.size_bytes));
+    case State::uncommitted:
     case State::unsealed: return compose("-        {}  {}\n", path, finding.reason);
     case State::cannot_look: return compose("?        {}  {}\n", path, printable(finding.reason));
     case State::damaged: break;
@@ -138,6 +165,13 @@ Json finding_json(const Finding& finding) {
     json["logical_rank"] = finding.superblock->logical_rank.value;
   }
   if (finding.kind) json["kind"] = name_of(*finding.kind);
+  if (finding.master) {
+    json["kind"] = "master";
+    json["tag"] = finding.master->tag;
+    json["generation"] = finding.master->generation;
+    json["commit_id"] = kedge::to_string(finding.master->commit_id);
+    json["world_size"] = finding.master->world_size;
+  }
   if (finding.set) {
     json["generation"] = finding.set->generation;
     json["commit_id"] = kedge::to_string(finding.set->commit_id);
@@ -160,8 +194,10 @@ struct Tally {
   std::uint64_t ok = 0;
   std::uint64_t damaged = 0;
   std::uint64_t unsealed = 0;
+  std::uint64_t uncommitted = 0;
   std::uint64_t cannot_look = 0;
   std::uint64_t checked_bytes = 0;
+  std::uint64_t ok_masters = 0;
   std::array<std::uint64_t, 3> ok_of_kind{};  // by store::FileKind
 
   [[nodiscard]] std::uint64_t ok_of(store::FileKind kind) const {
@@ -172,10 +208,12 @@ struct Tally {
     switch (finding.state) {
       case State::ok:
         ++ok;
+        if (finding.master) ++ok_masters;
         if (finding.kind) ++ok_of_kind.at(static_cast<std::size_t>(*finding.kind));
         break;
       case State::damaged: ++damaged; break;
       case State::unsealed: ++unsealed; return;
+      case State::uncommitted: ++uncommitted; return;
       case State::cannot_look: ++cannot_look; return;
     }
     checked_bytes += finding.size_bytes;
@@ -189,14 +227,22 @@ struct Tally {
 
   [[nodiscard]] std::string text(double took_s) const {
     std::string line = compose("{} ok, {} damaged", ok, damaged);
-    if (const auto others = ok - ok_of(store::FileKind::container); others > 0) {
-      line =
-          compose("{} ok (containers {}, parity {}, descriptors {}), {} damaged", ok, ok_of(store::FileKind::container),
-                  ok_of(store::FileKind::parity), ok_of(store::FileKind::descriptor), damaged);
-    }
+    const std::string kinds = kinds_text();
+    if (!kinds.empty()) line = compose("{} ok ({}), {} damaged", ok, kinds, damaged);
     if (unsealed > 0) line += compose(", {} being written or free", unsealed);
+    if (uncommitted > 0) line += compose(", {} not committed", uncommitted);
     if (cannot_look > 0) line += compose(", {} could not be looked at", cannot_look);
     return line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s));
+  }
+
+ private:
+  // What the good ones are, if that is not plain.
+  [[nodiscard]] std::string kinds_text() const {
+    const std::uint64_t containers = ok_of(store::FileKind::container);
+    if (ok == containers) return {};
+    if (ok_masters > 0) return compose("masters {}, containers {}", ok_masters, ok - ok_masters);
+    return compose("containers {}, parity {}, descriptors {}", containers, ok_of(store::FileKind::parity),
+                   ok_of(store::FileKind::descriptor));
   }
 };
 
@@ -209,7 +255,7 @@ class Verification {
     const double started_s = clock->seconds();
     for (const std::string& path : arguments_.paths) {
       if (const auto failure = attempt([&] {
-            for (Task& task : tasks_of(*file_system_, path)) tasks_.push_back(std::move(task));
+            for (Task& task : tasks_of(*file_system_, path, arguments_.prefix)) tasks_.push_back(std::move(task));
           })) {
         unreadable_.push_back(unreadable(path, *failure));
       }
@@ -224,10 +270,35 @@ class Verification {
 
  private:
   void check(const Task& task) {
-    Finding finding =
-        check_file(*file_system_, task.path, task.name, [this](std::uint64_t bytes) { progress_->advance(bytes); });
+    const auto on_progress = [this](std::uint64_t bytes) { progress_->advance(bytes); };
+    if (task.tag) {
+      check_checkpoint(*task.tag, on_progress);
+      return;
+    }
+    Finding finding = check_file(*file_system_, task.path, task.name, on_progress);
     finding.path = task.shown;
     report(finding);
+  }
+
+  // Thousands of ranks that are well make one line.
+  void check_checkpoint(const TagPlace& place, const std::function<void(std::uint64_t)>& on_progress) {
+    std::uint64_t containers = 0;
+    std::uint64_t bytes = 0;
+    std::string tag;
+    bool all_ok = true;
+    check_tag(*file_system_, place, on_progress, [&](const Finding& finding) {
+      if (finding.master) tag = printable(finding.master->tag);
+      else ++containers;
+      bytes += finding.size_bytes;
+      const bool ok = finding.state == State::ok;
+      all_ok = all_ok && ok;
+      if (ok && !arguments_.json) tally_.add(finding);
+      else report(finding);
+    });
+    if (!all_ok || arguments_.json || arguments_.quiet) return;
+    progress_->clear();
+    print(compose("ok       {}  {}: master and {}, {}\n", printable(place.shown), tag,
+                  count_text(containers, "container"), human_bytes(bytes)));
   }
 
   void report(const Finding& finding) {
@@ -244,15 +315,17 @@ class Verification {
     if (arguments_.json) {
       const Json json = {{"files", json_},
                          {"ok", tally_.ok},
+                         {"ok_masters", tally_.ok_masters},
                          {"ok_containers", tally_.ok_of(store::FileKind::container)},
                          {"ok_parity", tally_.ok_of(store::FileKind::parity)},
                          {"ok_descriptors", tally_.ok_of(store::FileKind::descriptor)},
                          {"damaged", tally_.damaged},
                          {"unsealed", tally_.unsealed},
+                         {"uncommitted", tally_.uncommitted},
                          {"cannot_look", tally_.cannot_look},
                          {"checked_bytes", tally_.checked_bytes},
                          {"exit_status", static_cast<int>(tally_.outcome())}};
-      print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      print(json_text(json));
       return;
     }
     if (!arguments_.quiet) print(tally_.text(took_s));
@@ -278,17 +351,20 @@ class Verification {
 
 Command add_verify(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser =
-      program.add_subcommand("verify", "Check every checksum of containers and parity, or of all in a store's folder");
+  CLI::App* parser = program.add_subcommand("verify", "Check every checksum of checkpoints, containers and parity");
   parser
-      ->add_option("FILE|STORE", arguments->paths,
-                   "Containers, parity files, set descriptors, and run folders of the node-local store")
+      ->add_option(
+          "TAG|FOLDER|FILE", arguments->paths,
+          "Tags on the prefix (latest: the newest), tag folders, whole prefixes, run folders of the node-local "
+          "store, and single files in these")
       ->required();
+  parser->add_option("--prefix", arguments->prefix, "Where to look for tags; else the configuration's persistent.path");
   parser->add_flag("--json", arguments->json, "For programs: every finding and the place of every damage");
   parser->add_flag("--quiet,-q", arguments->quiet, "Say only what is wrong");
   parser->footer(
-      "Exit status: 0 all is well, 1 something is damaged, 2 something cannot be looked at or nothing is "
-      "sealed yet.\nUnsealed files are being written or free, which is no damage.");
+      "Exit status: 0 all is well, 1 something is damaged or missing, 2 something cannot be looked at or nothing is "
+      "sealed yet.\nUnsealed files are being written or free, folders without checkpoint.h5 are not committed: neither "
+      "is damage.");
   return {parser, [arguments] { return Verification(*arguments).run(); }};
 }
 
