@@ -73,7 +73,6 @@ void run(const heat2d::Arguments& arguments) {
   state.add("temperature", kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()}),
             kedge::Shard{{picture.height, picture.width}, {plate.first_row(), plate.first_column()}});
   state.add("step", step, kedge::Replicated{});
-  const kedge::Attributes attributes{{"program", "heat2d"}, {"picture", arguments.picture}};
   if (const auto tag = restore(engine, state, arguments.from); tag && plate.rank() == 0) {
     const kedge::CheckpointInfo info = engine.info();
     std::cout << "resumed " << *tag << ' ' << step << ' ' << to_string(info.source) << ' ' << info.total_bytes
@@ -86,7 +85,9 @@ void run(const heat2d::Arguments& arguments) {
     plate.advance();
     ++step;
     ++computed;
-    if (engine.need_checkpoint()) engine.checkpoint(tag_of(step), state, attributes);  // [kedge]
+    if (engine.need_checkpoint()) {  // [kedge]
+      engine.checkpoint(tag_of(step), state, {{"program", "heat2d"}, {"step", static_cast<std::int64_t>(step)}});
+    }
   }
   engine.finalize();  // [kedge]
 
