@@ -134,5 +134,19 @@ TEST_F(KedgeSetFiles, AnUnsealedOneIsNoDamage) {
   EXPECT_THAT(verified.text, HasSubstr("1 being written or free"));
 }
 
+TEST_F(KedgeSetFiles, TheListOfAStoreTellsWhatIsProtected) {
+  const Result listed = kedge("ls " + store_.folder());
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_THAT(listed.text,
+              ::testing::ContainsRegex("step-000100 +7 +[^\n]* 1 of 8 +[0-9.]+ MiB +protected +9.0 MiB\n"));
+  std::filesystem::remove(container_);
+  EXPECT_THAT(kedge("ls " + store_.folder()).text, ::testing::ContainsRegex("\\? +7 +\\? +0 of 8 "));
+  EXPECT_EQ(kedge_json("ls " + store_.folder(), 0)["checkpoints"][0]["parity_files"], 1);
+  truncate(parity(), 5000);
+  const Result cut = kedge("ls " + store_.folder());
+  EXPECT_EQ(cut.status, 1);
+  EXPECT_THAT(cut.text, AllOf(HasSubstr("parity-2.0.kedge"), HasSubstr("truncated")));
+}
+
 }  // namespace
 }  // namespace kedge::testing

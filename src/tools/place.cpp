@@ -108,10 +108,8 @@ TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const 
   for (const persist::TagEntry& entry : list.entries) consider(entry.folder, true);
   for (const persist::Unusable& unusable : list.unusable) consider(unusable.folder, unusable.committed);
   if (newest) return {real_prefix, newest->folder, fs::join(prefix, newest->folder)};
-  throw Error(
-      Failure{ErrorCode::not_found,
-              compose("no file and no checkpoint here is called {}; {}", printable(word), what_there_is(list, word)),
-              -1, prefix, 0});
+  throw Error(ErrorCode::not_found, compose("no checkpoint on {} is called {}; {}", printable(prefix), printable(word),
+                                            what_there_is(list, word)));
 }
 
 std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
