@@ -94,7 +94,7 @@ static uint64_t checksum(const plate* p) {
  * is found out by kedge_close at the latest: then the next turn gets the one before. */
 static kedge_error restore(kedge_engine* engine, plate* p, uint64_t* step) {
   const uint64_t shape[2] = {p->count, p->columns};
-  kedge_error error;
+  kedge_error error = KEDGE_OK;
   do {
     int found = 0;
     error = kedge_open(engine, NULL, KEDGE_KEEP_NEWER, &found);

@@ -12,6 +12,7 @@
  *
  * Binary interface: kedge_engine and kedge_options are opaque; numbers of enumerators are never reused; structs that
  * the caller makes have room to grow, so new fields keep a program running that was compiled before. */
+/* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_H
 #define KEDGE_KEDGE_H
 
@@ -197,6 +198,10 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
  * is then as it was. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
+/* COLLECTIVE. A commit that is pinned (not 0) stays on the prefix whatever persistent.keep says, until it is unpinned
+ * (0). KEDGE_NOT_FOUND: no commit of this tag is there. */
+KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);
+
 /* Loading ------------------------------------------------------------------------------------------------------ */
 
 /* What becomes of commits newer than the one opened. */
@@ -304,3 +309,4 @@ KEDGE_MUST_CHECK kedge_error kedge_close(kedge_engine* engine);
 #endif
 
 #endif
+/* NOLINTEND(modernize-*,readability-identifier-naming) */

@@ -1,4 +1,5 @@
 /* Kedge's engine over MPI, from C and Fortran. */
+/* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_MPI_H
 #define KEDGE_KEDGE_MPI_H
 
@@ -25,3 +26,4 @@ KEDGE_MUST_CHECK kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_optio
 #endif
 
 #endif
+/* NOLINTEND(modernize-*,readability-identifier-naming) */

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <array>
-#include <cstdlib>
 #include <new>
 #include <string>
 #include <thread>
@@ -11,36 +10,7 @@
 #include "base/simulated_death.hpp"
 #include "bindings/c/failure.hpp"
 #include "faults/c_engines.hpp"
-
-namespace {
-
-/// Allocations of this thread until one fails; negative: none does.
-thread_local long allocations_left = -1;
-
-/// This thread's n-th allocation from here on fails.
-class OutOfMemory {
- public:
-  explicit OutOfMemory(long after) { allocations_left = after; }
-  ~OutOfMemory() { allocations_left = -1; }
-  OutOfMemory(const OutOfMemory&) = delete;
-  OutOfMemory& operator=(const OutOfMemory&) = delete;
-};
-
-}  // namespace
-
-// Not inlined, or g++ 12 warns of a mismatch that is not there.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left > 0) --allocations_left;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;  // NOLINT(cppcoreguidelines-no-malloc)
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}  // NOLINT(cppcoreguidelines-no-malloc)
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}  // NOLINT(cppcoreguidelines-no-malloc)
+#include "faults/out_of_memory.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -79,6 +49,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_abandon(nullptr), "abandon");
   refused(kedge_get_level(nullptr, "a", &level), "get_level");
   refused(kedge_wait(nullptr, "a", KEDGE_LEVEL_LOCAL), "wait");
+  refused(kedge_pin(nullptr, "a", 1), "pin");
   refused(kedge_open(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open");
   refused(kedge_open_before(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open_before");
   refused(kedge_open_source(nullptr, "p", "r", "a", &number), "open_source");
@@ -128,6 +99,10 @@ TEST(CApiMisuse, CollectiveCallsWithNullArgumentsFailOnAllRanks) {
       [](auto* e, bool wrong) { return kedge_wait(e, wrong ? nullptr : "before", KEDGE_LEVEL_LOCAL); });
   expect_refused_on_all_ranks(
       [](auto* e, bool wrong) { return kedge_wait(e, "before", wrong ? KEDGE_LEVEL_NONE : KEDGE_LEVEL_LOCAL); });
+}
+
+TEST(CApiMisuse, APinWithoutATagIsRefusedOnAllRanks) {
+  expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_pin(e, wrong ? nullptr : "before", 1); });
 }
 
 TEST(CApiMisuse, OpeningASourceWithoutAPlaceIsRefused) {
@@ -305,7 +280,7 @@ long survive_without_memory(const std::function<kedge_error()>& call) {
     {
       const OutOfMemory here(after);
       error = call();
-      all_there = allocations_left > 0;
+      all_there = OutOfMemory::still_some();
     }
     EXPECT_THAT(error, testing::AnyOf(KEDGE_OK, KEDGE_NO_SPACE)) << kedge_last_error();
     EXPECT_THAT(kedge_last_error(), HasSubstr(error == KEDGE_OK ? "" : "out of memory"));

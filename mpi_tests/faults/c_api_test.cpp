@@ -155,6 +155,47 @@ TEST(CApi, LevelsAbandonAndTheSchedule) {
   });
 }
 
+TEST(CApi, AttributesPinsAndSourcesGoThroughThePrefix) {
+  SimulatedJob job(2);
+  job.options.persistent.every = 1;
+  run_in_c(job, [](int, kedge_engine* engine) {
+    const double time = 2.0;
+    const std::array<std::int64_t, 2> grid = {3, 4};
+    const std::array<kedge_attribute, 3> attributes = {
+        kedge_attribute{"time", KEDGE_ATTRIBUTE_DOUBLE, 1, &time},
+        kedge_attribute{"grid", KEDGE_ATTRIBUTE_INT64, grid.size(), grid.data()},
+        kedge_attribute{"code", KEDGE_ATTRIBUTE_STRING, 0, "v2"}};
+    EXPECT_EQ(kedge_create(engine, "a", attributes.data(), attributes.size()), KEDGE_OK) << kedge_last_error();
+    const int value = 7;
+    EXPECT_EQ(kedge_save(engine, "value", &value, KEDGE_INT32, 0, nullptr), KEDGE_OK);
+    EXPECT_EQ(kedge_commit(engine), KEDGE_OK);
+    EXPECT_EQ(kedge_pin(engine, "a", 1), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(kedge_pin(engine, "a", 0), KEDGE_OK);
+    EXPECT_EQ(kedge_pin(engine, "b", 1), KEDGE_NOT_FOUND);
+  });
+  job.options.run = "another";
+  run_in_c(job, [](int, kedge_engine* engine) {
+    int found = 0;
+    EXPECT_EQ(kedge_open_source(engine, "/prefix", nullptr, "a", &found), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(found, 1);
+    double time = 0;
+    std::array<std::int64_t, 2> grid{};
+    std::array<char, 8> code{};
+    std::size_t count = 0;
+    EXPECT_EQ(kedge_get_attribute_double(engine, "time", &time, 1, &count), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(time, 2.0);
+    EXPECT_EQ(kedge_get_attribute_int64(engine, "grid", grid.data(), grid.size(), &count), KEDGE_OK);
+    EXPECT_EQ(grid, (std::array<std::int64_t, 2>{3, 4}));
+    EXPECT_EQ(kedge_get_attribute_string(engine, "code", code.data(), code.size(), &count), KEDGE_OK);
+    EXPECT_STREQ(code.data(), "v2");
+    EXPECT_EQ(kedge_get_attribute_double(engine, "grid", &time, 1, &count), KEDGE_MISMATCH);
+    int value = 0;
+    EXPECT_EQ(kedge_load(engine, "value", &value, KEDGE_INT32, 0, nullptr), KEDGE_OK);
+    EXPECT_EQ(value, 7);
+    EXPECT_EQ(kedge_close(engine), KEDGE_OK);
+  });
+}
+
 TEST(CApi, ALoadOfTheWrongTypeIsToldByCloseOnAllRanks) {
   SimulatedJob job(3);
   std::array<std::string, 3> texts;

@@ -20,7 +20,7 @@ class FlushDamage : public FlushFixture {
  protected:
   static constexpr int kRanks = 3;
   /// "a" (step 1) and "b" (step 2) are on the prefix alone.
-  FlushDamage() : job(new_job(kRanks)) {
+  FlushDamage() : job(kRanks) {
     commit_steps(job, {{"a", 1}, {"b", 2}});
     job.disk.remove_all("/nodes");
   }
@@ -30,7 +30,7 @@ class FlushDamage : public FlushFixture {
     EXPECT_EQ(opened.step, 1) << what;
     for (const std::string& part : reason) EXPECT_TRUE(job.logged(part)) << what << ": " << part;
   }
-  SimulatedJob job;
+  PersistentJob job;
 };
 
 TEST_F(FlushDamage, R32_AContainerThatIsNotWhatWasFlushedIsPassedOver) {
@@ -59,13 +59,14 @@ TEST_F(FlushDamage, ContainersOfOtherRanksTagsAndRunsAreNotTaken) {
   job.disk.write_all(path, before.at(container_of(job, "a", 1)).bytes);
   expect_steps_back("of another tag", {"it is the container of rank 1 of a"});
   job.disk.restore(before);
+  const std::string run = job.options.run;
   job.options.run = "another";
-  reopen(job, latest, Newer::keep, {{"b", 7}});
-  const auto foreign = job.disk.read_all(container_of(job, "b", 1));
-  job.options.run.clear();
+  reopen(job, latest, Newer::keep, {{"z", 7}});
+  const auto foreign = job.disk.read_all(container_of(job, "z", 1));
+  job.options.run = run;
   job.disk.restore(before);
   job.disk.write_all(path, foreign);
-  expect_steps_back("of another run", {"it is the container of rank 1 of b"});
+  expect_steps_back("of another run", {"it is the container of rank 1 of z"});
 }
 
 TEST_F(FlushDamage, R32_ADamagedMasterIsPassedOver) {
@@ -80,7 +81,7 @@ TEST_F(FlushDamage, R32_ADamagedMasterIsPassedOver) {
   expect_steps_back("truncated", {"b (generation"});
   job.disk.restore(before);
   job.disk.write_all(path, before.at(master_of(job, "a")).bytes);
-  expect_steps_back("of another commit", {"another commit"});
+  expect_steps_back("of another commit", {"this is the master of a."});
   job.disk.restore(before);
   job.disk.remove_all(path);
   EXPECT_EQ(reopen(job).tag, "a") << "without a master it is no commit";
@@ -113,9 +114,9 @@ TEST_F(FlushDamage, AnUnreachablePrefixIsIo) {
   volume.read_errno = ESTALE;
   const auto outcomes = job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     if (scope.rank == 0) job.disk.set_volume("/prefix", volume);
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     (void)engine.open();
   });
   (void)expect_all_threw(outcomes, ErrorCode::io);
@@ -123,28 +124,49 @@ TEST_F(FlushDamage, AnUnreachablePrefixIsIo) {
   EXPECT_EQ(reopen(job).tag, "b");
 }
 
+TEST_F(FlushDamage, APrefixThatIsGoneCostsTheFlushAlone) {
+  Volume gone;
+  gone.read_errno = ESTALE;
+  gone.write_errno = ESTALE;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", gone);
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "c", 3);  // without an open before it
+    EXPECT_EQ(engine.level("c"), Level::protected_);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+    (void)engine.need_checkpoint();
+    engine.wait("c", Level::persistent);
+  }));
+  job.disk.remove_all("/nodes");
+  EXPECT_EQ(reopen(job).tag, "c");
+}
+
 TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
   const std::size_t had = folders(job).size();
+  job.disk.set_volume("/prefix", {});  // whose bytes are counted by themselves
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     (void)engine.open();
     engine.close();
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     if (scope.rank == 0) {
       Volume volume;
       volume.capacity_bytes = job.disk.used_bytes("/prefix") + 100'000;  // room for one container, not for three
       job.disk.set_volume("/prefix", volume);
     }
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "c", 3);
     EXPECT_EQ(engine.level("c"), Level::protected_);
     const auto failure = attempt([&] { engine.wait("c", Level::persistent); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_TRUE(says(failure->message, {"free", "needed"})) << failure->message;
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     if (scope.rank == 0) job.disk.set_volume("/prefix", {});
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "d", 4);
     EXPECT_EQ(engine.level("d"), Level::persistent);
   }));

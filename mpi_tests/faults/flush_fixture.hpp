@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -13,15 +14,17 @@
 
 namespace kedge::faults {
 
+/// Every rank on a node of its own, every commit flushed.
+struct PersistentJob : SimulatedJob {
+  explicit PersistentJob(int rank_count, DiskOptions disk_options = memory_disk())
+      : SimulatedJob(rank_count, std::move(disk_options)) {
+    options.topology.ranks_per_node = 1;
+    options.persistent.every = 1;
+  }
+};
+
 class FlushFixture : public testing::Test {
  protected:
-  [[nodiscard]] static SimulatedJob new_job(int ranks, DiskOptions disk = SimulatedJob::memory_disk()) {
-    SimulatedJob job(ranks, std::move(disk));
-    job.options.topology.ranks_per_node = 1;
-    job.options.persistent.every = 1;
-    return job;
-  }
-
   static void lose_stores(SimulatedJob& job, const std::vector<int>& nodes) {
     for (const int node : nodes) job.disk.remove_all(compose("/nodes/node{}", node));
   }

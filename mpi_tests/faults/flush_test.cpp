@@ -14,7 +14,7 @@ namespace {
 class FlushTest : public FlushFixture {};
 
 TEST_F(FlushTest, R32_AllStoresLostComesBackFromThePrefix) {
-  SimulatedJob job = new_job(4);
+  PersistentJob job(4);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   job.disk.remove_all("/nodes");
   const Opened opened = reopen(job);
@@ -30,7 +30,7 @@ TEST_F(FlushTest, R32_AllStoresLostComesBackFromThePrefix) {
 }
 
 TEST_F(FlushTest, TwoNodesOfOneSetAreFetched) {
-  SimulatedJob job = new_job(4);
+  PersistentJob job(4);
   commit_steps(job, {{"a", 1}});
   lose_stores(job, {1, 2});
   const Opened opened = reopen(job);
@@ -40,7 +40,7 @@ TEST_F(FlushTest, TwoNodesOfOneSetAreFetched) {
 }
 
 TEST_F(FlushTest, InPlaceRebuiltAndFetchedInOneRecovery) {
-  SimulatedJob job = new_job(6);
+  PersistentJob job(6);
   job.options.redundancy.set_size = 3;  // the sets of ranks 0 2 4 and 1 3 5
   commit_steps(job, {{"a", 1}});
   lose_stores(job, {0, 1, 3});
@@ -51,7 +51,7 @@ TEST_F(FlushTest, InPlaceRebuiltAndFetchedInOneRecovery) {
 }
 
 TEST_F(FlushTest, TheNewestWinsWhereverItIs) {
-  SimulatedJob job = new_job(3);
+  PersistentJob job(3);
   commit_steps(job, {{"a", 1}});
   const auto stores = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"b", 2}});
@@ -74,7 +74,7 @@ TEST_F(FlushTest, TheNewestWinsWhereverItIs) {
 }
 
 TEST_F(FlushTest, EveryNthAndOnDemand) {
-  SimulatedJob job = new_job(3);
+  PersistentJob job(3);
   job.options.persistent.every = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
   EXPECT_EQ(tags(job), std::vector<Tag>{"b"});
@@ -92,7 +92,7 @@ TEST_F(FlushTest, EveryNthAndOnDemand) {
 }
 
 TEST_F(FlushTest, R28_LatestNamesTheNewestFolderAndCanBeTurnedOff) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   EXPECT_EQ(text_of(job, "/prefix/latest"), folders(job).front() + "\n");
   job.disk.remove_all("/prefix/latest");
@@ -102,7 +102,7 @@ TEST_F(FlushTest, R28_LatestNamesTheNewestFolderAndCanBeTurnedOff) {
 }
 
 TEST_F(FlushTest, OpenDoesNotBelieveLatest) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const std::string lie = folders(job).back() + "\n";
   job.disk.write_all("/prefix/latest", std::as_bytes(std::span(lie)));
@@ -111,7 +111,7 @@ TEST_F(FlushTest, OpenDoesNotBelieveLatest) {
 }
 
 TEST_F(FlushTest, TheCatalogIsMadeAgainFromMasters) {
-  SimulatedJob job = new_job(3);
+  PersistentJob job(3);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   job.disk.remove_all("/nodes");
   job.disk.remove_all("/prefix/.kedge");  // with the run's record: whose they are say the masters
@@ -122,7 +122,7 @@ TEST_F(FlushTest, TheCatalogIsMadeAgainFromMasters) {
 }
 
 TEST_F(FlushTest, AnotherRunOfTheSamePrefixIsNotOpened) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   job.options.run = "one";
   commit_steps(job, {{"a", 1}});
   job.options.run = "two";
@@ -135,7 +135,7 @@ TEST_F(FlushTest, AnotherRunOfTheSamePrefixIsNotOpened) {
 }
 
 TEST_F(FlushTest, SelectionsReachThePrefix) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}, {"a", 3}, {"c", 4}});
   job.disk.remove_all("/nodes");
   const auto before = job.disk.snapshot();
@@ -153,7 +153,7 @@ TEST_F(FlushTest, SelectionsReachThePrefix) {
 }
 
 TEST_F(FlushTest, R14_KeepsAsManyAsAskedAndWhatIsPinned) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   job.options.persistent.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
   expect_all_returned(job.start([&](RankScope& scope) {
@@ -171,7 +171,7 @@ TEST_F(FlushTest, R14_KeepsAsManyAsAskedAndWhatIsPinned) {
 }
 
 TEST_F(FlushTest, PinOfWhatIsNotPersistentFailsOnAllRanks) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   job.options.persistent.every = 0;
   const auto outcomes = job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -182,7 +182,7 @@ TEST_F(FlushTest, PinOfWhatIsNotPersistentFailsOnAllRanks) {
 }
 
 TEST_F(FlushTest, StoresAreRemovedOnExitOnlyIfTheNewestIsPersistent) {
-  SimulatedJob job = new_job(2);
+  PersistentJob job(2);
   job.options.store.on_exit = OnExit::remove_if_persistent;
   const auto run = [&](bool flushed) {
     job.options.persistent.every = flushed ? 1 : 0;
@@ -202,22 +202,22 @@ TEST_F(FlushTest, StoresAreRemovedOnExitOnlyIfTheNewestIsPersistent) {
 }
 
 TEST_F(FlushTest, AnUnchangedStructureCostsNoHdf5Call) {
-  SimulatedJob job = new_job(3);
+  PersistentJob job(3);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    engine.need_checkpoint();  // all are through
+    (void)engine.need_checkpoint();  // all are through
     const std::uint64_t entries = format::hdf5_entries();
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "b", 2);
-    engine.need_checkpoint();
+    (void)engine.need_checkpoint();
     EXPECT_EQ(format::hdf5_entries(), entries);
     EXPECT_EQ(engine.level("b"), Level::persistent);
   }));
 }
 
 TEST_F(FlushTest, ACopyOfTheMasterIsKeptInTwoFailureDomains) {
-  SimulatedJob job = new_job(4);
+  PersistentJob job(4);
   job.options.topology.ranks_per_node = 2;
   commit_steps(job, {{"a", 1}});
   std::vector<std::string> nodes;

@@ -85,6 +85,7 @@ std::vector<std::string> container_files(const FaultyDisk& disk, int rank) {
   const std::string mine = "/rank-" + std::to_string(rank) + ".";
   std::vector<std::string> files;
   for (const auto& [path, entry] : disk.snapshot()) {
+    if (path.starts_with("/prefix/")) continue;
     if (path.find(mine) != std::string::npos && path.ends_with(".h5")) files.push_back(path);
   }
   return files;

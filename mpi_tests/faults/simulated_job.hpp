@@ -84,7 +84,7 @@ class SimulatedJob {
   std::vector<std::string> log_;
 };
 
-/// Names of rank's container files on the disk.
+/// Names of rank's container files in the stores.
 [[nodiscard]] std::vector<std::string> container_files(const FaultyDisk& disk, int rank);
 
 }  // namespace kedge::faults

@@ -135,7 +135,7 @@ std::optional<Failure> Context::wrong_phase(std::string_view call, Phase fitting
   return Failure{ErrorCode::bad_state, compose("{} does not fit here: call {} first", call, first), -1, {}, 0};
 }
 
-recovery::Agreement Context::take_stock(Verify verify, const Selection& selection) {
+recovery::Agreement Context::take_stock(Verify verify, const Selection* selection) {
   Found found;
   const auto local = attempt([&] { found = look(*this, verify); });
   comm::throw_if(vote(local));

@@ -118,8 +118,9 @@ struct Context {
   [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
   /// COLLECTIVE. Reads all containers of this run anew, looks at the prefix and agrees on what can be had; sets the
-  /// history.
-  recovery::Agreement take_stock(Verify verify, const Selection& selection);
+  /// history. `selection` is what is to be opened; null: nothing is, and a prefix that cannot be reached does not
+  /// matter.
+  recovery::Agreement take_stock(Verify verify, const Selection* selection);
   /// Local. Adds one that is in the stores now, where it belongs by its generation, unless it is known.
   void add(Commit commit);
   /// Local. The newest commit of this tag, as far as this engine knows.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
@@ -29,8 +30,8 @@ struct Finding {
 
 class Look {
  public:
-  Look(Context& context, const recovery::Survey& survey, const Selection& selection)
-      : context_(context), survey_(survey), selection_(selection) {}
+  Look(Context& context, const recovery::Survey& survey, Selection selection)
+      : context_(context), survey_(survey), selection_(std::move(selection)) {}
 
   Finding run() {
     const persist::TagList list = persist::list_tags(file_system(), context_.catalog->prefix());
@@ -112,7 +113,7 @@ class Look {
 
   Context& context_;
   const recovery::Survey& survey_;
-  const Selection& selection_;
+  Selection selection_;
 };
 
 /// The same on every rank.
@@ -144,12 +145,17 @@ void merge(recovery::Survey& survey, const ToldTag& told) {
 
 }  // namespace
 
-void look_at_prefix(Context& context, recovery::Survey& survey, const Selection& selection) {
+void look_at_prefix(Context& context, recovery::Survey& survey, const Selection* selection) {
   Finding found;
   const auto local = attempt([&] {
-    if (context.catalog) found = Look(context, survey, selection).run();
+    if (context.catalog) found = Look(context, survey, selection != nullptr ? *selection : Selection(latest)).run();
   });
-  comm::throw_if(context.vote(local));
+  const auto failure = context.vote(local);
+  if (selection != nullptr) comm::throw_if(failure);
+  if (failure && context.is_root()) {
+    context.log.warning("what is on the prefix is not known, the checkpoint goes on: " + to_string(*failure));
+  }
+  if (failure) return;
   std::array<std::uint64_t, 3> head = {found.told.size(), found.highest_generation, found.commits_exist};
   context.broadcast(head);
   found.told.resize(head[0]);

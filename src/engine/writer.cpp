@@ -44,7 +44,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   context_.enter(Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
-    context_.take_stock(context_.options.open.verify, latest);
+    context_.take_stock(context_.options.open.verify, nullptr);
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();

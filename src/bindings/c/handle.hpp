@@ -13,7 +13,10 @@
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
 
+// NOLINTBEGIN(readability-identifier-naming): C's names
 struct kedge_options {
+  explicit kedge_options(kedge::Options loaded) : options(std::move(loaded)) {}
+
   kedge::Options options;
 };
 
@@ -33,6 +36,7 @@ struct kedge_engine {
     regions_known = false;
   }
 };
+// NOLINTEND(readability-identifier-naming)
 
 namespace kedge::bindings {
 

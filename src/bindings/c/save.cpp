@@ -158,4 +158,16 @@ kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level)
   return bindings::guarded([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
 }
 
+kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned) {
+  if (engine == nullptr) return bindings::no_engine("kedge_pin");
+  const auto problem = attempt([&] {
+    if (tag == nullptr) bindings::refuse_argument("kedge_pin was given no tag (null pointer)");
+  });
+  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.pin(bindings::kRefused); });
+  return bindings::guarded([&] {
+    if (pinned != 0) engine->engine.pin(tag);
+    else engine->engine.unpin(tag);
+  });
+}
+
 }  // extern "C"
