@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <iostream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,6 +12,7 @@ namespace heat2d {
 struct Arguments {
   std::string picture;  ///< PGM; empty: built in
   std::string output;   ///< PGM of the final field; empty: none
+  std::string from;     ///< prefix of another run to begin with; empty: begin with the picture
   std::uint64_t steps = 200;
   std::uint64_t every = 20;  ///< steps between checkpoints; 0 is never
   std::optional<std::uint64_t> die_at;
@@ -29,16 +29,26 @@ inline std::uint64_t number(const std::string& option, const std::string& text) 
   return value;
 }
 
-/// Nothing if help was asked for and printed.
+inline constexpr const char* kHelp =
+    "usage: mpirun -n RANKS heat2d [PICTURE.pgm] [options]\n\n"
+    "Heat spreads over a picture (a built-in one if none is given), and the job survives being killed: start it again\n"
+    "with the same command, and it goes on from its newest checkpoint.\n\n"
+    "  --steps N        steps to compute (200)\n"
+    "  --every N        steps between checkpoints (20); 0: none\n"
+    "  --output FILE    picture (PGM) of the final field\n"
+    "  --from PREFIX    begin with the newest checkpoint in this folder, another run's, if this run has none yet\n"
+    "  --die-at STEP    kill ranks at this step, to see what happens:\n"
+    "  --die-node K     those of this simulated node (needs KEDGE_TOPOLOGY_RANKS_PER_NODE),\n"
+    "  --die-rank R     or this one\n\n"
+    "Every tenth checkpoint goes to ./checkpoints: look at it with `kedge ls`. KEDGE_PERSISTENT_EVERY=1 moves each,\n"
+    "KEDGE_PERSISTENT_PATH and KEDGE_STORE_PATH say where to; share/kedge/kedge.toml has every option.\n";
+
+/// Nothing if help was asked for.
 inline std::optional<Arguments> parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
-    if (option == "--help") {
-      std::cout << "heat2d [PICTURE.pgm] [--steps N] [--every N] [--output OUT.pgm]\n"
-                   "       [--die-at STEP (--die-node K | --die-rank R)]\n";
-      return std::nullopt;
-    }
+    if (option == "--help") return std::nullopt;
     if (!option.starts_with("--")) {
       arguments.picture = option;
       continue;
@@ -48,6 +58,7 @@ inline std::optional<Arguments> parse(int argc, char** argv) {
     if (option == "--steps") arguments.steps = number(option, value);
     else if (option == "--every") arguments.every = number(option, value);
     else if (option == "--output") arguments.output = value;
+    else if (option == "--from") arguments.from = value;
     else if (option == "--die-at") arguments.die_at = number(option, value);
     else if (option == "--die-node") arguments.die_node = static_cast<int>(number(option, value));
     else if (option == "--die-rank") arguments.die_rank = static_cast<int>(number(option, value));

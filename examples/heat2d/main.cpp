@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,20 +51,29 @@ heat2d::Picture load_picture_everywhere(const std::string& path) {
   throw std::runtime_error("on rank " + std::to_string(failed) + ": " + text.data());
 }
 
+/// [kedge] COLLECTIVE. Where the newest checkpoint of this run ended; if it has none yet, where that of `from` did.
+std::optional<kedge::Tag> restore(kedge::Engine& engine, const kedge::State& state, const std::string& from) {
+  if (auto tag = engine.restore(state); tag || from.empty()) return tag;
+  auto tag = engine.open(kedge::Source{from, "", "latest"});
+  for (const auto& item : state.items()) engine.load(item.name, item.region);
+  engine.close();  // throws on all ranks if a load failed on any
+  return tag;
+}
+
 void run(const heat2d::Arguments& arguments) {
   const heat2d::Picture picture = load_picture_everywhere(arguments.picture);
   heat2d::Plate plate(MPI_COMM_WORLD, picture);
   std::uint64_t step = 0;
 
-  // [kedge] The state is the plate and the step; a restart begins where the newest checkpoint ended.
+  // [kedge] The state is the plate and the step.
   kedge::Options options = kedge::Options::load();
   options.schedule.every = arguments.every;
   kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
   kedge::State state;
   state.add("temperature", kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()}),
             kedge::Shard{{picture.height, picture.width}, {plate.first_row(), plate.first_column()}});
-  state.add("step", step);
-  if (const auto tag = engine.restore(state); tag && plate.rank() == 0) {
+  state.add("step", step, kedge::Replicated{});
+  if (const auto tag = restore(engine, state, arguments.from); tag && plate.rank() == 0) {
     const kedge::CheckpointInfo info = engine.info();
     std::cout << "resumed " << *tag << ' ' << step << ' ' << to_string(info.source) << ' ' << info.total_bytes
               << std::endl;
@@ -75,7 +85,9 @@ void run(const heat2d::Arguments& arguments) {
     plate.advance();
     ++step;
     ++computed;
-    if (engine.need_checkpoint()) engine.checkpoint(tag_of(step), state);  // [kedge]
+    if (engine.need_checkpoint()) {  // [kedge]
+      engine.checkpoint(tag_of(step), state, {{"program", "heat2d"}, {"step", static_cast<std::int64_t>(step)}});
+    }
   }
   engine.finalize();  // [kedge]
 
@@ -90,12 +102,14 @@ void run(const heat2d::Arguments& arguments) {
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int exit_code = 0;
   try {
-    if (const auto arguments = heat2d::parse(argc, argv)) run(*arguments);
+    const auto arguments = heat2d::parse(argc, argv);
+    if (arguments) run(*arguments);
+    else if (rank == 0) std::cout << heat2d::kHelp;
   } catch (const std::exception& error) {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     // What stops the job is the same on all ranks: one of them need say it.
     if (rank == 0) std::cerr << "heat2d: " << error.what() << std::endl;
     exit_code = 1;

@@ -25,22 +25,31 @@ def check(condition, *what):
 
 
 class Job:
-    def __init__(self, folder, scheme):
-        self.folder = folder
+    """heat2d on simulated nodes with a store each and a prefix; heat2d_flush_test.py uses it too."""
+
+    def __init__(self, folder, scheme, **variables):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "KEDGE_STORE_PATH": f"{folder}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
-            "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme}
+            "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme
+        } | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 
-    def launch(self, *more):
-        """(exit code, the lines that were printed)"""
-        begin = time.monotonic()
-        done = subprocess.run(
-            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-             "mpi_yield_when_idle", "1", "-n", str(RANKS), HEAT2D, "--steps", str(STEPS), "--every", str(EVERY), *more],
-            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        check(time.monotonic() - begin < LAUNCH_LIMIT_S, "a launch did not end within its time limit:", done.stdout)
-        return done.returncode, done.stdout
+    def launch(self, *more, watch=lambda line: None):
+        """(exit code, the lines that were printed); `watch` is called with each line as it comes."""
+        begin, output = time.monotonic(), ""
+        with subprocess.Popen(
+                ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none",
+                 "--mca", "mpi_yield_when_idle", "1", "-n", str(RANKS), HEAT2D, "--steps", str(STEPS), "--every",
+                 str(EVERY), *more],
+                env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True) as job:
+            for line in job.stdout:
+                output += line
+                watch(line)
+        check(time.monotonic() - begin < LAUNCH_LIMIT_S, "a launch did not end within its time limit:", output)
+        return job.returncode, output
 
     def lose(self, node):
         shutil.rmtree(self.folder / "store" / f"node{node}")
@@ -50,9 +59,8 @@ def printed(output, key):
     return next((line[len(key) + 1:] for line in output.splitlines() if line.startswith(key + " ")), None)
 
 
-def killed_job(folder, scheme, lost):
-    job = Job(folder / f"{scheme}-{'-'.join(map(str, lost))}", scheme)
-    job.folder.mkdir()
+def killed_job(folder, scheme, lost, **variables):
+    job = Job(folder / f"{scheme}-{'-'.join(map(str, lost))}", scheme, **variables)
     code, output = job.launch("--die-at", str(DEATH), "--die-node", str(lost[0]))
     check(code != 0, "nobody died:", output)
     check(printed(output, "checksum") is None, "it came to its end:", output)
@@ -89,7 +97,6 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kedge-node-loss-"))
     try:
         undisturbed = Job(folder / "undisturbed", "auto")
-        undisturbed.folder.mkdir()
         code, output = undisturbed.launch()
         check(code == 0, output)
         wanted = printed(output, "checksum")
@@ -102,4 +109,5 @@ def main():
         shutil.rmtree(folder)
 
 
-main()
+if __name__ == "__main__":
+    main()

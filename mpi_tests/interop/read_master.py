@@ -1,4 +1,7 @@
-"""Reads what write_master wrote as other programs do: h5py, h5ls, and plain bytes by share/doc/format.md."""
+"""Reads what write_master wrote as other programs do: h5py, h5ls, and plain bytes by share/doc/format.md.
+
+read_engine_commit.py uses it too.
+"""
 import json
 import os
 import shutil
@@ -87,12 +90,12 @@ def check_ranks(path):
         assert counted == 7 * 11 * 13
 
 
-def check_table(path, folder):
+def check_table(path, folder, ranks_per_folder=4):
     with h5py.File(path, "r") as file:
         table = file[".kedge/shards"][()]
         assert table.dtype.names == ("file", "size_bytes", "index_offset", "index_size", "index_crc", "crc", "row_crc")
         for rank, row in enumerate(table):
-            assert row["file"].decode() == f"data/{rank // 4}/rank-{rank}.h5"
+            assert row["file"].decode() == f"data/{rank // ranks_per_folder}/rank-{rank}.h5"
             data = open(os.path.join(folder, row["file"].decode()), "rb").read()
             assert row["size_bytes"] == len(data)
             assert struct.unpack_from("<QQI", data, 104) == (row["index_offset"], row["index_size"], row["index_crc"])
@@ -197,4 +200,5 @@ def main():
         check_all(moved)
 
 
-main()
+if __name__ == "__main__":
+    main()

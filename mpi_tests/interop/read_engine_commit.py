@@ -1,0 +1,79 @@
+"""Reads as a whole, with h5py and NumPy, what 8 ranks committed through the engine in blocks; then loads it item by item.
+
+usage: read_engine_commit.py COMMIT_THROUGH_ENGINE MPIEXEC
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import read_master  # ends with 77 where h5py is missing
+from known_values import expected
+
+PROGRAM, MPIEXEC = sys.argv[1:3]
+RANKS_PER_FOLDER = 1024
+
+
+def launch(folder, what):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "KEDGE_PERSISTENT_EVERY": "1",
+        "KEDGE_STORE_PATH": f"{folder}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
+        "KEDGE_TOPOLOGY_RANKS_PER_NODE": "2"}
+    done = subprocess.run(
+        ["timeout", "--kill-after=5", "60", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
+         "mpi_yield_when_idle", "1", "-n", str(read_master.RANKS), PROGRAM, what],
+        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def names_of(group):
+    """All data sets below it, links not followed."""
+    found = []
+    group.visititems(lambda name, item: found.append(name) if hasattr(item, "dtype") else None)
+    return found
+
+
+def check_nothing_else(path):
+    """What h5py sees in each rank's place is what that rank saved, and no more."""
+    with read_master.h5py.File(path, "r") as file:
+        arrays = {name for name in names_of(file) if not name.startswith(".kedge/")}
+        assert arrays == set(read_master.arrays()) - {"step"}, arrays  # step and seed are links to a rank's
+        for rank in range(read_master.RANKS):
+            saved = {name for name in names_of(file["ranks"][str(rank)]) if not name.startswith(".kedge/")}
+            assert {"own/state", "constants/seed", "particles"} <= saved, saved
+            assert ("step" in saved) == (rank == 5) and ("holes" in saved) == (rank == 4), (rank, saved)
+            assert saved <= {"own/state", "constants/seed"} | set(read_master.arrays()), saved
+
+
+def check(folder):
+    path = os.path.join(folder, "checkpoint.h5")
+    read_master.check_view(path)
+    read_master.check_ranks(path)
+    read_master.check_table(path, folder, RANKS_PER_FOLDER)
+    read_master.check_attributes(path)
+    check_nothing_else(path)
+    with read_master.h5py.File(path, "r") as file:  # a part of the whole, across blocks of several ranks
+        part = file["field/float64"][2:5, 3:10:2, ::4]
+        assert (part == expected("float64", (7, 11, 13))[2:5, 3:10:2, ::4]).all()
+
+
+def main():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kedge-interop-"))
+    try:
+        launch(folder, "commit")
+        tag, = folder.glob("prefix/step-000042.*")
+        check(str(tag))
+        shutil.copytree(tag, folder / "elsewhere")
+        check(str(folder / "elsewhere"))
+        for source in ("in place", "fetched"):
+            output = launch(folder, "load")
+            assert f"loaded from {source}\n" in output, output
+            shutil.rmtree(folder / "store")
+    finally:
+        shutil.rmtree(folder)
+
+
+main()
