@@ -46,7 +46,9 @@ std::string help() {
          "  --rounds N       in which everything is measured once, after one that does not count (7)\n"
          "  --scheme NAME    auto, single, partner or xor (xor)\n"
          "  --store FOLDER   where the node-local stores are made (/dev/shm)\n"
-         "  --prefix FOLDER  where the prefix is made (the temporary folder)\n"
+         "  --persistent     measures flushes to the prefix and a start from it, too: slow, and 4 x the size on disk\n"
+         "  --prefix FOLDER  where the prefix is made (where this program lies, or the temporary folder if that is\n"
+         "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"
          "  --json FILE      writes the results there too\n"
          "What it makes in the two folders is removed at the end.\n";
 }
@@ -58,6 +60,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
     if (option == "--help") return std::nullopt;
     if (option == "--spoil") {
       arguments.spoil = true;
+      continue;
+    }
+    if (option == "--persistent") {
+      arguments.persistent = true;
       continue;
     }
     if (i + 1 == argc) throw std::runtime_error(option + " is unknown or wants a value; see --help");

@@ -92,7 +92,11 @@ double Baselines::copy() {
   return timed([&] { std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size()); });
 }
 
-double Baselines::write_fresh() {
+double Baselines::write_fresh() { return write(false); }
+
+double Baselines::write_synced() { return write(true); }
+
+double Baselines::write(bool synced) {
   const std::string file = path("plain", rank_);
   const auto bytes = buffers_.data_bytes();
   together([&] {
@@ -103,6 +107,7 @@ double Baselines::write_fresh() {
     pass(bytes.size(), "write", file, [&](std::size_t begin, std::size_t length) {
       return ::write(descriptor.get(), bytes.data() + begin, length);
     });
+    if (synced && ::fsync(descriptor.get()) != 0) fail("bring to stable storage", file);
   });
 }
 

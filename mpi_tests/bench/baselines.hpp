@@ -8,8 +8,8 @@
 
 namespace kedge_bench {
 
-/// The plain files of one rank, in a folder on the filesystem of the stores. All calls are COLLECTIVE, give seconds of
-/// the slowest rank, and throw std::runtime_error on all ranks.
+/// The plain files of one rank, in a folder on the filesystem of the stores, or of the prefix. All calls are
+/// COLLECTIVE, give seconds of the slowest rank, and throw std::runtime_error on all ranks.
 class Baselines {
  public:
   Baselines(std::string folder, int rank, int ranks, Buffers& buffers);
@@ -18,6 +18,8 @@ class Baselines {
   [[nodiscard]] double copy();
   /// W: data to a new file, 4 MiB at a time; the one before was removed.
   [[nodiscard]] double write_fresh();
+  /// D: the same, and brought to stable storage.
+  [[nodiscard]] double write_synced();
   /// That file to back, 4 MiB at a time. What came back is compared, outside of the time.
   [[nodiscard]] double read();
   /// The files of all ranks copied by as many processes of dd at once, which rank 0 starts while the others sleep.
@@ -25,6 +27,7 @@ class Baselines {
   [[nodiscard]] std::optional<double> copy_by_dd();
 
  private:
+  [[nodiscard]] double write(bool synced);
   [[nodiscard]] std::string path(const std::string& kind, int rank) const;
 
   std::string folder_;

@@ -17,6 +17,7 @@ BENCH, MPIEXEC = sys.argv[1:3]
 BASELINES = {"copy", "write", "read"}
 ROWS = {"xor": BASELINES | {"blocked", "protect", "checkpoint", "open", "open_load", "rebuild"},
         "single": BASELINES | {"blocked", "open", "open_load"}}
+PREFIX_ROWS = {"disk_write", "disk_read", "flush", "commit_flush", "fetch"}
 
 
 def check(condition, *what):
@@ -38,22 +39,24 @@ def launch(folder, *arguments, ranks=4):
     return done
 
 
-def measures(folder, scheme):
+def measures(folder, scheme, *arguments):
     results = folder / f"{scheme}.json"
-    done = launch(folder, "--scheme", scheme, "--json", results)
+    done = launch(folder, "--scheme", scheme, "--json", results, *arguments)
     check(done.returncode == 0, done.stdout)
     print(done.stdout)
     found = json.loads(results.read_text())
     check(found["ranks"] == 4 and found["bytes_per_rank"] == 4 << 20 and found["scheme"] == scheme, found)
     rows = {row["key"]: row for row in found["rows"]}
-    check(set(rows) == ROWS[scheme], sorted(rows))
+    check(set(rows) == ROWS[scheme] | (PREFIX_ROWS if arguments else set()), sorted(rows))
     for key, row in rows.items():
         seconds = row["seconds"]
         check(0 < seconds["min"] <= seconds["median"] <= seconds["max"] and len(row["all_seconds"]) == 2, key, seconds)
         check(math.isclose(row["gib_per_s"], 4 * (4 << 20) / (1 << 30) / seconds["median"]), key, row)
-        check(key == "write" or row["ratio"]["median"] > 0, key, row)
+        check(key in ("write", "disk_write") or row["ratio"]["median"] > 0, key, row)
         check(row["what"] in done.stdout, key, "is not in the table")
-    check(("too noisy to judge" in done.stdout) == found["too_noisy"], done.stdout)
+    check(("too noisy to judge" in done.stdout) == (found["too_noisy"] or found.get("disk", {}).get("too_noisy", False)),
+          done.stdout)
+    check(("the prefix lies on" in done.stdout) == ("disk" in found) == bool(arguments), done.stdout)
 
 
 def notices_a_wrong_byte(folder):
@@ -70,7 +73,8 @@ def refuses(folder, *arguments):
 with tempfile.TemporaryDirectory(prefix="kedge-bench-test-") as name:
     here = pathlib.Path(name)
     measures(here, "xor")
-    measures(here, "single")
+    measures(here, "xor", "--persistent")
+    measures(here, "single", "--persistent")
     notices_a_wrong_byte(here)
     refuses(here, "--size", "4MiX")
     refuses(here, "--scheme", "rs")

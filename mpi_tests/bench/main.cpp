@@ -11,7 +11,9 @@
 #include "baselines.hpp"
 #include "data.hpp"
 #include "engine_rows.hpp"
+#include "engine_run.hpp"
 #include "memory_watch.hpp"
+#include "prefix_rows.hpp"
 #include "report.hpp"
 #include "timing.hpp"
 #include "workplace.hpp"
@@ -38,27 +40,36 @@ Results measure(const Arguments& arguments, int rank, int ranks) {
   Buffers buffers(arguments.size_bytes);
   fill(buffers.data, rank, 0);
   Baselines baselines(workplace.plain(), rank, ranks, buffers);
-  EngineRows engine_rows(arguments, workplace, buffers, rank, ranks);
+  Baselines disk_baselines(workplace.plain_on_disk(), rank, ranks, buffers);
+  EngineRun run(arguments, workplace, buffers, rank, ranks);
+  EngineRows engine_rows(arguments, workplace, run, ranks);
+  PrefixRows prefix_rows(workplace, run, disk_baselines);
+  const auto engine_round = [&](Table& table) {
+    engine_rows.round(table);
+    if (arguments.persistent) prefix_rows.round(table);
+  };
   Results results;
   results.arguments = arguments;
   results.ranks = ranks;
   add_baselines(results.table);
   engine_rows.add_to(results.table);
+  if (arguments.persistent) PrefixRows::add_to(results.table);
 
   baseline_round(baselines, results.table);
   results.dd_s = baselines.copy_by_dd();
   results.write_and_read_s = baselines.write_fresh() + baselines.read();
   MemoryWatch watch;
-  engine_rows.round(results.table);
+  engine_round(results.table);
   results.peak_private_bytes = watch.peak_bytes();
   MPI_Allreduce(MPI_IN_PLACE, &results.peak_private_bytes, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
 
   results.table.clear();
   for (std::uint64_t round = 0; round < arguments.rounds; ++round) {
     baseline_round(baselines, results.table);
-    engine_rows.round(results.table);
+    engine_round(results.table);
   }
   results.surroundings = look_around();
+  results.disk = filesystem_of(workplace.prefix());
   return results;
 }
 

@@ -1,5 +1,7 @@
 #include "report.hpp"
 
+#include <string_view>
+
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -22,19 +24,24 @@ struct Judged {
   std::string verdict;
 };
 
-double write_spread(const Results& results) {
-  const Row* write = results.table.find("write");
-  return write == nullptr ? 0 : summarize(write->seconds).spread();
+/// Of the baselines W and D.
+constexpr std::string_view kWrite = "write";
+constexpr std::string_view kDiskWrite = "disk_write";
+
+double spread_of(const Results& results, std::string_view baseline) {
+  const Row* row = results.table.find(std::string(baseline));
+  return row == nullptr ? 0 : summarize(row->seconds).spread();
 }
 
-std::string verdict(const Row& row, const std::optional<Summary>& ratio, bool noisy) {
+std::string verdict(const Row& row, const std::optional<Summary>& ratio, const Results& results) {
   if (!row.target || !ratio) return "";
-  if (noisy) return "too noisy";
+  const bool on_disk = row.against == kDiskWrite;
+  if (on_disk && results.disk.memory) return "no disk";
+  if (spread_of(results, on_disk ? kDiskWrite : kWrite) > kMostSpread) return "too noisy";
   return ratio->median <= *row.target ? "reached" : "missed";
 }
 
 std::vector<Judged> judge(const Results& results) {
-  const bool noisy = write_spread(results) > kMostSpread;
   const double gibibytes =
       static_cast<double>(results.arguments.size_bytes) * static_cast<double>(results.ranks) / kGibibyte;
   std::vector<Judged> judged;
@@ -44,7 +51,7 @@ std::vector<Judged> judge(const Results& results) {
     if (const Row* against = results.table.find(row.against)) {
       one.ratio = summarize(ratios(row.seconds, against->seconds));
     }
-    one.verdict = verdict(row, one.ratio, noisy);
+    one.verdict = verdict(row, one.ratio, results);
     judged.push_back(one);
   }
   return judged;
@@ -52,9 +59,9 @@ std::vector<Judged> judge(const Results& results) {
 
 std::string percent(double part) { return compose("{:.0f} %", part * 100); }
 
-std::string noise(const Results& results) {
-  const double spread = write_spread(results);
-  std::string text = "W spreads by " + percent(spread) + " over the rounds";
+std::string noise(const Results& results, std::string_view baseline, std::string_view letter) {
+  const double spread = spread_of(results, baseline);
+  std::string text = compose("{} spreads by {} over the rounds", letter, percent(spread));
   if (spread > kMostSpread) text += ": too noisy to judge (more than " + percent(kMostSpread) + ")";
   return text;
 }
@@ -81,19 +88,23 @@ std::string as_text(const Results& results) {
   text +=
       "plain files fresh in every round; containers and parity recycled, but those of the lost node fresh; a ratio is "
       "the median over the rounds\n\n";
-  text += compose("{:<56} {:>8} {:>17} {:>6}  {:>5} {:<6} {:>11} {:>7}\n", "", "s", "min .. max", "GiB/s", "ratio",
+  text += compose("{:<56} {:>8} {:>17} {:>6}  {:>5} {:<10} {:>11} {:>7}\n", "", "s", "min .. max", "GiB/s", "ratio",
                   "to", "min .. max", "target");
   for (const Judged& one : judge(results)) {
     text += compose("{:<56} {:>8.3f} {:>17} {:>6.2f}", one.row.what, one.seconds.median,
                     compose("{:.3f} .. {:.3f}", one.seconds.min, one.seconds.max), one.gib_per_s);
     if (one.ratio) {
-      text += compose("  {:>5.2f} {:<6} {:>11}", one.ratio->median, one.row.against,
+      text += compose("  {:>5.2f} {:<10} {:>11}", one.ratio->median, one.row.against,
                       compose("{:.2f}..{:.2f}", one.ratio->min, one.ratio->max));
     }
     if (one.row.target) text += compose(" {:>7.2f}  {}", *one.row.target, one.verdict);
     text += '\n';
   }
-  text += compose("\n{}\n{}\n", noise(results), dd_line(results));
+  text += compose("\n{}\n", noise(results, kWrite, "W"));
+  if (results.arguments.persistent) {
+    text += compose("{}; the prefix lies on {}\n", noise(results, kDiskWrite, "D"), results.disk.name);
+  }
+  text += dd_line(results) + "\n";
   text += compose("private memory beyond the data, at most: {} on a rank\n",
                   kedge::human_bytes(results.peak_private_bytes));
   return text;
@@ -109,12 +120,18 @@ std::string as_json(const Results& results) {
                {"huge_pages", around.huge_pages},
                {"cores", around.cores},
                {"load", around.load},
-               {"write_spread", write_spread(results)},
-               {"too_noisy", write_spread(results) > kMostSpread},
+               {"write_spread", spread_of(results, kWrite)},
+               {"too_noisy", spread_of(results, kWrite) > kMostSpread},
                {"peak_private_bytes", results.peak_private_bytes},
                {"write_and_read_s", results.write_and_read_s},
                {"dd_s", results.dd_s ? Json(*results.dd_s) : Json()},
                {"rows", Json::array()}};
+  if (results.arguments.persistent) {
+    json["disk"] = {{"filesystem", results.disk.name},
+                    {"memory", results.disk.memory},
+                    {"write_spread", spread_of(results, kDiskWrite)},
+                    {"too_noisy", spread_of(results, kDiskWrite) > kMostSpread}};
+  }
   for (const Judged& one : judge(results)) {
     Json row = {{"key", one.row.key},
                 {"what", one.row.what},

@@ -15,6 +15,7 @@ struct Results {
   Arguments arguments;
   int ranks = 0;
   Surroundings surroundings;
+  Filesystem disk;  ///< of the prefix
   Table table;
   std::uint64_t peak_private_bytes = 0;  ///< of any rank, beyond its own data
   std::optional<double> dd_s;            ///< all ranks' plain files copied by dd

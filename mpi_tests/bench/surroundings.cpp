@@ -3,9 +3,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 namespace kedge_bench {
 namespace {
@@ -20,7 +24,34 @@ std::string huge_page_setting() {
   return begin == std::string::npos || end == std::string::npos ? "unknown" : line.substr(begin + 1, end - begin - 1);
 }
 
+struct Known {
+  std::uint32_t number;
+  const char* name;
+  bool memory;
+};
+
+/// As statfs(2) numbers them.
+constexpr std::array<Known, 10> kKnown{{{0xef53, "ext4", false},
+                                        {0x58465342, "xfs", false},
+                                        {0x9123683e, "btrfs", false},
+                                        {0x2fc12fc1, "zfs", false},
+                                        {0x794c7630, "overlay", false},
+                                        {0x6969, "nfs", false},
+                                        {0x0bd00bd0, "lustre", false},
+                                        {0x47504653, "gpfs", false},
+                                        {0x01021994, "tmpfs", true},
+                                        {0x858458f6, "ramfs", true}}};
+
 }  // namespace
+
+Filesystem filesystem_of(const std::string& folder) {
+  struct statfs found {};
+  if (::statfs(folder.c_str(), &found) != 0) throw std::runtime_error("cannot look at the filesystem of " + folder);
+  const auto number = static_cast<std::uint32_t>(found.f_type);
+  const auto* const known = std::ranges::find(kKnown, number, &Known::number);
+  if (known == kKnown.end()) return {"filesystem " + std::to_string(number), false};
+  return {known->name, known->memory};
+}
 
 Surroundings look_around() {
   Surroundings found;

@@ -1,12 +1,15 @@
 #include "workplace.hpp"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <vector>
 
+#include "surroundings.hpp"
 #include "timing.hpp"
 
 namespace kedge_bench {
@@ -29,6 +32,13 @@ void broadcast(std::string& text) {
   MPI_Bcast(text.data(), length, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
+/// Of this program, if that is on no memory filesystem and can be written to.
+std::string folder_for_prefix(const std::string& temporary) {
+  std::error_code failed;
+  const std::string here = fs::read_symlink("/proc/self/exe", failed).parent_path().string();
+  return failed || ::access(here.c_str(), W_OK) != 0 || filesystem_of(here).memory ? temporary : here;
+}
+
 }  // namespace
 
 Workplace::Workplace(const Arguments& arguments, int rank) : rank_(rank) {
@@ -38,10 +48,12 @@ Workplace::Workplace(const Arguments& arguments, int rank) : rank_(rank) {
     together([&] {
       if (rank != 0) return;
       stores_ = make_folder(arguments.store.empty() ? memory : arguments.store);
-      prefix_ = make_folder(arguments.prefix.empty() ? temporary : arguments.prefix);
+      disk_ = make_folder(arguments.prefix.empty() ? folder_for_prefix(temporary) : arguments.prefix);
+      fs::create_directories(prefix());
+      fs::create_directories(plain_on_disk());
     });
     broadcast(stores_);
-    broadcast(prefix_);
+    broadcast(disk_);
     together([&] { fs::create_directories(plain()); });  // on another node than rank 0's it is new
   } catch (const std::exception&) {
     remove();
@@ -54,14 +66,34 @@ Workplace::~Workplace() { remove(); }
 void Workplace::remove() const noexcept {
   std::error_code ignored;
   if (!stores_.empty()) fs::remove_all(stores_, ignored);
-  if (rank_ == 0 && !prefix_.empty()) fs::remove_all(prefix_, ignored);
+  if (rank_ == 0 && !disk_.empty()) fs::remove_all(disk_, ignored);
 }
 
 void Workplace::lose_node(int lost_rank) const {
   together([&] {
-    if (rank_ == lost_rank && fs::remove_all(stores_ + "/node" + std::to_string(rank_)) == 0) {
-      throw std::runtime_error("there is no store to lose in " + stores_);
+    if (rank_ == lost_rank) lose_own_store();
+  });
+}
+
+void Workplace::lose_all_nodes() const {
+  together([&] { lose_own_store(); });
+}
+
+void Workplace::lose_own_store() const {
+  if (fs::remove_all(stores_ + "/node" + std::to_string(rank_)) == 0) {
+    throw std::runtime_error("there is no store to lose in " + stores_);
+  }
+}
+
+void Workplace::remove_tag_folders() const {
+  together([&] {
+    if (rank_ != 0) return;
+    std::vector<fs::path> folders;
+    for (const auto& entry : fs::directory_iterator(prefix())) {
+      if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) folders.push_back(entry.path());
     }
+    if (folders.empty()) throw std::runtime_error("nothing was flushed to " + prefix());
+    for (const fs::path& folder : folders) fs::remove_all(folder);
   });
 }
 

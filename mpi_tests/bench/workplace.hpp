@@ -17,18 +17,25 @@ class Workplace {
   Workplace& operator=(const Workplace&) = delete;
 
   [[nodiscard]] std::string store() const { return stores_ + "/{node}"; }
-  [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
+  [[nodiscard]] std::string prefix() const { return disk_ + "/prefix"; }
   /// On the stores' filesystem.
   [[nodiscard]] std::string plain() const { return stores_ + "/plain"; }
+  /// On the prefix's filesystem.
+  [[nodiscard]] std::string plain_on_disk() const { return disk_ + "/plain"; }
   /// COLLECTIVE. The node that this rank acts as is gone, with all that it stored.
   void lose_node(int lost_rank) const;
+  /// COLLECTIVE. All of them are gone.
+  void lose_all_nodes() const;
+  /// COLLECTIVE. The prefix is empty of checkpoints, without Kedge being asked.
+  void remove_tag_folders() const;
 
  private:
   void remove() const noexcept;
+  void lose_own_store() const;
 
   int rank_;
   std::string stores_;
-  std::string prefix_;
+  std::string disk_;
 };
 
 }  // namespace kedge_bench

@@ -1,0 +1,31 @@
+// What Kedge does on the prefix.
+#pragma once
+
+#include "baselines.hpp"
+#include "engine_run.hpp"
+#include "table.hpp"
+#include "workplace.hpp"
+
+namespace kedge_bench {
+
+/// COLLECTIVE calls throw on all ranks.
+class PrefixRows {
+ public:
+  /// `baselines` is on the prefix's filesystem.
+  PrefixRows(const Workplace& workplace, EngineRun& run, Baselines& baselines)
+      : workplace_(workplace), run_(run), baselines_(baselines) {}
+
+  /// Local. Adds the rows that round() records.
+  static void add_to(Table& table);
+  /// COLLECTIVE. Plain files, flushes, and a start with nothing but the prefix: each row once, and everything that
+  /// comes back compared. Begins with the engine of the rows before; what it flushed is removed again, outside of the
+  /// times.
+  void round(Table& table);
+
+ private:
+  const Workplace& workplace_;
+  EngineRun& run_;
+  Baselines& baselines_;
+};
+
+}  // namespace kedge_bench
