@@ -16,7 +16,7 @@ using ::testing::Not;
 
 TEST_F(KedgeCheckpoints, ListsNewestFirstWithParentsAndPins) {
   add_three();
-  std::ofstream(prefix_.path(sample_entry(2).folder) + "/pinned");
+  std::ofstream(prefix_.path(sample_entry(2).folder) + "/pinned") << "\n";
   const Result listed = kedge("ls " + prefix_.folder());
   EXPECT_EQ(listed.status, 0) << listed.text;
   EXPECT_THAT(listed.text,

@@ -31,6 +31,7 @@ std::vector<RunGroup> by_run(const std::vector<TagEntry>& entries) {
     group.entries.push_back(&entry);
   }
   std::vector<RunGroup> sorted;
+  sorted.reserve(groups.size());
   for (auto& [key, group] : groups) sorted.push_back(std::move(group));
   return sorted;
 }
