@@ -91,7 +91,7 @@ TEST_F(FetchFaults, R32_R46_OneRanksStorageFailsOnce) {
   for (const bool read : {false, true}) {
     for (int rank = 0; rank < kRanks; ++rank) {
       bool reached = true;
-      for (std::uint64_t n = 1; reached && n < 300; n += full_test() ? 1 : 2) {
+      for (std::uint64_t n = 1; reached && n < 300; n += full_test() ? 1U : 2U) {
         job.disk.restore(before);
         const std::string where = compose("rank {}, {} {}", rank, read ? "read" : "operation", n);
         std::vector<std::string> saw(kRanks);
