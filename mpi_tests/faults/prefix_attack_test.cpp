@@ -223,7 +223,8 @@ TEST_F(PrefixAttack, LinksInPlaceOfDataFoldersAreNotFollowed) {
   const std::string folder = folder_of(job, "a");
   job.disk.make_directories("/elsewhere", 0755);
   for (int rank = 0; rank < 2; ++rank) {
-    job.disk.write_all(compose("/elsewhere/rank-{}.h5", rank), job.disk.read_all(compose("{}/data/0/rank-{}.h5", folder, rank)));
+    job.disk.write_all(compose("/elsewhere/rank-{}.h5", rank),
+                       job.disk.read_all(compose("{}/data/0/rank-{}.h5", folder, rank)));
   }
   job.disk.remove_all(folder + "/data/0");
   job.disk.plant_link(folder + "/data/0", "/elsewhere");

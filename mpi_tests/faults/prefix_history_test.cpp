@@ -1,5 +1,5 @@
-// Random histories of several starts over stores and a prefix that are both lost, damaged and set back in time. What was
-// said to be persistent and was not damaged is there; nothing that was discarded comes back; never a silent start.
+// Random histories of several starts over stores and a prefix that are both lost, damaged and set back in time. What
+// was said to be persistent and was not damaged is there; nothing that was discarded comes back; never a silent start.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,7 +80,8 @@ class Story {
   void start() {
     Plan plan;
     plan.commits = static_cast<int>(draw(4));
-    if (draw(3) == 0 && plan.commits > 0) plan.wait_at = static_cast<int>(draw(static_cast<std::uint64_t>(plan.commits)));
+    if (draw(3) == 0 && plan.commits > 0)
+      plan.wait_at = static_cast<int>(draw(static_cast<std::uint64_t>(plan.commits)));
     plan.finalize = draw(2) == 0;
     if (draw(5) == 0 && next_ > 2) {
       plan.selection = Before{tag_of(next_ - 1 - static_cast<int>(draw(2)))};
@@ -89,7 +90,8 @@ class Story {
     plan.dies = draw(3) == 0;
     if (plan.dies) {
       job_.all_die_together = draw(2) == 0;
-      job_.disk.stop_world_after(static_cast<int>(draw(static_cast<std::uint64_t>(job_.ranks))), 5 + draw(250), draw(1000));
+      job_.disk.stop_world_after(static_cast<int>(draw(static_cast<std::uint64_t>(job_.ranks))), 5 + draw(250),
+                                 draw(1000));
     }
     const int sure = newest_sure();
     const int first = next_;
@@ -97,39 +99,40 @@ class Story {
     std::set<std::string> saw;
     int opened = -1;
     bool closed = false;
-    tell(compose("start: {} commits, wait {}, finalize {}, {}{}{}; sure is {}", plan.commits, plan.wait_at, plan.finalize,
-                 plan.selection ? "before " + std::get<Before>(*plan.selection).tag : "latest",
+    tell(compose("start: {} commits, wait {}, finalize {}, {}{}{}; sure is {}", plan.commits, plan.wait_at,
+                 plan.finalize, plan.selection ? "before " + std::get<Before>(*plan.selection).tag : "latest",
                  plan.discard ? " discarding" : "", plan.dies ? ", with a death" : "", sure));
-    const auto outcomes = job_.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      std::optional<Tag> tag;
-      const auto failure = attempt([&] {
-        tag = engine.open(plan.selection.value_or(latest), plan.discard ? Newer::discard : Newer::keep);
-      });
-      {
-        const std::lock_guard guard(mutex);
-        saw.insert(failure ? std::string(to_string(failure->code)) : tag.value_or("nothing"));
-        if (!failure) opened = tag ? step_of(*tag) : 0;
-      }
-      if (failure) return;
-      if (tag) {
-        (void)load_step(engine, scope.rank);
-        const auto bad = attempt([&] { engine.close(); });
-        if (bad) return;
-      }
-      {
-        const std::lock_guard guard(mutex);
-        closed = true;
-      }
-      for (int i = 0; i < plan.commits; ++i) {
-        const int step = first + i;
-        commit_step(engine, scope.rank, tag_of(step), step);
-        if (i == plan.wait_at) engine.wait(tag_of(step), Level::persistent);
-        const bool persistent = engine.level(tag_of(step)) == Level::persistent;
-        if (scope.rank == 0) note(step, persistent);
-      }
-      if (plan.finalize) engine.finalize();
-    }, Crash::process, draw(1000));
+    const auto outcomes = job_.start(
+        [&](RankScope& scope) {
+          Engine engine = scope.make_engine();
+          std::optional<Tag> tag;
+          const auto failure = attempt(
+              [&] { tag = engine.open(plan.selection.value_or(latest), plan.discard ? Newer::discard : Newer::keep); });
+          {
+            const std::lock_guard guard(mutex);
+            saw.insert(failure ? std::string(to_string(failure->code)) : tag.value_or("nothing"));
+            if (!failure) opened = tag ? step_of(*tag) : 0;
+          }
+          if (failure) return;
+          if (tag) {
+            (void)load_step(engine, scope.rank);
+            const auto bad = attempt([&] { engine.close(); });
+            if (bad) return;
+          }
+          {
+            const std::lock_guard guard(mutex);
+            closed = true;
+          }
+          for (int i = 0; i < plan.commits; ++i) {
+            const int step = first + i;
+            commit_step(engine, scope.rank, tag_of(step), step);
+            if (i == plan.wait_at) engine.wait(tag_of(step), Level::persistent);
+            const bool persistent = engine.level(tag_of(step)) == Level::persistent;
+            if (scope.rank == 0) note(step, persistent);
+          }
+          if (plan.finalize) engine.finalize();
+        },
+        Crash::process, draw(1000));
     job_.all_die_together = false;
     next_ += plan.commits;
     for (int step = first; step < next_; ++step) (void)commits_[step];
@@ -142,6 +145,9 @@ class Story {
       EXPECT_TRUE(fine) << (outcome.failure ? to_string(*outcome.failure) : "died");
     }
     if (plan.finalize && job_.options.store.on_exit != OnExit::keep) touch_stores();
+    if (plan.discard && plan.dies) {  // they may be discarded or not
+      for (auto& [step, known] : commits_) known.stored = known.persistent = false;
+    }
     saw.erase("timeout");
     EXPECT_LE(saw.size(), 1U) << all;
     if (saw.empty()) return;  // a death before
@@ -149,7 +155,6 @@ class Story {
       if (plan.discard && opened > 0) {
         for (auto& [step, known] : commits_) known.discarded = known.discarded || (step > opened && step < first);
       }
-      // It may have died between the two.
       return;
     }
     EXPECT_FALSE(opened > 0 && commits_[opened].discarded) << opened << " was discarded";
@@ -191,7 +196,8 @@ class Story {
       case 3: {
         std::vector<std::string> files;
         for (const auto& [path, entry] : job_.disk.snapshot()) {
-          if (path.starts_with("/nodes/") && path.find("rank-") != std::string::npos && entry.bytes.size() > 100) files.push_back(path);
+          if (path.starts_with("/nodes/") && path.find("rank-") != std::string::npos && entry.bytes.size() > 100)
+            files.push_back(path);
         }
         if (files.empty()) return;
         const auto& path = files[draw(files.size())];
