@@ -74,8 +74,9 @@ Found look(Context& context, Verify verify) {
   return found;
 }
 
-/// COLLECTIVE. Candidates that the run record or this engine ruled out are not recoverable.
-void rule_out(Context& context, recovery::Survey& survey) {
+/// COLLECTIVE. Candidates that the run record or this engine ruled out are not recoverable. The failure if the record
+/// cannot be read: then some may have been ruled out that look well.
+std::optional<Failure> rule_out(Context& context, recovery::Survey& survey) {
   std::vector<std::byte> discarded(survey.candidates.size());
   std::optional<Failure> local;
   if (context.catalog) {
@@ -85,7 +86,8 @@ void rule_out(Context& context, recovery::Survey& survey) {
       }
     });
   }
-  comm::throw_if(context.vote(local));
+  auto failure = context.vote(local);
+  if (failure) std::ranges::fill(discarded, std::byte{0});
   if (!discarded.empty()) context.comm->broadcast(discarded, 0, context.deadline());
   for (std::size_t i = 0; i < discarded.size(); ++i) {
     recovery::Candidate& candidate = survey.candidates[i];
@@ -96,6 +98,7 @@ void rule_out(Context& context, recovery::Survey& survey) {
     else continue;
     candidate.recoverable = false;
   }
+  return failure;
 }
 
 }  // namespace
@@ -143,7 +146,8 @@ recovery::Agreement Context::take_stock(Verify verify, const Selection* selectio
       recovery::agree(*comm, found.holdings, {store->folder(), found.unreadable}, deadline());
   const recovery::Survey& survey = agreement.survey;
   look_at_prefix(*this, agreement.survey, selection);
-  rule_out(*this, agreement.survey);
+  const auto not_ruled_out = rule_out(*this, agreement.survey);
+  if (selection != nullptr) comm::throw_if(not_ruled_out);
 
   std::uint64_t highest = std::max(found.highest_generation, highest_generation);
   comm->all_reduce(std::span(&highest, 1), Reduction::max, deadline());
@@ -153,6 +157,8 @@ recovery::Agreement Context::take_stock(Verify verify, const Selection* selectio
   unjudged.clear();
   const auto processes = static_cast<std::uint32_t>(comm->size());
   for (const recovery::Candidate& candidate : survey.candidates) {
+    // One that was given up must not push out the one that it was given up for.
+    if (not_ruled_out) unjudged.insert(candidate.commit_id);
     // Older ones than what this job can have again are superseded like any other.
     if (candidate.world_size != processes && found_commits.empty()) unjudged.insert(candidate.commit_id);
     if (!candidate.recoverable || !candidate.in_stores) continue;

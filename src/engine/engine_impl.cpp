@@ -8,6 +8,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/protector.hpp"
+#include "persist/container_source.hpp"
+#include "persist/tag_folder.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -121,12 +123,23 @@ void EngineImpl::remove_on_purpose() {
   context.commits_exist = context.noted_on_prefix = context.noted_in_store = false;
 }
 
-/// COLLECTIVE. store.on_exit = remove_if_persistent: what is newest outlives the stores. What tells of commits stays.
+/// COLLECTIVE. store.on_exit = remove_if_persistent: what is newest outlives the stores, if each rank finds its
+/// container there as the master knows it. What tells of commits stays.
 void EngineImpl::remove_if_persistent() {
-  const bool safe = !context.commits_lost && !context.commits.empty() && context.commits.front().persistent;
-  if (safe) comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
-  else if (context.is_root() && !context.commits.empty()) {
-    context.log.info(compose("{} is not persistent: the node-local files stay", context.commits.front().tag));
+  if (context.commits_lost || context.commits.empty()) return;
+  const Commit& newest = context.commits.front();
+  std::optional<Failure> not_there;
+  if (newest.persistent)
+    not_there = context.vote(attempt([&] {
+      const std::string folder = persist::folder_name(newest.tag, newest.generation, newest.commit_id);
+      (void)persist::ContainerSource(*context.environment.file_system, fs::join(context.prefix_path, folder),
+                                     newest.commit_id, context.logical_rank());
+    }));
+  if (newest.persistent && !not_there) {
+    comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
+  } else if (context.is_root()) {
+    context.log.info(compose("{} is not persistent: the node-local files stay{}", newest.tag,
+                             not_there ? " (" + to_string(*not_there) + ")" : ""));
   }
 }
 

@@ -38,7 +38,7 @@ class Look {
     Finding found;
     std::vector<persist::TagEntry> mine;
     for (const persist::TagEntry& entry : list.entries) {
-      if (entry.run_id == context_.run_id) mine.push_back(entry);
+      if (entry.run_id == context_.run_id && is_possible(entry)) mine.push_back(entry);
     }
     for (const Candidate& candidate : survey_.candidates) {
       const bool there = std::ranges::any_of(
@@ -54,6 +54,19 @@ class Look {
 
  private:
   [[nodiscard]] fs::FileSystem& file_system() const { return *context_.environment.file_system; }
+
+  /// This run's folders are this user's: what others put there under its name must not count its generations up.
+  [[nodiscard]] bool is_possible(const persist::TagEntry& entry) const {
+    if (context_.options.persistent.trust != Trust::self) return true;
+    const std::string folder = fs::join(context_.catalog->prefix(), entry.folder);
+    const auto status = file_system().status(folder);
+    if (status && status->owner == file_system().user()) return true;
+    context_.log.warning(
+        compose("{} on the prefix is not believed: it says that it is of this run and belongs to "
+                "another user",
+                entry.folder));
+    return false;
+  }
 
   /// A commit's name alone does not tell whose it is.
   void warn_of(const std::vector<persist::Unusable>& unusable) const {
@@ -138,7 +151,10 @@ void merge(recovery::Survey& survey, const ToldTag& told) {
     found->folder = told.folder.data();
     found->recoverable = true;
     found->total_bytes = told.total_bytes;
-  } else if (!found->recoverable) {
+    return;
+  }
+  found->persistent = false;  // whatever the catalog says
+  if (!found->recoverable) {
     found->reason += (found->reason.empty() ? "" : "; ") + std::string(told.problem.data());
   }
 }

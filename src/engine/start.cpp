@@ -119,13 +119,19 @@ void take_store(Context& context) {
 }
 
 /// Local, rank 0. Whose the masters under this run's name are, if all records of it were lost; none if there are none.
+/// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
 Id128 run_id_of_masters(const Context& context) {
-  for (const auto& entry : persist::list_tags(*context.environment.file_system, context.catalog->prefix()).entries) {
+  fs::FileSystem& file_system = *context.environment.file_system;
+  std::optional<Failure> refused;
+  for (const auto& entry : persist::list_tags(file_system, context.catalog->prefix()).entries) {
     if (entry.run != context.run) continue;
-    persist::require_trusted(*context.environment.file_system, context.prefix->path_of(entry.folder),
-                             context.options.persistent.trust);
-    return entry.run_id;
+    const std::string folder = context.prefix->path_of(entry.folder);
+    auto failure = attempt([&] { persist::require_trusted(file_system, folder, context.options.persistent.trust); });
+    if (!failure) return entry.run_id;
+    const auto status = file_system.status(folder);
+    if (status && status->owner == file_system.user() && !refused) refused = std::move(failure);
   }
+  comm::throw_if(refused);
   return {};
 }
 

@@ -30,12 +30,27 @@ format::ShardRow row_of(fs::FileSystem& file_system, const std::string& tag_fold
   return row;
 }
 
+// Opening refuses a link in the file's place; the folders on the way are looked at here.
+const std::string& on_real_folders(fs::FileSystem& file_system, const std::string& tag_folder,
+                                   const std::string& file) {
+  for (std::size_t slash = file.find('/'); slash != std::string::npos; slash = file.find('/', slash + 1)) {
+    const std::string folder = fs::join(tag_folder, file.substr(0, slash));
+    const auto status = file_system.status(folder);
+    if (status && status->kind != fs::FileStatus::Kind::directory) {
+      throw Error(
+          Failure{ErrorCode::io, "a link or file is in the place of a folder; it is not followed", -1, folder, 0});
+    }
+  }
+  return file;
+}
+
 }  // namespace
 
 ContainerSource::ContainerSource(fs::FileSystem& file_system, const std::string& tag_folder, const Id128& commit_id,
                                  LogicalRank logical_rank)
     : row_(row_of(file_system, tag_folder, commit_id, logical_rank)),
-      file_(file_system.open(fs::join(tag_folder, row_.file), fs::Access::read)) {
+      file_(file_system.open(fs::join(tag_folder, on_real_folders(file_system, tag_folder, row_.file)),
+                             fs::Access::read)) {
   const std::uint64_t bytes = file_->status().size_bytes;
   if (bytes != row_.size_bytes) {
     refuse(path(), compose("the container has {} bytes, the master knows it with {}", bytes, row_.size_bytes));

@@ -38,7 +38,12 @@ void Prefix::make_folder(const std::string& path) const {
 
 bool Prefix::confirm(const std::string& folder, const Id128& commit_id) {
   if (!file_system_->status(fs::join(path_of(folder), kMasterFile))) return false;
-  if (read_tag(*file_system_, catalog_.prefix(), folder).commit_id != commit_id) return false;
+  require_trusted(*file_system_, path_of(folder), options_.trust);
+  bool is_it = false;
+  const auto failure =
+      attempt([&] { is_it = read_tag(*file_system_, catalog_.prefix(), folder).commit_id == commit_id; });
+  if (failure && failure->code != ErrorCode::corrupt) throw Error(*failure);
+  if (!is_it) return false;  // a damaged one is written anew
   file_system_->sync_directory(path_of(folder));
   return true;
 }
@@ -128,6 +133,8 @@ std::vector<std::string> Prefix::sweep() {
   for (const std::string& folder : catalog_.unfinished()) {
     if (!parse_folder_name(folder)) continue;
     const auto failure = attempt([&] {
+      // An old start may stand before its rename, its check behind it: it must not name a master whose containers go.
+      if (file_system_->status(path_of(folder))) file_system_->remove(fs::join(path_of(folder), new_name(kMasterFile)));
       // With a master it is a commit, or the remains of one, which are not this function's to judge.
       if (!file_system_->status(fs::join(path_of(folder), kMasterFile))) remove_folder(folder);
       catalog_.forget_unfinished(folder);

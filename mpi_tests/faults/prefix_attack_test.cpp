@@ -1,0 +1,409 @@
+// What a prefix may not be led to: commits ignored, removed or believed for the wrong reason.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "base/attempt.hpp"
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "faults/flush_fixture.hpp"
+#include "faults/several_starts.hpp"
+#include "format/master_rows.hpp"
+#include "format/on_disk.hpp"
+#include "persist/catalog.hpp"
+#include "persist/prefix.hpp"
+
+namespace kedge::faults {
+namespace {
+
+std::string text_of_failure(const std::optional<Failure>& failure) { return failure ? to_string(*failure) : "success"; }
+
+class PrefixAttack : public FlushFixture {
+ protected:
+  /// A copy of a tag folder as another commit of the same run: another generation, owned by `owner`.
+  static void plant(SimulatedJob& job, const Tag& tag, std::uint64_t generation, std::uint32_t owner) {
+    const std::string from = folder_of(job, tag);
+    const auto snapshot = job.disk.snapshot();
+    auto master = snapshot.at(master_of(job, tag)).bytes;
+    format::MasterHead head = format::decode_master_head(master, "planted");
+    head.generation = generation;
+    const auto bytes = format::encode(head);
+    std::ranges::copy(bytes, master.begin());
+    const std::string to = "/prefix/" + persist::folder_name(head.tag, generation, head.commit_id);
+    job.disk.make_directories(to, 0755);
+    job.disk.write_all(to + "/checkpoint.h5", master);
+    for (const std::string& path : {to, to + "/checkpoint.h5"}) {
+      fs::FileStatus status = job.disk.snapshot().at(path).status;
+      status.owner = owner;
+      status.mode = path == to ? 0755 : 0644;
+      job.disk.plant(path, status);
+    }
+    const auto planted = list(job);
+    EXPECT_EQ(planted.entries.front().generation, generation);
+    for (const auto& one : planted.unusable) ADD_FAILURE() << one.folder << ": " << one.reason;
+  }
+};
+
+// --- damage that is known and yet believed
+
+TEST_F(PrefixAttack, AMasterKnownToBeDamagedIsNotCalledPersistent) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  job.disk.flip_bit(master_of(job, "b"), 70);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    EXPECT_NE(engine.level("b"), Level::persistent);
+    engine.wait("b", Level::persistent);
+    EXPECT_EQ(engine.level("b"), Level::persistent);
+  }));
+  job.disk.remove_all("/nodes");
+  EXPECT_EQ(reopen(job).tag, "b");
+}
+
+TEST_F(PrefixAttack, StoresAreNotRemovedForTheSakeOfADamagedMaster) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  job.disk.flip_bit(master_of(job, "b"), 70);
+  job.options.store.on_exit = OnExit::remove_if_persistent;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    engine.finalize();
+  }));
+  EXPECT_EQ(reopen(job).tag, "b");
+}
+
+TEST_F(PrefixAttack, StoresAreNotRemovedForTheSakeOfMissingContainers) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  job.disk.remove_all(container_of(job, "b", 1));
+  job.options.store.on_exit = OnExit::remove_if_persistent;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    engine.finalize();
+  }));
+  EXPECT_EQ(reopen(job).tag, "b");
+}
+
+// --- persistent.keep
+
+TEST_F(PrefixAttack, DiscardedCommitsAreNotAmongThoseThatAreKept) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
+  job.options.persistent.keep = 2;
+  reopen(job, Tag("a"), Newer::discard, {{"d", 4}});
+  job.disk.remove_all("/nodes");
+  job.disk.flip_bit(container_of(job, "d", 0), 5000);
+  const Opened opened = reopen(job);
+  EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+TEST_F(PrefixAttack, DamagedMastersAreNotAmongThoseThatAreKept) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  job.options.persistent.keep = 2;
+  job.disk.flip_bit(master_of(job, "b"), 70);
+  job.disk.remove_all("/nodes");
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).tag, "a");
+  job.disk.remove_all("/nodes");
+  job.disk.flip_bit(container_of(job, "c", 0), 5000);
+  const Opened opened = reopen(job);
+  EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+TEST_F(PrefixAttack, OthersFoldersAreNotAmongThoseThatAreKept) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  plant(job, "a", 1'500'000'000, 4711);
+  plant(job, "b", 1'500'000'001, 4711);
+  job.options.persistent.keep = 2;
+  reopen(job, latest, Newer::keep, {{"c", 3}});
+  job.disk.remove_all("/nodes");
+  job.disk.flip_bit(container_of(job, "c", 0), 5000);
+  const Opened opened = reopen(job);
+  EXPECT_EQ(opened.tag, "b") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+TEST_F(PrefixAttack, WhatKeepRemovedIsNotCalledPersistent) {
+  PersistentJob job(2);
+  job.options.persistent.keep = 1;
+  job.options.store.keep = 3;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_NE(engine.level("a"), Level::persistent);
+    engine.wait("a", Level::persistent);
+  }));
+  job.disk.remove_all("/nodes");
+  EXPECT_EQ(reopen(job, Tag("a")).tag, "a");
+}
+
+// --- planted generations
+
+TEST_F(PrefixAttack, AnothersGenerationDoesNotCount) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  plant(job, "a", std::numeric_limits<std::uint64_t>::max(), 4711);
+  job.options.persistent.every = 0;
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}}).tag, "a");
+  const Opened opened = reopen(job);
+  EXPECT_EQ(opened.tag, "b") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+TEST_F(PrefixAttack, AnothersFolderDoesNotStopAStartWithoutRecords) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  plant(job, "a", 1'500'000'000, 4711);
+  job.disk.remove_all("/nodes");
+  job.disk.remove_all("/prefix/.kedge");
+  const Opened opened = reopen(job);
+  EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+// --- sources
+
+TEST_F(PrefixAttack, ASourceThatIsDamagedSaysNothingAboutTheStores) {
+  PersistentJob job(2);
+  job.options.store.keep = 2;
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  job.disk.flip_bit(container_of(job, "b", 1), 100);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(Source{"/prefix", job.options.run, "latest"}), "a");
+    engine.close();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+  }));
+  EXPECT_EQ(reopen(job).tag, "b");
+}
+
+TEST_F(PrefixAttack, ASourceIsFoundBelowManyThatDoNotFit) {
+  PersistentJob job(2);
+  job.options.run = "first";
+  commit_steps(job, {{"a", 1}});
+  job.ranks = 3;
+  Steps many;
+  for (int i = 0; i < 17; ++i) many.emplace_back(compose("s{}", i), i);
+  job.disk.remove_all("/nodes");
+  job.options.run = "wide";
+  commit_steps(job, many);
+  job.ranks = 2;
+  job.options.run = "second";
+  const Opened opened = reopen(job, Source{"/prefix", "", "latest"});
+  EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+TEST_F(PrefixAttack, ACopyWithADamagedMasterIsNamed) {
+  PersistentJob job(2);
+  job.options.run = "first";
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  const std::string newer = master_of(job, "b");
+  job.disk.flip_bit(newer, 70);
+  job.disk.remove_all("/prefix/.kedge/first/tags.jsonl");
+  job.options.run = "second";
+  const Opened opened = reopen(job, Source{"/prefix", "first", "b"});
+  ASSERT_TRUE(opened.failure);
+  EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable) << to_string(*opened.failure);
+  EXPECT_EQ(reopen(job, Source{"/prefix", "first", "latest"}).tag, "a");
+  EXPECT_TRUE(job.logged("passed over")) << "for " << newer;
+}
+
+TEST_F(PrefixAttack, LinksInPlaceOfDataFoldersAreNotFollowed) {
+  PersistentJob job(2);
+  job.options.run = "first";
+  commit_steps(job, {{"a", 1}});
+  const std::string folder = folder_of(job, "a");
+  job.disk.make_directories("/elsewhere", 0755);
+  for (int rank = 0; rank < 2; ++rank) {
+    job.disk.write_all(compose("/elsewhere/rank-{}.h5", rank),
+                       job.disk.read_all(compose("{}/data/0/rank-{}.h5", folder, rank)));
+  }
+  job.disk.remove_all(folder + "/data/0");
+  job.disk.plant_link(folder + "/data/0", "/elsewhere");
+  job.options.run = "second";
+  const Opened opened = reopen(job, Source{"/prefix", "first", "a"});
+  EXPECT_TRUE(opened.failure);
+  job.options.run = "first";
+  job.disk.remove_all("/nodes");
+  EXPECT_TRUE(reopen(job).failure);
+}
+
+// --- a prefix that cannot be read at the moment
+
+TEST_F(PrefixAttack, ARankThatCannotReachThePrefixIsIoAndNotAnOlderCommit) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  lose_stores(job, {0, 1});
+  Volume gone;
+  gone.read_errno = ESTALE;
+  job.disk.make_directories("/dead", 0755);
+  job.disk.set_volume("/dead", gone);
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 1) job.disk.mount(1, "/prefix", "/dead");
+    (void)engine.need_checkpoint();
+    const auto tag = engine.open();
+    ADD_FAILURE() << "opened " << tag.value_or("nothing");
+  });
+  (void)expect_all_threw(outcomes, ErrorCode::io);
+}
+
+TEST_F(PrefixAttack, CreateGoesOnWhileThePrefixIsGoneWithCommitsInTheStores) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  Volume gone;
+  gone.read_errno = ESTALE;
+  gone.write_errno = ESTALE;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", gone);
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "c", 3);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+  }));
+}
+
+TEST_F(PrefixAttack, ATagWhoseMasterIsUnreadableIsNotSilentlyAbsent) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  job.disk.flip_bit(master_of(job, "a"), 70);
+  job.disk.remove_all("/prefix/.kedge/test/tags.jsonl");
+  const Opened opened = reopen(job, Tag("a"));
+  EXPECT_TRUE(opened.failure) << opened.tag.value_or("nothing was opened, silently");
+}
+
+TEST_F(PrefixAttack, AllRecordsLostAndTheOnlyMasterDamagedIsNoSilentStart) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  job.disk.flip_bit(master_of(job, "a"), 70);
+  job.disk.remove_all("/prefix/.kedge");
+  const Opened opened = reopen(job);
+  EXPECT_TRUE(opened.failure) << opened.tag.value_or("nothing was opened, silently");
+}
+
+// --- an old start in the middle of its flush
+
+TEST_F(PrefixAttack, ASweepTakesTheUnnamedMasterFirst) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  const auto file_system = job.disk.view(0);
+  const auto entry = list(job).entries.front();
+  const std::string folder = "/prefix/" + entry.folder;
+  persist::Catalog old_catalog(file_system, "/prefix", job.options.run, "");
+  (void)old_catalog.take_incarnation();
+  old_catalog.begin_incarnation();
+  old_catalog.note_unfinished(entry.folder);
+  file_system->rename(folder + "/checkpoint.h5", folder + "/checkpoint.h5.new");  // about to be renamed back
+  persist::Catalog new_catalog(file_system, "/prefix", job.options.run, "");
+  (void)new_catalog.take_incarnation();
+  new_catalog.begin_incarnation();
+  persist::Prefix prefix(file_system, new_catalog, job.options.persistent);
+  const auto before = job.disk.snapshot();
+  for (std::uint64_t n = 1; n < 20; ++n) {
+    job.disk.restore(before);
+    job.disk.fail(0, job.disk.operations(0) + n, EIO);
+    (void)attempt([&] { (void)prefix.sweep(); });
+    job.disk.heal(0);
+    const auto after = job.disk.snapshot();
+    const bool whole = after.contains(folder + "/data/0/rank-0.h5") && after.contains(folder + "/data/0/rank-1.h5");
+    EXPECT_TRUE(whole || !after.contains(folder + "/checkpoint.h5.new")) << "operation " << n;
+  }
+}
+
+// --- waiting for what is not at hand
+
+TEST_F(PrefixAttack, WaitForAnOlderCommitWhoseContainerIsNotWithItsOwner) {
+  PersistentJob job(3);
+  job.options.persistent.every = 0;
+  job.options.store.keep = 2;
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  lose_stores(job, {1});
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    const auto failure = attempt([&] { engine.wait("a", Level::persistent); });
+    if (failure && scope.rank == 0) std::cout << "wait says: " << to_string(*failure) << '\n';
+    EXPECT_TRUE(failure || engine.level("a") == Level::persistent);
+    engine.wait("b", Level::persistent);
+  }));
+}
+
+TEST_F(PrefixAttack, FetchWithoutRoomInTheStoreIsNoSpaceAndTheNextTrySucceeds) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  job.disk.remove_all("/nodes");
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) {
+      Volume volume;
+      volume.memory_backed = true;
+      volume.capacity_bytes = 150'000;
+      job.disk.set_volume("/nodes", volume);
+    }
+    (void)engine.need_checkpoint();
+    const auto failure = attempt([&] { (void)engine.open(); });
+    EXPECT_TRUE(failure && failure->code == ErrorCode::no_space) << text_of_failure(failure);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) {
+      Volume volume;
+      volume.memory_backed = true;
+      job.disk.set_volume("/nodes", volume);
+    }
+    (void)engine.need_checkpoint();
+    EXPECT_EQ(engine.open(), "b");
+    EXPECT_EQ(load_step(engine, scope.rank), 2);
+    engine.close();
+  }));
+}
+
+TEST_F(PrefixAttack, DamageFoundByALoadIsCuredByThePrefix) {
+  PersistentJob job(2);
+  job.options.open.verify = Verify::headers;
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  const std::string path = container_files(job.disk, 1).back();
+  std::string newest;
+  for (const auto& [file, superblock] : superblocks(job.disk, 1)) {
+    if (superblock.tag == "b") newest = file;
+  }
+  job.disk.flip_bit(newest, job.disk.read_all(newest).size() / 2);
+  std::vector<std::string> saw(2);
+  for (const auto& outcome : job.start([&](RankScope& scope) {
+         Engine engine = scope.make_engine();
+         auto& mine = saw[static_cast<std::size_t>(scope.rank)];
+         for (int i = 0; i < 3; ++i) {
+           const auto tag = engine.open();
+           const int step = load_step(engine, scope.rank);
+           const auto failure = attempt([&] { engine.close(); });
+           mine += compose("{}:{}:{} ", tag.value_or("-"), step, failure ? to_string(failure->code) : "ok");
+         }
+       })) {
+    EXPECT_TRUE(outcome.returned()) << (outcome.failure ? to_string(*outcome.failure) : "died");
+  }
+  std::cout << saw[0] << " | " << saw[1] << '\n';
+}
+
+TEST_F(PrefixAttack, ModeThatTrustRefuses) {
+  PersistentJob job(2);
+  job.options.persistent.mode = "0775";
+  commit_steps(job, {{"a", 1}});
+  for (const auto& line : job.log()) std::cout << line << '\n';
+  EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
+}
+
+}  // namespace
+}  // namespace kedge::faults
