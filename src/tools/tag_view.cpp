@@ -9,6 +9,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "format/on_disk.hpp"
 #include "persist/tag_folder.hpp"
 #include "tools/container_view.hpp"
 #include "tools/table.hpp"
@@ -66,6 +67,7 @@ std::string kind_of(const format::RegionSpec& spec) {
 
 void add_region(TagContent& content, const format::PlacedRegion& region) {
   const format::RegionSpec& spec = region.spec;
+  if (spec.name == format::kAttributesName) return;  // Kedge's own; told as what they are
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     ArraySummary& array = content.arrays[{spec.name, spec.dtype}];
     array.dtype = spec.dtype;
