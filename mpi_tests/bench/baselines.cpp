@@ -99,15 +99,20 @@ double Baselines::write_synced() { return write(true); }
 double Baselines::write(bool synced) {
   const std::string file = path("plain", rank_);
   const auto bytes = buffers_.data_bytes();
-  together([&] {
-    if (::unlink(file.c_str()) != 0 && errno != ENOENT) fail("remove", file);
-  });
+  remove();
   return timed([&] {
     const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
     pass(bytes.size(), "write", file, [&](std::size_t begin, std::size_t length) {
       return ::write(descriptor.get(), bytes.data() + begin, length);
     });
     if (synced && ::fsync(descriptor.get()) != 0) fail("bring to stable storage", file);
+  });
+}
+
+void Baselines::remove() {
+  const std::string file = path("plain", rank_);
+  together([&] {
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) fail("remove", file);
   });
 }
 

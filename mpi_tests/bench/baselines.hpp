@@ -20,6 +20,8 @@ class Baselines {
   [[nodiscard]] double write_fresh();
   /// D: the same, and brought to stable storage.
   [[nodiscard]] double write_synced();
+  /// That file is gone: pages of memory that it had are not those that the next one gets.
+  void remove();
   /// That file to back, 4 MiB at a time. What came back is compared, outside of the time.
   [[nodiscard]] double read();
   /// The files of all ranks copied by as many processes of dd at once, which rank 0 starts while the others sleep.

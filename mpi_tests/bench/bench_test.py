@@ -30,7 +30,7 @@ def launch(folder, *arguments, ranks=4):
         (folder / name).mkdir(exist_ok=True)
     environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
-        ["timeout", "--kill-after=5", "60", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
+        ["timeout", "--kill-after=5", "150", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
          "mpi_yield_when_idle", "1", "-n", str(ranks), BENCH, "--store", folder / "store", "--prefix",
          folder / "prefix", "--size", "4MiB", "--rounds", "2", *arguments],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

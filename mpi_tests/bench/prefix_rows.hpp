@@ -1,6 +1,8 @@
 // What Kedge does on the prefix.
 #pragma once
 
+#include <cstdint>
+
 #include "baselines.hpp"
 #include "engine_run.hpp"
 #include "table.hpp"
@@ -23,9 +25,13 @@ class PrefixRows {
   void round(Table& table);
 
  private:
+  void plain_files(Table& table);
+  void flush(Table& table);
+
   const Workplace& workplace_;
   EngineRun& run_;
   Baselines& baselines_;
+  std::uint64_t rounds_ = 0;
 };
 
 }  // namespace kedge_bench

@@ -189,7 +189,7 @@ TEST(FormatMaster, WhatIsNoneOrUnfinishedIsRefused) {
   EXPECT_THAT(refusal_with(master_at::kMagic, kMagic), HasSubstr("first bytes")) << "a container";
   EXPECT_THAT(refusal_with(master_at::kMagic, kSetMagic), HasSubstr("first bytes")) << "a set's description";
   EXPECT_THAT(refusal_with(master_at::kSealed, std::uint32_t{0}), HasSubstr("sealed flag"));
-  EXPECT_THAT(refusal_with(master_at::kVersion, std::uint32_t{0}), HasSubstr("version"));
+  EXPECT_THAT(refusal_with(master_at::kVersion, std::uint32_t{0}, ErrorCode::mismatch), HasSubstr("older"));
 }
 
 TEST(FormatMaster, R9_ANewerVersionIsRefusedByName) {

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "base/text.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::format {
@@ -30,6 +33,15 @@ template <class T>
 /// Throws Error{corrupt} for the file at `path`.
 [[noreturn]] inline void refuse(std::string_view path, std::string message) {
   throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, std::string(path), 0});
+}
+
+/// Nothing if this Kedge reads files of that version; otherwise what to do. Until Kedge 1.0 it reads `ours` alone.
+[[nodiscard]] inline std::optional<std::string> version_problem(std::string_view what, std::uint64_t version,
+                                                                std::uint64_t ours) {
+  if (version == ours) return std::nullopt;
+  const bool newer = version > ours;
+  return kedge::compose("{} {} is {} than this Kedge reads ({}); use {}", what, version, newer ? "newer" : "older",
+                        ours, newer ? "a newer Kedge" : "the Kedge that wrote it");
 }
 
 }  // namespace kedge::format

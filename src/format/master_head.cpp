@@ -25,15 +25,11 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
     refuse(path, "the checksum of the master's head is wrong; the master is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, master_at::kVersion);
-  if (version > kMasterVersion) {
-    throw Error(Failure{ErrorCode::mismatch,
-                        kedge::compose("format version {} of the master is newer than this Kedge reads ({}); use a "
-                                       "newer Kedge",
-                                       version, kMasterVersion),
-                        -1, std::string(path), 0});
+  if (auto problem = version_problem("the master's format version", version, kMasterVersion)) {
+    throw Error(Failure{ErrorCode::mismatch, std::move(*problem), -1, std::string(path), 0});
   }
-  if (version == 0 || get<std::uint32_t>(bytes, master_at::kSealed) != 1) {
-    refuse(path, "not a sealed Kedge master: version or sealed flag are impossible");
+  if (get<std::uint32_t>(bytes, master_at::kSealed) != 1) {
+    refuse(path, "not a sealed Kedge master: the sealed flag is impossible");
   }
 }
 

@@ -31,12 +31,9 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
     refuse(path, "the checksum of the set's description is wrong; the file is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, set_at::kVersion);
-  if (version > kSetVersion) {
-    refuse(path, kedge::compose("format version {} is newer than this Kedge reads ({}); use a newer Kedge", version,
-                                kSetVersion));
-  }
-  if (version == 0 || get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
-    refuse(path, "not sealed: version or sealed flag of the set's description are impossible");
+  if (const auto problem = version_problem("the set's format version", version, kSetVersion)) refuse(path, *problem);
+  if (get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
+    refuse(path, "not sealed: the sealed flag of the set's description is impossible");
   }
 }
 

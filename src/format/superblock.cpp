@@ -42,12 +42,9 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
     refuse(path, "the superblock's checksum is wrong; the container is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, at::kVersion);
-  if (version > kFormatVersion) {
-    refuse(path, kedge::compose("format version {} is newer than this Kedge reads ({}); use a newer Kedge", version,
-                                kFormatVersion));
-  }
-  if (version == 0 || get<std::uint32_t>(bytes, at::kSealed) != 1) {
-    refuse(path, "not a sealed Kedge container: version or sealed flag are impossible");
+  if (const auto problem = version_problem("format version", version, kFormatVersion)) refuse(path, *problem);
+  if (get<std::uint32_t>(bytes, at::kSealed) != 1) {
+    refuse(path, "not a sealed Kedge container: the sealed flag is impossible");
   }
 }
 

@@ -1,0 +1,42 @@
+// write_golden FOLDER: the golden files of this version into FOLDER/v<version>, which must not exist yet, and its path
+// on standard output. For make_golden.sh.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "base/text.hpp"
+#include "interop/golden.hpp"
+
+namespace {
+
+void write(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder)) throw std::runtime_error(folder.string() + " exists");
+  for (const kedge::testing::GoldenFile& golden : kedge::testing::make_golden_files()) {
+    const std::filesystem::path path = folder / golden.name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(golden.bytes.data()), static_cast<std::streamsize>(golden.bytes.size()));
+    if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 2) {
+    std::fputs("usage: write_golden FOLDER\n", stderr);
+    return 2;
+  }
+  try {
+    const std::filesystem::path folder =
+        std::filesystem::path(words[1]) / kedge::compose("v{}", kedge::format::kFormatVersion);
+    write(folder);
+    std::printf("%s\n", folder.c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "write_golden: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
