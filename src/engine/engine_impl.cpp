@@ -98,9 +98,25 @@ void EngineImpl::finalize() {
       failure = error.failure();  // the same on all ranks; the end goes on
     }
   }
+  flush_newest();
   leave_store();
   context.phase = Phase::finished;
   comm::throw_if(failure);
+}
+
+/// COLLECTIVE. The allocation may end with the job: what it came to last goes to the prefix, if anything does. A
+/// failure is said and does not keep the job from ending.
+void EngineImpl::flush_newest() {
+  if (context.options.persistent.every == 0 || context.options.store.on_exit == OnExit::remove) return;
+  if (context.commits.empty() || context.commits.front().persistent || context.commits_lost) return;
+  const Commit newest = context.commits.front();
+  const auto failure = flusher.flush(newest);
+  if (!context.is_root()) return;
+  if (failure) {
+    context.log.warning(compose("{} is not on the parallel filesystem: {}", newest.tag, to_string(*failure)));
+  } else {
+    context.log.info(compose("{} is persistent", newest.tag));
+  }
 }
 
 /// COLLECTIVE. store.on_exit = remove: the next start may begin from zero, because this was asked for. The

@@ -34,6 +34,7 @@ class EngineImpl {
   Reader reader;
 
  private:
+  void flush_newest();
   void leave_store();
   void remove_on_purpose();
   void remove_if_persistent();

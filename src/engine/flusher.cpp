@@ -106,6 +106,7 @@ std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Contain
   if (flushed.failure) return flushed.failure;
   must_sweep_ = false;
   context_.set_persistent(commit.commit_id);
+  context_.unflushed = 0;
   if (!flushed.left_out.empty()) {
     context_.log.warning(
         compose("{} is persistent, and something for convenience is missing: {}", commit.tag, flushed.left_out));

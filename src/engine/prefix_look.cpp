@@ -154,7 +154,7 @@ void merge(recovery::Survey& survey, const ToldTag& told) {
     return;
   }
   found->persistent = false;  // whatever the catalog says
-  if (!found->recoverable) {
+  if (!found->recoverable && found->reason != told.problem.data()) {
     found->reason += (found->reason.empty() ? "" : "; ") + std::string(told.problem.data());
   }
 }

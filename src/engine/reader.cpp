@@ -33,7 +33,7 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
     return failure_of(
         ErrorCode::mismatch,
         compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() tells the "
-                "shapes before loading",
+                "shapes before loading, and another program in the same folder needs another run name (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
@@ -79,6 +79,8 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
     if (newer == Newer::discard) discard_newer(survey, chosen);
     context_.add({chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, chosen.persistent});
     take_hold(chosen);
+    // A job that never lives for N commits must get something to the prefix all the same.
+    context_.unflushed = chosen.persistent ? 0 : context_.options.persistent.every;
     context_.note_first_commit(chosen.commit_id);
     restore_protection(context_, {chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, false});
     context_.retire();
@@ -90,11 +92,13 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
 void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
   if (std::holds_alternative<Latest>(selection)) context_.commits_lost = true;  // not because one tag is
-  throw Error(ErrorCode::unrecoverable,
-              compose("run '{}' has commits and '{}' cannot be had again: {}. Bring back the nodes that held it. To "
-                      "start from zero, give the job another run name, or remove .kedge/{} from the prefix and the "
-                      "run's folders from the stores",
-                      context_.run, to_string(selection), choice.lost, context_.run));
+  throw Error(
+      ErrorCode::unrecoverable,
+      compose("run '{}' has commits and '{}' cannot be had again: {}. {}to start from zero, give the job another "
+              "run name (option run)",
+              context_.run, to_string(selection), choice.lost,
+              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
+                                 : "Bring back the nodes that held it, or, "));
 }
 
 /// A node may be lost, or a bit flip, between the look and the recovery. Then there is another look; a commit that

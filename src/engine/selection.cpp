@@ -60,6 +60,9 @@ Choice choose(const recovery::Survey& survey, const Selection& selection, bool c
       std::ranges::any_of(choice.passed_over, [&](std::size_t index) { return !candidates[index].discarded; });
   if ((commits_exist || tells_of_commits(survey)) && (whole_run || any_lost)) {
     choice.lost = describe(candidates, choice.passed_over);
+    choice.other_ranks = !choice.passed_over.empty() && std::ranges::all_of(choice.passed_over, [&](std::size_t index) {
+      return candidates[index].world_size != survey.processes;
+    });
     if (!survey.unreadable.empty()) choice.lost += (choice.lost.empty() ? "" : "; ") + survey.unreadable;
     if (choice.lost.empty()) choice.lost = "no container of it is on any node-local store of this job";
   }

@@ -18,6 +18,8 @@ struct Choice {
   std::vector<std::size_t> passed_over;
   /// Why it is an error that nothing was chosen; empty if the run simply has no such commit.
   std::string lost;
+  /// With `lost`: all that was asked for was saved by another number of ranks.
+  bool other_ranks = false;
 };
 
 /// `commits_exist`: the run record says that a commit returned once.

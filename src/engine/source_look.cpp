@@ -30,7 +30,8 @@ class Look {
     }
     if (!told.empty()) return told;
     throw Error(Failure{ErrorCode::not_found,
-                        compose("no persistent commit '{}'{} is there; kedge ls {} lists what is", source_.tag,
+                        compose("no checkpoint{}{} is there; kedge ls {} lists what is",
+                                source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
                                 source_.run.empty() ? "" : compose(" of run '{}'", source_.run), source_.prefix),
                         -1, prefix, 0});
   }

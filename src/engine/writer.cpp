@@ -233,7 +233,8 @@ std::optional<Failure> Writer::protect_if_due() {
 /// COLLECTIVE. Likewise.
 std::optional<Failure> Writer::flush_if_due() {
   const std::uint64_t every = context_.options.persistent.every;
-  if (every == 0 || commits_ % every != 0) return std::nullopt;
+  // What failed is tried again with the next commit.
+  if (++context_.unflushed < every || every == 0) return std::nullopt;
   const std::optional<Commit> commit = context_.find(checkpoint_->tag);
   return flusher_.flush(*commit);
 }

@@ -64,7 +64,7 @@ class Writer {
   Flusher& flusher_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::uint64_t commits_ = 0;                     ///< (same) of this engine: every Nth is protected, or persistent
+  std::uint64_t commits_ = 0;                     ///< (same) of this engine: every Nth is protected
   std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
 };

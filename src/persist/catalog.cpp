@@ -90,7 +90,13 @@ std::string default_run_name(std::string_view canonical_prefix, std::string_view
 Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
                  std::string_view communicator_name)
     : file_system_(std::move(file_system)), run_(std::move(run)) {
-  make_folders(*file_system_, prefix);
+  try {
+    make_folders(*file_system_, prefix);
+  } catch (const Error& error) {
+    Failure failure = error.failure();
+    failure.message += "; this is the prefix: set persistent.path to a folder that all nodes share";
+    throw Error(std::move(failure));
+  }
   prefix_ = file_system_->canonical(prefix);
   refuse_if_open_to_all(folder_status(*file_system_, prefix_), prefix_);
   if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);

@@ -25,7 +25,8 @@ class Flush {
     std::optional<Failure> failure = vote(attempt([&] {
       if (prefix_ == nullptr) return;
       already = prefix_->confirm(job_.entry.folder, job_.entry.commit_id) ? 1 : 0;
-      if (already == 0) prefix_->begin(job_.entry.folder, job_.entry.world_size, job_.entry.total_bytes);
+      if (already == 0)
+        prefix_->begin(job_.entry.folder, job_.entry.world_size, job_.entry.total_bytes + job_.master.size());
     }));
     if (!failure) {
       communicator_.broadcast(std::as_writable_bytes(std::span(&already, 1)), 0, deadline());

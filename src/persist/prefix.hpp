@@ -31,8 +31,8 @@ class Prefix {
 
   /// True if the commit is there already: an earlier attempt renamed its master and could not say so.
   [[nodiscard]] bool confirm(const std::string& folder, const Id128& commit_id);
-  /// Makes an empty tag folder with the folders for `world_size` containers of `total_bytes` together; what a failed
-  /// attempt left under the name is used. Throws no_space before anything is written if there is no room.
+  /// Makes an empty tag folder with the folders for `world_size` containers, of `total_bytes` with the master; what a
+  /// failed attempt left under the name is used. Throws no_space before anything is written if there is no room.
   void begin(const std::string& folder, std::uint32_t world_size, std::uint64_t total_bytes);
   /// The containers are there, each synced: brings their names to stable storage, then writes the master beside its
   /// place and renames it. Then the commit exists, whatever fails after it: the catalog and `latest` are conveniences,
