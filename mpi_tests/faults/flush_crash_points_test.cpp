@@ -90,6 +90,21 @@ TEST_P(FlushCrashPoints, R19_R32_PowerLoss) {
   }
 }
 
+/// When wait or commit has said that it is persistent: each page, size and name that was not synced is lost or not, by
+/// seed.
+TEST_P(FlushCrashPoints, R32_PowerLossRightAfterTheCommit) {
+  Job job(GetParam(), SimulatedJob::block_disk());
+  const auto empty = job.disk.snapshot();
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    job.disk.restore(empty);
+    Ledger ledger;
+    (void)job.start([&](RankScope& scope) { run_application(scope, 1 + static_cast<int>(seed % 3), ledger, false); },
+                    Crash::power, seed);
+    expect_persistent_survives(job, ledger, compose("seed {}", seed));
+    if (HasFailure()) return;
+  }
+}
+
 /// Whatever a death left is what the next start dies on; at the end the stores are lost.
 TEST_P(FlushCrashPoints, R32_DiesAgainAndAgain) {
   for (std::uint64_t seed = 1; seed <= (full_test() ? 1000U : 25U); ++seed) {

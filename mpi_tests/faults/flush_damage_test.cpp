@@ -246,7 +246,7 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   expect_busy("commit", [&] { (void)old_prefix.commit(entry, master); });
   expect_busy("undo", [&] { old_prefix.undo(entry.folder); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(); });
-  expect_busy("retain", [&] { (void)old_prefix.retain(entry.run_id, {}); });
+  expect_busy("retain", [&] { old_prefix.retain(entry.run_id, {}, {}, [](const auto&) {}); });
   expect_busy("pin", [&] { old_prefix.pin(entries.front().folder); });
   EXPECT_EQ(list(job).entries, entries);
   for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;

@@ -232,6 +232,8 @@ class Story {
         job_.disk.restore(before_, "/nodes");
         touch_stores();
         before_.clear();
+        // What nobody could see when newer ones were discarded is not among them.
+        for (auto& [step, known] : commits_) known.discarded = known.discarded && known.persistent;
         return tell("stores set back");
       }
     }

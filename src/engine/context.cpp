@@ -204,9 +204,11 @@ void Context::set_level(const Id128& commit_id, Level level, const Id128& protec
   }
 }
 
-void Context::set_persistent(const Id128& commit_id) {
+void Context::set_persistent(const Id128& commit_id, bool persistent) {
   const std::lock_guard guard(commits_mutex);
-  for (Commit& commit : commits) commit.persistent = commit.persistent || commit.commit_id == commit_id;
+  for (Commit& commit : commits) {
+    if (commit.commit_id == commit_id) commit.persistent = persistent;
+  }
 }
 
 Level Context::level(std::string_view tag) const {

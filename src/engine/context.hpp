@@ -86,8 +86,10 @@ struct Context {
   mutable std::mutex commits_mutex;       ///< because level() may be asked from another thread meanwhile
   std::set<Id128> unjudged;               ///< of other rank counts or runs, or lost: kept until a new commit
   std::map<Id128, std::string> excluded;  ///< (same) found to be no use, and why
-  Id128 parent_commit_id;                 ///< (same) opened or committed before
-  std::string dead_because;               ///< not the same: some ranks may time out while others return
+  /// (same) The same of sources, by prefix and commit: that says nothing about what the stores hold.
+  std::map<std::pair<std::string, Id128>, std::string> excluded_sources;
+  Id128 parent_commit_id;    ///< (same) opened or committed before
+  std::string dead_because;  ///< not the same: some ranks may time out while others return
 
   [[nodiscard]] int rank() const noexcept { return comm->rank(); }
   [[nodiscard]] bool is_root() const noexcept { return comm->rank() == 0; }
@@ -129,7 +131,7 @@ struct Context {
   [[nodiscard]] std::optional<Commit> find(std::string_view tag) const;
   /// Local. What a known commit has reached.
   void set_level(const Id128& commit_id, Level level, const Id128& protection_id);
-  void set_persistent(const Id128& commit_id);
+  void set_persistent(const Id128& commit_id, bool persistent);
   /// Local. Drops those for which `lost(commit)`.
   template <class Lost>
   void forget(Lost&& lost) {

@@ -105,7 +105,7 @@ std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Contain
       persist::flush(*context_.comm, *context_.environment.file_system, context_.prefix.get(), job);
   if (flushed.failure) return flushed.failure;
   must_sweep_ = false;
-  context_.set_persistent(commit.commit_id);
+  context_.set_persistent(commit.commit_id, true);
   context_.unflushed = 0;
   if (!flushed.left_out.empty()) {
     context_.log.warning(
@@ -251,13 +251,23 @@ std::optional<Failure> Flusher::sweep() {
 
 /// COLLECTIVE. What cannot be removed now is tried again after the next flush; only the loss of the incarnation counts.
 std::optional<Failure> Flusher::retain(const Commit& commit) {
+  if (context_.options.persistent.keep == 0) return std::nullopt;
+  std::vector<Id128> removed;
   const auto local = attempt([&] {
     if (!context_.prefix) return;
-    for (const std::string& folder :
-         context_.prefix->retain(context_.run_id, {commit.commit_id, context_.parent_commit_id})) {
-      context_.log.debug(compose("removed {} from the prefix (persistent.keep)", folder));
-    }
+    std::set<Id128> no_use;
+    for (const auto& [commit_id, why] : context_.excluded) no_use.insert(commit_id);
+    context_.prefix->retain(context_.run_id, {commit.commit_id, context_.parent_commit_id}, no_use,
+                            [&](const persist::TagEntry& entry) {
+                              removed.push_back(entry.commit_id);
+                              context_.log.debug(compose("removed {} from the prefix (persistent.keep)", entry.folder));
+                            });
   });
+  std::uint64_t count = removed.size();
+  context_.broadcast(count);
+  removed.resize(count);
+  if (count != 0) context_.comm->broadcast(std::as_writable_bytes(std::span(removed)), 0, context_.deadline());
+  for (const Id128& commit_id : removed) context_.set_persistent(commit_id, false);
   const auto failure = context_.vote(local);
   if (!failure || failure->code == ErrorCode::busy) return failure;
   if (context_.is_root()) {

@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "engine/protector.hpp"
 #include "format/attributes.hpp"
+#include "persist/tag_folder.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::engine {
@@ -120,10 +121,22 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
       context_.log.warning(compose("{} (generation {}) could not be recovered: {}", chosen.tag, chosen.generation,
                                    to_string(error.failure())));
     }
+    if (!chosen.folder.empty()) require_prefix(chosen);
     const bool first_time = failed_once_.insert(chosen.commit_id).second;
     if (!first_time) context_.excluded[chosen.commit_id] = "it could not be recovered: " + to_string(error.failure());
     return std::nullopt;
   }
+}
+
+/// COLLECTIVE. Throws io if some rank does not see what rank 0 saw on the prefix: an older commit would be no answer.
+void Reader::require_prefix(const recovery::Candidate& chosen) const {
+  const std::string master = fs::join(fs::join(context_.prefix_path, chosen.folder), persist::kMasterFile);
+  comm::throw_if(context_.vote(attempt([&] {
+    if (context_.environment.file_system->status(master)) return;
+    throw Error(Failure{ErrorCode::io,
+                        "this rank does not see the master that rank 0 sees; check the mount of the prefix on its node",
+                        -1, master, 0});
+  })));
 }
 
 /// COLLECTIVE. The lines that say where the checkpoint came from.
@@ -313,11 +326,14 @@ void Reader::close() {
   context_.enter(Call::close, 0, context_.wrong_phase(Call::close, {Phase::reading}));
   const std::optional<Failure> local = open_->first_failure;
   const bool of_this_run = open_->source == nullptr;
+  const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();
   if (const auto failure = context_.vote(local)) {
     if (failure->code == ErrorCode::corrupt) {
-      context_.excluded[info_->commit_id] = "it was found damaged while it was loaded";
+      const std::string why = "it was found damaged while it was loaded";
+      if (of_this_run) context_.excluded[info_->commit_id] = why;
+      else context_.excluded_sources[{source_prefix, info_->commit_id}] = why;
       context_.parent_commit_id = of_this_run ? info_->parent_commit_id : parent_before;
       if (of_this_run) exclude();
     }

@@ -32,6 +32,7 @@ class Reader {
   struct OpenCheckpoint {
     store::StoreFile* file = nullptr;                  ///< of the store, pinned; null for a Source
     std::unique_ptr<persist::ContainerSource> source;  ///< a Source's container, read where it lies
+    std::string source_prefix;                         ///< as it was given
     Id128 parent_before;                               ///< what the next commit's parent was before this was opened
     std::unique_ptr<format::ContainerReader> container;
     std::vector<std::string> extracted;
@@ -41,6 +42,7 @@ class Reader {
   void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<recovery::Recovered> try_to_recover(const recovery::Agreement& agreement,
                                                                   const recovery::Candidate& chosen);
+  void require_prefix(const recovery::Candidate& chosen) const;
   void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);
   void take_hold(const recovery::Candidate& chosen);
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);

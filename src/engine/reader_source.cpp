@@ -11,8 +11,12 @@ namespace kedge::engine {
 /// Nothing of it comes into this run's stores: it belongs to another run.
 std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   std::string reasons;
+  GivenUp given_up;  // what a failure of storage rules out is tried again by the next call
+  for (const auto& [what, why] : context_.excluded_sources) {
+    if (what.first == source.prefix) given_up[what.second] = why;
+  }
   while (true) {
-    const std::vector<ToldTag> told = look_at_source(context_, source);
+    const std::vector<ToldTag> told = look_at_source(context_, source, given_up);
     for (const ToldTag& one : told) {
       std::string problem = one.problem.data();
       if (one.usable()) {
@@ -27,7 +31,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
           return Tag(one.tag.data());
         }
         problem = to_string(*failure);
-        context_.excluded[one.commit_id] = problem;
+        given_up[one.commit_id] = problem;
       }
       const std::string line = compose("{} (generation {}): {}", one.tag.data(), one.generation, problem);
       if (reasons.find(line) != std::string::npos) continue;
@@ -45,6 +49,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
 std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& chosen) {
   open_ = std::make_unique<OpenCheckpoint>();
   open_->parent_before = context_.parent_commit_id;
+  open_->source_prefix = source.prefix;
   auto failure = context_.vote(attempt([&] {
     fs::FileSystem& file_system = *context_.environment.file_system;
     open_->source = std::make_unique<persist::ContainerSource>(file_system, folder_of(context_, source, chosen),

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
@@ -14,21 +15,28 @@ constexpr std::size_t kUnusableTold = 16;
 
 class Look {
  public:
-  Look(const Context& context, const Source& source)
-      : context_(context), source_(source), file_system_(*context.environment.file_system) {}
+  Look(const Context& context, const Source& source, const GivenUp& given_up)
+      : context_(context), source_(source), given_up_(given_up), file_system_(*context.environment.file_system) {}
 
   std::vector<ToldTag> run() const {
     const std::string prefix = file_system_.canonical(source_.prefix);
     persist::require_trusted(file_system_, prefix, context_.options.persistent.trust);
     std::vector<ToldTag> told;
-    for (const persist::TagEntry& entry : candidates(prefix)) {
+    const persist::TagList list = candidates(prefix);
+    for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
-      if (source_.tag != "latest" && entry.tag != source_.tag) continue;
-      told.push_back(tell(entry, problem_of(prefix, entry)));
-      if (told.back().usable()) break;
-      if (told.size() == kUnusableTold) break;
+      if (!is_wanted(entry.tag)) continue;
+      const ToldTag one = tell(entry, problem_of(prefix, entry));
+      if (one.usable() || told.size() < kUnusableTold) told.push_back(one);
+      if (one.usable()) break;
     }
+    const std::string unreadable = warn_of(list.unusable);
     if (!told.empty()) return told;
+    if (!unreadable.empty()) {
+      throw Error(Failure{ErrorCode::unrecoverable,
+                          compose("'{}' of {} cannot be had: {}", source_.tag, source_.prefix, unreadable), -1, prefix,
+                          0});
+    }
     throw Error(Failure{ErrorCode::not_found,
                         compose("no checkpoint{}{} is there; kedge ls {} lists what is",
                                 source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
@@ -37,17 +45,32 @@ class Look {
   }
 
  private:
-  [[nodiscard]] std::vector<persist::TagEntry> candidates(const std::string& prefix) const {
+  [[nodiscard]] bool is_wanted(const Tag& tag) const { return source_.tag == "latest" || source_.tag == tag; }
+
+  /// Whose they are is not known any more; they may be meant. In words, what is damaged.
+  std::string warn_of(const std::vector<persist::Unusable>& unusable) const {
+    std::string damaged;
+    for (const persist::Unusable& one : unusable) {
+      const auto name = persist::parse_folder_name(one.folder);
+      if (!one.committed || !name || !is_wanted(name->tag)) continue;
+      const std::string line = compose("{}: {}", one.folder, one.reason);
+      context_.log.warning("passed over " + line);
+      damaged += compose("{}{}", damaged.empty() ? "" : "; ", line);
+    }
+    return damaged;
+  }
+
+  [[nodiscard]] persist::TagList candidates(const std::string& prefix) const {
     if (!file_system_.status(fs::join(prefix, persist::kMasterFile))) {
-      return persist::list_tags(file_system_, prefix).entries;
+      return persist::list_tags(file_system_, prefix);
     }
     persist::TagEntry entry = persist::read_tag(file_system_, prefix, ".");
     entry.folder.assign(1, '.');
-    return {entry};
+    return {{std::move(entry)}, {}};
   }
 
   [[nodiscard]] std::string problem_of(const std::string& prefix, const persist::TagEntry& entry) const {
-    if (const auto why = context_.excluded.find(entry.commit_id); why != context_.excluded.end()) return why->second;
+    if (const auto why = given_up_.find(entry.commit_id); why != given_up_.end()) return why->second;
     if (entry.world_size != static_cast<std::uint32_t>(context_.comm->size())) {
       return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", entry.world_size,
                      context_.comm->size(), entry.world_size);
@@ -63,15 +86,16 @@ class Look {
 
   const Context& context_;
   const Source& source_;
+  const GivenUp& given_up_;
   fs::FileSystem& file_system_;
 };
 
 }  // namespace
 
-std::vector<ToldTag> look_at_source(Context& context, const Source& source) {
+std::vector<ToldTag> look_at_source(Context& context, const Source& source, const GivenUp& given_up) {
   std::vector<ToldTag> told;
   const auto local = attempt([&] {
-    if (context.is_root()) told = Look(context, source).run();
+    if (context.is_root()) told = Look(context, source, given_up).run();
   });
   comm::throw_if(context.vote(local));
   std::uint64_t count = told.size();

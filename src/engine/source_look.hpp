@@ -1,6 +1,7 @@
 // Another run's tags, or copied ones, as a new run's beginning.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,13 @@
 
 namespace kedge::engine {
 
+using GivenUp = std::map<Id128, std::string>;
+
 /// COLLECTIVE. The newest commits that `source` names, down to the first of which the master is good, newest first; the
-/// same on every rank. A Source whose prefix is itself a tag folder names that one. Throws Error{not_found} if it names
-/// none, Error{io} if its prefix cannot be listed.
-[[nodiscard]] std::vector<ToldTag> look_at_source(Context& context, const Source& source);
+/// same on every rank. `given_up`: found to be no use, and why. A Source whose prefix is itself a tag folder names that
+/// one. Throws Error{not_found} if it names none, Error{unrecoverable} if all that it may name cannot be read,
+/// Error{io} if its prefix cannot be listed.
+[[nodiscard]] std::vector<ToldTag> look_at_source(Context& context, const Source& source, const GivenUp& given_up);
 
 /// Path of the tag folder, as this process names it.
 [[nodiscard]] std::string folder_of(const Context& context, const Source& source, const ToldTag& told);

@@ -146,20 +146,34 @@ std::vector<std::string> Prefix::sweep() {
   return left;
 }
 
-std::vector<std::string> Prefix::retain(const Id128& run_id, const std::set<Id128>& spared) {
-  std::vector<std::string> removed;
-  if (options_.keep == 0) return removed;
+void Prefix::retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
+                    const std::function<void(const TagEntry&)>& removed) {
+  if (options_.keep == 0) return;
   std::uint64_t newer = 0;
   for (const TagEntry& entry : list_tags(*file_system_, catalog_.prefix()).entries) {
     if (entry.run_id != run_id || entry.pinned) continue;
-    if (newer++ < options_.keep || spared.contains(entry.commit_id)) continue;
+    const auto folder = file_system_->status(path_of(entry.folder));
+    if (!folder || folder->owner != file_system_->user()) continue;  // not this run's, whatever it says
+    if (newer < options_.keep) {
+      if (!no_use.contains(entry.commit_id) && is_some_use(entry)) ++newer;
+      continue;
+    }
+    if (spared.contains(entry.commit_id)) continue;
     catalog_.note_unfinished(entry.folder);  // checks that this start may still remove
     remove_folder(entry.folder);
+    removed(entry);
     TagCatalog(*file_system_, catalog_.folder()).remove(entry.folder);
     catalog_.forget_unfinished(entry.folder);
-    removed.push_back(entry.folder);
   }
-  return removed;
+}
+
+/// An older one must not go for one that no open would take.
+bool Prefix::is_some_use(const TagEntry& entry) {
+  if (catalog_.is_discarded(entry.commit_id)) return false;
+  bool is_it = false;
+  const auto failure =
+      attempt([&] { is_it = read_tag(*file_system_, catalog_.prefix(), entry.folder).commit_id == entry.commit_id; });
+  return !failure && is_it;
 }
 
 /// The master first: from then on it is no commit, whatever of its data is still there. Files that are not Kedge's stay

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -44,15 +45,18 @@ class Prefix {
   /// Finishes what this start or earlier ones of this run left half made or half removed; what could not be removed, in
   /// words, is tried again next time.
   [[nodiscard]] std::vector<std::string> sweep();
-  /// Removes the run's commits beyond the newest `persistent.keep`, but pinned ones and those in `spared`. Their
-  /// folders; a removal that a crash cuts short is finished by the next sweep.
-  std::vector<std::string> retain(const Id128& run_id, const std::set<Id128>& spared);
+  /// Removes the run's commits beyond the newest `persistent.keep` that are some use, but pinned ones and those in
+  /// `spared`. Discarded ones, those whose master cannot be read and those in `no_use` are not counted. Tells of each
+  /// that is gone; a removal that a crash cuts short is finished by the next sweep.
+  void retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
+              const std::function<void(const TagEntry&)>& removed);
 
   void pin(const std::string& folder);
   void unpin(const std::string& folder);
 
  private:
   void make_folder(const std::string& path) const;
+  [[nodiscard]] bool is_some_use(const TagEntry& entry);
   void write_master(const TagEntry& entry, std::span<const std::byte> master);
   void write_latest(const std::string& folder);
   void remove_folder(const std::string& folder);
