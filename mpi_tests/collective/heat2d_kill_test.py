@@ -37,6 +37,7 @@ class Job:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "KEDGE_STORE_PATH": f"{folder}/store", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
+            "KEDGE_PERSISTENT_EVERY": "0",  # what is tried here are the stores
             "KEDGE_LOG_LEVEL": "debug"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 
     def launch(self, *more):

@@ -141,8 +141,9 @@ Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> oth
   reader.array_of(4);
   const std::uint64_t version = reader.number();
   if (version != kIndexVersion) {
-    refuse(path, kedge::compose("index version {} is not the one that this Kedge reads ({}); use a newer Kedge",
-                                version, kIndexVersion));
+    refuse(path,
+           kedge::compose("index version {} is not the one that this Kedge reads ({}); use the Kedge that wrote it",
+                          version, kIndexVersion));
   }
   std::vector<PlacedRegion> regions;
   for (std::uint64_t left = reader.array(); left != 0; --left) regions.push_back(read_region(reader, file_size, path));

@@ -112,9 +112,9 @@ FileKind classify(std::span<const std::byte> first, std::optional<store::FileKin
   if (content == FileKind::foreign) return kind_of_name(named);
   // A version can be believed only if the checksum holds. Both kinds have these two fields in the same places.
   const auto known = content == FileKind::container ? format::kFormatVersion : format::kSetVersion;
-  const bool newer = whole && number_at(first, format::at::kVersion) > known &&
+  const bool other = whole && number_at(first, format::at::kVersion) != known &&
                      crc32c(first.first(format::at::kCrc)) == number_at(first, format::at::kCrc);
-  return newer ? FileKind::newer : content;
+  return other ? FileKind::other_version : content;
 }
 
 OpenedFile open_file(fs::FileSystem& file_system, const std::string& path) {
@@ -135,13 +135,13 @@ Error refusal(FileKind kind, const std::string& path) {
       return Error(Failure{ErrorCode::bad_state,
                            "being written or free: nothing is sealed in it yet; look again after the next commit", -1,
                            path, 0});
-    case FileKind::newer:
-      return Error(
-          Failure{ErrorCode::mismatch,
-                  compose("of a newer format than this kedge knows (containers {}, parity and set descriptors {}); "
-                          "use a newer kedge",
-                          format::kFormatVersion, format::kSetVersion),
-                  -1, path, 0});
+    case FileKind::other_version:
+      return Error(Failure{
+          ErrorCode::mismatch,
+          compose("of another format version than this kedge knows (containers {}, parity and set descriptors {}); "
+                  "use the kedge that goes with the Kedge that wrote it",
+                  format::kFormatVersion, format::kSetVersion),
+          -1, path, 0});
     default:
       return Error(Failure{ErrorCode::mismatch,
                            "not a Kedge container, parity file or set descriptor; give a file named rank-<r>.<n>.h5, "

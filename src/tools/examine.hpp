@@ -19,11 +19,11 @@
 namespace kedge::tools {
 
 enum class FileKind : std::uint8_t {
-  container,  ///< a sealed container, or the remains of one
-  set_file,   ///< a sealed parity file or set descriptor, or the remains of one
-  unsealed,   ///< it is being written, or free to be written
-  newer,      ///< of a format that this program does not know
-  foreign,    ///< no file of Kedge's
+  container,      ///< a sealed container, or the remains of one
+  set_file,       ///< a sealed parity file or set descriptor, or the remains of one
+  unsealed,       ///< it is being written, or free to be written
+  other_version,  ///< of a format that this program does not know
+  foreign,        ///< no file of Kedge's
 };
 
 /// Pure. `first` is the first 4096 bytes of the file, or all if it is shorter; `named` is what the

@@ -81,7 +81,7 @@ OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& plac
   OpenedFile opened = open_file(file_system, path);
   // Whose it is says more than its size: two swapped ranks often differ in both.
   if (opened.kind == FileKind::unsealed) refuse(ErrorCode::corrupt, "its first bytes are zeros", shown);
-  if (opened.kind == FileKind::newer) throw refusal(opened.kind, shown);
+  if (opened.kind == FileKind::other_version) throw refusal(opened.kind, shown);
   if (opened.first.size() == format::kSuperblockBytes) {
     require_identity(format::decode(opened.first, shown), head, rank, shown);
   }
