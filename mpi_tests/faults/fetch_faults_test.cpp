@@ -71,8 +71,9 @@ TEST_F(FetchFaults, R32_EveryOperationIsACrashPoint) {
 
 TEST_F(FetchFaults, R32_R46_NoMessageIsOneTooFew) {
   expect_undisturbed_run();
+  const auto events = job.events;  // of the undisturbed start
   for (const comm::StopKind kind : {comm::StopKind::die, comm::StopKind::stop}) {
-    for (const Point& point : points("fetch, messages", job.events, 25, Deaths::alone)) {
+    for (const Point& point : points("fetch, messages", events, 25, Deaths::alone)) {
       job.disk.restore(before);
       Ledger ledger;
       job.plan = [&](comm::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, kind); };

@@ -181,7 +181,7 @@ class Story {
   }
 
   void disturb() {
-    switch (draw(7)) {
+    switch (draw(8)) {
       case 0: return tell("nothing");
       case 1: {
         const auto node = draw(static_cast<std::uint64_t>(job_.ranks));
@@ -224,6 +224,23 @@ class Story {
         job_.disk.remove_all("/prefix/.kedge/test/" + record);
         return tell(record + " lost");
       }
+      case 6: {
+        if (prefix_before_.empty()) {
+          prefix_before_ = job_.disk.snapshot();
+          commits_before_ = commits_;
+          return tell("prefix remembered");
+        }
+        job_.disk.restore(prefix_before_, "/prefix");
+        for (auto& [step, known] : commits_) {
+          const Known then = commits_before_.contains(step) ? commits_before_.at(step) : Known{};
+          known.persistent = then.persistent;
+          known.damaged_there = then.damaged_there;
+          known.discarded = then.discarded;
+          known.stored = known.stored && !known.discarded;
+        }
+        prefix_before_.clear();
+        return tell("prefix set back");
+      }
       default: {
         if (before_.empty()) {
           before_ = job_.disk.snapshot();
@@ -245,6 +262,8 @@ class Story {
   std::map<int, Known> commits_;
   int next_ = 1;
   FaultyDisk::Snapshot before_;
+  FaultyDisk::Snapshot prefix_before_;
+  std::map<int, Known> commits_before_;
 };
 
 TEST_F(PrefixHistory, R32_WhatIsPersistentStaysWhateverHappens) {

@@ -20,7 +20,7 @@ class Look {
 
   std::vector<ToldTag> run() const {
     const std::string prefix = file_system_.canonical(source_.prefix);
-    persist::require_trusted(file_system_, prefix, context_.options.persistent.trust);
+    persist::require_trusted_parent(file_system_, prefix, context_.options.persistent.trust);
     std::vector<ToldTag> told;
     const persist::TagList list = candidates(prefix);
     for (const persist::TagEntry& entry : list.entries) {

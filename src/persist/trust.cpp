@@ -10,6 +10,7 @@ using Kind = fs::FileStatus::Kind;
 
 constexpr std::uint32_t kGroupWrites = 0020;
 constexpr std::uint32_t kOthersWrite = 0002;
+constexpr std::uint32_t kSticky = 01000;
 
 [[noreturn]] void refuse(std::string message, const std::string& path) {
   throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
@@ -56,6 +57,23 @@ void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust
     case Trust::group: return require_groups(file_system, *status, path);
     case Trust::any: return;
   }
+}
+
+void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust) {
+  const auto status = file_system.status(path);
+  if (!status) throw Error(Failure{ErrorCode::not_found, "it is not there; check the path", -1, path, 0});
+  if (status->kind != Kind::directory) refuse("it is no folder; check the path", path);
+  if (trust == Trust::any || (status->mode & kSticky) != 0) return;
+  if ((status->mode & kOthersWrite) != 0) {
+    refuse(
+        compose("everybody may replace what is in it (mode {:04o}); run chmod o-w on it, or set persistent.trust = any",
+                status->mode),
+        path);
+  }
+  if (trust == Trust::group || (status->mode & kGroupWrites) == 0) return;
+  refuse(compose("its group may replace what is in it (mode {:04o}); set persistent.trust = group if that is meant so",
+                 status->mode),
+         path);
 }
 
 }  // namespace kedge::persist
