@@ -146,6 +146,24 @@ TEST_F(PrefixAttack, WhatKeepRemovedIsNotCalledPersistent) {
   EXPECT_EQ(reopen(job, Tag("a")).tag, "a");
 }
 
+TEST_F(PrefixAttack, PinMeansWhatOpenWouldTake) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}, {"a", 3}});
+  plant(job, "a", 1'500'000'000, 4711);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(Before{"b"}, Newer::discard), "a");
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    engine.pin("a");
+  }));
+  std::vector<std::uint64_t> pinned;
+  for (const auto& entry : list(job).entries) {
+    if (entry.pinned) pinned.push_back(entry.generation);
+  }
+  EXPECT_EQ(pinned, std::vector<std::uint64_t>{1'000'001});
+}
+
 // --- planted generations
 
 TEST_F(PrefixAttack, AnothersGenerationDoesNotCount) {
@@ -166,6 +184,41 @@ TEST_F(PrefixAttack, AnothersFolderDoesNotStopAStartWithoutRecords) {
   job.disk.remove_all("/prefix/.kedge");
   const Opened opened = reopen(job);
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+// --- trust: each of what is read is judged, not only the folder or only the master
+
+TEST_F(PrefixAttack, EachOfASourcesFilesMustBeTrusted) {
+  PersistentJob job(2);
+  job.options.run = "first";
+  commit_steps(job, {{"a", 1}});
+  job.options.run = "second";
+  const auto before = job.disk.snapshot();
+  for (const std::string& path : {folder_of(job, "a"), master_of(job, "a"), container_of(job, "a", 1)}) {
+    fs::FileStatus status = before.at(path).status;
+    status.owner = 4711;
+    status.mode |= 0044U;
+    job.disk.plant(path, status);
+    job.options.persistent.trust = Trust::self;
+    const Opened refused = reopen(job, Source{"/prefix", "first", "a"});
+    EXPECT_TRUE(refused.failure && says(to_string(*refused.failure), {"persistent.trust", path})) << path;
+    job.options.persistent.trust = Trust::any;
+    EXPECT_EQ(reopen(job, Source{"/prefix", "first", "a"}).tag, "a") << path;
+    job.disk.restore(before);
+  }
+}
+
+TEST_F(PrefixAttack, ThisRunsFoldersMustBeTrusted) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  fs::FileStatus status = job.disk.snapshot().at(folder_of(job, "a")).status;
+  status.mode = 0775;
+  job.disk.plant(folder_of(job, "a"), status);
+  const Opened refused = reopen(job);
+  EXPECT_TRUE(refused.failure && says(to_string(*refused.failure), {"persistent.trust", "a."}));
+  job.options.persistent.trust = Trust::group;
+  EXPECT_EQ(reopen(job).tag, "a");
 }
 
 // --- sources
