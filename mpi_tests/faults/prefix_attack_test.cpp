@@ -412,6 +412,34 @@ TEST_F(PrefixAttack, DISABLED_AllRecordsLostAndTheOnlyMasterDamagedIsNoSilentSta
   EXPECT_TRUE(opened.failure) << opened.tag.value_or("nothing was opened, silently");
 }
 
+TEST_F(PrefixAttack, AFlushGoesIntoNoFolderOfOthers) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  const auto file_system = job.disk.view(0);
+  persist::Catalog catalog(file_system, "/prefix", job.options.run, "");
+  (void)catalog.take_incarnation();
+  catalog.begin_incarnation();
+  persist::Prefix prefix(file_system, catalog, job.options.persistent);
+  const auto before = job.disk.snapshot();
+  fs::FileStatus status = before.at(folder_of(job, "a")).status;
+  status.owner = 4711;
+  status.mode = 0777;
+  const std::string folder = "x.5000000-0123abcd";
+  for (const std::string& path :
+       {"/prefix/" + folder, "/prefix/" + folder + "/data", "/prefix/" + folder + "/data/0"}) {
+    job.disk.restore(before);
+    job.disk.make_directories(path, 0755);
+    job.disk.plant(path, status);
+    EXPECT_TRUE(attempt([&] { prefix.begin(folder, 2, 1000); })) << path;
+    job.disk.restore(before);
+    job.disk.make_directories(path, 0755);
+    job.disk.remove_all(path);
+    job.disk.make_directories("/elsewhere", 0755);
+    job.disk.plant_link(path, "/elsewhere");
+    EXPECT_TRUE(attempt([&] { prefix.begin(folder, 2, 1000); })) << path;
+  }
+}
+
 // --- an old start in the middle of its flush
 
 TEST_F(PrefixAttack, ASweepTakesTheUnnamedMasterFirst) {

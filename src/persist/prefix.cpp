@@ -103,6 +103,8 @@ void Prefix::write_master(const TagEntry& entry, std::span<const std::byte> mast
   }
   // The folder's own name and all on the way to it: a master that a power loss makes unreachable was no commit.
   fs::sync_path(*file_system_, path);
+  // And what is in it: the rename must not reach stable storage before the name of the data folder.
+  file_system_->sync_directory(path);
   catalog_.require_newest_incarnation();
   file_system_->rename(unnamed, fs::join(path, kMasterFile));
   file_system_->sync_directory(path);
