@@ -164,6 +164,20 @@ TEST_F(PrefixAttack, PinMeansWhatOpenWouldTake) {
   EXPECT_EQ(pinned, std::vector<std::uint64_t>{1'000'001});
 }
 
+TEST_F(PrefixAttack, APinSurvivesPowerLoss) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    PersistentJob job(2, SimulatedJob::block_disk());
+    expect_all_returned(job.start(
+        [&](RankScope& scope) {
+          Engine engine = scope.make_engine();
+          commit_step(engine, scope.rank, "a", 1);
+          engine.pin("a");
+        },
+        Crash::power, seed));
+    EXPECT_TRUE(list(job).entries.front().pinned) << "seed " << seed;
+  }
+}
+
 // --- planted generations
 
 TEST_F(PrefixAttack, AnothersGenerationDoesNotCount) {
@@ -410,6 +424,21 @@ TEST_F(PrefixAttack, DISABLED_AllRecordsLostAndTheOnlyMasterDamagedIsNoSilentSta
   job.disk.remove_all("/prefix/.kedge");
   const Opened opened = reopen(job);
   EXPECT_TRUE(opened.failure) << opened.tag.value_or("nothing was opened, silently");
+}
+
+TEST_F(PrefixAttack, EachOfTheTwoNotesAloneTellsOfCommits) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  job.disk.remove_all(folder_of(job, "a"));
+  job.disk.remove_all("/prefix/.kedge/test/tags.jsonl");
+  const auto before = job.disk.snapshot();
+  for (const std::string note : {"first-commit", "first-master"}) {
+    job.disk.restore(before);
+    job.disk.remove_all("/prefix/.kedge/test/" + note);
+    const Opened opened = reopen(job);
+    EXPECT_TRUE(opened.failure && opened.failure->code == ErrorCode::unrecoverable) << "without " << note;
+  }
 }
 
 TEST_F(PrefixAttack, AFlushGoesIntoNoFolderOfOthers) {
