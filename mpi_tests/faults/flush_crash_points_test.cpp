@@ -32,6 +32,18 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
     return job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); }, crash, seed);
   }
 
+  /// Where there is a master, all containers are: in whatever order things went to stable storage.
+  static void expect_whole(SimulatedJob& job, const std::string& where) {
+    const auto after = job.disk.snapshot();
+    for (const auto& entry : list(job).entries) {
+      for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
+        const std::string path = fs::join("/prefix/" + entry.folder, persist::container_file(LogicalRank{rank}));
+        const bool there = after.contains(path) && after.at(path).bytes.size() > 4096;
+        EXPECT_TRUE(there) << where << ": " << path;
+      }
+    }
+  }
+
   /// The newest that was said to be persistent is there, or a newer one; never nothing, silently.
   static void expect_persistent_survives(SimulatedJob& job, const Ledger& ledger, const std::string& where) {
     job.disk.remove_all("/nodes");
@@ -63,6 +75,7 @@ TEST_P(FlushCrashPoints, R19_R32_EveryOperation) {
     job.all_die_together = false;
     ASSERT_EQ(joined(check_survivors(outcomes, point.together ? -1 : point.rank)), "") << describe(point);
     const auto crashed = job.disk.snapshot();
+    expect_whole(job, describe(point));
     ASSERT_EQ(joined(check_nothing_lost(job, ledger)), "") << describe(point) << ", and nothing was lost";
     expect_swept(job, describe(point) + ", and nothing was lost");
     job.disk.restore(crashed);
@@ -85,6 +98,7 @@ TEST_P(FlushCrashPoints, R19_R32_PowerLoss) {
     plan(job, point);
     (void)run(job, ledger, Crash::power, point.n);
     job.all_die_together = false;
+    expect_whole(job, describe(point) + ", and the power failed");
     expect_persistent_survives(job, ledger, describe(point) + ", and the power failed");
     if (HasFailure()) return;
   }
@@ -101,6 +115,7 @@ TEST_P(FlushCrashPoints, R32_PowerLossRightAfterTheCommit) {
     Ledger ledger;
     (void)job.start([&](RankScope& scope) { run_application(scope, 1 + static_cast<int>(seed % 3), ledger, false); },
                     Crash::power, seed);
+    expect_whole(job, compose("seed {}", seed));
     expect_persistent_survives(job, ledger, compose("seed {}", seed));
     if (HasFailure()) return;
   }

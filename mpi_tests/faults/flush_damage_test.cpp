@@ -248,6 +248,7 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   expect_busy("sweep", [&] { (void)old_prefix.sweep(); });
   expect_busy("retain", [&] { old_prefix.retain(entry.run_id, {}, {}, [](const auto&) {}); });
   expect_busy("pin", [&] { old_prefix.pin(entries.front().folder); });
+  expect_busy("unpin", [&] { old_prefix.unpin(entries.front().folder); });
   EXPECT_EQ(list(job).entries, entries);
   for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
   EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.folder + "/checkpoint.h5"));

@@ -146,6 +146,38 @@ TEST_F(PrefixAttack, WhatKeepRemovedIsNotCalledPersistent) {
   EXPECT_EQ(reopen(job, Tag("a")).tag, "a");
 }
 
+TEST_F(PrefixAttack, PinMeansWhatOpenWouldTake) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}, {"b", 2}, {"a", 3}});
+  plant(job, "a", 1'500'000'000, 4711);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(Before{"b"}, Newer::discard), "a");
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    engine.pin("a");
+  }));
+  std::vector<std::uint64_t> pinned;
+  for (const auto& entry : list(job).entries) {
+    if (entry.pinned) pinned.push_back(entry.generation);
+  }
+  EXPECT_EQ(pinned, std::vector<std::uint64_t>{1'000'001});
+}
+
+TEST_F(PrefixAttack, APinSurvivesPowerLoss) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    PersistentJob job(2, SimulatedJob::block_disk());
+    expect_all_returned(job.start(
+        [&](RankScope& scope) {
+          Engine engine = scope.make_engine();
+          commit_step(engine, scope.rank, "a", 1);
+          engine.pin("a");
+        },
+        Crash::power, seed));
+    EXPECT_TRUE(list(job).entries.front().pinned) << "seed " << seed;
+  }
+}
+
 // --- planted generations
 
 TEST_F(PrefixAttack, AnothersGenerationDoesNotCount) {
@@ -166,6 +198,41 @@ TEST_F(PrefixAttack, AnothersFolderDoesNotStopAStartWithoutRecords) {
   job.disk.remove_all("/prefix/.kedge");
   const Opened opened = reopen(job);
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
+}
+
+// --- trust: each of what is read is judged, not only the folder or only the master
+
+TEST_F(PrefixAttack, EachOfASourcesFilesMustBeTrusted) {
+  PersistentJob job(2);
+  job.options.run = "first";
+  commit_steps(job, {{"a", 1}});
+  job.options.run = "second";
+  const auto before = job.disk.snapshot();
+  for (const std::string& path : {folder_of(job, "a"), master_of(job, "a"), container_of(job, "a", 1)}) {
+    fs::FileStatus status = before.at(path).status;
+    status.owner = 4711;
+    status.mode |= 0044U;
+    job.disk.plant(path, status);
+    job.options.persistent.trust = Trust::self;
+    const Opened refused = reopen(job, Source{"/prefix", "first", "a"});
+    EXPECT_TRUE(refused.failure && says(to_string(*refused.failure), {"persistent.trust", path})) << path;
+    job.options.persistent.trust = Trust::any;
+    EXPECT_EQ(reopen(job, Source{"/prefix", "first", "a"}).tag, "a") << path;
+    job.disk.restore(before);
+  }
+}
+
+TEST_F(PrefixAttack, ThisRunsFoldersMustBeTrusted) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  fs::FileStatus status = job.disk.snapshot().at(folder_of(job, "a")).status;
+  status.mode = 0775;
+  job.disk.plant(folder_of(job, "a"), status);
+  const Opened refused = reopen(job);
+  EXPECT_TRUE(refused.failure && says(to_string(*refused.failure), {"persistent.trust", "a."}));
+  job.options.persistent.trust = Trust::group;
+  EXPECT_EQ(reopen(job).tag, "a");
 }
 
 // --- sources
@@ -357,6 +424,49 @@ TEST_F(PrefixAttack, DISABLED_AllRecordsLostAndTheOnlyMasterDamagedIsNoSilentSta
   job.disk.remove_all("/prefix/.kedge");
   const Opened opened = reopen(job);
   EXPECT_TRUE(opened.failure) << opened.tag.value_or("nothing was opened, silently");
+}
+
+TEST_F(PrefixAttack, EachOfTheTwoNotesAloneTellsOfCommits) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  job.disk.remove_all(folder_of(job, "a"));
+  job.disk.remove_all("/prefix/.kedge/test/tags.jsonl");
+  const auto before = job.disk.snapshot();
+  for (const std::string note : {"first-commit", "first-master"}) {
+    job.disk.restore(before);
+    job.disk.remove_all("/prefix/.kedge/test/" + note);
+    const Opened opened = reopen(job);
+    EXPECT_TRUE(opened.failure && opened.failure->code == ErrorCode::unrecoverable) << "without " << note;
+  }
+}
+
+TEST_F(PrefixAttack, AFlushGoesIntoNoFolderOfOthers) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  const auto file_system = job.disk.view(0);
+  persist::Catalog catalog(file_system, "/prefix", job.options.run, "");
+  (void)catalog.take_incarnation();
+  catalog.begin_incarnation();
+  persist::Prefix prefix(file_system, catalog, job.options.persistent);
+  const auto before = job.disk.snapshot();
+  fs::FileStatus status = before.at(folder_of(job, "a")).status;
+  status.owner = 4711;
+  status.mode = 0777;
+  const std::string folder = "x.5000000-0123abcd";
+  for (const std::string& path :
+       {"/prefix/" + folder, "/prefix/" + folder + "/data", "/prefix/" + folder + "/data/0"}) {
+    job.disk.restore(before);
+    job.disk.make_directories(path, 0755);
+    job.disk.plant(path, status);
+    EXPECT_TRUE(attempt([&] { prefix.begin(folder, 2, 1000); })) << path;
+    job.disk.restore(before);
+    job.disk.make_directories(path, 0755);
+    job.disk.remove_all(path);
+    job.disk.make_directories("/elsewhere", 0755);
+    job.disk.plant_link(path, "/elsewhere");
+    EXPECT_TRUE(attempt([&] { prefix.begin(folder, 2, 1000); })) << path;
+  }
 }
 
 // --- an old start in the middle of its flush

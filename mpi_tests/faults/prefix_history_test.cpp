@@ -234,6 +234,7 @@ class Story {
         for (auto& [step, known] : commits_) {
           const Known then = commits_before_.contains(step) ? commits_before_.at(step) : Known{};
           known.persistent = then.persistent;
+          known.returned = known.returned && !commits_before_.empty();  // the records may be from before all commits
           known.damaged_there = then.damaged_there;
           known.discarded = then.discarded;
           known.stored = known.stored && !known.discarded;

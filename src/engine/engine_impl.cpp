@@ -75,7 +75,10 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   comm::throw_if(context.vote(attempt([&] {
     if (!context.prefix) return;
     for (const auto& entry : persist::list_tags(*context.environment.file_system, context.prefix_path).entries) {
-      if (entry.tag != tag || entry.run_id != context.run_id) continue;
+      if (entry.tag != tag || entry.run_id != context.run_id || context.catalog->is_discarded(entry.commit_id))
+        continue;
+      const auto folder = context.environment.file_system->status(context.prefix->path_of(entry.folder));
+      if (!folder || folder->owner != context.environment.file_system->user()) continue;  // not this run's
       if (pinned) context.prefix->pin(entry.folder);
       else context.prefix->unpin(entry.folder);
       return;

@@ -257,11 +257,11 @@ std::optional<Failure> Flusher::retain(const Commit& commit) {
     if (!context_.prefix) return;
     std::set<Id128> no_use;
     for (const auto& [commit_id, why] : context_.excluded) no_use.insert(commit_id);
-    context_.prefix->retain(context_.run_id, {commit.commit_id, context_.parent_commit_id}, no_use,
-                            [&](const persist::TagEntry& entry) {
-                              removed.push_back(entry.commit_id);
-                              context_.log.debug(compose("removed {} from the prefix (persistent.keep)", entry.folder));
-                            });
+    context_.prefix->retain(
+        context_.run_id, {commit.commit_id, context_.parent_commit_id}, no_use, [&](const persist::TagEntry& entry) {
+          removed.push_back(entry.commit_id);
+          context_.log.debug(compose("removing {} from the prefix (persistent.keep)", entry.folder));
+        });
   });
   std::uint64_t count = removed.size();
   context_.broadcast(count);

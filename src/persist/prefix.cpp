@@ -103,6 +103,8 @@ void Prefix::write_master(const TagEntry& entry, std::span<const std::byte> mast
   }
   // The folder's own name and all on the way to it: a master that a power loss makes unreachable was no commit.
   fs::sync_path(*file_system_, path);
+  // And what is in it: the rename must not reach stable storage before the name of the data folder.
+  file_system_->sync_directory(path);
   catalog_.require_newest_incarnation();
   file_system_->rename(unnamed, fs::join(path, kMasterFile));
   file_system_->sync_directory(path);
@@ -147,7 +149,7 @@ std::vector<std::string> Prefix::sweep() {
 }
 
 void Prefix::retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
-                    const std::function<void(const TagEntry&)>& removed) {
+                    const std::function<void(const TagEntry&)>& removing) {
   if (options_.keep == 0) return;
   std::uint64_t newer = 0;
   for (const TagEntry& entry : list_tags(*file_system_, catalog_.prefix()).entries) {
@@ -160,8 +162,8 @@ void Prefix::retain(const Id128& run_id, const std::set<Id128>& spared, const st
     }
     if (spared.contains(entry.commit_id)) continue;
     catalog_.note_unfinished(entry.folder);  // checks that this start may still remove
+    removing(entry);
     remove_folder(entry.folder);
-    removed(entry);
     TagCatalog(*file_system_, catalog_.folder()).remove(entry.folder);
     catalog_.forget_unfinished(entry.folder);
   }

@@ -47,9 +47,9 @@ class Prefix {
   [[nodiscard]] std::vector<std::string> sweep();
   /// Removes the run's commits beyond the newest `persistent.keep` that are some use, but pinned ones and those in
   /// `spared`. Discarded ones, those whose master cannot be read and those in `no_use` are not counted. Tells of each
-  /// that is gone; a removal that a crash cuts short is finished by the next sweep.
+  /// that goes, just before; a removal that a crash cuts short is finished by the next sweep.
   void retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
-              const std::function<void(const TagEntry&)>& removed);
+              const std::function<void(const TagEntry&)>& removing);
 
   void pin(const std::string& folder);
   void unpin(const std::string& folder);

@@ -58,8 +58,8 @@ struct TagList {
 /// writable by anybody beyond. Throws Error{io} that says what to do.
 void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
-/// Local. Likewise for the folder that tag folders lie in: it may belong to anybody, if those who are not trusted cannot
-/// put something else in a tag folder's place.
+/// Local. Likewise for the folder that tag folders lie in: it may belong to anybody, if those who are not trusted
+/// cannot put something else in a tag folder's place.
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
 }  // namespace kedge::persist
