@@ -10,7 +10,7 @@
 
 namespace kedge {
 
-/// A scalar, a string (UTF-8) or a small array.
+/// A scalar, a string (UTF-8) or a small array. An empty array comes back as one of int64, whichever it was.
 using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 
 /// By key: any UTF-8 text of 1 to 255 bytes. All of them together take at most 64 KiB as JSON; numbers must be finite.
