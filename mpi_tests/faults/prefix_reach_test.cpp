@@ -154,6 +154,31 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedMasterFirst) {
   }
 }
 
+/// A bit flips in a rank's store after the commit: it is not made persistent as if it were good.
+TEST_F(PrefixReach, AContainerThatChangedSinceItsCommitIsNotFlushed) {
+  PersistentJob job(2);
+  job.options.persistent.every = 0;
+  commit_steps(job, {{"a", 1}});
+  const std::string path = faults::container_of(job.disk, 1, "a");
+  const std::uint64_t bytes = job.disk.read_all(path).size();
+  for (const std::uint64_t offset : {bytes / 2, bytes - 1}) {
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), "a");
+      engine.close();
+      (void)engine.need_checkpoint();
+      if (scope.rank == 0) job.disk.flip_bit(path, offset);
+      (void)engine.need_checkpoint();
+      const auto failure = attempt([&] { engine.wait("a", Level::persistent); });
+      EXPECT_TRUE(failure && failure->code == ErrorCode::corrupt) << text_of_failure(failure);
+      EXPECT_NE(engine.level("a"), Level::persistent);
+      (void)engine.need_checkpoint();
+      if (scope.rank == 0) job.disk.flip_bit(path, offset);
+    }));
+    EXPECT_TRUE(tags(job).empty());
+  }
+}
+
 // --- waiting for what is not at hand
 
 TEST_F(PrefixReach, WaitForAnOlderCommitWhoseContainerIsNotWithItsOwner) {
