@@ -55,7 +55,11 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   }
   if (commit->persistent || commit->level >= level) return;
   if (level == Level::persistent) {
-    comm::throw_if(flusher.flush(*commit));
+    auto failure = flusher.flush(*commit);
+    if (failure && failure->code == ErrorCode::not_found) {
+      failure->message += "; open this commit first, so that every rank has its container";
+    }
+    comm::throw_if(failure);
     context.retire();
     return;
   }

@@ -47,7 +47,7 @@ class Look {
     }
     found.commits_exist = mine.empty() ? 0 : 1;
     if (!mine.empty()) found.highest_generation = mine.front().generation;
-    if (context_.is_root() && (context_.commits_exist || !mine.empty())) warn_of(list.unusable);
+    warn_of(list.unusable);
     walk(mine, found.told);
     return found;
   }
