@@ -95,7 +95,7 @@ class MasterReader {
  public:
   /// Reads and checks the first 4096 bytes and the file's size. `bytes` must outlive the reader. Throws Error{corrupt}:
   /// no master, not sealed, checksum wrong, truncated, fields that contradict each other; Error{mismatch} by name if it
-  /// is of a newer format version.
+  /// is of another format version.
   MasterReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
 
   [[nodiscard]] const MasterHead& head() const noexcept { return head_; }

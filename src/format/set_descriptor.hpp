@@ -48,7 +48,7 @@ using SetDescriptorBytes = std::array<std::byte, kSuperblockBytes>;
 [[nodiscard]] SetDescriptorBytes encode(const SetDescriptor& descriptor);
 
 /// The reverse, with every field checked. `path` is for the message. Throws Error{corrupt}: neither parity nor
-/// descriptor, checksum wrong, made by a newer Kedge, or fields that contradict each other.
+/// descriptor, checksum wrong, of another format version, or fields that contradict each other.
 [[nodiscard]] SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path);
 
 }  // namespace kedge::format

@@ -48,7 +48,7 @@ using SuperblockBytes = std::array<std::byte, kSuperblockBytes>;
 [[nodiscard]] SuperblockBytes encode(const Superblock& superblock);
 
 /// The reverse, with every field checked. `path` is for the message. Throws Error{corrupt}: not a container, not
-/// sealed, checksum wrong, made by a newer Kedge, or fields that contradict each other.
+/// sealed, checksum wrong, of another format version, or fields that contradict each other.
 [[nodiscard]] Superblock decode(std::span<const std::byte> bytes, std::string_view path);
 
 /// True if all bytes are zero: a container that is being written or was retired.
