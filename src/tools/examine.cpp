@@ -92,6 +92,14 @@ void check_set_file(const OpenedFile& opened, const std::optional<store::FileNam
   judge(verify_set_file(*opened.file, *finding.set, on_progress), finding);
 }
 
+// Any rank may keep one.
+void check_master(const OpenedFile& opened, const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
+  finding.kind = store::FileKind::master;
+  const format::MasterReader reader(*opened.file, opened.size_bytes, finding.path);
+  finding.master = reader.head();
+  judge(reader.verify(on_progress), finding);
+}
+
 void check_opened(const OpenedFile& opened, const std::optional<store::FileName>& name,
                   const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
   const std::string beginning = damaged_beginning(opened);
@@ -115,6 +123,12 @@ FileKind classify(std::span<const std::byte> first, std::optional<store::FileKin
   const bool other = whole && number_at(first, format::at::kVersion) != known &&
                      crc32c(first.first(format::at::kCrc)) == number_at(first, format::at::kCrc);
   return other ? FileKind::other_version : content;
+}
+
+bool is_master(const OpenedFile& opened, const std::optional<store::FileName>& name) {
+  if (opened.kind == FileKind::unsealed) return false;
+  if (name) return name->kind == store::FileKind::master;
+  return matching_bytes(opened.first, format::kMasterMagic) >= kMagicBytesEnough;
 }
 
 OpenedFile open_file(fs::FileSystem& file_system, const std::string& path) {
@@ -192,6 +206,10 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
   const auto failure = attempt([&] {
     opened = open_file(file_system, path);
     finding.size_bytes = opened.size_bytes;
+    if (is_master(opened, name)) {
+      check_master(opened, on_progress, finding);
+      return;
+    }
     if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
     check_opened(opened, name, on_progress, finding);
   });

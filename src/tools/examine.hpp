@@ -49,6 +49,10 @@ struct OpenedFile {
 /// What is wrong with the beginning of a container or set file that the reader refuses as none; else empty.
 [[nodiscard]] std::string damaged_beginning(const OpenedFile& opened);
 
+/// True for a master, as a store keeps it beside containers until its commit is on the prefix: by its name there, else
+/// by its content.
+[[nodiscard]] bool is_master(const OpenedFile& opened, const std::optional<store::FileName>& name);
+
 /// What became of checking one file.
 struct Finding {
   enum class State : std::uint8_t { ok, damaged, unsealed, uncommitted, cannot_look };

@@ -83,6 +83,7 @@ void Store::add(fs::FileSystem& file_system, const std::string& path, const stor
     ++unsealed_;
     return;
   }
+  if (is_master(opened, name)) return;  // it adds nothing to what the containers say
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const std::string beginning = damaged_beginning(opened);
   if (!beginning.empty()) throw Error(ErrorCode::corrupt, beginning);

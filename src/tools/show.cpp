@@ -33,6 +33,13 @@ OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
                         -1, path, 0});
   }
   OpenedFile opened = open_file(file_system, real_path);
+  if (is_master(opened, store::parse_file_name(path.substr(path.rfind('/') + 1)))) {  // npos + 1 is 0
+    throw Error(
+        Failure{ErrorCode::mismatch,
+                "a master that a store keeps: kedge show TAG shows the checkpoint on the prefix, and kedge verify "
+                "checks this file",
+                -1, path, 0});
+  }
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const std::string beginning = damaged_beginning(opened);
   if (!beginning.empty()) throw Error(Failure{ErrorCode::corrupt, beginning, -1, path, 0});

@@ -127,8 +127,8 @@ std::string_view name_of(store::FileKind kind) {
   switch (kind) {
     case store::FileKind::container: return "container";
     case store::FileKind::parity: return "parity";
-    case store::FileKind::descriptor:
-    case store::FileKind::master: break;
+    case store::FileKind::master: return "master";
+    case store::FileKind::descriptor: break;
   }
   return "descriptor";
 }
@@ -198,7 +198,7 @@ struct Tally {
   std::uint64_t cannot_look = 0;
   std::uint64_t checked_bytes = 0;
   std::uint64_t ok_masters = 0;
-  std::array<std::uint64_t, 3> ok_of_kind{};  // by store::FileKind
+  std::array<std::uint64_t, store::kFileKinds> ok_of_kind{};  // by store::FileKind
 
   [[nodiscard]] std::uint64_t ok_of(store::FileKind kind) const {
     return ok_of_kind.at(static_cast<std::size_t>(kind));
@@ -240,9 +240,11 @@ struct Tally {
   [[nodiscard]] std::string kinds_text() const {
     const std::uint64_t containers = ok_of(store::FileKind::container);
     if (ok == containers) return {};
-    if (ok_masters > 0) return compose("masters {}, containers {}", ok_masters, ok - ok_masters);
-    return compose("containers {}, parity {}, descriptors {}", containers, ok_of(store::FileKind::parity),
-                   ok_of(store::FileKind::descriptor));
+    const std::uint64_t parity = ok_of(store::FileKind::parity);
+    const std::uint64_t descriptors = ok_of(store::FileKind::descriptor);
+    if (parity + descriptors == 0) return compose("masters {}, containers {}", ok_masters, ok - ok_masters);
+    return compose("containers {}, parity {}, descriptors {}{}", containers, parity, descriptors,
+                   ok_masters == 0 ? "" : compose(", masters {}", ok_masters));
   }
 };
 
