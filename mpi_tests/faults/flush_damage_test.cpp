@@ -1,6 +1,7 @@
 // A prefix that is full, gone, damaged or somebody else's, and old starts that wake up.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -227,7 +228,7 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   Options::Persistent options;
   options.keep = 1;
   persist::Prefix old_prefix(file_system, old_catalog, options);
-  persist::TagEntry entry = entries.front();
+  persist::TagEntry entry = *std::ranges::find(entries, "y", &persist::TagEntry::tag);
   entry.tag = "z";
   entry.folder = persist::folder_name("z", entry.generation + 1, entry.commit_id);
   old_prefix.begin(entry.folder, 1, 1000);
@@ -247,8 +248,8 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   expect_busy("undo", [&] { old_prefix.undo(entry.folder); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(); });
   expect_busy("retain", [&] { old_prefix.retain(entry.run_id, {}, {}, [](const auto&) {}); });
-  expect_busy("pin", [&] { old_prefix.pin(entries.front().folder); });
-  expect_busy("unpin", [&] { old_prefix.unpin(entries.front().folder); });
+  expect_busy("pin", [&] { old_prefix.set_pinned(entry.run_id, "y", true); });
+  expect_busy("unpin", [&] { old_prefix.set_pinned(entry.run_id, "y", false); });
   EXPECT_EQ(list(job).entries, entries);
   for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
   EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.folder + "/checkpoint.h5"));

@@ -1,10 +1,12 @@
 // What a flush leaves on the prefix, and how it comes back when the stores cannot give it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
 #include "faults/flush_fixture.hpp"
 #include "faults/several_starts.hpp"
 #include "format/hdf5_structure.hpp"
+#include "persist/tag_catalog.hpp"
 #include "persist/tag_folder.hpp"
 #include "persist/tags.hpp"
 
@@ -119,6 +121,12 @@ TEST_F(FlushTest, TheCatalogIsMadeAgainFromMasters) {
   EXPECT_EQ(opened.tag, "b");
   job.disk.remove_all("/nodes");
   EXPECT_EQ(reopen(job).tag, "c");  // newer than what was there, although all numbers were forgotten
+  std::vector<std::string> catalogued;
+  const auto file_system = job.disk.view(0);
+  for (const auto& entry : persist::TagCatalog(*file_system, "/prefix/.kedge/test").read()) {
+    catalogued.push_back(entry.folder);
+  }
+  EXPECT_THAT(catalogued, testing::UnorderedElementsAreArray(folders(job)));
 }
 
 TEST_F(FlushTest, AnotherRunOfTheSamePrefixIsNotOpened) {

@@ -42,21 +42,6 @@ format::View view_of(std::uint32_t ranks) {
   return view;
 }
 
-format::MasterHead head_of(const persist::TagEntry& entry) {
-  format::MasterHead head;
-  head.run_id = entry.run_id;
-  head.commit_id = entry.commit_id;
-  head.parent_commit_id = entry.parent_commit_id;
-  head.generation = entry.generation;
-  head.incarnation = entry.incarnation;
-  head.world_size = entry.world_size;
-  head.time_ns = entry.time_ns;
-  head.total_bytes = entry.total_bytes;
-  head.tag = entry.tag;
-  head.run = entry.run;
-  return head;
-}
-
 format::Superblock identity_of(const persist::TagEntry& entry, std::uint32_t rank) {
   format::Superblock identity;
   identity.run_id = entry.run_id;
@@ -129,7 +114,7 @@ std::vector<std::byte> sample_master(const persist::TagEntry& entry) {
   const auto files = files_of(entry.world_size);
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) rows.push_back({file, 100'000, 8192, 500, 1, 2});
-  return format::encode_master(*format::make_master_layout(nullptr, files, 0), head_of(entry), rows, {});
+  return format::encode_master(*format::make_master_layout(nullptr, files, 0), persist::head_of(entry), rows, {});
 }
 
 void write_master(const std::string& prefix, const persist::TagEntry& entry) {
@@ -150,7 +135,7 @@ void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry)
   write_containers(prefix, entry);
   const std::string folder = fs::join(prefix, entry.folder);
   const auto files = files_of(entry.world_size);
-  format::MasterHead head = head_of(entry);
+  format::MasterHead head = persist::head_of(entry);
   head.total_bytes = 0;
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) {

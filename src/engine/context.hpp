@@ -75,9 +75,9 @@ struct Context {
   bool commits_exist = false;     ///< (same) says the prefix, a store or this engine
   bool noted_on_prefix = false;   ///< (same)
   bool noted_in_store = false;    ///< this rank's
-  std::uint64_t unflushed =
-      0;  ///< (same) commits since one was persistent; after an open, as if all were that it was not
-  bool commits_lost = false;  ///< (same) an open could have none of them, and none was made since
+  std::uint64_t unflushed = 0;    ///< (same) commits since the last persistent one; at least what the next flush needs
+                                  ///< after an open of one that is not
+  bool commits_lost = false;      ///< (same) an open could have none of them, and none was made since
 
   Phase phase = Phase::idle;              ///< (same)
   bool took_stock = false;                ///< (same) the history below is known

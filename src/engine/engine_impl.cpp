@@ -77,19 +77,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   if (!local) local = check_tag(tag);
   context.enter(Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   comm::throw_if(context.vote(attempt([&] {
-    if (!context.prefix) return;
-    for (const auto& entry : persist::list_tags(*context.environment.file_system, context.prefix_path).entries) {
-      if (entry.tag != tag || entry.run_id != context.run_id || context.catalog->is_discarded(entry.commit_id))
-        continue;
-      const auto folder = context.environment.file_system->status(context.prefix->path_of(entry.folder));
-      if (!folder || folder->owner != context.environment.file_system->user()) continue;  // not this run's
-      if (pinned) context.prefix->pin(entry.folder);
-      else context.prefix->unpin(entry.folder);
-      return;
-    }
-    throw Error(Failure{ErrorCode::not_found,
-                        compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
-                        -1, context.prefix_path, 0});
+    if (context.prefix) context.prefix->set_pinned(context.run_id, Tag(tag), pinned);
   })));
 }
 

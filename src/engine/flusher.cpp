@@ -58,14 +58,6 @@ std::uint64_t hash_of_structure(std::span<const format::PlacedRegion> regions) {
   return hash;
 }
 
-Attributes read_attributes(const format::ContainerReader& reader, const std::string& path) {
-  const format::PlacedRegion* region = reader.find(format::kAttributesName);
-  if (region == nullptr) return {};
-  std::string text(region->size_bytes, '\0');
-  reader.read(*region, std::as_writable_bytes(std::span(text)));
-  return format::decode_attributes(text, path);
-}
-
 }  // namespace
 
 std::optional<Failure> Flusher::flush(const Commit& commit) {
@@ -84,7 +76,9 @@ void Flusher::look_at(const Commit& commit, Container& container) const {
   container.reader = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
   container.crc = container.reader->file_crc();
   container.structure_hash = hash_of_structure(container.reader->regions());
-  if (context_.is_root()) container.attributes = read_attributes(*container.reader, file.path());
+  if (!context_.is_root()) return;
+  const std::string attributes = container.reader->attributes();
+  if (!attributes.empty()) container.attributes = format::decode_attributes(attributes, file.path());
 }
 
 std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Container& container) {
@@ -188,18 +182,7 @@ std::optional<Failure> Flusher::make_master(const persist::TagEntry& entry, cons
       rows.push_back({persist::container_file(LogicalRank{static_cast<std::uint32_t>(rank)}), record.size_bytes,
                       record.index_offset, record.index_size, record.index_crc, record.crc});
     }
-    format::MasterHead head;
-    head.run_id = entry.run_id;
-    head.commit_id = entry.commit_id;
-    head.parent_commit_id = entry.parent_commit_id;
-    head.generation = entry.generation;
-    head.incarnation = entry.incarnation;
-    head.world_size = entry.world_size;
-    head.time_ns = entry.time_ns;
-    head.total_bytes = entry.total_bytes;
-    head.tag = entry.tag;
-    head.run = entry.run;
-    master = format::encode_master(*layout_, std::move(head), rows, container.attributes);
+    master = format::encode_master(*layout_, persist::head_of(entry), rows, container.attributes);
   }));
 }
 
@@ -241,7 +224,9 @@ std::optional<Failure> Flusher::sweep() {
   if (!must_sweep_) return std::nullopt;
   std::vector<std::string> left;
   const auto local = attempt([&] {
-    if (context_.prefix) left = context_.prefix->sweep();
+    if (!context_.prefix) return;
+    left = context_.prefix->sweep();
+    (void)attempt([&] { context_.prefix->complete_catalog(context_.run_id); });  // a cache: readers do without
   });
   for (const std::string& one : left) {
     context_.log.warning("what an unfinished flush left on the prefix could not be removed: " + one);

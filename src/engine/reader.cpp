@@ -224,16 +224,8 @@ void Reader::hold(CheckpointInfo info) {
 void Reader::share_attributes() {
   std::string text;
   if (info_->logical_rank.value == 0) {
-    auto failure = attempt([&] {
-      const format::PlacedRegion* region = open_->container->find(format::kAttributesName);
-      if (region == nullptr) return;
-      text.resize(region->size_bytes);
-      open_->container->read(*region, std::as_writable_bytes(std::span(text)));
-    });
-    if (failure) {
-      (void)remember(std::move(*failure));
-      text.clear();
-    }
+    auto failure = attempt([&] { text = open_->container->attributes(); });
+    if (failure) (void)remember(std::move(*failure));
   }
   std::uint64_t bytes = text.size();
   context_.broadcast(bytes);

@@ -77,6 +77,14 @@ void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out)
   }
 }
 
+std::string ContainerReader::attributes() const {
+  const PlacedRegion* region = find(kAttributesName);
+  if (region == nullptr) return {};
+  std::string text(region->size_bytes, '\0');
+  read(*region, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 std::uint32_t ContainerReader::file_crc() const {
   struct Piece {
     std::uint64_t offset = 0;

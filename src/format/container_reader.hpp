@@ -46,6 +46,10 @@ class ContainerReader {
   /// the content of `out` is not to be used; Error{mismatch} if the size is another.
   void read(const PlacedRegion& region, std::span<std::byte> out) const;
 
+  /// The checkpoint's attributes as they lie in logical rank 0's container (attributes.hpp decodes them); empty if
+  /// there are none. Throws Error{corrupt}.
+  [[nodiscard]] std::string attributes() const;
+
   /// CRC32C of the whole file, put together from the stored checksums: what the file has if nothing in it is damaged.
   /// Nothing is read for it.
   [[nodiscard]] std::uint32_t file_crc() const;

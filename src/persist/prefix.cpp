@@ -148,14 +148,26 @@ std::vector<std::string> Prefix::sweep() {
   return left;
 }
 
+std::vector<TagEntry> Prefix::own_commits(const Id128& run_id) const {
+  std::vector<TagEntry> own = list_tags(*file_system_, catalog_.prefix()).entries;
+  std::erase_if(own, [&](const TagEntry& entry) {
+    if (entry.run_id != run_id) return true;
+    const auto folder = file_system_->status(path_of(entry.folder));
+    return !folder || folder->owner != file_system_->user();
+  });
+  return own;
+}
+
+void Prefix::complete_catalog(const Id128& run_id) {
+  TagCatalog(*file_system_, catalog_.folder()).complete(own_commits(run_id));
+}
+
 void Prefix::retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
                     const std::function<void(const TagEntry&)>& removing) {
   if (options_.keep == 0) return;
   std::uint64_t newer = 0;
-  for (const TagEntry& entry : list_tags(*file_system_, catalog_.prefix()).entries) {
-    if (entry.run_id != run_id || entry.pinned) continue;
-    const auto folder = file_system_->status(path_of(entry.folder));
-    if (!folder || folder->owner != file_system_->user()) continue;  // not this run's, whatever it says
+  for (const TagEntry& entry : own_commits(run_id)) {
+    if (entry.pinned) continue;
     if (newer < options_.keep) {
       if (!no_use.contains(entry.commit_id) && is_some_use(entry)) ++newer;
       continue;
@@ -207,6 +219,18 @@ void Prefix::remove_containers(const std::string& data) {
     if (file_system_->list(folder).empty()) file_system_->remove(folder);
   }
   if (file_system_->list(data).empty()) file_system_->remove(data);
+}
+
+void Prefix::set_pinned(const Id128& run_id, const Tag& tag, bool pinned) {
+  for (const TagEntry& entry : own_commits(run_id)) {
+    if (entry.tag != tag || catalog_.is_discarded(entry.commit_id)) continue;
+    if (pinned) pin(entry.folder);
+    else unpin(entry.folder);
+    return;
+  }
+  throw Error(Failure{ErrorCode::not_found,
+                      compose("no commit '{}' of this run is on the prefix; wait(tag, Level::persistent) first", tag),
+                      -1, catalog_.prefix(), 0});
 }
 
 void Prefix::pin(const std::string& folder) {

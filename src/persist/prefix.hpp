@@ -45,17 +45,23 @@ class Prefix {
   /// Finishes what this start or earlier ones of this run left half made or half removed; what could not be removed, in
   /// words, is tried again next time.
   [[nodiscard]] std::vector<std::string> sweep();
+  /// Puts into the catalog what it lacks of the run's commits: somebody may have removed it.
+  void complete_catalog(const Id128& run_id);
   /// Removes the run's commits beyond the newest `persistent.keep` that are some use, but pinned ones and those in
   /// `spared`. Discarded ones, those whose master cannot be read and those in `no_use` are not counted. Tells of each
   /// that goes, just before; a removal that a crash cuts short is finished by the next sweep.
   void retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
               const std::function<void(const TagEntry&)>& removing);
 
-  void pin(const std::string& folder);
-  void unpin(const std::string& folder);
+  /// The newest of the run's commits of this tag that is not discarded. Throws not_found if there is none.
+  void set_pinned(const Id128& run_id, const Tag& tag, bool pinned);
 
  private:
+  void pin(const std::string& folder);
+  void unpin(const std::string& folder);
   void make_folder(const std::string& path) const;
+  /// This run's and this user's, newest first: what others put there under the run's id is not this run's.
+  [[nodiscard]] std::vector<TagEntry> own_commits(const Id128& run_id) const;
   [[nodiscard]] bool is_some_use(const TagEntry& entry);
   void write_master(const TagEntry& entry, std::span<const std::byte> master);
   void write_latest(const std::string& folder);

@@ -1,6 +1,7 @@
 #include "persist/tag_catalog.hpp"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -139,6 +140,16 @@ void TagCatalog::remove(const std::string& folder) {
   // A removal makes two dead lines of one living.
   const std::size_t dead = crowded ? 0 : now.lines - living;
   removals_until_look_ = (dead_permitted - dead) / 4 + 1;
+}
+
+void TagCatalog::complete(const std::vector<TagEntry>& entries) {
+  std::set<std::string> known;
+  for (const TagEntry& entry : content().living) known.insert(entry.folder);
+  std::string lines;
+  for (const TagEntry& entry : entries) {
+    if (!known.contains(entry.folder)) lines += added_line(entry);
+  }
+  if (!lines.empty()) append(lines);
 }
 
 std::vector<TagEntry> TagCatalog::read() { return content().living; }

@@ -27,6 +27,8 @@ class TagCatalog {
   void add(const TagEntry& entry);
   /// Likewise. Writes the file anew when it holds far more lines than living entries.
   void remove(const std::string& folder);
+  /// Adds those that are not in it, at once: after the file was lost or damaged.
+  void complete(const std::vector<TagEntry>& entries);
   /// The living entries, in the order in which they were added. Lines that are torn or damaged count for nothing; so
   /// does a file that is missing.
   [[nodiscard]] std::vector<TagEntry> read();

@@ -137,6 +137,21 @@ Unusable unusable(const std::string& folder, const Failure& failure) {
 
 }  // namespace
 
+format::MasterHead head_of(const TagEntry& entry) {
+  format::MasterHead head;
+  head.run_id = entry.run_id;
+  head.commit_id = entry.commit_id;
+  head.parent_commit_id = entry.parent_commit_id;
+  head.generation = entry.generation;
+  head.incarnation = entry.incarnation;
+  head.world_size = entry.world_size;
+  head.time_ns = entry.time_ns;
+  head.total_bytes = entry.total_bytes;
+  head.tag = entry.tag;
+  head.run = entry.run;
+  return head;
+}
+
 TagList list_tags(fs::FileSystem& file_system, const std::string& prefix) {
   TagList list;
   const std::vector<std::string> names = file_system.list(prefix);

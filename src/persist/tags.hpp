@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "format/master.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/error.hpp"
@@ -30,6 +31,9 @@ struct TagEntry {
   bool pinned = false;
   bool operator==(const TagEntry&) const = default;
 };
+
+/// What the master of that commit says; the rest of the head is for encode_master.
+[[nodiscard]] format::MasterHead head_of(const TagEntry& entry);
 
 /// A tag folder that is no usable commit.
 struct Unusable {
