@@ -132,15 +132,7 @@ SuperblockBytes encode(const MasterHead& head) {
   put(bytes, master_at::kRunSize, static_cast<std::uint32_t>(head.run.size()));
   std::memcpy(bytes.data() + master_at::kTag, head.tag.data(), head.tag.size());
   std::memcpy(bytes.data() + master_at::kRun, head.run.data(), head.run.size());
-  put(bytes, master_at::kTableSize, static_cast<std::uint32_t>(head.extents.size()));
-  std::size_t place = master_at::kTable;
-  for (const Extent& extent : head.extents) {
-    put(bytes, place, extent.kind);
-    put(bytes, place + 4, extent.crc);
-    put(bytes, place + 8, extent.offset);
-    put(bytes, place + 16, extent.length);
-    place += kTableEntryBytes;
-  }
+  put_extents(bytes, head.extents);
   put(bytes, master_at::kCrc, crc32c(std::span(bytes).first(master_at::kCrc)));
   return bytes;
 }
@@ -169,11 +161,7 @@ MasterHead decode_master_head(std::span<const std::byte> bytes, std::string_view
 
   const auto extents = get<std::uint32_t>(bytes, master_at::kTableSize);
   if (extents > kTableEntriesMax) refuse_fields(path, "there are too many extents");
-  for (std::size_t i = 0; i < extents; ++i) {
-    const std::size_t place = master_at::kTable + i * kTableEntryBytes;
-    head.extents.push_back({get<ExtentKind>(bytes, place), get<std::uint32_t>(bytes, place + 4),
-                            get<std::uint64_t>(bytes, place + 8), get<std::uint64_t>(bytes, place + 16)});
-  }
+  head.extents = get_extents(bytes, extents);
   if (const auto what = contradiction(head)) refuse_fields(path, *what);
   check_unused(bytes, extents, path);
   return head;

@@ -147,7 +147,8 @@ static_assert(at::kCrc + 4 == kSuperblockBytes);
 static_assert(master_at::kTag + kTagBytesMax == master_at::kRun);
 static_assert(master_at::kRun + kRunNameBytesMax == master_at::kFieldsEnd);
 static_assert(master_at::kFieldsEnd <= 512, "512-519, 1024-1031 and 2048-2055 stay zero: HDF5 looks there");
-static_assert(master_at::kTableSize >= 2056);
+static_assert(master_at::kTableSize == at::kTableSize && master_at::kTable == at::kTable,
+              "one table, written by one piece");
 static_assert(master_at::kTable + kTableEntriesMax * kTableEntryBytes <= master_at::kCrc);
 static_assert(master_at::kVersion == at::kVersion && master_at::kCrc == at::kCrc, "as for the set's description");
 static_assert(row_at::kFile + kShardFileBytesMax == row_at::kSizeBytes && row_at::kRowCrc + 4 == kShardRowBytes);

@@ -50,6 +50,27 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
 
 }  // namespace
 
+void put_extents(std::span<std::byte> bytes, std::span<const Extent> extents) {
+  put(bytes, at::kTableSize, static_cast<std::uint32_t>(extents.size()));
+  std::size_t place = at::kTable;
+  for (const Extent& extent : extents) {
+    put(bytes, place, extent.kind);
+    put(bytes, place + 4, extent.crc);
+    put(bytes, place + 8, extent.offset);
+    put(bytes, place + 16, extent.length);
+    place += kTableEntryBytes;
+  }
+}
+
+std::vector<Extent> get_extents(std::span<const std::byte> bytes, std::size_t count) {
+  std::vector<Extent> extents;
+  for (std::size_t place = at::kTable; extents.size() < count; place += kTableEntryBytes) {
+    extents.push_back({get<ExtentKind>(bytes, place), get<std::uint32_t>(bytes, place + 4),
+                       get<std::uint64_t>(bytes, place + 8), get<std::uint64_t>(bytes, place + 16)});
+  }
+  return extents;
+}
+
 SuperblockBytes encode(const Superblock& superblock) {
   if (superblock.tag.size() > kTagBytesMax) {
     throw Error(ErrorCode::invalid_argument,
@@ -79,15 +100,7 @@ SuperblockBytes encode(const Superblock& superblock) {
   put(bytes, at::kIndexCrc, superblock.index_crc);
   put(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.tag.size()));
   std::memcpy(bytes.data() + at::kTag, superblock.tag.data(), superblock.tag.size());
-  put(bytes, at::kTableSize, static_cast<std::uint32_t>(superblock.extents.size()));
-  std::size_t place = at::kTable;
-  for (const Extent& extent : superblock.extents) {
-    put(bytes, place, extent.kind);
-    put(bytes, place + 4, extent.crc);
-    put(bytes, place + 8, extent.offset);
-    put(bytes, place + 16, extent.length);
-    place += kTableEntryBytes;
-  }
+  put_extents(bytes, superblock.extents);
   put(bytes, at::kCrc, crc32c(std::span(bytes).first(at::kCrc)));
   return bytes;
 }
@@ -116,11 +129,7 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
     refuse(path, "the superblock's fields are impossible; the container is damaged");
   }
   for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.tag += static_cast<char>(letter);
-  for (std::size_t i = 0; i < table_size; ++i) {
-    const std::size_t place = at::kTable + i * kTableEntryBytes;
-    superblock.extents.push_back({get<ExtentKind>(bytes, place), get<std::uint32_t>(bytes, place + 4),
-                                  get<std::uint64_t>(bytes, place + 8), get<std::uint64_t>(bytes, place + 16)});
-  }
+  superblock.extents = get_extents(bytes, table_size);
   check_table(superblock, path);
   return superblock;
 }
