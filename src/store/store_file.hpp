@@ -72,8 +72,9 @@ class StoreFile final : public format::ContainerTarget {
   std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
   std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
   MemoryAccess memory_access_{*this};
-  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till the next unseal()
-  std::unique_ptr<WriteCombiner> combiner_;    // block storage
+  std::atomic<std::uint64_t> new_from_ =
+      UINT64_MAX;                            ///< storage from here on was never written; till the next unseal()
+  std::unique_ptr<WriteCombiner> combiner_;  // block storage
 };
 
 }  // namespace kedge::store
