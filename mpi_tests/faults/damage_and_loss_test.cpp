@@ -294,7 +294,7 @@ TEST_P(EveryScheme, R31_ABitThatFlipsDuringTheRebuildCountsAsLost) {
       Job job(GetParam());
       const std::string path = container_of(job.disk, survivor, "b");
       const std::uint64_t third = job.disk.read_all(path).size() / 3;
-      job.disk.flip_bit_when_opened(path, 20'000 + part * third);
+      job.disk.flip_bit_when_verified(path, 20'000 + part * third);
       job.disk.remove_all(store_of(0));
       expect_step(reopen(job), too_much(GetParam(), 0, survivor) ? 1 : 2);
       EXPECT_TRUE(job.logged("could not be recovered"));

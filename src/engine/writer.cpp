@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "engine/global_arrays.hpp"
 #include "engine/protector.hpp"
+#include "engine/stock.hpp"
 #include "format/attributes.hpp"
 
 namespace kedge::engine {
@@ -44,7 +45,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   context_.enter(Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
-    context_.take_stock(context_.options.open.verify, nullptr);
+    (void)take_stock(context_, context_.options.open.verify, nullptr);
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();

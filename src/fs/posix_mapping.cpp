@@ -17,6 +17,7 @@ namespace kedge::fs {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;  // fits the second-level cache: copy, then checksum
+constexpr std::size_t kStreamBytes = std::size_t{1} << 20U;   // less may still be in a cache when it is used
 constexpr std::size_t kChunkBytes = std::size_t{2} << 20U;    // entered into the page table at once; a huge page
 
 #ifdef MADV_POPULATE_READ
@@ -53,6 +54,7 @@ class PosixMapping final : public Mapping {
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     require_within(path_, offset, bytes.size(), size_bytes_);
+    if (bytes.size() >= kStreamBytes) return stream_copy(bytes.data(), {data_ + offset, bytes.size()}, crc);
     in_pieces(bytes.size(), [&](std::uint64_t at, std::uint64_t length) {
       const auto piece = bytes.subspan(at, length);
       std::memcpy(piece.data(), data_ + offset + at, piece.size());
