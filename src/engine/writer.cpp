@@ -55,7 +55,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   checkpoint_ = std::move(checkpoint);
   local = attempt([&] {
     checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
-    checkpoint_->container = std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_);
+    checkpoint_->container =
+        std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_, context_.copy_threads);
   });
   if (auto failure = context_.vote(local)) {
     give_up();
