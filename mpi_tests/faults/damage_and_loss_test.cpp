@@ -286,7 +286,7 @@ TEST_P(EveryScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
   }
 }
 
-TEST_P(EveryScheme, R31_ABitThatFlipsDuringTheRebuildCountsAsLost) {
+TEST_P(EveryScheme, R31_ABitThatOnlyTheRebuildSeesFlippedCountsAsLost) {
   for (int survivor = 1; survivor < kRanks; ++survivor) {
     if (!in_one_set(GetParam(), 0, survivor)) continue;
     for (const std::uint64_t part : {0U, 1U, 2U}) {
@@ -294,10 +294,34 @@ TEST_P(EveryScheme, R31_ABitThatFlipsDuringTheRebuildCountsAsLost) {
       Job job(GetParam());
       const std::string path = container_of(job.disk, survivor, "b");
       const std::uint64_t third = job.disk.read_all(path).size() / 3;
-      job.disk.flip_bit_when_verified(path, 20'000 + part * third);
+      job.disk.flip_bit_when_opened(path, 20'000 + part * third);
       job.disk.remove_all(store_of(0));
       expect_step(reopen(job), too_much(GetParam(), 0, survivor) ? 1 : 2);
       EXPECT_TRUE(job.logged("could not be recovered"));
+    }
+  }
+}
+
+/// One lost node leaves parity that the rebuild has no need to read: it is checked all the same.
+TEST(DamageAndLoss, R31_ParityThatARebuildDoesNotNeedIsMendedToo) {
+  for (int with_parity = 2; with_parity < kRanks; with_parity += 2) {
+    for (const std::uint64_t segment : {0U, 1U}) {
+      SCOPED_TRACE(compose("parity {}, segment {}", with_parity, segment));
+      Job job(Scheme::rs);
+      const std::string path = set_file_of(job.disk, SetFileKind::parity, with_parity, "b");
+      const std::uint64_t parity_bytes = job.disk.read_all(path).size() - format::kSuperblockBytes;
+      job.disk.flip_bit(path, format::kSuperblockBytes + 100 + segment * parity_bytes / 2);
+      job.disk.remove_all(store_of(0));
+      expect_step(reopen(job), 2);
+      const auto mended = job.disk.snapshot();
+      for (const int other : {0, 2, 4, 6}) {
+        for (const int another : {0, 2, 4, 6}) {
+          if (another <= other) continue;
+          job.disk.restore(mended);
+          job.disk.remove_all(store_of(other));
+          expect_protected(job, another, 2);
+        }
+      }
     }
   }
 }

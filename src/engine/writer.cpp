@@ -45,7 +45,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   context_.enter(Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
-    (void)take_stock(context_, context_.options.open.verify, nullptr);
+    (void)take_stock(context_, context_.options.open.verify == Verify::all ? Look::all_that_counts : Look::headers,
+                     nullptr);
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();
