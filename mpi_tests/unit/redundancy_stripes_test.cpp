@@ -230,14 +230,15 @@ TEST(Stripes, AFlippedBitThatOneOfTwoReadsSawIsNoticed) {
     passed.read.push_back(crc);
   }
   MemoryFile container(files.container[1]);
+  const PartFile file{&container, {}, 0};
   const std::uint32_t recorded = crc32c(files.container[1]);
-  EXPECT_TRUE(read_as_recorded(1, 9000, recorded, stripes, passed, container));
-  EXPECT_FALSE(read_as_recorded(1, 9000, recorded ^ 1U, stripes, passed, container));
+  EXPECT_TRUE(read_as_recorded(1, Part::container, {9000, recorded}, stripes, passed, file));
+  EXPECT_FALSE(read_as_recorded(1, Part::container, {9000, recorded ^ 1U}, stripes, passed, file));
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     const bool reads = std::ranges::any_of(stripes[i].inputs, [](const Input& input) { return input.member == 1; });
     if (!reads) continue;
     passed.read[i] ^= 4U;
-    EXPECT_FALSE(read_as_recorded(1, 9000, recorded, stripes, passed, container)) << i;
+    EXPECT_FALSE(read_as_recorded(1, Part::container, {9000, recorded}, stripes, passed, file)) << i;
     passed.read[i] ^= 4U;
   }
 }
@@ -247,17 +248,23 @@ TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
   const std::vector<Stripe> stripes = {{0, Part::parity, 0, 4096, {{1, Part::container, 4096, 4096}}}};
   Exchanged passed;
   passed.read = {crc32c(std::span(files.container[1]).subspan(4096, 4096))};
-  const std::uint32_t recorded = crc32c(files.container[1]);
-  MemoryFile container(files.container[1]);
-  EXPECT_TRUE(read_as_recorded(1, 9000, recorded, stripes, passed, container));
-  for (const std::uint64_t at : {0U, 4095U, 8192U, 8999U}) {
-    Bytes flipped = files.container[1];
-    flipped[at] ^= std::byte{1};
-    MemoryFile other(flipped);
-    EXPECT_FALSE(read_as_recorded(1, 9000, recorded, stripes, passed, other)) << at;
+  const Recorded recorded{9000, crc32c(files.container[1])};
+  for (const std::uint64_t begin : {0U, 4096U}) {
+    const auto as_recorded = [&](std::uint32_t member, const Bytes& bytes) {
+      Bytes whole(begin);
+      whole.insert(whole.end(), bytes.begin(), bytes.end());
+      MemoryFile file(whole);
+      return read_as_recorded(member, Part::container, recorded, stripes, passed, {&file, {}, begin});
+    };
+    EXPECT_TRUE(as_recorded(1, files.container[1]));
+    EXPECT_TRUE(as_recorded(2, files.container[1])) << "nothing of it was read before";
+    for (const std::uint64_t at : {0U, 4095U, 8192U, 8999U}) {
+      Bytes flipped = files.container[1];
+      flipped[at] ^= std::byte{1};
+      EXPECT_FALSE(as_recorded(1, flipped)) << at;
+      EXPECT_FALSE(as_recorded(2, flipped)) << at;
+    }
   }
-  MemoryFile unread(Bytes(9000));
-  EXPECT_TRUE(read_as_recorded(2, 9000, recorded, stripes, passed, unread)) << "nothing of it was read";
 }
 
 TEST(Stripes, RefuseWhatIsNoSet) {

@@ -69,7 +69,8 @@ struct Context {
   std::unique_ptr<store::NodeRecords> records;
   std::unique_ptr<store::NodeStore> store;
 
-  comm::Topology topology;  ///< where this rank is
+  comm::Topology topology;    ///< where this rank is
+  unsigned copy_threads = 1;  ///< that save may use, this one included
   Redundancy redundancy;
 
   std::string run;                ///< (same)

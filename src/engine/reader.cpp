@@ -66,17 +66,19 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   context_.enter(Call::open, hash_of(selection, newer), local);
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
+  // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
+  Look look = context_.options.open.verify == Verify::all ? Look::what_is_used : Look::headers;
+  if (!failed_once_.empty()) look = Look::all_that_counts;
   while (true) {
-    // What headers did not tell made a recovery fail: only a whole look finds what is to be rebuilt instead.
-    const Verify verify = failed_once_.empty() ? context_.options.open.verify : Verify::all;
-    const recovery::Agreement agreement = take_stock(context_, verify, &selection);
+    const recovery::Agreement agreement = take_stock(context_, look, &selection);
     const recovery::Survey& survey = agreement.survey;
     const Choice choice = choose(survey, selection, context_.commits_exist);
     if (context_.is_root()) log_passed_over(context_.log, survey, choice);
     refuse_if_lost(choice, selection);
     if (!choice.chosen) return std::nullopt;
     const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
-    const std::optional<recovery::Recovered> recovered = try_to_recover(agreement, chosen);
+    const std::optional<recovery::Recovered> recovered = try_to_recover(agreement, chosen, look);
+    look = Look::all_that_counts;
     if (!recovered) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(survey, chosen);
     context_.add({chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, chosen.persistent});
@@ -103,15 +105,15 @@ void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
                                  : "Bring back the nodes that held it, or, "));
 }
 
-/// A node may be lost, or a bit flip, between the look and the recovery. Then there is another look; a commit that
-/// fails twice is given up for an older one. Throws no_space and timeout, which no other commit would cure.
+/// A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is checked no sooner.
+/// Then there is another look; a commit that fails twice after a look at all that counts is given up for an older one.
+/// Throws no_space and timeout, which no other commit would cure.
 std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreement& agreement,
-                                                          const recovery::Candidate& chosen) {
+                                                          const recovery::Candidate& chosen, Look look) {
   try {
     const recovery::Orders orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
     recovery::RecoverySettings settings;
     settings.durable = context_.options.store.durable;
-    settings.verify = context_.options.open.verify;
     settings.patience = context_.patience();
     settings.pieces = piece_settings(context_.options);
     settings.file_system = context_.environment.file_system.get();
@@ -120,10 +122,11 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
     if (context_.is_root()) {
-      context_.log.warning(compose("{} (generation {}) could not be recovered: {}", chosen.tag, chosen.generation,
-                                   to_string(error.failure())));
+      context_.log.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
+                                   chosen.tag, chosen.generation, to_string(error.failure())));
     }
     if (!chosen.folder.empty()) require_prefix(chosen);
+    if (look != Look::all_that_counts) return std::nullopt;
     const bool first_time = failed_once_.insert(chosen.commit_id).second;
     if (!first_time) context_.excluded[chosen.commit_id] = "it could not be recovered: " + to_string(error.failure());
     return std::nullopt;

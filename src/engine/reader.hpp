@@ -11,6 +11,7 @@
 #include "engine/context.hpp"
 #include "engine/selection.hpp"
 #include "engine/source_look.hpp"
+#include "engine/stock.hpp"
 #include "format/container_reader.hpp"
 #include "persist/container_source.hpp"
 #include "recovery/recover.hpp"
@@ -41,7 +42,7 @@ class Reader {
 
   void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<recovery::Recovered> try_to_recover(const recovery::Agreement& agreement,
-                                                                  const recovery::Candidate& chosen);
+                                                                  const recovery::Candidate& chosen, Look look);
   void require_prefix(const recovery::Candidate& chosen) const;
   void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);
   void take_hold(const recovery::Candidate& chosen);

@@ -10,6 +10,7 @@
 #include "base/attempt.hpp"
 #include "engine/prefix_look.hpp"
 #include "engine/selection.hpp"
+#include "recovery/orders.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -115,11 +116,19 @@ class Stock {
 
   /// COLLECTIVE. Reads whole what was not yet of the commits that count. False if some rank found other than the
   /// headers told, so that they may be others now.
-  bool is_confirmed(const recovery::Survey& survey, const Selection* selection) {
+  bool is_confirmed(const recovery::Agreement& agreement, const Selection* selection, Look look) {
+    const std::optional<std::size_t> chosen = choice(agreement.survey, selection);
+    std::vector<store::FileKey> to_rebuild_from;
+    if (chosen && look == Look::what_is_used) {
+      to_rebuild_from = files_of_rebuilt_sets(agreement, agreement.survey.candidates[*chosen]);
+    }
     std::uint64_t other = 0;
     comm::throw_if(context_.vote(attempt([&] {
-      for (const Id128& commit_id : what_counts(survey, selection)) {
-        if (verified_.insert(commit_id).second && !is_as_told(commit_id)) other = 1;
+      for (const Id128& commit_id : what_counts(agreement.survey, chosen)) {
+        if (verified_.contains(commit_id)) continue;
+        if (!is_as_told(commit_id, to_rebuild_from)) other = 1;
+        // Another set may be the one to rebuild if the choice is made again.
+        if (to_rebuild_from.empty()) verified_.insert(commit_id);
       }
     })));
     context_.comm->all_reduce(std::span(&other, 1), Reduction::max, context_.deadline());
@@ -163,12 +172,15 @@ class Stock {
   }
 
   /// The same on every rank.
-  [[nodiscard]] std::set<Id128> what_counts(const recovery::Survey& survey, const Selection* selection) const {
+  [[nodiscard]] std::optional<std::size_t> choice(const recovery::Survey& survey, const Selection* selection) const {
+    if (selection == nullptr) return std::nullopt;
+    return choose(survey, *selection, context_.commits_exist).chosen;
+  }
+
+  /// The same on every rank.
+  [[nodiscard]] std::set<Id128> what_counts(const recovery::Survey& survey, std::optional<std::size_t> chosen) const {
     std::set<Id128> counts;
-    if (selection != nullptr) {
-      const Choice choice = choose(survey, *selection, context_.commits_exist);
-      if (choice.chosen) counts.insert(survey.candidates[*choice.chosen].commit_id);
-    }
+    if (chosen) counts.insert(survey.candidates[*chosen].commit_id);
     const std::vector<bool> stays = stay(context_.commits, context_.options.store.keep);
     for (std::size_t i = 0; i < stays.size(); ++i) {
       if (stays[i]) counts.insert(context_.commits[i].commit_id);
@@ -176,10 +188,24 @@ class Stock {
     return counts;
   }
 
+  /// COLLECTIVE. This process's own files of those that the recovery will read whole.
+  std::vector<store::FileKey> files_of_rebuilt_sets(const recovery::Agreement& agreement,
+                                                    const recovery::Candidate& chosen) {
+    if (chosen.rebuilt == 0) return {};
+    const auto orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
+    std::vector<store::FileKey> files;
+    for (const recovery::SetOrder& order : orders.sets) {
+      if (!order.rebuild) continue;
+      files.push_back({chosen.commit_id, {}});
+      files.push_back(order.key());
+    }
+    return files;
+  }
+
   /// Local.
-  bool is_as_told(const Id128& commit_id) {
+  bool is_as_told(const Id128& commit_id, std::span<const store::FileKey> but_own) {
     bool as_told = true;
-    for (store::Held& held : context_.store->verify(context_.run_id, commit_id)) {
+    for (store::Held& held : context_.store->verify(context_.run_id, commit_id, but_own)) {
       const auto told = std::ranges::find(files_, held.path, &store::Held::path);
       as_told = as_told && told != files_.end() && held.intact && held.key() == told->key();
       if (told != files_.end()) *told = std::move(held);
@@ -190,17 +216,17 @@ class Stock {
 
   Context& context_;
   std::vector<store::Held> files_;
-  std::set<Id128> verified_;  ///< (same) read whole since the look
+  std::set<Id128> verified_;  ///< read whole since the look
 };
 
 }  // namespace
 
-recovery::Agreement take_stock(Context& context, Verify verify, const Selection* selection) {
+recovery::Agreement take_stock(Context& context, Look look, const Selection* selection) {
   Stock stock(context);
   stock.look();
   while (true) {
     recovery::Agreement agreement = stock.agree(selection);
-    if (verify != Verify::all || stock.is_confirmed(agreement.survey, selection)) return agreement;
+    if (look == Look::headers || stock.is_confirmed(agreement, selection, look)) return agreement;
   }
 }
 

@@ -11,7 +11,6 @@
 #include "base/text.hpp"
 #include "comm/vote.hpp"
 #include "format/superblock.hpp"
-#include "recovery/check.hpp"
 #include "redundancy/exchange.hpp"
 
 namespace kedge::recovery {
@@ -67,8 +66,7 @@ class SetRebuild {
   [[nodiscard]] std::optional<Failure> run() {
     if (!order_.rebuild) return std::nullopt;
     const std::vector<Stripe> stripes = redundancy::decode_stripes(shape_, order_.present);
-    const auto passed = redundancy::exchange(communicator_, membership_, stripes, part(container_, container_file_, 0),
-                                             part(parity_, parity_file_, format::kSuperblockBytes),
+    const auto passed = redundancy::exchange(communicator_, membership_, stripes, container_part(), parity_part(),
                                              {redundancy::Route::chain, settings_.pieces, settings_.patience});
     if (passed.failure) return passed.failure;
     return attempt([&] { check(stripes, passed); });
@@ -91,8 +89,6 @@ class SetRebuild {
 
   void use(store::StoreFile*& file, FileKind kind, const store::FileKey& key) {
     file = &drafts_.pin(kind, me_member().logical_rank, key);
-    if (settings_.verify == Verify::all) return;  // that was before the agreement
-    check_file(file->bytes(), kind, me_member().logical_rank, key, file->size_bytes(), file->path());
   }
 
   static PartFile part(Draft* draft, store::StoreFile* file, std::uint64_t begin) {
@@ -101,15 +97,37 @@ class SetRebuild {
     return {&file->bytes(), file->mapped(), begin};
   }
 
-  /// What was made is what was lost: by its recorded checksum, and by what its superblock says. And what it was made
-  /// from is what it was: nothing else would tell that parity was made from a flipped bit.
-  void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
+  [[nodiscard]] PartFile container_part() const { return part(container_, container_file_, 0); }
+  [[nodiscard]] PartFile parity_part() const { return part(parity_, parity_file_, format::kSuperblockBytes); }
+
+  /// Every byte of what is here, whether or not the rebuild needed it: nobody has to verify it before, and the set is
+  /// whole afterwards. Nothing else would tell that parity was made from a flipped bit.
+  void check_inputs(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) const {
+    const std::uint32_t me = order_.set.position;
+    const auto as_recorded = [&](Part which, const redundancy::Recorded& recorded, const PartFile& file) {
+      return redundancy::read_as_recorded(me, which, recorded, stripes, passed, file);
+    };
     if (container_file_ != nullptr &&
-        !redundancy::read_as_recorded(order_.set.position, me_member().size_bytes, me_member().crc, stripes, passed,
-                                      container_file_->bytes())) {
-      throw Error(Failure{ErrorCode::corrupt, "the container changed while its redundancy set was rebuilt", -1,
-                          container_file_->path(), 0});
+        !as_recorded(Part::container, {me_member().size_bytes, me_member().crc}, container_part())) {
+      throw Error(Failure{ErrorCode::corrupt, "the container is damaged: its redundancy set cannot be rebuilt from it",
+                          -1, container_file_->path(), 0});
     }
+    if (parity_file_ == nullptr) return;
+    format::SetDescriptorBytes head{};
+    (void)parity_file_->bytes().copy_out(0, head, 0);
+    const format::SetDescriptor set = format::decode_set(head, parity_file_->path());
+    const std::uint64_t size_bytes = redundancy::parity_bytes(shape_, me);
+    if (set.kind != format::SetFileKind::parity || set.commit_id != order_.set.commit_id ||
+        set.protection_id != order_.set.protection_id || set.position != me || set.parity_bytes != size_bytes ||
+        !as_recorded(Part::parity, {size_bytes, set.parity_crc}, parity_part())) {
+      throw Error(Failure{ErrorCode::corrupt, "the parity is damaged: its redundancy set cannot be rebuilt from it", -1,
+                          parity_file_->path(), 0});
+    }
+  }
+
+  /// What was made is what was lost: by its recorded checksum, and by what its superblock says.
+  void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
+    check_inputs(stripes, passed);
     if (container_ != nullptr) {
       if (redundancy::crc_written(order_.set.position, Part::container, stripes, passed) != me_member().crc) {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,

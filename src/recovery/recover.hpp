@@ -17,7 +17,6 @@ namespace kedge::recovery {
 
 struct RecoverySettings {
   bool durable = false;
-  Verify verify = Verify::all;  ///< how far containers were verified before; headers: rebuild verifies its inputs whole
   redundancy::Patience patience{300};
   redundancy::PieceSettings pieces;
   fs::FileSystem* file_system = nullptr;  ///< of the prefix

@@ -211,8 +211,8 @@ std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Strip
   return crc;
 }
 
-bool read_as_recorded(std::uint32_t member, std::uint64_t size_bytes, std::uint32_t recorded_crc,
-                      std::span<const Stripe> stripes, const Exchanged& passed, fs::ByteAccess& container) {
+bool read_as_recorded(std::uint32_t member, Part part, const Recorded& recorded, std::span<const Stripe> stripes,
+                      const Exchanged& passed, const PartFile& file) {
   struct Read {
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
@@ -220,26 +220,25 @@ bool read_as_recorded(std::uint32_t member, std::uint64_t size_bytes, std::uint3
   std::map<std::uint64_t, Read> reads;  // by offset: segments do not overlap
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     for (const Input& input : stripes[i].inputs) {
-      if (input.member != member || input.part != Part::container) continue;
+      if (input.member != member || input.part != part) continue;
       Read& read = reads[input.offset];
       if (read.length == input.length && read.crc != passed.read[i]) return false;
       if (read.length < input.length) read = {input.length, passed.read[i]};
     }
   }
-  if (reads.empty()) return true;
   std::uint32_t crc = 0;
   std::uint64_t end = 0;
   const auto read_to = [&](std::uint64_t offset) {
-    if (offset > end) crc = container.checksum(end, offset - end, crc);
-    end = offset;
+    if (offset > end) crc = file.bytes->checksum(file.begin + end, offset - end, crc);
+    end = std::max(end, offset);
   };
   for (const auto& [offset, read] : reads) {
     read_to(offset);
     crc = crc32c_combine(crc, read.crc, read.length);
     end = offset + read.length;
   }
-  read_to(size_bytes);
-  return crc == recorded_crc;
+  read_to(recorded.size_bytes);
+  return end == recorded.size_bytes && crc == recorded.crc;
 }
 
 }  // namespace kedge::redundancy

@@ -63,11 +63,16 @@ struct Traffic {
 [[nodiscard]] std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
                                         const Exchanged& passed);
 
-/// True if what was read of a member's container has the CRC32C that is recorded for all of it: what no stripe read is
-/// read now. Also if nothing of it was read. A shorter read beside a longer one of the same place is not compared: it
-/// went into a container, whose own checksum will tell. Throws io, corrupt.
-[[nodiscard]] bool read_as_recorded(std::uint32_t member, std::uint64_t size_bytes, std::uint32_t recorded_crc,
-                                    std::span<const Stripe> stripes, const Exchanged& passed,
-                                    fs::ByteAccess& container);
+/// A file's part as it is recorded.
+struct Recorded {
+  std::uint64_t size_bytes = 0;
+  std::uint32_t crc = 0;
+};
+
+/// True if a member's part, as the stripes read it, has the CRC32C that is recorded for all of it: what no stripe read
+/// is read now. A shorter read beside a longer one of the same place is not compared: it went into a container, whose
+/// own checksum will tell. Throws io, corrupt.
+[[nodiscard]] bool read_as_recorded(std::uint32_t member, Part part, const Recorded& recorded,
+                                    std::span<const Stripe> stripes, const Exchanged& passed, const PartFile& file);
 
 }  // namespace kedge::redundancy

@@ -87,7 +87,8 @@ class Protector {
 
   void check_and_describe(std::span<const Stripe> stripes, const Exchanged& passed) {
     // Every byte of the container went into somebody's parity.
-    if (!read_as_recorded(membership_.me, mine_.size_bytes, mine_.crc, stripes, passed, file_->bytes())) {
+    if (!read_as_recorded(membership_.me, Part::container, {mine_.size_bytes, mine_.crc}, stripes, passed,
+                          container())) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
       throw Error(Failure{ErrorCode::corrupt,

@@ -55,9 +55,9 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   return found;
 }
 
-std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id) {
+std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but_own) {
   std::vector<Held> found;
-  for (Slots& slots : own_) slots.verify(run_id, commit_id, found);
+  for (Slots& slots : own_) slots.verify(run_id, commit_id, but_own, found);
   adopted_.verify(run_id, commit_id, found);
   return found;
 }

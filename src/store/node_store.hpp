@@ -43,7 +43,9 @@ class NodeStore {
 
   /// Reads every byte of what the last scan found intact of this commit, of all kinds, own and adopted. What is told
   /// is as of now: what is damaged or gone is offered no more.
-  [[nodiscard]] std::vector<Held> verify(const Id128& run_id, const Id128& commit_id);
+  /// Own files of the keys `but_own` are left out.
+  [[nodiscard]] std::vector<Held> verify(const Id128& run_id, const Id128& commit_id,
+                                         std::span<const FileKey> but_own = {});
 
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// checked against quota and free space first (0: unknown). Throws no_space, io.

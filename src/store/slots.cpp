@@ -37,9 +37,11 @@ void Slots::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
   }
 }
 
-void Slots::verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found) {
+void Slots::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
+                   std::vector<Held>& found) {
   for (const auto& slot : slots_) {
-    if (slot->offers_of(commit_id)) found.push_back(slot->verify(folder_, run_id));
+    const bool left_out = std::ranges::find(but, slot->key) != but.end();
+    if (slot->offers_of(commit_id) && !left_out) found.push_back(slot->verify(folder_, run_id));
   }
 }
 
