@@ -10,6 +10,7 @@
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "fs/huge_pages.hpp"
 #include "fs/posix_mapping.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
@@ -135,7 +136,9 @@ void PosixFile::reserve(std::uint64_t size_bytes) {
   // than that (huge pages) may hide a hole.
   const bool no_holes =
       static_cast<std::uint64_t>(info.st_blocks) * 512 == (old_size + kPageBytes - 1) / kPageBytes * kPageBytes;
-  int error = allocate(no_holes && in_memory() ? old_size : 0, size_bytes);
+  const bool memory = in_memory();
+  if (memory && size_bytes > old_size) take_huge_pages(descriptor_.get(), old_size, size_bytes);
+  int error = allocate(memory && no_holes ? old_size : 0, size_bytes);
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
       // What lies before old_size was written by us; the filesystem is not memory, so a late ENOSPC is an error
