@@ -32,6 +32,7 @@ class Kedge(CMakePackage):
     depends_on("fmt@9:")
     depends_on("hdf5@1.10.8:")
     depends_on("isa-l@2.30:")
+    depends_on("liburing@2.3:")
     depends_on("nlohmann-json@3.11:")
     depends_on("spdlog@1.10:+fmt_external")
     depends_on("tomlplusplus@3.3:")
