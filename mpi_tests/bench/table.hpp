@@ -1,7 +1,7 @@
 // What was measured, row by row and round by round.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -9,12 +9,16 @@
 
 namespace kedge_bench {
 
+/// Of a row's values.
+enum class Unit : std::uint8_t { seconds, microseconds, mebibytes };
+
 struct Row {
-  std::string key;      ///< in JSON
-  std::string what;     ///< for people
-  std::string against;  ///< key of the row that its ratio is to; empty: none
-  std::optional<double> target;
-  std::vector<double> seconds;  ///< one for each round
+  std::string key;          ///< in JSON, and in targets.hpp
+  std::string what;         ///< for people
+  std::string against;      ///< key of the row that its ratio is to; empty: none
+  std::uint64_t bytes = 0;  ///< user data of all ranks that it moves; 0: a rate would mean nothing
+  Unit unit = Unit::seconds;
+  std::vector<double> values{};  ///< one for each round; of mebibytes one for all of them
 };
 
 class Table {
@@ -22,9 +26,9 @@ class Table {
   /// Rows appear in this order.
   void add(Row row) { rows_.push_back(std::move(row)); }
   /// Throws std::out_of_range for a key that was not added.
-  void record(const std::string& key, double seconds) {
+  void record(const std::string& key, double value) {
     for (Row& row : rows_) {
-      if (row.key == key) return row.seconds.push_back(seconds);
+      if (row.key == key) return row.values.push_back(value);
     }
     throw std::out_of_range("no row " + key);
   }
@@ -37,7 +41,7 @@ class Table {
   [[nodiscard]] const std::vector<Row>& rows() const noexcept { return rows_; }
   /// Forgets the rounds, not the rows.
   void clear() noexcept {
-    for (Row& row : rows_) row.seconds.clear();
+    for (Row& row : rows_) row.values.clear();
   }
 
  private:

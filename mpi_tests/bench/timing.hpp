@@ -28,6 +28,9 @@ void together(Work&& work) {
   agree(failure);
 }
 
+/// COLLECTIVE over all processes. The most that any of them gives.
+[[nodiscard]] double most(double value);
+
 /// COLLECTIVE over all processes. Seconds from a common start until the last rank is done.
 template <class Work>
 [[nodiscard]] double timed(Work&& work) {
@@ -38,8 +41,7 @@ template <class Work>
     work();
     spent_s = MPI_Wtime() - begin_s;
   });
-  MPI_Allreduce(MPI_IN_PLACE, &spent_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return spent_s;
+  return most(spent_s);
 }
 
 }  // namespace kedge_bench
