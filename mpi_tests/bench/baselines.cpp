@@ -92,14 +92,25 @@ double Baselines::copy() {
   return timed([&] { std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size()); });
 }
 
-double Baselines::write_fresh() { return write(false); }
+void Baselines::bring_memory() {
+  (void)write("spare", false);
+  remove("spare");
+}
 
-double Baselines::write_synced() { return write(true); }
-
-double Baselines::write(bool synced) {
-  const std::string file = path("plain", rank_);
-  const auto bytes = buffers_.data_bytes();
+double Baselines::write_fresh() {
   remove();
+  bring_memory();
+  return write("plain", false);
+}
+
+double Baselines::write_synced() {
+  remove();
+  return write("plain", true);
+}
+
+double Baselines::write(const std::string& kind, bool synced) {
+  const std::string file = path(kind, rank_);
+  const auto bytes = buffers_.data_bytes();
   return timed([&] {
     const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
     pass(bytes.size(), "write", file, [&](std::size_t begin, std::size_t length) {
@@ -113,6 +124,7 @@ double Baselines::write_pieces(std::uint64_t piece_bytes, std::uint64_t pieces) 
   const std::string file = path("pieces", rank_);
   const auto bytes = buffers_.data_bytes();
   remove("pieces");
+  bring_memory();
   const double spent_s = timed([&] {
     const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
     for (std::uint64_t i = 0; i < pieces; ++i) {
@@ -156,9 +168,9 @@ double Baselines::read_back(const std::string& kind, std::uint64_t size_bytes) {
 std::optional<double> Baselines::copy_by_dd() {
   double spent_s = 0;
   std::string failure;
-  MPI_Barrier(MPI_COMM_WORLD);
+  bring_memory();
   if (rank_ == 0) {
-    for (int i = 0; i < 2 && spent_s >= 0; ++i) spent_s = run_dd(failure);
+    spent_s = run_dd(failure);
   }
   sleep_until_all_come();
   agree(failure);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "baselines.hpp"
 #include "engine_run.hpp"
 #include "recorder.hpp"
 #include "table.hpp"
@@ -13,7 +14,8 @@ namespace kedge_bench {
 /// COLLECTIVE calls throw on all ranks.
 class EngineRows {
  public:
-  EngineRows(const Workplace& workplace, EngineRun& run) : workplace_(workplace), run_(run) {}
+  EngineRows(const Workplace& workplace, EngineRun& run, Baselines& baselines)
+      : workplace_(workplace), run_(run), baselines_(baselines) {}
 
   /// Local. Adds the rows that round() records; all ranks together save so many bytes.
   void add_to(Table& table, std::uint64_t bytes) const;
@@ -28,6 +30,7 @@ class EngineRows {
 
   const Workplace& workplace_;
   EngineRun& run_;
+  Baselines& baselines_;
   std::uint64_t rounds_ = 0;
 };
 

@@ -101,8 +101,8 @@ std::string as_text(const Results& results) {
   text += compose("{}, huge pages for shared memory: {}, {} cores, load {:.1f}\n", around.kernel, around.huge_pages,
                   around.cores, around.load);
   text +=
-      "plain files fresh in every round; containers and parity recycled, but those of lost nodes fresh; a ratio is the "
-      "median over the rounds\n";
+      "plain files fresh in every round, the faster of two writes or reads; containers and parity recycled, but those "
+      "of lost nodes fresh; a ratio is the median over the rounds\n";
   for (const Measured& measured : results.measured) text += table_text(results, measured);
   text += '\n';
   if (results.arguments.persistent) text += compose("the prefix lies on {}\n", results.disk.name);
