@@ -32,9 +32,10 @@ enum class Scheme : std::uint8_t {
   single = 1,     ///< no protection: survives the death of processes only
   partner = 2,    ///< a full copy on another failure domain
   xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be made again
+  rs = 4,         ///< Reed-Solomon: as many lost members of each set as `redundancy.parity` says
 };
 
-/// "auto", "single", "partner", "xor".
+/// "auto", "single", "partner", "xor", "rs".
 [[nodiscard]] std::string_view to_string(Scheme scheme) noexcept;
 
 /// Options of an engine. All ranks must give the same values, except for `store.path` and `log`.
@@ -77,8 +78,15 @@ struct Options {
     Scheme scheme = Scheme::automatic;
     /// Members of a redundancy set at most, 2 to 32; more make parity smaller and the loss of two more likely.
     std::uint32_t set_size = 8;
+    /// With scheme rs: how many members of each set may be lost together, 1 to 4; 1 is xor. Sets are larger than this.
+    std::uint32_t parity = 2;
     /// Every Nth commit is protected; 0 is none (wait(tag, Level::protected_) does it on demand).
     std::uint64_t every = 1;
+    /// Bytes of one message while parity is made or lost members are made again, 4096 to 16 MiB; 0 chooses by the set's
+    /// size, so that a rank's messages under way take 16 MiB at most.
+    std::uint64_t piece_bytes = 0;
+    /// Pieces under way at once, 1 to 64.
+    std::uint32_t depth = 4;
   } redundancy;
 
   struct Open {

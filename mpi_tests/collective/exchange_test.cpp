@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <numeric>
+#include <set>
 
+#include "base/text.hpp"
 #include "kedge/mpi.hpp"
 #include "redundancy/exchange.hpp"
 #include "unit/redundancy_support.hpp"
@@ -38,18 +40,19 @@ struct MyFiles {
 
 struct Case {
   Scheme scheme;
+  std::uint32_t parities;
   bool mapped;
 };
 
 class MpiExchange : public testing::TestWithParam<Case> {
  protected:
-  void run(const SetFiles& expected, const std::vector<Stripe>& stripes, MyFiles&& files) {
+  void run(const SetFiles& expected, const std::vector<Stripe>& stripes, Route route, MyFiles&& files) {
     const auto all_of = [&](const MemoryFile& file) {
       return GetParam().mapped ? std::span(file.bytes()) : std::span<const std::byte>{};
     };
     const Exchanged result =
         exchange(*communicator, membership, stripes, {&files.container, all_of(files.container), 0},
-                 {&files.parity, all_of(files.parity), kHeader}, std::chrono::seconds(20));
+                 {&files.parity, all_of(files.parity), kHeader}, {route, {}, std::chrono::seconds(20)});
     EXPECT_FALSE(result.failure.has_value()) << result.failure->message;
     EXPECT_TRUE(files.container.bytes() == expected.container[membership.me]);
     EXPECT_TRUE(files.parity.bytes() == MyFiles::with_header(expected.parity[membership.me]));
@@ -65,16 +68,23 @@ class MpiExchange : public testing::TestWithParam<Case> {
   void protect_and_lose_members(const std::vector<int>& ranks) {
     membership.ranks = ranks;
     membership.me = static_cast<std::uint32_t>(std::ranges::find(ranks, communicator->rank()) - ranks.begin());
-    SetShape set{GetParam().scheme, {}};
+    SetShape set{GetParam().scheme, {}, GetParam().parities};
+    if (ranks.size() <= set.parities) GTEST_SKIP() << "a set of " << ranks.size() << " is too small";
     for (std::size_t member = 0; member < ranks.size(); ++member) set.sizes.push_back(600'000 + member * 345'678);
     const SetFiles expected = encoded(set);
-    run(expected, encode_stripes(set), MyFiles(expected, membership.me, false, true));
+    for (const Route route : {Route::direct, Route::chain}) {
+      run(expected, encode_stripes(set), route, MyFiles(expected, membership.me, false, true));
+    }
     const std::size_t stride = std::max<std::size_t>(1, ranks.size() / 3);  // each in turn is for one process
     for (std::size_t lost = 0; lost < ranks.size(); lost += stride) {
       Presence present{std::vector<bool>(ranks.size(), true), std::vector<bool>(ranks.size(), true)};
-      present.container[lost] = present.parity[lost] = false;
-      const bool me = lost == membership.me;
-      run(expected, decode_stripes(set, present), MyFiles(expected, membership.me, me, me));
+      std::set<std::size_t> gone;  // as many as may be lost, side by side
+      for (std::uint32_t i = 0; i < set.parities; ++i) gone.insert((lost + i) % ranks.size());
+      for (const std::size_t member : gone) present.container[member] = present.parity[member] = false;
+      const bool me = gone.contains(membership.me);
+      for (const Route route : {Route::direct, Route::chain}) {
+        run(expected, decode_stripes(set, present), route, MyFiles(expected, membership.me, me, me));
+      }
     }
   }
 
@@ -96,11 +106,13 @@ TEST_P(MpiExchange, SetsWorkBesideEachOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MpiExchange,
-                         testing::Values(Case{Scheme::partner, true}, Case{Scheme::partner, false},
-                                         Case{Scheme::xor_, true}, Case{Scheme::xor_, false}),
+                         testing::Values(Case{Scheme::partner, 1, true}, Case{Scheme::partner, 1, false},
+                                         Case{Scheme::xor_, 1, true}, Case{Scheme::xor_, 1, false},
+                                         Case{Scheme::rs, 2, true}, Case{Scheme::rs, 2, false},
+                                         Case{Scheme::rs, 3, true}),
                          [](const auto& test) {
-                           return std::string(test.param.scheme == Scheme::xor_ ? "Xor" : "Partner") +
-                                  (test.param.mapped ? "Mapped" : "Read");
+                           return compose("{}{}{}", to_string(test.param.scheme), test.param.parities,
+                                          test.param.mapped ? "Mapped" : "Read");
                          });
 
 }  // namespace

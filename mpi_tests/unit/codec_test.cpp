@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "codec/reed_solomon.hpp"
 #include "codec/xor.hpp"
 #include "kedge/error.hpp"
 
@@ -127,6 +128,161 @@ TEST(Xor, RefusesAnInputThatIsLongerThanTheResult) {
   const Bytes longer(11);
   const Spans inputs = {longer};
   EXPECT_THROW(xor_into(out, inputs), Error);
+}
+
+/// Bit by bit, with the polynomial 0x11d.
+std::byte times(std::uint8_t coefficient, std::byte byte) {
+  unsigned product = 0;
+  auto factor = std::to_integer<unsigned>(byte);
+  for (unsigned bits = coefficient; bits != 0; bits >>= 1U) {
+    if ((bits & 1U) != 0) product ^= factor;
+    factor = (factor << 1U) ^ ((factor & 0x80U) != 0 ? 0x11dU : 0U);
+  }
+  return static_cast<std::byte>(product);
+}
+
+bool right(std::span<std::byte> out, const std::vector<Term>& terms) {
+  Bytes expected(out.size(), std::byte{0});
+  for (const auto& [bytes, coefficient] : terms) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) expected[i] ^= times(coefficient, bytes[i]);
+  }
+  combine(out, terms);
+  return std::ranges::equal(out, expected);
+}
+
+TEST(Combine, EqualsTheNaiveLoopAtEachSmallLengthAndAlignment) {
+  const Bytes pool = noise(8192, 1);
+  for (std::size_t length = 0; length <= 200; ++length) {
+    for (const std::size_t off : {0U, 1U, 7U, 16U, 31U, 33U}) {
+      for (const std::size_t count : {1U, 2U, 3U, 5U, 9U}) {
+        Place place(length, off);
+        std::vector<Term> terms;
+        for (std::size_t i = 0; i < count; ++i) {
+          terms.push_back(
+              {std::span(pool).subspan(i * 300 + i * off, length), static_cast<std::uint8_t>(255 - 28 * i)});
+        }
+        ASSERT_TRUE(right(place.bytes(), terms)) << length << " bytes at " << off << " of " << count;
+        ASSERT_TRUE(place.margins_are_untouched()) << length << " bytes at " << off << " of " << count;
+      }
+    }
+  }
+}
+
+TEST(Combine, ContinuesShorterTermsWithZeros) {
+  const Bytes pool = noise(40000, 2);
+  const std::vector<std::size_t> lengths = {0, 1, 31, 32, 33, 255, 4096, 9999, 10000};
+  for (const std::size_t first : lengths) {
+    for (const std::size_t second : lengths) {
+      Bytes out(10000, std::byte{0x77});
+      ASSERT_TRUE(right(out, {{std::span(pool).first(first), 3}, {std::span(pool).subspan(10016, second), 1}}))
+          << first << ", " << second;
+      ASSERT_TRUE(right(out, {{std::span(pool).first(first), 1}, {std::span(pool).subspan(10016, second), 1}}))
+          << first << ", " << second;
+    }
+  }
+  Bytes out(100, std::byte{0x77});
+  EXPECT_TRUE(right(out, std::vector<Term>{}));
+}
+
+TEST(Combine, TheResultMayBeOneOfTheTerms) {
+  for (const std::size_t length : {5U, 500U, 200'000U}) {
+    const Bytes other = noise(length, 3);
+    for (const std::size_t shorter : {std::size_t{0}, length / 2, length}) {
+      for (const std::size_t off : {0U, 1U}) {
+        Place place(length, off);
+        std::ranges::copy(noise(length, 4), place.bytes().begin());
+        EXPECT_TRUE(right(place.bytes(), std::vector<Term>{{other, 77}, {place.bytes().first(shorter), 201}}));
+        EXPECT_TRUE(right(place.bytes(), std::vector<Term>{{place.bytes(), 2}}));
+      }
+    }
+  }
+}
+
+TEST(Combine, RefusesATermThatIsLongerThanTheResult) {
+  Bytes out(10);
+  const Bytes longer(11);
+  EXPECT_THROW(combine(out, std::vector<Term>{{longer, 2}}), Error);
+  EXPECT_THROW(combine(out, std::vector<Term>{{longer, 1}}), Error);
+}
+
+/// Symbols as single bytes: data at random, parity by the coefficients.
+std::vector<std::byte> word_of(const Code& code, std::uint64_t seed) {
+  Bytes word = noise(code.data(), seed);
+  for (std::uint32_t parity = 0; parity < code.parity(); ++parity) {
+    std::byte sum{0};
+    for (std::uint32_t data = 0; data < code.data(); ++data) sum ^= times(code.coefficient(parity, data), word[data]);
+    word.push_back(sum);
+  }
+  return word;
+}
+
+/// Every symbol that is lost comes out of the others.
+void lose(const Code& code, const Bytes& word, const std::vector<bool>& present) {
+  for (std::uint32_t symbol = 0; symbol < word.size(); ++symbol) {
+    if (present[symbol]) continue;
+    std::byte sum{0};
+    for (const auto& [part, coefficient] : code.express(symbol, present)) {
+      ASSERT_TRUE(present[part]);
+      sum ^= times(coefficient, word[part]);
+    }
+    ASSERT_EQ(sum, word[symbol]) << code.data() << " + " << code.parity() << ", symbol " << symbol;
+  }
+}
+
+/// Each way to lose `left` symbols from `first` on.
+template <class Visit>
+void each_loss(std::vector<bool>& present, std::uint32_t first, std::uint32_t left, Visit&& visit) {
+  if (left == 0) {
+    visit();
+    return;
+  }
+  for (std::uint32_t symbol = first; symbol + left <= present.size(); ++symbol) {
+    present[symbol] = false;
+    each_loss(present, symbol + 1, left - 1, visit);
+    present[symbol] = true;
+  }
+}
+
+TEST(Code, EveryLossPatternOfEverySetIsInverted) {
+  // All that the plan can produce: sets of m + 1 to 32 members. The most patterns of one are 35,960 losses of 4 of 32.
+  std::uint64_t patterns = 0;
+  for (std::uint32_t parity = 1; parity <= 4; ++parity) {
+    for (std::uint32_t members = parity + 1; members <= 32; ++members) {
+      const Code code(members - parity, parity);
+      const Bytes word = word_of(code, members);
+      std::vector<bool> present(members, true);
+      for (std::uint32_t lost = 1; lost <= parity; ++lost) {
+        each_loss(present, 0, lost, [&] {
+          ++patterns;
+          lose(code, word, present);
+        });
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(patterns, 300'000U);
+}
+
+TEST(Code, MoreLossesThanParityAreRefused) {
+  const Code code(3, 2);
+  EXPECT_THROW(static_cast<void>(code.express(0, {false, false, false, true, true})), Error);
+  EXPECT_THROW(static_cast<void>(code.express(0, {false, true, true, false, false})), Error);
+  EXPECT_NO_THROW(static_cast<void>(code.express(4, {true, true, true, false, false})));
+  EXPECT_THROW(Code(0, 1), Error);
+  EXPECT_THROW(Code(1, 0), Error);
+  EXPECT_THROW(Code(253, 4), Error);
+}
+
+TEST(Code, CoefficientsAreThoseThatTheFormatNames) {
+  const Code code(30, 4);
+  for (std::uint32_t parity = 0; parity < 4; ++parity) {
+    for (std::uint32_t data = 0; data < 30; ++data) {
+      const auto divisor = static_cast<std::uint8_t>((30 + parity) ^ data);
+      EXPECT_EQ(times(code.coefficient(parity, data), static_cast<std::byte>(divisor)), std::byte{1});
+    }
+  }
+  const Code plain(5, 1);
+  for (std::uint32_t data = 0; data < 5; ++data) EXPECT_EQ(plain.coefficient(0, data), 1U);
 }
 
 }  // namespace

@@ -143,8 +143,8 @@ TEST(SetDescriptor, WhatIsNoneOrUnfinishedIsRefused) {
 TEST(SetDescriptor, FieldsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_with(set_at::kKind, std::uint32_t{0}), HasSubstr("kind 0"));
   EXPECT_THAT(refusal_with(set_at::kKind, std::uint32_t{3}), HasSubstr("kind 3"));
-  for (const std::uint32_t scheme : {0U, 1U, 4U, 0x103U}) {  // 0x103 is no xor cut to a byte
-    EXPECT_THAT(refusal_with(set_at::kScheme, scheme), HasSubstr("neither partner nor xor")) << scheme;
+  for (const std::uint32_t scheme : {0U, 1U, 5U, 0x103U}) {  // 0x103 is no xor cut to a byte
+    EXPECT_THAT(refusal_with(set_at::kScheme, scheme), HasSubstr("neither partner, xor nor rs")) << scheme;
   }
   EXPECT_THAT(refusal_with(set_at::kPosition, std::uint32_t{3}), HasSubstr("position 3"));
   for (const std::uint32_t members : {0U, 1U, 129U, 0xffffffffU}) {
@@ -158,6 +158,31 @@ TEST(SetDescriptor, FieldsThatContradictEachOtherAreRefused) {
               HasSubstr("the container of rank 7 would have"));
   EXPECT_THAT(refusal_after([](auto& set) { set.parity_bytes = std::numeric_limits<std::uint64_t>::max(); }),
               HasSubstr("bytes of parity"));
+}
+
+TEST(SetDescriptor, OneOfReedSolomonNamesItsParitiesAndCoefficients) {
+  SetDescriptor descriptor = parity_of_three();
+  descriptor.scheme = Scheme::rs;
+  descriptor.parities = 2;
+  SetDescriptorBytes bytes = encode(descriptor);
+  EXPECT_EQ(decode_set(bytes, "file"), descriptor);
+  EXPECT_EQ(get<std::uint32_t>(bytes, 84), 4U);
+  EXPECT_EQ(get<std::uint32_t>(bytes, 112), 2U);
+  EXPECT_EQ(get<std::uint32_t>(bytes, 116), 1U) << "Cauchy";
+  const auto refusal_of = [&](std::size_t place, std::uint32_t value) {
+    SetDescriptorBytes changed = bytes;
+    put(changed, place, value);
+    reseal(changed);
+    return refusal(changed);
+  };
+  for (const std::uint32_t parities : {0U, 1U, 5U, 0x102U}) {
+    EXPECT_THAT(refusal_of(set_at::kParities, parities), HasSubstr("parities are not 2 to 4")) << parities;
+  }
+  EXPECT_THAT(refusal_of(set_at::kParities, 3), HasSubstr("3 members cannot have 3 parities"));
+  EXPECT_THAT(refusal_of(set_at::kCoefficients, 0), HasSubstr("not Cauchy's"));
+  EXPECT_THAT(refusal_of(set_at::kCoefficients, 2), HasSubstr("not Cauchy's"));
+  EXPECT_THAT(refusal_with(set_at::kParities, std::uint32_t{1}), HasSubstr("unused bytes")) << "of xor";
+  EXPECT_THAT(refusal_with(set_at::kCoefficients, std::uint32_t{1}), HasSubstr("unused bytes")) << "of xor";
 }
 
 TEST(SetDescriptor, OneWithoutParityTellsOfNone) {

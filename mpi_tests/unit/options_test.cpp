@@ -85,7 +85,10 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"persistent.view_limit", "9"},
                                                      {"redundancy.scheme", "xor"},
                                                      {"redundancy.set_size", "4"},
+                                                     {"redundancy.parity", "3"},
                                                      {"redundancy.every", "3"},
+                                                     {"redundancy.piece_bytes", "65537"},
+                                                     {"redundancy.depth", "2"},
                                                      {"open.verify", "headers"},
                                                      {"schedule.every", "10"},
                                                      {"topology.ranks_per_node", "2"},
@@ -148,17 +151,30 @@ TEST_F(OptionsTest, BadValueNamesTheVariable) {
 }
 
 TEST_F(OptionsTest, RedundancyAndFailureDomainsTakeWhatIsMeantAlone) {
-  for (const std::string scheme : {"auto", "single", "partner", "xor"}) {
+  for (const std::string scheme : {"auto", "single", "partner", "xor", "rs"}) {
     EXPECT_EQ(failure({"KEDGE_REDUNDANCY_SCHEME=" + scheme}), "no failure");
   }
   for (const std::string bad : {"", "automatic", "XOR", "xor_", "raid5"}) {
-    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SCHEME=" + bad}), HasSubstr("auto, single, partner or xor")) << bad;
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SCHEME=" + bad}), HasSubstr("auto, single, partner, xor or rs")) << bad;
   }
   for (const std::string members : {"2", "32"}) {
     EXPECT_EQ(failure({"KEDGE_REDUNDANCY_SET_SIZE=" + members}), "no failure");
   }
   for (const std::string bad : {"", "0", "1", "33", "-2", "4294967298"}) {
     EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SET_SIZE=" + bad}), HasSubstr("a whole number from 2 to 32")) << bad;
+  }
+  for (const std::string parity : {"1", "4"}) EXPECT_EQ(failure({"KEDGE_REDUNDANCY_PARITY=" + parity}), "no failure");
+  for (const std::string bad : {"", "0", "5", "-1"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_PARITY=" + bad}), HasSubstr("a whole number from 1 to 4")) << bad;
+  }
+  for (const std::string bytes : {"0", "4096", "5001", "16 MiB"}) {
+    EXPECT_EQ(failure({"KEDGE_REDUNDANCY_PIECE_BYTES=" + bytes}), "no failure") << bytes;
+  }
+  for (const std::string bad : {"4095", "1", "16777217", "-1"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_PIECE_BYTES=" + bad}), HasSubstr("4 KiB")) << bad;
+  }
+  for (const std::string bad : {"0", "65", ""}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_DEPTH=" + bad}), HasSubstr("a whole number from 1 to 64")) << bad;
   }
   EXPECT_EQ(failure({"KEDGE_REDUNDANCY_EVERY=0"}), "no failure");
   for (const std::string bad : {"", "-1", "never", "18446744073709551616"}) {

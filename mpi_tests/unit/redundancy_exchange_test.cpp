@@ -2,50 +2,89 @@
 
 #include <tuple>
 
+#include "base/text.hpp"
 #include "unit/redundancy_fixture.hpp"
 
 namespace kedge::redundancy {
 namespace {
 
-class ExchangeOf : public Exchange, public testing::WithParamInterface<std::tuple<Scheme, int, bool>> {};
+struct Case {
+  Scheme scheme;
+  std::uint32_t parities;
+  std::size_t members;
+};
+using Way = std::tuple<Case, bool, Route>;
 
-TEST_P(ExchangeOf, ProtectsAndRebuildsEachMemberInTurn) {
-  const auto& [scheme, members, mapped] = GetParam();
-  const SetShape set = uneven(scheme, static_cast<std::size_t>(members));
+class ExchangeOf : public Exchange, public testing::WithParamInterface<Way> {};
+
+TEST_P(ExchangeOf, ProtectsAndRebuildsAsManyMembersAsMayBeLost) {
+  const auto& [shape, mapped, route] = GetParam();
+  const SetShape set = uneven(shape.scheme, shape.members, shape.parities);
   lay_out(set);
-  run_well({set, encode_stripes(set), mapped});
+  run_well({set, encode_stripes(set), mapped, {}, route});
   check_all_files(set);
-  for (std::uint32_t lost = 0; lost < set.sizes.size(); ++lost) {
-    Presence present{std::vector<bool>(set.sizes.size(), true), std::vector<bool>(set.sizes.size(), true)};
-    present.container[lost] = present.parity[lost] = false;
-    spoil(set, lost, Part::container);
-    spoil(set, lost, Part::parity);
-    run_well({set, decode_stripes(set, present), mapped});
+  for (std::uint32_t lost = 0; lost < shape.members; ++lost) {
+    Presence present{std::vector<bool>(shape.members, true), std::vector<bool>(shape.members, true)};
+    for (std::uint32_t i = 0; i < shape.parities; ++i) {
+      const auto member = static_cast<std::uint32_t>((lost + i) % shape.members);
+      present.container[member] = present.parity[member] = false;
+      spoil(set, member, Part::container);
+      spoil(set, member, Part::parity);
+    }
+    run_well({set, decode_stripes(set, present), mapped, {}, route});
     check_all_files(set);
   }
 }
 
-std::string name_of(const std::tuple<Scheme, int, bool>& values) {
-  const auto& [scheme, members, mapped] = values;
-  return std::string(scheme == Scheme::xor_ ? "Xor" : "Partner") + std::to_string(members) +
-         (mapped ? "Mapped" : "Read");
+std::string name_of(const testing::TestParamInfo<Way>& info) {
+  const auto& [shape, mapped, route] = info.param;
+  return compose("{}{}of{}{}{}", to_string(shape.scheme), shape.parities, shape.members, mapped ? "Mapped" : "Read",
+                 route == Route::chain ? "Chain" : "Direct");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ExchangeOf,
-                         testing::Combine(testing::Values(Scheme::partner, Scheme::xor_), testing::Values(2, 3, 4, 5),
-                                          testing::Bool()),
-                         [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(
+    All, ExchangeOf,
+    testing::Combine(testing::Values(Case{Scheme::partner, 1, 2}, Case{Scheme::partner, 1, 3},
+                                     Case{Scheme::partner, 1, 5}, Case{Scheme::xor_, 1, 2}, Case{Scheme::xor_, 1, 3},
+                                     Case{Scheme::xor_, 1, 4}, Case{Scheme::xor_, 1, 5}, Case{Scheme::rs, 2, 3},
+                                     Case{Scheme::rs, 2, 4}, Case{Scheme::rs, 2, 5}, Case{Scheme::rs, 3, 4},
+                                     Case{Scheme::rs, 3, 5}, Case{Scheme::rs, 4, 5}),
+                     testing::Bool(), testing::Values(Route::direct, Route::chain)),
+    name_of);
+
+TEST_F(Exchange, PiecesAndDepthsOfAnySizeGiveTheSameBytes) {
+  const SetShape set{Scheme::rs, {70'001, 4096, 0, 123'457}, 2};
+  Presence present{std::vector<bool>(4, true), std::vector<bool>(4, true)};
+  present.container[0] = present.parity[0] = present.container[3] = present.parity[3] = false;
+  for (const std::uint64_t bytes : {4096U, 4097U, 5000U, 65'537U, 1U << 20U}) {
+    for (const std::uint32_t depth : {1U, 2U, 7U, 64U}) {
+      for (const Route route : {Route::direct, Route::chain}) {
+        lay_out(set);
+        run_well({set, encode_stripes(set), true, {}, route, {bytes, depth}});
+        check_all_files(set);
+        for (const std::uint32_t lost : {0U, 3U}) {
+          spoil(set, lost, Part::container);
+          spoil(set, lost, Part::parity);
+        }
+        run_well({set, decode_stripes(set, present), false, {}, route, {bytes, depth}});
+        check_all_files(set);
+      }
+    }
+  }
+}
 
 /// Stripes that no scheme has: the naive execution says what must come out of them.
 class ExchangeOfOddStripes : public Exchange {
  protected:
   void run_and_check(const SetShape& set, const std::vector<Stripe>& stripes) {
     for (const bool mapped : {false, true}) {
-      lay_out(set);
-      for (auto& parity : expected.parity) std::ranges::fill(parity, std::byte{0x55});  // as on the disk
-      execute(expected, stripes);
-      run_well({set, stripes, mapped});
-      check_all_files(set);
+      for (const Route route : {Route::direct, Route::chain}) {
+        lay_out(set);
+        for (auto& parity : expected.parity) std::ranges::fill(parity, std::byte{0x55});  // as on the disk
+        execute(expected, stripes);
+        run_well({set, stripes, mapped, {}, route});
+        check_all_files(set);
+      }
     }
   }
 };
@@ -57,12 +96,19 @@ TEST_F(ExchangeOfOddStripes, ATargetMayBeAnInputOfItself) {
        {1, Part::parity, 7, 2 * kMiB - 7, {{1, Part::container, 3, kMiB}, {0, Part::container, 1, 2 * kMiB - 7}}}});
 }
 
-TEST_F(ExchangeOfOddStripes, ARebuiltContainerMayBeAnInputOfALaterStripe) {
-  run_and_check(
-      {Scheme::partner, {2 * kMiB + 5, 3 * kMiB, 3 * kMiB}},
-      {{0, Part::container, 0, 2 * kMiB + 5, {{1, Part::container, 0, kMiB + 3}, {2, Part::container, 5, 2 * kMiB}}},
-       {1, Part::parity, 0, 2 * kMiB + 5, {{0, Part::container, 0, 2 * kMiB + 5}}},
-       {2, Part::parity, 0, kMiB, {{1, Part::parity, 5, kMiB}, {0, Part::container, 0, 7}}}});
+TEST_F(ExchangeOfOddStripes, InputsOfAnyLengthTimesAnyNumberAddUp) {
+  run_and_check({Scheme::partner, {2 * kMiB + 5, 3 * kMiB, 3 * kMiB, 100}},
+                {{0,
+                  Part::parity,
+                  0,
+                  100,
+                  {{3, Part::container, 0, 3, 7}, {1, Part::container, 0, 50, 255}, {2, Part::container, 5, 100, 1}}},
+                 {3,
+                  Part::parity,
+                  0,
+                  3 * kMiB,
+                  {{1, Part::container, 0, 3 * kMiB, 3}, {0, Part::container, 5, kMiB, 2}, {3, Part::container, 0, 9}}},
+                 {2, Part::parity, 0, kMiB + 1, {{1, Part::container, 4, 17, 9}}}});
 }
 
 TEST_F(Exchange, PositionsAreNotRanks) {

@@ -207,19 +207,21 @@ TEST(ExchangeMemory, WhatIsUnderWayStaysWithinTheBudgetWhateverTheSize) {
   std::vector<int> ranks(kMembers);
   std::iota(ranks.begin(), ranks.end(), 0);
   const std::uint64_t segment = parity_bytes(set, 0);
-  const std::uint64_t piece = piece_bytes(kMembers, kExchangeBufferBytes);
   comm::InProcessWorld world(kMembers);
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
     MemoryFile container(Bytes(set.sizes[me]));
     MemoryFile parity(Bytes(parity_bytes(set, me)));
-    for (const auto& stripes : {encode, decode}) {
-      Meter meter(communicator);
-      const auto result =
-          exchange(meter, {ranks, me}, stripes, {&container, {}, 0}, {&parity, {}, 0}, std::chrono::hours(1));
-      EXPECT_FALSE(result.failure.has_value());
-      EXPECT_LE(meter.most_bytes() + 2 * piece, kExchangeBufferBytes);
-      EXPECT_GE(meter.most_bytes(), std::min(piece * kStepsAhead, segment));  // posted ahead
+    for (const Route route : {Route::direct, Route::chain}) {
+      const std::uint64_t piece = piece_bytes(route == Route::chain ? 2 : kMembers - 1, {});
+      for (const auto& stripes : {encode, decode}) {
+        Meter meter(communicator);
+        const auto result = exchange(meter, {ranks, me}, stripes, {&container, {}, 0}, {&parity, {}, 0},
+                                     {route, {}, std::chrono::hours(1)});
+        EXPECT_FALSE(result.failure.has_value());
+        EXPECT_LE(meter.most_bytes() + 2 * piece, kExchangeBufferBytes);
+        EXPECT_GE(meter.most_bytes(), std::min(piece * PieceSettings{}.depth, segment));  // posted ahead
+      }
     }
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());

@@ -23,9 +23,9 @@ inline std::string path_of(std::uint32_t member, Part part) {
 }
 
 /// Sizes of several pieces, none equal, one empty from four members on.
-inline SetShape uneven(Scheme scheme, std::size_t members) {
+inline SetShape uneven(Scheme scheme, std::size_t members, std::uint32_t parities = 1) {
   const std::vector<std::uint64_t> sizes = {3 * kMiB + 17, 2 * kMiB, kMiB + 4097, 0, 4 * kMiB + 1};
-  return {scheme, {sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(members)}};
+  return {scheme, {sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(members)}, parities};
 }
 
 /// One member's files, open.
@@ -43,6 +43,8 @@ class Exchange : public testing::Test {
     std::vector<Stripe> stripes;
     bool mapped = false;
     std::vector<int> ranks = {};  ///< by position; empty: 0, 1, ...
+    Route route = Route::direct;
+    PieceSettings pieces = {};
   };
 
   void SetUp() override {
@@ -97,8 +99,9 @@ class Exchange : public testing::Test {
       const auto me = static_cast<std::uint32_t>(std::ranges::find(ranks, communicator.rank()) - ranks.begin());
       OpenFiles files = open(me, communicator.rank(), job.mapped);
       if (before_exchange) before_exchange(me, files);
-      results[me] = exchange(communicator, {ranks, me}, job.stripes, part(files.container, files.container_map, 0),
-                             part(files.parity, files.parity_map, kHeader), std::chrono::hours(1));
+      results[me] =
+          exchange(communicator, {ranks, me}, job.stripes, part(files.container, files.container_map, 0),
+                   part(files.parity, files.parity_map, kHeader), {job.route, job.pieces, std::chrono::hours(1)});
     });
   }
   void run_well(const Job& job) {

@@ -103,6 +103,44 @@ TEST(Plan, R43_EveryLayoutOfUpTo14RanksIsFeasibleExactlyWhenNoDomainHoldsMoreTha
   });
 }
 
+TEST(Plan, R43_ReedSolomonWantsNoDomainAboveItsShareAndSetsAboveItsParity) {
+  each_layout(12, [](const auto& sizes) {
+    SCOPED_TRACE(text_of(sizes));
+    const auto domains = domain_by_place(sizes);
+    const std::uint64_t ranks = domains.size();
+    for (std::uint32_t parity = 2; parity <= 4; ++parity) {
+      const Redundancy rs{Scheme::rs, parity};
+      const bool feasible = sizes.front() <= ranks / (parity + 1);
+      ASSERT_EQ(!infeasible(runs_of(sizes), rs), feasible);
+      if (!feasible) {
+        EXPECT_THROW(Plan(runs_of(sizes), rs, 8), Error);
+        continue;
+      }
+      for (std::uint32_t set_size = parity + 1; set_size <= 8; ++set_size) {
+        const auto found = check_sets(Plan(runs_of(sizes), rs, set_size), domains);
+        EXPECT_GT(*found.begin(), parity);
+        // Larger only where even the fewest sets that hold enough members each would be smaller.
+        EXPECT_TRUE(*found.rbegin() <= set_size || found.size() == ranks / (parity + 1));
+        EXPECT_LE(*found.rbegin(), 2 * parity + 1U > set_size ? 2 * parity + 1U : set_size);
+      }
+      EXPECT_THROW(Plan(runs_of(sizes), rs, parity), Error);
+    }
+  });
+}
+
+TEST(Plan, R43_TooSmallASetForItsParityIsRefusedWithTheNumbers) {
+  try {
+    const Plan plan(runs_of({1, 1, 1, 1}), {Scheme::rs, 3}, 3);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.failure().message, HasSubstr("set_size 3 is too small for rs with parity 3: a set needs 4"));
+  }
+  const auto why = infeasible(runs_of({2, 1, 1}), {Scheme::rs, 2});
+  ASSERT_TRUE(why.has_value());
+  EXPECT_THAT(*why, HasSubstr("rs with parity 2 cannot protect 4 ranks of which 2 lie in one failure domain: 1 there"));
+}
+
 TEST(Plan, R43_OneLargeNodeBesideTwoSmallOnesIsRefusedWithTheNumbers) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
     const auto why = infeasible(runs_of({8, 1, 1}), scheme);
@@ -135,6 +173,7 @@ TEST(Plan, ToleranceOfTheSchemes) {
   EXPECT_EQ(tolerance(Scheme::single), 0U);
   EXPECT_EQ(tolerance(Scheme::partner), 1U);
   EXPECT_EQ(tolerance(Scheme::xor_), 1U);
+  EXPECT_EQ(tolerance({Scheme::rs, 3}), 3U);
 }
 
 TEST(Plan, TheBestSchemeIsTheStrongestThatTheLayoutPermits) {

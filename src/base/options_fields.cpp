@@ -38,7 +38,8 @@ struct Words<Trust> {
 template <>
 struct Words<Scheme> {
   static constexpr std::array kAll = {std::pair{Scheme::automatic, "auto"}, std::pair{Scheme::single, "single"},
-                                      std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"}};
+                                      std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"},
+                                      std::pair{Scheme::rs, "rs"}};
 };
 
 template <class N>
@@ -143,6 +144,9 @@ constexpr auto kPath = [](const std::string& path) { return is_path(path); };
 constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
 constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
 constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
+constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
+constexpr auto kPieceBytes = [](std::uint64_t bytes) { return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U); };
+constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
 constexpr auto kDomain = [](const std::string& domain) {
   return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
 };
@@ -206,13 +210,22 @@ std::vector<Field> make_fields() {
           "a whole number, 0 or more", "Above so many shards the master has no HDF5 view of the global arrays."),
       field(
           {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
-          "auto, single, partner or xor", "How ranks of different failure domains protect each other."),
+          "auto, single, partner, xor or rs", "How ranks of different failure domains protect each other."),
       field(
           {"redundancy", "set_size"}, [](auto& o) -> auto& { return o.redundancy.set_size; }, all_ranks,
           "a whole number from 2 to 32", "Members of a redundancy set at most.", kSetSize),
       field(
+          {"redundancy", "parity"}, [](auto& o) -> auto& { return o.redundancy.parity; }, all_ranks,
+          "a whole number from 1 to 4", "With scheme rs: members of each set that may be lost together.", kParity),
+      field(
           {"redundancy", "every"}, [](auto& o) -> auto& { return o.redundancy.every; }, all_ranks,
           "a whole number, 0 or more", "Every Nth commit is protected; 0 is none."),
+      field<FieldKind::size>(
+          {"redundancy", "piece_bytes"}, [](auto& o) -> auto& { return o.redundancy.piece_bytes; }, all_ranks,
+          "a size from \"4 KiB\" to \"16 MiB\", or 0", "Bytes of one message of redundancy; 0 chooses.", kPieceBytes),
+      field(
+          {"redundancy", "depth"}, [](auto& o) -> auto& { return o.redundancy.depth; }, all_ranks,
+          "a whole number from 1 to 64", "Messages of redundancy under way at once.", kDepth),
       field(
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
           "How much of a container is read before it is offered for recovery."),

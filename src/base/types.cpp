@@ -100,6 +100,7 @@ std::string_view to_string(Scheme scheme) noexcept {
     case Scheme::single: return "single";
     case Scheme::partner: return "partner";
     case Scheme::xor_: return "xor";
+    case Scheme::rs: return "rs";
   }
   return "unknown";
 }

@@ -21,9 +21,12 @@ std::uint64_t count_domains(const DomainRuns& domains) {
   return count;
 }
 
-Scheme settle_scheme(const Context& context) {
-  const Scheme asked = context.options.redundancy.scheme;
-  if (asked != Scheme::automatic) return asked;
+/// Reed-Solomon with one parity is xor, which needs no multiplication.
+redundancy::Redundancy settle_scheme(const Context& context) {
+  const auto& asked = context.options.redundancy;
+  if (asked.scheme == Scheme::rs && asked.parity == 1) return Scheme::xor_;
+  if (asked.scheme == Scheme::rs) return {Scheme::rs, asked.parity};
+  if (asked.scheme != Scheme::automatic) return asked.scheme;
   const DomainRuns& domains = context.topology.domains;
   const Scheme best = redundancy::best_scheme(domains);
   if (best == Scheme::xor_ || !context.is_root()) return best;
@@ -51,7 +54,7 @@ std::optional<Failure> draw(Context& context, Id128& id) {
 /// Local. True if this rank's set files of a protection are here, and its set is the one it would get now.
 bool is_mine_whole(Context& context, const Id128& commit_id, const Id128& protection_id) {
   const auto set = context.store->own_set({commit_id, protection_id});
-  if (!set || set->scheme != context.redundancy.scheme) return false;
+  if (!set || set->scheme != context.redundancy.scheme || set->parities != context.redundancy.parities) return false;
   const std::vector<int>& ranks = context.redundancy.membership.ranks;
   return std::ranges::equal(set->members, ranks, [](const format::SetMember& member, int rank) {
     return member.logical_rank.value == static_cast<std::uint32_t>(rank);
@@ -122,14 +125,19 @@ bool drop_left_behind(Context& context, const Commit& opened) {
 
 }  // namespace
 
+redundancy::PieceSettings piece_settings(const Options& options) {
+  return {options.redundancy.piece_bytes, options.redundancy.depth};
+}
+
 void join_set(Context& context) {
   const DomainRuns& domains = context.topology.domains;
-  const Scheme scheme = settle_scheme(context);
+  const redundancy::Redundancy settled = settle_scheme(context);
   std::optional<redundancy::Plan> plan;
-  const auto failure = attempt([&] { plan.emplace(domains, scheme, context.options.redundancy.set_size); });
+  const auto failure = attempt([&] { plan.emplace(domains, settled, context.options.redundancy.set_size); });
   comm::throw_if(context.vote(failure));
   const redundancy::Set set = plan->set_of(context.topology.place);
-  context.redundancy.scheme = scheme;
+  context.redundancy.scheme = settled.scheme;
+  context.redundancy.parities = settled.parity;
   context.redundancy.set_number = set.number;
   context.redundancy.membership.me = set.position;
   context.redundancy.membership.ranks = comm::ranks_at(*context.comm, context.topology, set.places, context.deadline());
@@ -150,9 +158,11 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
   subject.world_size = static_cast<std::uint32_t>(context.comm->size());
   subject.logical_rank = context.logical_rank();
   subject.scheme = context.redundancy.scheme;
+  subject.parities = context.redundancy.parities;
   subject.set_number = context.redundancy.set_number;
+  const redundancy::Traffic traffic{redundancy::Route::direct, piece_settings(context.options), context.patience()};
   const auto protection = redundancy::protect(*context.comm, *context.store, subject, context.redundancy.membership,
-                                              context.options.store.durable, context.patience());
+                                              context.options.store.durable, traffic);
   if (protection.failure) return protection.failure;
   context.set_level(commit.commit_id, Level::protected_, subject.protection_id);
   return std::nullopt;

@@ -4,8 +4,12 @@
 #include <optional>
 
 #include "engine/context.hpp"
+#include "redundancy/plan_pieces.hpp"
 
 namespace kedge::engine {
+
+/// Local. How exchanges cut what they send.
+[[nodiscard]] redundancy::PieceSettings piece_settings(const Options& options);
 
 /// COLLECTIVE, once the topology is known. Settles the scheme and finds the members of this rank's set. Throws
 /// invalid_argument if the scheme was asked for and the layout of ranks over failure domains does not permit it.

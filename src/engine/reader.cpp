@@ -112,6 +112,7 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
     settings.durable = context_.options.store.durable;
     settings.verify = context_.options.open.verify;
     settings.patience = context_.patience();
+    settings.pieces = piece_settings(context_.options);
     settings.file_system = context_.environment.file_system.get();
     if (!chosen.folder.empty()) settings.tag_folder = fs::join(context_.prefix_path, chosen.folder);
     return recovery::recover(*context_.comm, *context_.store, orders, settings);

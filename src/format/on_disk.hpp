@@ -91,7 +91,9 @@ inline constexpr std::size_t kPosition = 92;
 inline constexpr std::size_t kParityBytes = 96;
 inline constexpr std::size_t kParityCrc = 104;
 inline constexpr std::size_t kMembers = 108;
-inline constexpr std::size_t kFieldsEnd = 112;
+inline constexpr std::size_t kParities = 112;
+inline constexpr std::size_t kCoefficients = 116;
+inline constexpr std::size_t kFieldsEnd = 120;
 inline constexpr std::size_t kTable = 256;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace set_at

@@ -14,6 +14,11 @@
 namespace kedge::format {
 namespace {
 
+// ISA-L's gf_gen_cauchy1_matrix: the one for a stripe's data i and parity j is 1/((data in the stripe + j) XOR i).
+constexpr std::uint32_t kCauchyCoefficients = 1;
+constexpr std::uint32_t kParitiesMin = 2;  // one is xor
+constexpr std::uint32_t kParitiesMax = 4;
+
 constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
 
 static_assert(sizeof(Id128) == 16 && sizeof(SetFileKind) == 4);
@@ -62,6 +67,9 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   if (descriptor.kind != SetFileKind::descriptor && descriptor.kind != SetFileKind::parity) {
     return kedge::compose("kind {} is unknown", static_cast<std::uint32_t>(descriptor.kind));
   }
+  if (descriptor.members.size() <= descriptor.parities) {
+    return kedge::compose("{} members cannot have {} parities", descriptor.members.size(), descriptor.parities);
+  }
   if (descriptor.position >= descriptor.members.size()) {
     return kedge::compose("position {} is not below the {} members", descriptor.position, descriptor.members.size());
   }
@@ -80,10 +88,27 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
 
 Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
   const auto number = get<std::uint32_t>(bytes, set_at::kScheme);
-  for (const Scheme scheme : {Scheme::partner, Scheme::xor_}) {
+  for (const Scheme scheme : {Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (number == static_cast<std::uint32_t>(scheme)) return scheme;
   }
-  refuse_fields(path, kedge::compose("scheme {} is neither partner nor xor", number));
+  refuse_fields(path, kedge::compose("scheme {} is neither partner, xor nor rs", number));
+}
+
+// How many parities, which only rs writes down, with what they are made by.
+std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::string_view path) {
+  const auto parities = get<std::uint32_t>(bytes, set_at::kParities);
+  const auto coefficients = get<std::uint32_t>(bytes, set_at::kCoefficients);
+  if (scheme != Scheme::rs) {
+    if (parities != 0 || coefficients != 0) refuse_fields(path, "unused bytes are not zero");
+    return 1;
+  }
+  if (parities < kParitiesMin || parities > kParitiesMax) {
+    refuse_fields(path, kedge::compose("{} parities are not {} to {}", parities, kParitiesMin, kParitiesMax));
+  }
+  if (coefficients != kCauchyCoefficients) {
+    refuse_fields(path, kedge::compose("coefficients {} are not Cauchy's", coefficients));
+  }
+  return parities;
 }
 
 // Bytes without a meaning must be zero, so that a later version may give them one.
@@ -120,6 +145,10 @@ SetDescriptorBytes encode(const SetDescriptor& descriptor) {
   put(bytes, set_at::kParityBytes, descriptor.parity_bytes);
   put(bytes, set_at::kParityCrc, descriptor.parity_crc);
   put(bytes, set_at::kMembers, static_cast<std::uint32_t>(descriptor.members.size()));
+  if (descriptor.scheme == Scheme::rs) {
+    put(bytes, set_at::kParities, descriptor.parities);
+    put(bytes, set_at::kCoefficients, kCauchyCoefficients);
+  }
   std::size_t place = set_at::kTable;
   for (const SetMember& member : descriptor.members) {
     put(bytes, place, member.logical_rank.value);
@@ -142,6 +171,7 @@ SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path
   descriptor.generation = get<std::uint64_t>(bytes, set_at::kGeneration);
   descriptor.world_size = get<std::uint32_t>(bytes, set_at::kWorldSize);
   descriptor.scheme = scheme_of(bytes, path);
+  descriptor.parities = parities_of(bytes, descriptor.scheme, path);
   descriptor.set_number = get<std::uint64_t>(bytes, set_at::kSetNumber);
   descriptor.position = get<std::uint32_t>(bytes, set_at::kPosition);
   descriptor.parity_bytes = get<std::uint64_t>(bytes, set_at::kParityBytes);

@@ -34,6 +34,7 @@ struct SetDescriptor {
   std::uint64_t generation = 0;
   std::uint32_t world_size = 0;  ///< logical ranks of the commit
   Scheme scheme = Scheme::xor_;
+  std::uint32_t parities = 1;  ///< rs: members that may be lost, 2 to 4; else 1
   std::uint64_t set_number = 0;
   std::uint32_t position = 0;      ///< of the member that holds this file
   std::vector<SetMember> members;  ///< by position

@@ -172,7 +172,7 @@ class Teller {
     const auto is_there = [](int holder) { return holder != kNoProcess; };
     for (const int holder : homed.container) present.container.push_back(is_there(holder));
     for (const int holder : homed.parity) present.parity.push_back(is_there(holder));
-    homed.decodable = redundancy::can_decode(homed.set.scheme, present);
+    homed.decodable = redundancy::can_decode(homed.set.scheme, homed.set.parities, present);
     homed.whole = std::ranges::all_of(homed.container, is_there) && std::ranges::all_of(homed.parity, is_there) &&
                   std::ranges::all_of(homed.descriptor, is_there);
   }

@@ -132,7 +132,7 @@ class Commander {
     set.parity_bytes = 0;
     set.parity_crc = 0;
     record.rebuild = rebuild ? 1 : 0;
-    redundancy::SetShape shape{set.scheme, {}};
+    redundancy::SetShape shape{set.scheme, {}, set.parities};
     for (std::size_t i = 0; i < set.members.size(); ++i) {
       record.container[i] = homed.container[i] != kNoProcess ? 1 : 0;
       record.parity[i] = homed.parity[i] != kNoProcess ? 1 : 0;

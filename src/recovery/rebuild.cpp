@@ -31,6 +31,7 @@ class SetRebuild {
              const RecoverySettings& settings)
       : communicator_(communicator), store_(store), drafts_(drafts), order_(order), settings_(settings) {
     shape_.scheme = order.set.scheme;
+    shape_.parities = order.set.parities;
     for (const format::SetMember& member : order.set.members) {
       shape_.sizes.push_back(member.size_bytes);
       membership_.ranks.push_back(owner_of(member.logical_rank, communicator));
@@ -67,7 +68,8 @@ class SetRebuild {
     if (!order_.rebuild) return std::nullopt;
     const std::vector<Stripe> stripes = redundancy::decode_stripes(shape_, order_.present);
     const auto passed = redundancy::exchange(communicator_, membership_, stripes, part(container_, container_file_, 0),
-                                             part(parity_, parity_file_, format::kSuperblockBytes), settings_.patience);
+                                             part(parity_, parity_file_, format::kSuperblockBytes),
+                                             {redundancy::Route::chain, settings_.pieces, settings_.patience});
     if (passed.failure) return passed.failure;
     return attempt([&] { check(stripes, passed); });
   }
@@ -102,13 +104,14 @@ class SetRebuild {
   /// What was made is what was lost: by its recorded checksum, and by what its superblock says. And what it was made
   /// from is what it was: nothing else would tell that parity was made from a flipped bit.
   void check(std::span<const Stripe> stripes, const redundancy::Exchanged& passed) {
-    const auto read = redundancy::crc_of_container(order_.set.position, me_member().size_bytes, stripes, passed);
-    if (container_file_ != nullptr && read && *read != me_member().crc) {
+    if (container_file_ != nullptr &&
+        !redundancy::read_as_recorded(order_.set.position, me_member().size_bytes, me_member().crc, stripes, passed,
+                                      container_file_->bytes())) {
       throw Error(Failure{ErrorCode::corrupt, "the container changed while its redundancy set was rebuilt", -1,
                           container_file_->path(), 0});
     }
     if (container_ != nullptr) {
-      if (crc_of(Part::container, stripes, passed) != me_member().crc) {
+      if (redundancy::crc_written(order_.set.position, Part::container, stripes, passed) != me_member().crc) {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,
                             container_->file().path(), 0});
       }
@@ -122,19 +125,8 @@ class SetRebuild {
     format::SetDescriptor set = order_.set;
     set.kind = format::SetFileKind::parity;
     set.parity_bytes = redundancy::parity_bytes(shape_, order_.set.position);
-    set.parity_crc = crc_of(Part::parity, stripes, passed);
+    set.parity_crc = redundancy::crc_written(order_.set.position, Part::parity, stripes, passed);
     parity_->head() = format::encode(set);
-  }
-
-  /// Stripes of one target follow each other by offset.
-  [[nodiscard]] std::uint32_t crc_of(Part part, std::span<const Stripe> stripes,
-                                     const redundancy::Exchanged& passed) const {
-    std::uint32_t crc = 0;
-    for (std::size_t i = 0; i < stripes.size(); ++i) {
-      if (stripes[i].target != order_.set.position || stripes[i].part != part) continue;
-      crc = crc32c_combine(crc, passed.written[i], stripes[i].length);
-    }
-    return crc;
   }
 
   Communicator& communicator_;

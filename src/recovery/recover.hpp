@@ -10,6 +10,7 @@
 #include "kedge/options.hpp"
 #include "recovery/orders.hpp"
 #include "redundancy/drafts.hpp"
+#include "redundancy/plan_pieces.hpp"
 #include "store/node_store.hpp"
 
 namespace kedge::recovery {
@@ -18,6 +19,7 @@ struct RecoverySettings {
   bool durable = false;
   Verify verify = Verify::all;  ///< how far containers were verified before; headers: rebuild verifies its inputs whole
   redundancy::Patience patience{300};
+  redundancy::PieceSettings pieces;
   fs::FileSystem* file_system = nullptr;  ///< of the prefix
   std::string tag_folder;                 ///< path of the commit's folder there; empty if nothing is to be fetched
 };

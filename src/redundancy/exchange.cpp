@@ -1,51 +1,24 @@
 #include "redundancy/exchange.hpp"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <memory>
 #include <utility>
 
-#include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/keep_forever.hpp"
-#include "base/text.hpp"
-#include "codec/xor.hpp"
 #include "comm/window.hpp"
-#include "redundancy/plan_pieces.hpp"
+#include "redundancy/exchange_files.hpp"
 
 namespace kedge::redundancy {
 namespace {
 
-constexpr int kChannel = 512;                                     // a user channel that nobody else takes
-constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // XORed and written while in the cache
+constexpr int kChannel = 512;  // a user channel that nobody else takes
 
-/// Memory as aligned as the codec likes it. It grows to what is asked for and is used again.
-class Buffer {
- public:
-  std::span<std::byte> room(std::uint64_t size_bytes) {
-    const std::uint64_t lines = (size_bytes + sizeof(Line) - 1) / sizeof(Line);
-    if (lines_.size() < lines) lines_ = std::vector<Line>(lines);
-    return std::as_writable_bytes(std::span(lines_)).first(size_bytes);
-  }
-
- private:
-  struct alignas(64) Line {
-    std::array<std::byte, 64> bytes;
-  };
-  std::vector<Line> lines_;
-};
-
-/// One step under way.
-struct Slot {
-  std::vector<Communicator::Request> requests;
-  std::vector<Buffer> incoming;                      // one for each input of the stripe that comes by message
-  std::vector<std::span<const std::byte>> received;  // what was posted into them
-  Buffer outgoing;
-};
-
-/// All memory that messages are sent from and received into, but for mapped files.
-struct Slots {
-  std::array<Slot, kStepsAhead> slots;
+/// Bytes of a member that go into a piece of a stripe.
+struct Contribution {
+  const Input* input = nullptr;
+  Piece part;
 };
 
 /// A stripe's piece as this step moves it.
@@ -55,211 +28,218 @@ struct Step {
   Piece piece;
 };
 
+/// One step under way.
+struct Slot {
+  std::vector<Communicator::Request> receives;
+  std::vector<Communicator::Request> sends;
+  std::vector<Buffer> incoming;      // one for each message to this member
+  std::vector<codec::Term> arrived;  // what was posted into them
+  Buffer outgoing;
+};
+
+/// All memory that messages are sent from and received into, but for mapped files.
+using Slots = std::vector<Slot>;
+
 class Run {
  public:
   Run(Communicator& communicator, const Membership& membership, std::span<const Stripe> stripes,
-      const PartFile& container, const PartFile& parity, std::chrono::duration<double> patience)
+      const PartFile& container, const PartFile& parity, const Traffic& traffic)
       : communicator_(communicator),
         membership_(membership),
         stripes_(stripes),
-        container_(container),
-        parity_(parity),
-        patience_(patience),
-        piece_bytes_(piece_bytes(membership.ranks.size(), kExchangeBufferBytes)) {
-    result_.written.resize(stripes.size());
-    result_.read.resize(stripes.size());
+        traffic_(traffic),
+        files_(stripes.size(), container, parity),
+        slots_(std::make_shared<Slots>(traffic.pieces.depth)) {
+    const bool is_chain = traffic.route == Route::chain;  // one message comes, one goes
+    piece_bytes_ = piece_bytes(is_chain ? 2 : membership.ranks.size() - 1, traffic.pieces);
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
   ~Run() {
     bool under_way = false;
-    for (Slot& slot : slots_->slots) {
-      under_way |= std::ranges::any_of(slot.requests, [](const auto& request) { return request != nullptr; });
-      slot.requests.clear();
+    for (Slot& slot : *slots_) {
+      const auto open = [](const auto& request) { return request != nullptr; };
+      under_way |= std::ranges::any_of(slot.receives, open) || std::ranges::any_of(slot.sends, open);
+      slot.receives.clear();
+      slot.sends.clear();
     }
     // Messages that a wait gave up on may still use this memory.
     if (under_way) keep_forever(slots_);
   }
 
+  /// The pieces of all stripes in turn, so that all targets have work at once.
   Exchanged all() {
-    std::size_t first = 0;
-    for (const std::size_t length : waves(stripes_)) {
-      wave(first, length);
-      first += length;
-    }
-    return std::move(result_);
+    std::uint64_t longest = 0;
+    for (const Stripe& stripe : stripes_) longest = std::max(longest, stripe.length);
+    const std::uint64_t pieces = (longest + piece_bytes_ - 1) / piece_bytes_;
+    const auto at = [&](std::uint64_t step) {
+      const std::size_t number = step % stripes_.size();
+      return Step{&stripes_[number], number, piece_of(step / stripes_.size(), piece_bytes_, stripes_[number].length)};
+    };
+    const auto slot = [&](std::uint64_t step) -> Slot& { return (*slots_)[step % slots_->size()]; };
+    comm::run_window(
+        pieces * stripes_.size(), slots_->size(), [&](std::uint64_t step) { post(at(step), slot(step)); },
+        [&](std::uint64_t step) { complete(at(step), slot(step)); });
+    for (Slot& left : *slots_) finish(left.sends);
+    return std::move(files_.result());
   }
 
  private:
-  /// Ends when all its steps are complete here: a later wave may read what this one wrote.
-  void wave(std::size_t first, std::size_t count) {
-    std::uint64_t longest = 0;
-    for (const Stripe& stripe : stripes_.subspan(first, count)) longest = std::max(longest, stripe.length);
-    const std::uint64_t pieces = (longest + piece_bytes_ - 1) / piece_bytes_;
-    const auto at = [&](std::uint64_t step) {
-      const std::size_t number = first + step % count;
-      return Step{&stripes_[number], number, piece_of(step / count, piece_bytes_, stripes_[number].length)};
-    };
-    comm::run_window(
-        pieces * count, kStepsAhead, [&](std::uint64_t step) { post(at(step), slots_->slots[step % kStepsAhead]); },
-        [&](std::uint64_t step) { complete(at(step), slots_->slots[step % kStepsAhead]); });
+  /// Who has something of this piece but the target, in the order of the inputs.
+  const std::vector<Contribution>& senders(const Step& step) {
+    senders_.clear();
+    for (const Input& input : step.stripe->inputs) {
+      if (input.member == step.stripe->target || input.length <= step.piece.begin) continue;
+      const std::uint64_t length = std::min(step.piece.length, input.length - step.piece.begin);
+      if (length > 0) senders_.push_back({&input, {step.piece.begin, length}});
+    }
+    return senders_;
   }
 
-  /// The part of an input that belongs to a piece of its stripe; empty if the input ends before.
-  static Piece part_of(const Input& input, const Piece& piece) {
-    if (input.length <= piece.begin) return {};
-    return {piece.begin, std::min(piece.length, input.length - piece.begin)};
+  [[nodiscard]] bool is_mine(const Contribution& contribution) const {
+    return contribution.input->member == membership_.me;
   }
 
   void post(const Step& step, Slot& slot) {
-    slot.requests.clear();
-    slot.received.clear();
-    if (step.stripe->target == membership_.me) {
-      receive(step, slot);
+    finish(slot.sends);
+    slot.arrived.clear();
+    const auto& senders = this->senders(step);
+    const bool is_target = step.stripe->target == membership_.me;
+    if (traffic_.route == Route::direct) {
+      for (const Contribution& sender : senders) {
+        if (is_target) receive(slot, sender.input->member, sender.part.length, sender.input->coefficient);
+        else if (is_mine(sender)) send(slot, step.stripe->target, fetch(step, sender, slot.outgoing));
+      }
       return;
     }
-    for (const Input& input : step.stripe->inputs) {
-      const Piece part = part_of(input, step.piece);
-      if (input.member != membership_.me || part.length == 0) continue;
-      const auto bytes = fetch(input, part, step.number, slot.outgoing);
-      slot.requests.push_back(communicator_.send(rank_of(step.stripe->target), kChannel, bytes));
-      result_.sent_bytes += bytes.size();
+    // Whoever comes before this member in the chain sends the sum so far, which is as long as its longest part.
+    std::uint64_t length = 0;
+    for (std::size_t i = 0; i < senders.size(); ++i) {
+      if (i > 0 && is_mine(senders[i])) receive(slot, senders[i - 1].input->member, length, 1);
+      length = std::max(length, senders[i].part.length);
     }
-  }
-
-  void receive(const Step& step, Slot& slot) {
-    for (const Input& input : step.stripe->inputs) {
-      const Piece part = part_of(input, step.piece);
-      if (input.member == membership_.me || part.length == 0) continue;
-      const std::size_t next = slot.received.size();
-      if (slot.incoming.size() == next) slot.incoming.emplace_back();
-      const auto room = slot.incoming[next].room(part.length);
-      slot.requests.push_back(communicator_.receive(rank_of(input.member), kChannel, room));
-      slot.received.emplace_back(room);
-    }
+    if (is_target && !senders.empty()) receive(slot, senders.back().input->member, length, 1);
   }
 
   void complete(const Step& step, Slot& slot) {
-    if (!slot.requests.empty()) communicator_.wait(slot.requests, Deadline::after(patience_));
-    slot.requests.clear();
-    if (step.stripe->target != membership_.me || step.piece.length == 0) return;
-    auto sources = slot.received;
+    finish(slot.receives);
+    if (step.piece.length == 0) return;
+    if (step.stripe->target == membership_.me) {
+      write(step, slot);
+      return;
+    }
+    if (traffic_.route == Route::direct) return;
+    const auto& senders = this->senders(step);
+    const auto me = std::ranges::find_if(senders, [&](const auto& sender) { return is_mine(sender); });
+    if (me == senders.end()) return;
+    const bool is_last = std::next(me) == senders.end();
+    send(slot, is_last ? step.stripe->target : std::next(me)->input->member, add_own(step, *me, slot));
+  }
+
+  /// The chain's sum so far and this member's own part, in memory that stays until the message is gone.
+  std::span<const std::byte> add_own(const Step& step, const Contribution& me, Slot& slot) {
+    const std::uint8_t coefficient = me.input->coefficient;
+    if (slot.arrived.empty() && coefficient == 1) return fetch(step, me, slot.outgoing);
+    auto terms = slot.arrived;
+    terms.push_back({fetch(step, me, own_), coefficient});
+    std::uint64_t length = 0;
+    for (const codec::Term& term : terms) length = std::max(length, term.bytes.size());
+    const auto sum = slot.outgoing.room(length);
+    codec::combine(sum, terms);
+    return sum;
+  }
+
+  /// At the target: what came, and this member's own part if it has one.
+  void write(const Step& step, Slot& slot) {
+    auto terms = slot.arrived;
     for (const Input& input : step.stripe->inputs) {
-      const Piece part = part_of(input, step.piece);
-      if (input.member == membership_.me && part.length > 0) {
-        sources.push_back(fetch(input, part, step.number, own_));
-      }
+      if (input.member != membership_.me || input.length <= step.piece.begin) continue;
+      const Contribution own{&input, {step.piece.begin, std::min(step.piece.length, input.length - step.piece.begin)}};
+      terms.push_back({fetch(step, own, own_), input.coefficient});
     }
-    store(step, sources);
+    files_.store(*step.stripe, step.piece, step.number, terms);
   }
 
-  /// This member's bytes of an input, from where they lie or through `buffer`; zeros after a failure.
-  std::span<const std::byte> fetch(const Input& input, const Piece& part, std::size_t number, Buffer& buffer) {
-    const PartFile& file = file_of(input.part);
-    const std::uint64_t offset = file.begin + input.offset + part.begin;
-    std::uint32_t& crc = result_.read[number];
-    std::span<const std::byte> bytes;
-    if (!result_.failure) {
-      result_.failure = attempt([&] {
-        if (file.mapped.empty()) {
-          const auto room = buffer.room(part.length);
-          crc = opened(file, "read").copy_out(offset, room, crc);
-          bytes = room;
-          return;
-        }
-        if (offset > file.mapped.size() || part.length > file.mapped.size() - offset) {
-          throw Error(ErrorCode::corrupt, compose("a file of the redundancy set ends at byte {} and should reach {}",
-                                                  file.mapped.size(), offset + part.length));
-        }
-        bytes = file.mapped.subspan(offset, part.length);
-        crc = crc32c(bytes, crc);
-      });
-    }
-    if (!result_.failure) return bytes;
-    const auto zeros = buffer.room(part.length);
-    std::ranges::fill(zeros, std::byte{0});
-    return zeros;
+  std::span<const std::byte> fetch(const Step& step, const Contribution& own, Buffer& buffer) {
+    return files_.fetch(*own.input, own.part, step.number, buffer);
   }
 
-  /// XOR of the sources to its place in this member's file, block by block.
-  void store(const Step& step, std::span<const std::span<const std::byte>> sources) {
-    if (result_.failure) return;
-    const PartFile& file = file_of(step.stripe->part);
-    const std::uint64_t offset = file.begin + step.stripe->offset + step.piece.begin;
-    std::uint32_t& crc = result_.written[step.number];
-    result_.failure = attempt([&] {
-      fs::ByteAccess& out = opened(file, "write");
-      if (sources.size() == 1 && sources.front().size() == step.piece.length) {
-        crc = out.copy_in(offset, sources.front(), crc);
-        return;
-      }
-      std::vector<std::span<const std::byte>> blocks;
-      for (std::uint64_t done = 0; done < step.piece.length; done += kBlockBytes) {
-        const auto sum = sum_.room(std::min(kBlockBytes, step.piece.length - done));
-        blocks.clear();
-        for (const auto& source : sources) {
-          if (source.size() > done) blocks.push_back(source.subspan(done, std::min(sum.size(), source.size() - done)));
-        }
-        codec::xor_into(sum, blocks);
-        crc = out.copy_in(offset + done, sum, crc);
-      }
-    });
+  void receive(Slot& slot, std::uint32_t member, std::uint64_t length, std::uint8_t coefficient) {
+    const std::size_t next = slot.arrived.size();
+    if (slot.incoming.size() == next) slot.incoming.emplace_back();
+    const auto room = slot.incoming[next].room(length);
+    slot.receives.push_back(communicator_.receive(membership_.ranks.at(member), kChannel, room));
+    slot.arrived.push_back({room, coefficient});
   }
 
-  [[nodiscard]] const PartFile& file_of(Part part) const { return part == Part::container ? container_ : parity_; }
-  [[nodiscard]] int rank_of(std::uint32_t member) const { return membership_.ranks.at(member); }
+  void send(Slot& slot, std::uint32_t member, std::span<const std::byte> bytes) {
+    slot.sends.push_back(communicator_.send(membership_.ranks.at(member), kChannel, bytes));
+    files_.result().sent_bytes += bytes.size();
+  }
 
-  static fs::ByteAccess& opened(const PartFile& file, const char* verb) {
-    if (file.bytes != nullptr) return *file.bytes;
-    throw Error(
-        ErrorCode::io,
-        compose("this rank has no open file to {} for its redundancy set: see why it could not be opened", verb));
+  void finish(std::vector<Communicator::Request>& requests) {
+    if (!requests.empty()) communicator_.wait(requests, Deadline::after(traffic_.patience));
+    requests.clear();
   }
 
   Communicator& communicator_;
   const Membership& membership_;
   std::span<const Stripe> stripes_;
-  const PartFile& container_;
-  const PartFile& parity_;
-  std::chrono::duration<double> patience_;
-  std::uint64_t piece_bytes_;
-  std::shared_ptr<Slots> slots_ = std::make_shared<Slots>();
-  Buffer own_;  // not for messages: this member's input where it is the target itself
-  Buffer sum_;
-  Exchanged result_;
+  const Traffic& traffic_;
+  Files files_;
+  std::shared_ptr<Slots> slots_;
+  std::uint64_t piece_bytes_ = 0;
+  Buffer own_;  // not for messages
+  std::vector<Contribution> senders_;
 };
 
 }  // namespace
 
 Exchanged exchange(Communicator& communicator, const Membership& membership, std::span<const Stripe> stripes,
-                   const PartFile& container, const PartFile& parity, std::chrono::duration<double> patience) {
-  return Run(communicator, membership, stripes, container, parity, patience).all();
+                   const PartFile& container, const PartFile& parity, const Traffic& traffic) {
+  return Run(communicator, membership, stripes, container, parity, traffic).all();
 }
 
-std::optional<std::uint32_t> crc_of_container(std::uint32_t member, std::uint64_t size_bytes,
-                                              std::span<const Stripe> stripes, const Exchanged& passed) {
+std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes, const Exchanged& passed) {
+  std::uint32_t crc = 0;
+  for (std::size_t i = 0; i < stripes.size(); ++i) {
+    if (stripes[i].target == member && stripes[i].part == part) {
+      crc = crc32c_combine(crc, passed.written[i], stripes[i].length);
+    }
+  }
+  return crc;
+}
+
+bool read_as_recorded(std::uint32_t member, std::uint64_t size_bytes, std::uint32_t recorded_crc,
+                      std::span<const Stripe> stripes, const Exchanged& passed, fs::ByteAccess& container) {
   struct Read {
-    std::uint64_t offset = 0;
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
   };
-  std::vector<Read> reads;
+  std::map<std::uint64_t, Read> reads;  // by offset: segments do not overlap
   for (std::size_t i = 0; i < stripes.size(); ++i) {
     for (const Input& input : stripes[i].inputs) {
       if (input.member != member || input.part != Part::container) continue;
-      reads.push_back({input.offset, input.length, passed.read[i]});
+      Read& read = reads[input.offset];
+      if (read.length == input.length && read.crc != passed.read[i]) return false;
+      if (read.length < input.length) read = {input.length, passed.read[i]};
     }
   }
-  std::ranges::sort(reads, {}, &Read::offset);
+  if (reads.empty()) return true;
   std::uint32_t crc = 0;
   std::uint64_t end = 0;
-  for (const Read& read : reads) {
-    if (read.offset != end) return std::nullopt;
+  const auto read_to = [&](std::uint64_t offset) {
+    if (offset > end) crc = container.checksum(end, offset - end, crc);
+    end = offset;
+  };
+  for (const auto& [offset, read] : reads) {
+    read_to(offset);
     crc = crc32c_combine(crc, read.crc, read.length);
-    end += read.length;
+    end = offset + read.length;
   }
-  return end == size_bytes ? std::optional(crc) : std::nullopt;
+  read_to(size_bytes);
+  return crc == recorded_crc;
 }
 
 }  // namespace kedge::redundancy

@@ -1,4 +1,4 @@
-// Runs stripes over a communicator: members send their inputs straight to the target, which XORs and writes them.
+// Runs stripes over a communicator: inputs travel to the target, which adds them up and writes the sum.
 //
 // All members go through the same sequence of pieces. A member that fails goes on with zeros, so that nobody waits for
 // it, and reports the failure at the end: the caller votes on it before anything is sealed.
@@ -13,6 +13,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
+#include "redundancy/plan_pieces.hpp"
 #include "redundancy/plan_stripes.hpp"
 
 namespace kedge::redundancy {
@@ -38,18 +39,35 @@ struct Exchanged {
   std::uint64_t sent_bytes = 0;
 };
 
-/// Bytes that one member needs for messages under way.
-inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{16} << 20U;
+/// Which way inputs take to the target of their stripe.
+enum class Route : std::uint8_t {
+  direct,  ///< each straight to it: best where all members are targets of as much
+  chain,   ///< from member to member, each of which adds its own: a lone target receives each byte once
+};
 
-/// COLLECTIVE over the set's members. `patience` is for each wait, not for all of it. A member has one input in a
-/// stripe at most. Throws Error{timeout} only; what else goes wrong is in the result. After a timeout messages may
-/// still be sent from `mapped`: it must then stay mapped until the process ends.
+/// How an exchange uses the network. The same on all members of a set.
+struct Traffic {
+  Route route = Route::direct;
+  PieceSettings pieces;
+  std::chrono::duration<double> patience{300};  ///< for each wait, not for all of it
+};
+
+/// COLLECTIVE over the set's members. A member has one input in a stripe at most, and no stripe may need what another
+/// one makes. Throws Error{timeout} only; what else goes wrong is in the result. After a timeout messages may still be
+/// sent from `mapped`: it must then stay mapped until the process ends.
 [[nodiscard]] Exchanged exchange(Communicator& communicator, const Membership& membership,
                                  std::span<const Stripe> stripes, const PartFile& container, const PartFile& parity,
-                                 std::chrono::duration<double> patience);
+                                 const Traffic& traffic);
 
-/// CRC32C of a member's whole container as it was read; nothing unless every byte of it was read exactly once.
-[[nodiscard]] std::optional<std::uint32_t> crc_of_container(std::uint32_t member, std::uint64_t size_bytes,
-                                                            std::span<const Stripe> stripes, const Exchanged& passed);
+/// CRC32C of what was written to a member's file: its stripes must cover the file in the order of their offsets.
+[[nodiscard]] std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes,
+                                        const Exchanged& passed);
+
+/// True if what was read of a member's container has the CRC32C that is recorded for all of it: what no stripe read is
+/// read now. Also if nothing of it was read. A shorter read beside a longer one of the same place is not compared: it
+/// went into a container, whose own checksum will tell. Throws io, corrupt.
+[[nodiscard]] bool read_as_recorded(std::uint32_t member, std::uint64_t size_bytes, std::uint32_t recorded_crc,
+                                    std::span<const Stripe> stripes, const Exchanged& passed,
+                                    fs::ByteAccess& container);
 
 }  // namespace kedge::redundancy

@@ -17,14 +17,9 @@ std::uint64_t count_ranks(const DomainRuns& domains) {
 
 std::uint64_t largest_domain(const DomainRuns& domains) { return domains.empty() ? 0 : domains.front().ranks_each; }
 
-const char* name_of(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::single: return "single";
-    case Scheme::partner: return "partner";
-    case Scheme::xor_: return "xor";
-    case Scheme::automatic: break;
-  }
-  return "automatic";
+std::string name_of(const Redundancy& redundancy) {
+  if (redundancy.scheme == Scheme::rs) return compose("rs with parity {}", redundancy.parity);
+  return std::string(to_string(redundancy.scheme));
 }
 
 void check_order(const DomainRuns& domains) {
@@ -38,19 +33,26 @@ void check_order(const DomainRuns& domains) {
 
 }  // namespace
 
-std::uint32_t tolerance(Scheme scheme) noexcept {
-  return scheme == Scheme::partner || scheme == Scheme::xor_ ? 1U : 0U;
+std::uint32_t tolerance(const Redundancy& redundancy) noexcept {
+  switch (redundancy.scheme) {
+    case Scheme::partner:
+    case Scheme::xor_: return 1;
+    case Scheme::rs: return redundancy.parity;
+    case Scheme::automatic:
+    case Scheme::single: break;
+  }
+  return 0;
 }
 
-std::optional<std::string> infeasible(const DomainRuns& domains, Scheme scheme) {
+std::optional<std::string> infeasible(const DomainRuns& domains, const Redundancy& redundancy) {
   const std::uint64_t ranks = count_ranks(domains);
   const std::uint64_t largest = largest_domain(domains);
-  const std::uint64_t most = ranks / (tolerance(scheme) + 1U);
+  const std::uint64_t most = ranks / (tolerance(redundancy) + 1U);
   if (largest <= most) return std::nullopt;
   return compose(
       "redundancy.scheme {} cannot protect {} ranks of which {} lie in one failure domain: {} there would be the most; "
-      "spread the ranks over more nodes, or set redundancy.scheme to single",
-      name_of(scheme), ranks, largest, most);
+      "spread the ranks over more nodes, or set redundancy.scheme to {}",
+      name_of(redundancy), ranks, largest, most, redundancy.scheme == Scheme::rs ? "xor or single" : "single");
 }
 
 Scheme best_scheme(const DomainRuns& domains) {
@@ -60,20 +62,24 @@ Scheme best_scheme(const DomainRuns& domains) {
   return count == 2 ? Scheme::partner : Scheme::xor_;
 }
 
-Plan::Plan(DomainRuns domains, Scheme scheme, std::uint32_t set_size)
-    : domains_(std::move(domains)), scheme_(scheme), ranks_(count_ranks(domains_)) {
+Plan::Plan(DomainRuns domains, const Redundancy& redundancy, std::uint32_t set_size)
+    : domains_(std::move(domains)), scheme_(redundancy.scheme), ranks_(count_ranks(domains_)) {
   check_order(domains_);
-  if (scheme == Scheme::automatic) {
+  if (scheme_ == Scheme::automatic) {
     throw Error(ErrorCode::invalid_argument, "a plan wants a definite scheme; take best_scheme for automatic");
   }
-  if (scheme == Scheme::single) return;
-  if (const auto why = infeasible(domains_, scheme)) throw Error(ErrorCode::invalid_argument, *why);
-  const std::uint64_t most_sets = ranks_ / (tolerance(scheme) + 1U);  // all of the least size
-  if (scheme == Scheme::partner) {
+  if (scheme_ == Scheme::single) return;
+  if (const auto why = infeasible(domains_, redundancy)) throw Error(ErrorCode::invalid_argument, *why);
+  const std::uint64_t most_sets = ranks_ / (tolerance(redundancy) + 1U);  // all of the least size
+  if (scheme_ == Scheme::partner) {
     sets_ = most_sets;
     return;
   }
-  if (set_size < 2) throw Error(ErrorCode::invalid_argument, "redundancy.set_size must be at least 2");
+  if (set_size <= tolerance(redundancy)) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("redundancy.set_size {} is too small for {}: a set needs {} members; raise redundancy.set_size",
+                        set_size, name_of(redundancy), tolerance(redundancy) + 1U));
+  }
   const std::uint64_t wanted = (ranks_ + set_size - 1) / set_size;
   sets_ = std::min(std::max(largest_domain(domains_), wanted), most_sets);
 }

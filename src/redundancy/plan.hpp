@@ -22,21 +22,30 @@ struct Set {
   std::vector<std::uint64_t> places;  ///< of the members, by position; ascending
 };
 
-/// How many members of a set may be lost with all they hold: 0 for single, 1 for partner and xor.
-[[nodiscard]] std::uint32_t tolerance(Scheme scheme) noexcept;
+/// A scheme, and for rs how many members of a set may be lost.
+struct Redundancy {
+  Redundancy(Scheme its_scheme, std::uint32_t its_parity = 1) : scheme(its_scheme), parity(its_parity) {}
+
+  Scheme scheme;
+  std::uint32_t parity;
+};
+
+/// How many members of a set may be lost with all they hold: 0 for single, 1 for partner and xor, m for rs.
+[[nodiscard]] std::uint32_t tolerance(const Redundancy& redundancy) noexcept;
 
 /// Why the scheme cannot protect ranks that are spread like this, with the numbers and what to do; nothing if it can.
 /// It can iff the largest domain has at most floor(ranks / (tolerance + 1)) ranks.
-[[nodiscard]] std::optional<std::string> infeasible(const DomainRuns& domains, Scheme scheme);
+[[nodiscard]] std::optional<std::string> infeasible(const DomainRuns& domains, const Redundancy& redundancy);
 
 /// The scheme for Scheme::automatic: xor over three domains and more, partner over two, single where neither can be.
 [[nodiscard]] Scheme best_scheme(const DomainRuns& domains);
 
 class Plan {
  public:
-  /// Throws Error{invalid_argument} if infeasible. Sets of xor have up to `set_size` members, and more only where the
-  /// layout leaves no other way; those of partner are pairs, one of three if the ranks are odd; single has none.
-  Plan(DomainRuns domains, Scheme scheme, std::uint32_t set_size);
+  /// Throws Error{invalid_argument} if infeasible. Sets of xor and rs have up to `set_size` members, which must be more
+  /// than may be lost, and more only where the layout leaves no other way; those of partner are pairs, one of three if
+  /// the ranks are odd; single has none.
+  Plan(DomainRuns domains, const Redundancy& redundancy, std::uint32_t set_size);
 
   [[nodiscard]] Scheme scheme() const noexcept { return scheme_; }
   [[nodiscard]] std::uint64_t ranks() const noexcept { return ranks_; }

@@ -1,27 +1,24 @@
-// In which order stripes are walked, piece by piece: pure, and computed alike by every member of a set.
+// In which pieces stripes are walked: pure, and computed alike by every member of a set.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
-
-#include "redundancy/plan_stripes.hpp"
 
 namespace kedge::redundancy {
 
-/// Steps under way at once.
-inline constexpr std::uint64_t kStepsAhead = 4;
+/// As the user set them: options redundancy.piece_bytes and redundancy.depth.
+struct PieceSettings {
+  std::uint64_t bytes = 0;  ///< of a piece; 0: piece_bytes chooses
+  std::uint32_t depth = 4;  ///< steps under way at once
+};
+
+/// What one member's messages under way may take, if the user does not say otherwise.
+inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{16} << 20U;
 inline constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 10U;
 inline constexpr std::uint64_t kMostPieceBytes = std::uint64_t{512} << 10U;
 
-/// Bytes of a piece so that those of all members but one, for all steps under way, and two more for the work on one
-/// of them, take `budget_bytes` at most; but never less than kLeastPieceBytes. A multiple of 4 KiB.
-[[nodiscard]] std::uint64_t piece_bytes(std::uint64_t members, std::uint64_t budget_bytes);
-
-/// Lengths of the waves that the stripes are walked in. The stripes of a wave follow each other, have different
-/// targets and need nothing that another one of them makes: so all targets can work at once.
-[[nodiscard]] std::vector<std::size_t> waves(std::span<const Stripe> stripes);
+/// Bytes of a piece so that `buffers` of them for each step under way, and two more for the work on one of them, take
+/// kExchangeBufferBytes at most; but never less than kLeastPieceBytes. A multiple of 4 KiB. Or what the user wants.
+[[nodiscard]] std::uint64_t piece_bytes(std::uint64_t buffers, const PieceSettings& settings);
 
 /// `length` bytes at `begin`, both counted from the begin of a stripe or of an input.
 struct Piece {

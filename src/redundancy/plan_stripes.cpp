@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "codec/reed_solomon.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::redundancy {
@@ -10,121 +11,211 @@ namespace {
 
 constexpr std::uint64_t kSegmentUnit = 4096;
 
-std::uint32_t members_of(const SetShape& set) {
-  const bool protects = set.scheme == Scheme::partner || set.scheme == Scheme::xor_;
-  if (protects && set.sizes.size() >= 2) return static_cast<std::uint32_t>(set.sizes.size());
-  throw Error(ErrorCode::invalid_argument, "a redundancy set wants the scheme partner or xor and two members");
-}
+std::uint32_t members_of(const SetShape& set) { return static_cast<std::uint32_t>(set.sizes.size()); }
 
-std::uint64_t segment_bytes(const SetShape& set) {
-  const std::uint64_t segments = members_of(set) - 1;
-  const std::uint64_t longest = *std::ranges::max_element(set.sizes);
-  const std::uint64_t length = longest / segments + (longest % segments != 0 ? 1 : 0);
-  return (length + kSegmentUnit - 1) / kSegmentUnit * kSegmentUnit;
-}
+bool is_coded(Scheme scheme) { return scheme == Scheme::xor_ || scheme == Scheme::rs; }
 
-/// Which segment of a member's container goes into the parity of another one, and back.
-std::uint32_t segment_in(std::uint32_t parity_of, std::uint32_t member) {
-  return parity_of < member ? parity_of : parity_of - 1;
-}
-std::uint32_t parity_with(std::uint32_t segment, std::uint32_t member) {
-  return segment < member ? segment : segment + 1;
+void check(const SetShape& set) {
+  const bool fits = is_coded(set.scheme) ? set.parities >= 1 && set.sizes.size() > set.parities
+                                         : set.scheme == Scheme::partner && set.sizes.size() >= 2;
+  if (fits) return;
+  throw Error(ErrorCode::invalid_argument,
+              "a redundancy set wants the scheme partner, xor or rs, and more members than may be lost");
 }
 
 std::uint32_t before(std::uint32_t position, std::uint32_t members) { return (position + members - 1) % members; }
 std::uint32_t after(std::uint32_t position, std::uint32_t members) { return (position + 1) % members; }
 
-/// One member's segment as an input; nothing if the container ends before it.
-std::optional<Input> segment_input(const SetShape& set, std::uint32_t member, std::uint32_t segment,
-                                   std::uint64_t length_at_most) {
-  const std::uint64_t size = set.sizes.at(member);
-  const std::uint64_t offset = segment * segment_bytes(set);
-  if (size <= offset || length_at_most == 0) return std::nullopt;
-  return Input{member, Part::container, offset, std::min(size - offset, length_at_most)};
+/// Where the segments of a coded set's stripes lie.
+class Geometry {
+ public:
+  explicit Geometry(const SetShape& set)
+      : set_(set), members_(members_of(set)), parities_(set.parities), code_(members_ - parities_, parities_) {
+    const std::uint64_t segments = members_ - parities_;
+    const std::uint64_t longest = *std::ranges::max_element(set.sizes);
+    const std::uint64_t length = longest / segments + (longest % segments != 0 ? 1 : 0);
+    segment_bytes_ = (length + kSegmentUnit - 1) / kSegmentUnit * kSegmentUnit;
+  }
+
+  [[nodiscard]] std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
+  [[nodiscard]] std::uint32_t members() const noexcept { return members_; }
+  [[nodiscard]] std::uint32_t parities() const noexcept { return parities_; }
+  [[nodiscard]] const codec::Code& code() const noexcept { return code_; }
+
+  /// Symbols count the data of a stripe first, then its parity.
+  [[nodiscard]] std::uint32_t member_with(std::uint32_t stripe, std::uint32_t symbol) const noexcept {
+    const bool is_data = symbol < code_.data();
+    return (stripe + (is_data ? parities_ + symbol : symbol - code_.data())) % members_;
+  }
+  [[nodiscard]] std::uint32_t symbol_of(std::uint32_t stripe, std::uint32_t member) const noexcept {
+    const std::uint32_t turn = (member + members_ - stripe) % members_;
+    return turn < parities_ ? code_.data() + turn : turn - parities_;
+  }
+  [[nodiscard]] bool is_data(std::uint32_t stripe, std::uint32_t member) const noexcept {
+    return symbol_of(stripe, member) < code_.data();
+  }
+
+  /// What a member's file has of a stripe: nothing if its container ends before.
+  [[nodiscard]] std::optional<Input> segment(std::uint32_t stripe, std::uint32_t member) const {
+    if (!is_data(stripe, member)) {
+      const std::uint64_t number = symbol_of(stripe, member) - code_.data();
+      if (segment_bytes_ == 0) return std::nullopt;
+      return Input{member, Part::parity, number * segment_bytes_, segment_bytes_};
+    }
+    std::uint64_t number = 0;
+    for (std::uint32_t earlier = 0; earlier < stripe; ++earlier) number += is_data(earlier, member) ? 1U : 0U;
+    const std::uint64_t offset = number * segment_bytes_;
+    const std::uint64_t size = set_.sizes.at(member);
+    if (size <= offset) return std::nullopt;
+    return Input{member, Part::container, offset, std::min(size - offset, segment_bytes_)};
+  }
+
+  /// How a member's segment of a stripe is made from those that are present; nothing if it is empty.
+  [[nodiscard]] std::optional<Stripe> made(std::uint32_t stripe, std::uint32_t member,
+                                           const std::vector<bool>& present) const {
+    const auto target = segment(stripe, member);
+    if (!target) return std::nullopt;
+    Stripe result{member, target->part, target->offset, target->length, {}};
+    for (const codec::Code::Part& part : code_.express(symbol_of(stripe, member), present)) {
+      auto input = segment(stripe, member_with(stripe, part.symbol));
+      if (!input) continue;
+      input->length = std::min(input->length, result.length);
+      input->coefficient = part.coefficient;
+      result.inputs.push_back(*input);
+    }
+    return result;
+  }
+
+ private:
+  const SetShape& set_;
+  std::uint32_t members_;
+  std::uint32_t parities_;
+  codec::Code code_;
+  std::uint64_t segment_bytes_ = 0;
+};
+
+/// Parity segment `number` of a member belongs to this stripe.
+std::uint32_t stripe_of_parity(const Geometry& geometry, std::uint32_t member, std::uint32_t number) {
+  return (member + geometry.members() - number) % geometry.members();
 }
 
-/// Segments of all members but two, which may be one, as the parity of `parity_of` has them.
-void add_others(Stripe& stripe, const SetShape& set, std::uint32_t parity_of, std::uint32_t without) {
-  for (std::uint32_t member = 0; member < set.sizes.size(); ++member) {
-    if (member == parity_of || member == without) continue;
-    const auto input = segment_input(set, member, segment_in(parity_of, member), stripe.length);
-    if (input) stripe.inputs.push_back(*input);
-  }
-}
-
-Stripe parity_stripe(const SetShape& set, std::uint32_t position) {
-  Stripe stripe{position, Part::parity, 0, parity_bytes(set, position), {}};
-  if (set.scheme == Scheme::xor_) {
-    add_others(stripe, set, position, position);
-  } else if (stripe.length > 0) {
-    stripe.inputs.push_back({before(position, members_of(set)), Part::container, 0, stripe.length});
-  }
+Stripe copy_of(const SetShape& set, std::uint32_t position) {
+  const std::uint32_t from = before(position, members_of(set));
+  Stripe stripe{position, Part::parity, 0, set.sizes[from], {}};
+  if (stripe.length > 0) stripe.inputs.push_back({from, Part::container, 0, stripe.length});
   return stripe;
 }
 
-/// Each segment of a lost container, from the one parity that has it.
-void add_container(std::vector<Stripe>& stripes, const SetShape& set, std::uint32_t lost) {
-  const std::uint64_t segment_length = segment_bytes(set);
-  for (std::uint32_t segment = 0; segment + 1 < members_of(set); ++segment) {
-    const auto made = segment_input(set, lost, segment, segment_length);
-    if (!made) break;
-    const std::uint32_t keeper = parity_with(segment, lost);
-    Stripe stripe{lost, Part::container, made->offset, made->length, {{keeper, Part::parity, 0, made->length}}};
-    add_others(stripe, set, keeper, lost);
-    stripes.push_back(std::move(stripe));
+std::vector<Stripe> decode_copies(const SetShape& set, const Presence& present) {
+  std::vector<Stripe> stripes;
+  for (std::uint32_t position = 0; position < members_of(set); ++position) {
+    const std::uint64_t size = set.sizes[position];
+    if (!present.container.at(position) && size > 0) {
+      const std::uint32_t keeper = after(position, members_of(set));
+      stripes.push_back({position, Part::container, 0, size, {{keeper, Part::parity, 0, size}}});
+    }
+    if (!present.parity.at(position) && parity_bytes(set, position) > 0) stripes.push_back(copy_of(set, position));
   }
+  return stripes;
 }
 
-void add_copy(std::vector<Stripe>& stripes, const SetShape& set, std::uint32_t lost) {
-  const std::uint64_t size = set.sizes.at(lost);
-  if (size == 0) return;
-  const std::uint32_t keeper = after(lost, members_of(set));
-  stripes.push_back({lost, Part::container, 0, size, {{keeper, Part::parity, 0, size}}});
+/// Stripes of one lost file, by offset.
+using Lane = std::vector<Stripe>;
+
+/// One stripe of each lane, then the next of each. The first input, where a chain begins, has the least to do; so has
+/// the last one's neighbour: everybody gets each place in turn.
+std::vector<Stripe> take_turns(std::vector<Lane> lanes) {
+  std::vector<Stripe> stripes;
+  std::size_t longest = 0;
+  for (const Lane& lane : lanes) longest = std::max(longest, lane.size());
+  for (std::size_t i = 0; i < longest; ++i) {
+    for (Lane& lane : lanes) {
+      if (i >= lane.size()) continue;
+      Stripe& stripe = lane[i];
+      if (!stripe.inputs.empty()) {
+        std::ranges::sort(stripe.inputs, {}, &Input::member);
+        const auto first = static_cast<std::ptrdiff_t>(i % stripe.inputs.size());
+        std::ranges::rotate(stripe.inputs, stripe.inputs.begin() + first);
+      }
+      stripes.push_back(std::move(stripe));
+    }
+  }
+  return stripes;
+}
+
+std::vector<Stripe> decode_coded(const SetShape& set, const Presence& present) {
+  const Geometry geometry(set);
+  const auto present_in = [&](std::uint32_t stripe) {
+    std::vector<bool> symbols;
+    for (std::uint32_t symbol = 0; symbol < geometry.members(); ++symbol) {
+      const std::uint32_t member = geometry.member_with(stripe, symbol);
+      symbols.push_back(geometry.is_data(stripe, member) ? present.container.at(member) : present.parity.at(member));
+    }
+    return symbols;
+  };
+  std::vector<Lane> lanes;
+  for (std::uint32_t member = 0; member < geometry.members(); ++member) {
+    Lane container;
+    for (std::uint32_t stripe = 0; stripe < geometry.members() && !present.container.at(member); ++stripe) {
+      if (!geometry.is_data(stripe, member)) continue;
+      if (auto made = geometry.made(stripe, member, present_in(stripe))) container.push_back(std::move(*made));
+    }
+    Lane parity;
+    for (std::uint32_t number = 0; number < geometry.parities() && !present.parity.at(member); ++number) {
+      const std::uint32_t stripe = stripe_of_parity(geometry, member, number);
+      if (auto made = geometry.made(stripe, member, present_in(stripe))) parity.push_back(std::move(*made));
+    }
+    lanes.push_back(std::move(container));
+    lanes.push_back(std::move(parity));
+  }
+  return take_turns(std::move(lanes));
 }
 
 }  // namespace
 
 std::uint64_t parity_bytes(const SetShape& set, std::uint32_t position) {
-  const std::uint32_t members = members_of(set);
-  return set.scheme == Scheme::xor_ ? segment_bytes(set) : set.sizes.at(before(position, members));
+  check(set);
+  if (is_coded(set.scheme)) return set.parities * Geometry(set).segment_bytes();
+  return set.sizes.at(before(position, members_of(set)));
 }
 
 std::vector<Stripe> encode_stripes(const SetShape& set) {
+  check(set);
   std::vector<Stripe> stripes;
-  for (std::uint32_t position = 0; position < members_of(set); ++position) {
-    stripes.push_back(parity_stripe(set, position));
+  if (!is_coded(set.scheme)) {
+    for (std::uint32_t position = 0; position < members_of(set); ++position) stripes.push_back(copy_of(set, position));
+    return stripes;
+  }
+  const Geometry geometry(set);
+  std::vector<bool> data(geometry.members(), true);
+  std::fill(data.end() - geometry.parities(), data.end(), false);
+  for (std::uint32_t number = 0; number < geometry.parities(); ++number) {
+    for (std::uint32_t position = 0; position < geometry.members(); ++position) {
+      auto made = geometry.made(stripe_of_parity(geometry, position, number), position, data);
+      if (made) stripes.push_back(std::move(*made));
+    }
   }
   return stripes;
 }
 
-bool can_decode(Scheme scheme, const Presence& present) {
+bool can_decode(Scheme scheme, std::uint32_t parities, const Presence& present) {
   const auto members = static_cast<std::uint32_t>(present.container.size());
   std::uint32_t damaged = 0;
   for (std::uint32_t position = 0; position < members; ++position) {
     const bool container = present.container[position];
     if (scheme == Scheme::single && !container) return false;
     if (scheme == Scheme::partner && !container && !present.parity.at(after(position, members))) return false;
-    if (scheme == Scheme::xor_ && (!container || !present.parity.at(position))) ++damaged;
+    if (is_coded(scheme) && (!container || !present.parity.at(position))) ++damaged;
   }
-  return damaged <= 1;
+  return damaged <= parities;
 }
 
 std::vector<Stripe> decode_stripes(const SetShape& set, const Presence& present) {
-  if (!can_decode(set.scheme, present)) {
+  check(set);
+  if (!can_decode(set.scheme, set.parities, present)) {
     throw Error(ErrorCode::unrecoverable, "too much of a redundancy set is lost to make its containers again");
   }
-  std::vector<Stripe> stripes;
-  for (std::uint32_t position = 0; position < members_of(set); ++position) {
-    if (present.container.at(position)) continue;
-    if (set.scheme == Scheme::xor_) add_container(stripes, set, position);
-    if (set.scheme == Scheme::partner) add_copy(stripes, set, position);
-  }
-  for (std::uint32_t position = 0; position < members_of(set); ++position) {
-    if (present.parity.at(position)) continue;
-    Stripe stripe = parity_stripe(set, position);
-    if (stripe.length > 0) stripes.push_back(std::move(stripe));
-  }
-  return stripes;
+  return is_coded(set.scheme) ? decode_coded(set, present) : decode_copies(set, present);
 }
 
 }  // namespace kedge::redundancy

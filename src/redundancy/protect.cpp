@@ -27,19 +27,19 @@ struct SizeAndCrc {
 class Protector {
  public:
   Protector(Communicator& communicator, store::NodeStore& store, const Subject& subject, const Membership& membership,
-            bool durable, Patience patience)
+            bool durable, const Traffic& traffic)
       : communicator_(communicator),
         subject_(subject),
         membership_(membership),
-        patience_(patience),
-        drafts_(communicator, store, durable, patience) {}
+        traffic_(traffic),
+        drafts_(communicator, store, durable, traffic.patience) {}
 
   Protection run() {
     if (auto failure = drafts_.vote(attempt([&] { look_at_container(); }))) return {failure, 0, 0};
     tell_sizes();
     if (auto failure = drafts_.vote(attempt([&] { begin_files(); }))) return {failure, 0, 0};
     const std::vector<Stripe> stripes = encode_stripes(shape_);
-    const Exchanged passed = exchange(communicator_, membership_, stripes, container(), parity(), patience_);
+    const Exchanged passed = exchange(communicator_, membership_, stripes, container(), parity(), traffic_);
     std::optional<Failure> local = passed.failure;
     if (!local) local = attempt([&] { check_and_describe(stripes, passed); });
     const std::uint64_t bytes = parity_bytes(shape_, membership_.me);
@@ -60,12 +60,14 @@ class Protector {
     std::vector<comm::Addressed<SizeAndCrc>> records;
     for (const int rank : membership_.ranks) records.push_back({rank, mine_});
     std::vector<SizeAndCrc> told(membership_.ranks.size());
-    for (const auto& [peer, record] : comm::exchange_records(communicator_, records, Deadline::after(patience_))) {
+    for (const auto& [peer, record] :
+         comm::exchange_records(communicator_, records, Deadline::after(traffic_.patience))) {
       const auto member = std::ranges::find(membership_.ranks, peer);
       if (member != membership_.ranks.end())
         told[static_cast<std::size_t>(member - membership_.ranks.begin())] = record;
     }
     shape_.scheme = subject_.scheme;
+    shape_.parities = subject_.parities;
     for (std::size_t i = 0; i < told.size(); ++i) {
       shape_.sizes.push_back(told[i].size_bytes);
       // Same count of logical ranks and processes: the member's rank is whose container it is.
@@ -84,8 +86,8 @@ class Protector {
   [[nodiscard]] PartFile parity() const { return {parity_, {}, format::kSuperblockBytes}; }
 
   void check_and_describe(std::span<const Stripe> stripes, const Exchanged& passed) {
-    // Every byte of the container went into the parity of exactly one member.
-    if (crc_of_container(membership_.me, mine_.size_bytes, stripes, passed) != mine_.crc) {
+    // Every byte of the container went into somebody's parity.
+    if (!read_as_recorded(membership_.me, mine_.size_bytes, mine_.crc, stripes, passed, file_->bytes())) {
       const auto damages = reader_->verify();
       const std::string what = damages.empty() ? "the container" : damages.front().what;
       throw Error(Failure{ErrorCode::corrupt,
@@ -101,20 +103,21 @@ class Protector {
     set.generation = subject_.generation;
     set.world_size = subject_.world_size;
     set.scheme = subject_.scheme;
+    set.parities = subject_.parities;
     set.set_number = subject_.set_number;
     set.position = membership_.me;
     set.members = members_;
     descriptor_->head() = format::encode(set);
     set.kind = format::SetFileKind::parity;
     set.parity_bytes = parity_bytes(shape_, membership_.me);
-    set.parity_crc = passed.written[membership_.me];  // stripe i is member i's parity
+    set.parity_crc = crc_written(membership_.me, Part::parity, stripes, passed);
     parity_->head() = format::encode(set);
   }
 
   Communicator& communicator_;
   const Subject& subject_;
   const Membership& membership_;
-  Patience patience_;
+  const Traffic& traffic_;
   Drafts drafts_;
   store::StoreFile* file_ = nullptr;
   std::unique_ptr<format::ContainerReader> reader_;
@@ -128,8 +131,8 @@ class Protector {
 }  // namespace
 
 Protection protect(Communicator& communicator, store::NodeStore& store, const Subject& subject,
-                   const Membership& membership, bool durable, Patience patience) {
-  return Protector(communicator, store, subject, membership, durable, patience).run();
+                   const Membership& membership, bool durable, const Traffic& traffic) {
+  return Protector(communicator, store, subject, membership, durable, traffic).run();
 }
 
 }  // namespace kedge::redundancy

@@ -23,6 +23,7 @@ struct Subject {
   LogicalRank logical_rank;  ///< of this process's container
   Id128 protection_id;       ///< the same on every rank, drawn for this
   Scheme scheme = Scheme::xor_;
+  std::uint32_t parities = 1;  ///< of rs
   std::uint64_t set_number = 0;
 };
 
@@ -37,6 +38,6 @@ struct Protection {
 /// good. Beside parity and descriptors of another protection of the same commit, which stay as they are. Throws
 /// Error{timeout} only.
 [[nodiscard]] Protection protect(Communicator& communicator, store::NodeStore& store, const Subject& subject,
-                                 const Membership& membership, bool durable, Patience patience);
+                                 const Membership& membership, bool durable, const Traffic& traffic);
 
 }  // namespace kedge::redundancy

@@ -19,7 +19,11 @@ std::string_view noun(format::SetFileKind kind) {
   return kind == format::SetFileKind::parity ? "parity" : "set descriptor";
 }
 
-std::string_view name_of(Scheme scheme) { return scheme == Scheme::partner ? "partner" : "xor"; }
+/// "xor", "rs 2".
+std::string name_of(const format::SetDescriptor& set) {
+  if (set.scheme == Scheme::rs) return compose("rs {}", set.parities);
+  return std::string(to_string(set.scheme));
+}
 
 }  // namespace
 
@@ -46,14 +50,14 @@ std::vector<format::Damage> verify_set_file(fs::ByteAccess& bytes, const format:
 }
 
 std::string set_line(const format::SetDescriptor& set) {
-  return compose("{} of set {} ({}), generation {}, rank {}", noun(set.kind), set.set_number, name_of(set.scheme),
+  return compose("{} of set {} ({}), generation {}, rank {}", noun(set.kind), set.set_number, name_of(set),
                  set.generation, holder(set).logical_rank.value);
 }
 
 std::string set_text(const format::SetDescriptor& set, const std::string& path) {
   Table head("ll");
   head.add({std::string(noun(set.kind)), printable(path)});
-  head.add({"scheme", std::string(name_of(set.scheme))});
+  head.add({"scheme", name_of(set)});
   head.add({"set", compose("{}", set.set_number)});
   head.add({"position", compose("{} of {}", set.position, set.members.size())});
   head.add({"logical rank", compose("{} of {}", holder(set).logical_rank.value, set.world_size)});
@@ -79,7 +83,8 @@ Json set_json(const format::SetDescriptor& set, const std::string& path) {
   Json json = {{"path", path},
                {"kind", set.kind == format::SetFileKind::parity ? "parity" : "descriptor"},
                {"format", format::kSetVersion},
-               {"scheme", name_of(set.scheme)},
+               {"scheme", to_string(set.scheme)},
+               {"parities", set.parities},
                {"set", set.set_number},
                {"position", set.position},
                {"generation", set.generation},

@@ -1,0 +1,76 @@
+#include "redundancy/exchange_files.hpp"
+
+#include <algorithm>
+
+#include "base/attempt.hpp"
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+
+namespace kedge::redundancy {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // summed up and written while in the cache
+
+fs::ByteAccess& opened(const PartFile& file, const char* verb) {
+  if (file.bytes != nullptr) return *file.bytes;
+  throw Error(ErrorCode::io,
+              compose("this rank has no open file to {} for its redundancy set: see why it could not be opened", verb));
+}
+
+}  // namespace
+
+std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, std::size_t number, Buffer& buffer) {
+  const PartFile& file = file_of(input.part);
+  const std::uint64_t offset = file.begin + input.offset + part.begin;
+  std::uint32_t& crc = result_.read[number];
+  std::span<const std::byte> bytes;
+  if (!result_.failure) {
+    result_.failure = attempt([&] {
+      if (file.mapped.empty()) {
+        const auto room = buffer.room(part.length);
+        crc = opened(file, "read").copy_out(offset, room, crc);
+        bytes = room;
+        return;
+      }
+      if (offset > file.mapped.size() || part.length > file.mapped.size() - offset) {
+        throw Error(ErrorCode::corrupt, compose("a file of the redundancy set ends at byte {} and should reach {}",
+                                                file.mapped.size(), offset + part.length));
+      }
+      bytes = file.mapped.subspan(offset, part.length);
+      crc = crc32c(bytes, crc);
+    });
+  }
+  if (!result_.failure) return bytes;
+  const auto zeros = buffer.room(part.length);
+  std::ranges::fill(zeros, std::byte{0});
+  return zeros;
+}
+
+void Files::store(const Stripe& stripe, const Piece& piece, std::size_t number, std::span<const codec::Term> terms) {
+  if (result_.failure) return;
+  const PartFile& file = file_of(stripe.part);
+  const std::uint64_t offset = file.begin + stripe.offset + piece.begin;
+  std::uint32_t& crc = result_.written[number];
+  result_.failure = attempt([&] {
+    fs::ByteAccess& out = opened(file, "write");
+    const bool as_it_is =
+        terms.size() == 1 && terms.front().coefficient == 1 && terms.front().bytes.size() == piece.length;
+    if (as_it_is) {
+      crc = out.copy_in(offset, terms.front().bytes, crc);
+      return;
+    }
+    std::vector<codec::Term> blocks;
+    for (std::uint64_t done = 0; done < piece.length; done += kBlockBytes) {
+      const auto sum = sum_.room(std::min(kBlockBytes, piece.length - done));
+      blocks.clear();
+      for (const auto& [bytes, coefficient] : terms) {
+        if (bytes.size() <= done) continue;
+        blocks.push_back({bytes.subspan(done, std::min(sum.size(), bytes.size() - done)), coefficient});
+      }
+      codec::combine(sum, blocks);
+      crc = out.copy_in(offset + done, sum, crc);
+    }
+  });
+}
+
+}  // namespace kedge::redundancy
