@@ -37,7 +37,7 @@ std::uint32_t small_number(const std::string& option, const std::string& text) {
 }
 
 Scheme scheme_of(const std::string& text) {
-  for (const Scheme scheme : {Scheme::automatic, Scheme::single, Scheme::partner, Scheme::xor_}) {
+  for (const Scheme scheme : {Scheme::automatic, Scheme::single, Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (to_string(scheme) == text) return scheme;
   }
   throw std::runtime_error("--scheme wants auto, single, partner, xor or rs, not '" + text + "'");
@@ -112,7 +112,7 @@ std::string help() {
 
 std::optional<Arguments> parse(int argc, char** argv) {
   Arguments arguments;
-  arguments.schemes = {Scheme::xor_};
+  arguments.schemes = {Scheme::xor_, Scheme::rs};
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--help") return std::nullopt;

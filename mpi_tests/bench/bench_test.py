@@ -18,7 +18,7 @@ BASELINES = {"copy", "write", "read", "memory"}
 SMALL = {"pieces", "small", "save_small", "save_tiny"}
 ALONE = BASELINES | {"blocked", "open", "open_load"}
 PROTECTED = ALONE | {"protect", "checkpoint", "rebuild", "rebuild_alone"}
-ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED}
+ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}
 PREFIX_ROWS = {"disk_write", "disk_read", "flush", "commit_flush", "fetch"}
 WITHOUT_RATIO = {"write", "disk_write", "memory", "save_small", "save_tiny"}
 SIZE = 4 << 20
@@ -104,7 +104,7 @@ def refuses(folder, *arguments):
 
 with tempfile.TemporaryDirectory(prefix="kedge-bench-test-") as name:
     here = pathlib.Path(name)
-    measures(here, ["xor", "single"])
+    measures(here, ["xor", "rs", "single"])
     measures(here, ["xor"], "--persistent")
     measures(here, ["partner"], "--nodes", "2", "--set-size", "2", nodes=2)
     checks(here)

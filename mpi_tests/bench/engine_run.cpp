@@ -11,8 +11,7 @@ namespace {
 
 std::uint32_t tolerance_of(kedge::Scheme scheme, const Arguments& arguments, int nodes) {
   if (scheme == kedge::Scheme::single || nodes < 2) return 0;
-  (void)arguments;
-  return 1;
+  return scheme == kedge::Scheme::rs ? arguments.parity : 1;
 }
 
 }  // namespace
@@ -43,6 +42,7 @@ void EngineRun::start() {
   options.persistent.every = 0;
   options.redundancy.scheme = scheme_;
   options.redundancy.set_size = arguments_.set_size;
+  options.redundancy.parity = arguments_.parity;
   options.redundancy.every = 0;
   options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::warning;
