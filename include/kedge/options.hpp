@@ -56,6 +56,9 @@ struct Options {
     /// How long a start waits for processes of an earlier start to be gone.
     double lock_timeout_s = 30.0;
     OnExit on_exit = OnExit::keep;
+    /// Threads that copy a large region together, the calling one included; 0: as many as there are cores for each
+    /// rank of the machine, 4 at most. They do not call MPI.
+    std::uint32_t copy_threads = 0;
   } store;
 
   struct Persistent {

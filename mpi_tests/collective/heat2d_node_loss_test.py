@@ -3,6 +3,7 @@
 
 usage: heat2d_node_loss_test.py HEAT2D MPIEXEC   (KEDGE_TEST_FULL=1: every node in turn with every scheme)
 """
+import itertools
 import os
 import pathlib
 import shutil
@@ -69,20 +70,20 @@ def killed_job(folder, scheme, lost, **variables):
     return job
 
 
-def a_lost_node_is_rebuilt(folder, scheme, node, wanted):
-    job = killed_job(folder, scheme, [node])
+def lost_nodes_are_rebuilt(folder, scheme, nodes, wanted):
+    job = killed_job(folder, scheme, nodes)
     code, output = job.launch()
     check(code == 0, output)
     resumed = printed(output, "resumed") or ""
-    check(resumed.startswith(f"step-{NEWEST:06} {NEWEST} rebuilt "), scheme, node, "resumed", resumed, output)
+    check(resumed.startswith(f"step-{NEWEST:06} {NEWEST} rebuilt "), scheme, nodes, "resumed", resumed, output)
     check(printed(output, "steps computed") == str(STEPS - NEWEST), output)
     check(printed(output, "checksum") == wanted, "the field differs from that of the undisturbed run", output)
-    for rank in (node * RANKS_PER_NODE, node * RANKS_PER_NODE + 1):
+    for rank in [node * RANKS_PER_NODE + i for node in nodes for i in range(RANKS_PER_NODE)]:
         check(f"rank {rank}: container rebuilt from rank" in output, "it does not say what was rebuilt:", output)
-    print(f"ok {scheme}: node {node} lost, resumed {resumed}", flush=True)
+    print(f"ok {scheme}: nodes {nodes} lost, resumed {resumed}", flush=True)
 
 
-def two_nodes_of_a_set_are_unrecoverable(folder, scheme, lost):
+def too_many_nodes_of_a_set_are_unrecoverable(folder, scheme, lost):
     job = killed_job(folder, scheme, lost)
     code, output = job.launch()
     check(code != 0 and "unrecoverable" in output, output)
@@ -100,11 +101,14 @@ def main():
         code, output = undisturbed.launch()
         check(code == 0, output)
         wanted = printed(output, "checksum")
-        losses = [(scheme, node) for scheme in ("xor", "partner") for node in range(NODES)]
-        for scheme, node in losses if FULL else losses[::3]:
-            a_lost_node_is_rebuilt(folder, scheme, node, wanted)
-        two_nodes_of_a_set_are_unrecoverable(folder, "xor", [1, 2])
-        two_nodes_of_a_set_are_unrecoverable(folder, "partner", [1, 3])
+        losses = [(scheme, [node]) for scheme in ("xor", "partner", "rs") for node in range(NODES)]
+        for scheme, nodes in losses if FULL else losses[::3]:
+            lost_nodes_are_rebuilt(folder, scheme, nodes, wanted)
+        for nodes in itertools.combinations(range(NODES), 2) if FULL else [(1, 3)]:
+            lost_nodes_are_rebuilt(folder, "rs", nodes, wanted)
+        too_many_nodes_of_a_set_are_unrecoverable(folder, "xor", [1, 2])
+        too_many_nodes_of_a_set_are_unrecoverable(folder, "partner", [1, 3])
+        too_many_nodes_of_a_set_are_unrecoverable(folder, "rs", [0, 1, 3])
     finally:
         shutil.rmtree(folder)
 

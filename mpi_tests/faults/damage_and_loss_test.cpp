@@ -16,8 +16,8 @@ using format::SetFileKind;
 
 constexpr int kRanks = 8;
 
-/// Eight nodes of one rank, two commits kept. xor: the even ranks are one set, the odd ones the other. partner: rank
-/// r and r + 4 are a pair.
+/// Eight nodes of one rank, two commits kept. xor and rs: the even ranks are one set, the odd ones the other; rs may
+/// lose two of each. partner: rank r and r + 4 are a pair.
 struct Job : SimulatedJob {
   explicit Job(Scheme scheme = Scheme::xor_, Verify verify = Verify::all) : SimulatedJob(kRanks) {
     options.topology.ranks_per_node = 1;
@@ -29,7 +29,9 @@ struct Job : SimulatedJob {
   }
 };
 
-bool in_one_set(Scheme scheme, int a, int b) { return scheme == Scheme::xor_ ? a % 2 == b % 2 : a % 4 == b % 4; }
+bool in_one_set(Scheme scheme, int a, int b) { return scheme == Scheme::partner ? a % 4 == b % 4 : a % 2 == b % 2; }
+/// True if these two cannot be lost together.
+bool too_much(Scheme scheme, int a, int b) { return scheme != Scheme::rs && in_one_set(scheme, a, b); }
 
 void expect_step(const Opened& opened, int step) {
   ASSERT_FALSE(opened.failure) << to_string(*opened.failure);
@@ -57,7 +59,8 @@ void harm(FaultyDisk& disk, const std::string& path, Harm harm) {
 
 class Damage : public testing::TestWithParam<std::tuple<Scheme, Harm>> {};
 INSTANTIATE_TEST_SUITE_P(Loss, Damage,
-                         testing::Combine(testing::Values(Scheme::xor_, Scheme::partner), testing::ValuesIn(kHarms)),
+                         testing::Combine(testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
+                                          testing::ValuesIn(kHarms)),
                          [](const auto& one) {
                            return compose("{}_{}", to_string(std::get<0>(one.param)),
                                           static_cast<int>(std::get<1>(one.param)));
@@ -89,14 +92,14 @@ TEST_P(Damage, R31_R32_WithALostNodeIsRebuiltInAnotherSetAndStepsBackInTheSame) 
     harm(job.disk, container_of(job.disk, victim, "b"), how);
     job.disk.remove_all(store_of(0));
     const Opened opened = reopen(job);
-    expect_step(opened, in_one_set(scheme, 0, victim) ? 1 : 2);
+    expect_step(opened, too_much(scheme, 0, victim) ? 1 : 2);
     EXPECT_EQ(opened.info.source, RecoverySource::rebuilt);
     expect_protected(job, victim, opened.step);
   }
 }
 
 class EveryScheme : public testing::TestWithParam<Scheme> {};
-INSTANTIATE_TEST_SUITE_P(DamageAndLoss, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner),
+INSTANTIATE_TEST_SUITE_P(DamageAndLoss, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
 TEST_P(EveryScheme, R31_OneContainerAndAnotherMembersParity) {
@@ -109,8 +112,9 @@ TEST_P(EveryScheme, R31_OneContainerAndAnotherMembersParity) {
     job.disk.remove_all(set_file_of(job.disk, SetFileKind::parity, with_parity, "b"));
     const Opened opened = reopen(job);
     // xor: two members lost something. partner: the copy of 0 is what 4 keeps as parity.
-    const bool too_much = GetParam() == Scheme::xor_ ? with_parity != 0 && with_parity % 2 == 0 : with_parity == 4;
-    expect_step(opened, too_much ? 1 : 2);
+    const bool lost =
+        GetParam() == Scheme::partner ? with_parity == 4 : with_parity != 0 && too_much(GetParam(), 0, with_parity);
+    expect_step(opened, lost ? 1 : 2);
     expect_protected(job, 4, opened.step);
   }
 }
@@ -137,7 +141,7 @@ TEST_P(EveryScheme, R31_ParityFlippedBesideALostNodeIsNotUsed) {
     Job job(GetParam());
     job.disk.flip_bit(set_file_of(job.disk, SetFileKind::parity, with_parity, "b"), 4096 + 100);
     job.disk.remove_all(store_of(0));
-    expect_step(reopen(job), in_one_set(GetParam(), 0, with_parity) ? 1 : 2);
+    expect_step(reopen(job), too_much(GetParam(), 0, with_parity) ? 1 : 2);
   }
 }
 
@@ -265,7 +269,8 @@ TEST_P(EveryScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
     job.disk.flip_bit(path, inside_large(job.disk, path));
     job.disk.remove_all(store_of(0));
     if (in_one_set(GetParam(), 0, survivor)) {
-      expect_step(reopen(job), 1);  // load_step fails the test on a wrong byte
+      // load_step fails the test on a wrong byte
+      expect_step(reopen(job), too_much(GetParam(), 0, survivor) ? 1 : 2);
       continue;
     }
     // Nobody reads it before the load does.
@@ -289,11 +294,29 @@ TEST_P(EveryScheme, R31_ABitThatFlipsDuringTheRebuildCountsAsLost) {
       Job job(GetParam());
       const std::string path = container_of(job.disk, survivor, "b");
       const std::uint64_t third = job.disk.read_all(path).size() / 3;
-      job.disk.flip_bit_when_opened(path, 20'000 + part * third);
+      job.disk.flip_bit_when_verified(path, 20'000 + part * third);
       job.disk.remove_all(store_of(0));
-      expect_step(reopen(job), 1);
+      expect_step(reopen(job), too_much(GetParam(), 0, survivor) ? 1 : 2);
       EXPECT_TRUE(job.logged("could not be recovered"));
     }
+  }
+}
+
+TEST(DamageAndLoss, AThirdLossIsTooMuchForTwoParities) {
+  Job job(Scheme::rs);
+  const auto committed = job.disk.snapshot();
+  for (const Harm how : kHarms) {
+    job.disk.restore(committed);
+    for (const int node : {0, 4}) job.disk.remove_all(store_of(node));
+    harm(job.disk, container_of(job.disk, 6, "b"), how);
+    expect_step(reopen(job), 1);
+    job.disk.restore(committed);
+    for (const int node : {0, 4, 6}) job.disk.remove_all(store_of(node));
+    const Opened opened = reopen(job);
+    ASSERT_TRUE(opened.failure);
+    EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
+    EXPECT_TRUE(says(opened.failure->message, {"rank 0", store_of(0), store_of(4), store_of(6)}))
+        << opened.failure->message;
   }
 }
 

@@ -48,7 +48,7 @@ Sizes sizes_of(Scheme scheme) {
 }
 
 class EveryScheme : public testing::TestWithParam<Scheme> {};
-INSTANTIATE_TEST_SUITE_P(FailedProtection, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner),
+INSTANTIATE_TEST_SUITE_P(FailedProtection, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
 TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {

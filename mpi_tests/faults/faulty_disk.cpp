@@ -153,6 +153,16 @@ void FaultyDisk::flip_bit_when_opened(const std::string& path, std::uint64_t off
   state_->flips_when_opened[path] = offset_bytes;
 }
 
+void FaultyDisk::vanish_when_opened(const std::string& path) {
+  const std::lock_guard guard(state_->mutex);
+  state_->vanish_when_opened.insert(path);
+}
+
+void FaultyDisk::flip_bit_when_verified(const std::string& path, std::uint64_t offset_bytes) {
+  const std::lock_guard guard(state_->mutex);
+  state_->flips_when_verified[path] = offset_bytes;
+}
+
 std::uint64_t FaultyDisk::operations(int rank) const {
   const std::lock_guard guard(state_->mutex);
   return state_->plan.operations(rank);

@@ -96,6 +96,10 @@ class FaultyDisk {
 
   /// A bit of the file flips when somebody next opens it to read and write: after a scan, before its bytes are used.
   void flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes);
+  /// The file is gone when somebody next opens it to read and write.
+  void vanish_when_opened(const std::string& path);
+  /// A bit of the file flips right after it went into a checksum: found good, and bad when it is used.
+  void flip_bit_when_verified(const std::string& path, std::uint64_t offset_bytes);
 
   [[nodiscard]] std::uint64_t operations(int rank) const;
   [[nodiscard]] std::uint64_t reads(int rank) const;

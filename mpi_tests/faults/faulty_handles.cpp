@@ -64,7 +64,9 @@ class Handle {
       require_working(*node_->volume, false, "read", path_);
       fs::require_within(path_, offset, length, node_->status.size_bytes);
       count_read(length);
-      return crc32c({node_->memory->data() + offset, length}, crc);
+      const std::uint32_t sum = crc32c({node_->memory->data() + offset, length}, crc);
+      flip_if_planned(offset, length);
+      return sum;
     });
   }
 
@@ -84,6 +86,15 @@ class Handle {
   }
 
  private:
+  void flip_if_planned(std::uint64_t offset, std::uint64_t length) const {
+    const auto planned = state_->flips_when_verified.find(state_->to_disk(caller_.rank, path_));
+    if (planned == state_->flips_when_verified.end()) return;
+    const std::uint64_t at = planned->second;
+    if (at < offset || at >= offset + length) return;
+    node_->bytes()[at] ^= std::byte{1};
+    state_->flips_when_verified.erase(planned);
+  }
+
   void write(std::uint64_t offset, std::span<const std::byte> bytes, bool grows) {
     const std::uint64_t end = offset + bytes.size();
     if (grows && end > node_->status.size_bytes) resize(end);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,8 +89,10 @@ struct DiskState {
   std::uint64_t last_lock_serial = 0;
   std::map<int, std::vector<std::pair<std::string, std::string>>> mounts;  // at, source
   std::function<void(int)> on_death;
-  std::map<std::string, std::uint64_t> bytes_read;         // by path on the disk
-  std::map<std::string, std::uint64_t> flips_when_opened;  // path on the disk, offset
+  std::map<std::string, std::uint64_t> bytes_read;           // by path on the disk
+  std::map<std::string, std::uint64_t> flips_when_opened;    // path on the disk, offset
+  std::map<std::string, std::uint64_t> flips_when_verified;  // likewise
+  std::set<std::string> vanish_when_opened;                  // path on the disk
 };
 
 [[nodiscard]] std::shared_ptr<fs::FileSystem> make_view(std::shared_ptr<DiskState> state, int rank);

@@ -15,11 +15,13 @@ struct Case {
   int nodes = 4;
   std::uint32_t ranks_per_node = 1;
   std::uint32_t set_size = 8;
+  std::uint32_t parity = 1;  ///< for rs
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const Case& param = info.param;
-  return compose("{}_{}nodes_{}each_setsof{}", to_string(param.scheme), param.nodes, param.ranks_per_node,
+  const std::string parity = param.scheme == Scheme::rs ? compose("{}", param.parity) : "";
+  return compose("{}{}_{}nodes_{}each_setsof{}", to_string(param.scheme), parity, param.nodes, param.ranks_per_node,
                  param.set_size);
 }
 
@@ -27,6 +29,7 @@ void set_up(SimulatedJob& job, const Case& param) {
   job.options.topology.ranks_per_node = param.ranks_per_node;
   job.options.redundancy.scheme = param.scheme;
   job.options.redundancy.set_size = param.set_size;
+  job.options.redundancy.parity = param.parity;
 }
 
 using Nodes = std::set<int>;
@@ -39,11 +42,12 @@ Nodes nodes_in(unsigned pattern) {
   return nodes;
 }
 
-/// What the sets on the disk promise: each survives the loss of one member, whatever else is lost.
+/// What the sets on the disk promise: each survives the loss of as many members as it has parity, whatever else is
+/// lost.
 class Oracle {
  public:
   Oracle(const FaultyDisk& disk, const Case& param, const Tag& tag)
-      : ranks_per_node_(static_cast<int>(param.ranks_per_node)), sets_(sets_of(disk, tag)) {
+      : ranks_per_node_(static_cast<int>(param.ranks_per_node)), tolerance_(param.parity), sets_(sets_of(disk, tag)) {
     check(param);
   }
 
@@ -53,7 +57,7 @@ class Oracle {
     const std::vector<int>* worst = nullptr;
     for (const auto& set : sets_) {
       const auto gone = gone_of(set, lost);
-      if (gone.size() > 1 && (worst == nullptr || gone.front() < gone_of(*worst, lost).front())) worst = &set;
+      if (gone.size() > tolerance_ && (worst == nullptr || gone.front() < gone_of(*worst, lost).front())) worst = &set;
     }
     return worst;
   }
@@ -79,7 +83,7 @@ class Oracle {
     }
     EXPECT_EQ(members.size(), static_cast<std::size_t>(param.nodes * ranks_per_node_));
     EXPECT_EQ(std::set<int>(members.begin(), members.end()).size(), members.size());
-    EXPECT_GE(*sizes.begin(), 2U);
+    EXPECT_GE(*sizes.begin(), tolerance_ + 1);
     EXPECT_LE(*sizes.rbegin() - *sizes.begin(), 1U);
     const bool odd = (param.nodes * ranks_per_node_) % 2 != 0;
     const std::size_t most = param.scheme == Scheme::partner || param.set_size == 2 ? (odd ? 3 : 2) : param.set_size;
@@ -87,6 +91,7 @@ class Oracle {
   }
 
   int ranks_per_node_;
+  std::size_t tolerance_;
   std::vector<std::vector<int>> sets_;
 };
 
@@ -162,11 +167,28 @@ INSTANTIATE_TEST_SUITE_P(TwoRanksEach, NodeLoss,
                                          Case{Scheme::xor_, 4, 2, 8}, Case{Scheme::partner, 2, 2, 8}),
                          name_of);
 
+/// Sets of 3 to 6 that may lose 1 to 3, each combination of lost nodes; and the largest parity.
+std::vector<Case> reed_solomon() {
+  std::vector<Case> cases;
+  for (int nodes = 3; nodes <= 6; ++nodes) {
+    for (std::uint32_t parity = 1; parity <= 3 && static_cast<int>(parity) < nodes; ++parity) {
+      cases.push_back({Scheme::rs, nodes, 1, 8, parity});
+    }
+  }
+  cases.push_back({Scheme::rs, 5, 1, 8, 4});
+  cases.push_back({Scheme::rs, 6, 1, 3, 2});  // two sets
+  cases.push_back({Scheme::rs, 4, 2, 4, 2});  // two ranks on a node
+  cases.push_back({Scheme::rs, 7, 1, 4, 2});  // sets of 4 and 3
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(ReedSolomon, NodeLoss, testing::ValuesIn(reed_solomon()), name_of);
+
 class NodeAfterNode : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(NodeLoss, NodeAfterNode,
                          testing::Values(Case{Scheme::xor_, 4, 1}, Case{Scheme::xor_, 4, 2}, Case{Scheme::xor_, 3, 1},
                                          Case{Scheme::partner, 4, 1}, Case{Scheme::partner, 4, 2},
-                                         Case{Scheme::partner, 5, 1}, Case{Scheme::partner, 2, 1}),
+                                         Case{Scheme::partner, 5, 1}, Case{Scheme::partner, 2, 1},
+                                         Case{Scheme::rs, 4, 1, 8, 2}, Case{Scheme::rs, 5, 2, 5, 3}),
                          name_of);
 
 TEST_P(NodeAfterNode, R31_R32_EachInTurnIsRebuiltWithoutANewCommit) {

@@ -288,6 +288,7 @@ TEST(RedundancySpace, R33_WhatWasLeftBehindMakesRoomForNewProtection) {
 INSTANTIATE_TEST_SUITE_P(
     Storage, RedundancyFailingRank,
     testing::Values(Case{"xor_memory", {.name = "xor", .scheme = Scheme::xor_, .ranks = 3}, true},
+                    Case{"rs_memory", {.name = "rs", .scheme = Scheme::rs, .ranks = 4}, true},
                     Case{"partner_durable", {.name = "partner", .scheme = Scheme::partner, .ranks = 4}, false}),
     [](const auto& tested) { return tested.param.name; });
 

@@ -18,9 +18,10 @@ struct Layout {
   Scheme scheme = Scheme::xor_;
   int ranks = 3;
   std::uint32_t ranks_per_node = 1;
-  std::uint32_t keep = 1;   ///< store.keep
-  std::uint64_t every = 1;  ///< redundancy.every
-  bool block = false;       ///< stores on block storage, not durable
+  std::uint32_t keep = 1;    ///< store.keep
+  std::uint64_t every = 1;   ///< redundancy.every
+  bool block = false;        ///< stores on block storage, not durable
+  std::uint32_t parity = 2;  ///< of rs
 
   [[nodiscard]] int nodes() const { return ranks / static_cast<int>(ranks_per_node); }
   /// For what GoogleTest prints.

@@ -100,6 +100,9 @@ std::vector<Case> cases() {
         all.push_back({layout, scene, kind});
     }
   }
+  const Layout kReedSolomon{.name = "rs", .scheme = Scheme::rs, .ranks = 4};
+  for (const Scene scene : {Scene::in_place, Scene::node_lost})
+    all.push_back({kReedSolomon, scene, comm::StopKind::die});
   for (const Scene scene : {Scene::node_lost, Scene::moved}) {
     all.push_back({kXor, scene, comm::StopKind::die, std::size_t{2} << 20U});
   }

@@ -169,7 +169,8 @@ TEST_P(Permuted, R31_DamageInASourceIsALossBeforeAndDuringTheMove) {
       job.options.open.verify = verify;
       const std::string path = container_of(job.disk, 2, "b");
       const auto offset = inside_large(job.disk, path);
-      if (during) job.disk.flip_bit_when_opened(path, offset);
+      if (during && verify == Verify::all) job.disk.flip_bit_when_verified(path, offset);
+      else if (during) job.disk.flip_bit_when_opened(path, offset);
       else job.disk.flip_bit(path, offset);
       place(job, now);
       const Opened opened = reopen(job);

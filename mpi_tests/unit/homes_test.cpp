@@ -34,6 +34,7 @@ using File = std::tuple<Id128, FileKind, std::uint32_t, Id128>;
 
 struct Set {
   Scheme scheme = Scheme::xor_;
+  std::uint32_t parities = 1;
   Id128 protection_id;
   std::uint64_t number = 0;
   std::vector<std::uint32_t> members;
@@ -72,9 +73,10 @@ format::SetDescriptor descriptor_of(const Commit& commit, const Set& set, std::s
   descriptor.generation = commit.generation;
   descriptor.world_size = commit.world;
   descriptor.scheme = set.scheme;
+  descriptor.parities = set.parities;
   descriptor.set_number = set.number;
   descriptor.position = static_cast<std::uint32_t>(position);
-  redundancy::SetShape shape{set.scheme, {}};
+  redundancy::SetShape shape{set.scheme, {}, set.parities};
   for (const std::uint32_t rank : set.members) {
     descriptor.members.push_back({LogicalRank{rank}, 7 * rank, size_of(rank)});
     shape.sizes.push_back(size_of(rank));
@@ -137,7 +139,8 @@ Judgement judge(const World& world, const Commit& commit, const Set& set) {
     all_copies = all_copies && (container || there(FileKind::parity, i + 1));
     all = all && container && parity && descriptor;
   }
-  judgement.decodable = judgement.known && (set.scheme == Scheme::xor_ ? members_with_loss <= 1 : all_copies);
+  judgement.decodable =
+      judgement.known && (set.scheme == Scheme::partner ? all_copies : members_with_loss <= set.parities);
   judgement.whole = all;
   return judgement;
 }
@@ -197,10 +200,12 @@ class Maker {
     std::vector<std::uint32_t> ranks(commit.world);
     std::iota(ranks.begin(), ranks.end(), 0U);
     std::ranges::shuffle(ranks, random_);
-    const Scheme scheme = below(2) == 0 ? Scheme::xor_ : Scheme::partner;
-    const std::uint64_t sets = 1 + below(commit.world / 2);
+    constexpr std::array kSchemes = {Scheme::xor_, Scheme::partner, Scheme::rs};
+    const Scheme scheme = kSchemes.at(below(commit.world < 3 ? 2 : 3));
+    const std::uint32_t parities = scheme == Scheme::rs ? 2 : 1;
+    const std::uint64_t sets = 1 + below(commit.world / (parities + 1));
     for (std::uint64_t number = 0; number < sets; ++number) {
-      Set set{scheme, protection_id, number, {}};
+      Set set{scheme, parities, protection_id, number, {}};
       for (std::size_t i = number; i < ranks.size(); i += sets) set.members.push_back(ranks[i]);
       commit.sets.push_back(set);
     }
@@ -322,7 +327,7 @@ void expect_sets_ready(const World& world, const std::vector<Orders>& orders) {
       EXPECT_EQ(order->rebuild, members.front()->rebuild);
       EXPECT_EQ(order->present.container, members.front()->present.container);
       EXPECT_EQ(order->present.parity, members.front()->present.parity);
-      EXPECT_TRUE(redundancy::can_decode(order->set.scheme, order->present));
+      EXPECT_TRUE(redundancy::can_decode(order->set.scheme, order->set.parities, order->present));
     }
   }
 }

@@ -76,6 +76,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"store.durable", "true"},
                                                      {"store.lock_timeout_s", "1.5"},
                                                      {"store.on_exit", "remove"},
+                                                     {"store.copy_threads", "3"},
                                                      {"persistent.path", "/p"},
                                                      {"persistent.every", "5"},
                                                      {"persistent.keep", "2"},

@@ -143,6 +143,7 @@ constexpr auto kRunName = [](const std::string& name) { return name.empty() || i
 constexpr auto kPath = [](const std::string& path) { return is_path(path); };
 constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
 constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
+constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };
 constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
 constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
 constexpr auto kPieceBytes = [](std::uint64_t bytes) { return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U); };
@@ -187,6 +188,10 @@ std::vector<Field> make_fields() {
       field(
           {"store", "on_exit"}, [](auto& o) -> auto& { return o.store.on_exit; }, all_ranks,
           "keep, remove_if_persistent or remove", "What finalize does with the node-local files."),
+      field(
+          {"store", "copy_threads"}, [](auto& o) -> auto& { return o.store.copy_threads; }, all_ranks,
+          "a whole number from 0 to 64", "Threads that copy a large region together; 0: by the cores that are free.",
+          kThreads),
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
           "The prefix: folder on the parallel filesystem, the same for all ranks.", kSomePath),

@@ -21,7 +21,6 @@
 #include "kedge/engine.hpp"
 #include "persist/catalog.hpp"
 #include "persist/prefix.hpp"
-#include "recovery/agreement.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/node_records.hpp"
 #include "store/node_store.hpp"
@@ -41,6 +40,9 @@ struct Commit {
   Id128 protection_id;        ///< of the parity that counts; none: not known, or there is none
   bool persistent = false;    ///< the prefix has it
 };
+
+/// Which of these commits retention keeps in the stores (policy/retention.hpp).
+[[nodiscard]] std::vector<bool> stay(const std::vector<Commit>& newest_first, std::uint32_t keep);
 
 /// How this rank's containers are protected, and by whom.
 struct Redundancy {
@@ -67,7 +69,8 @@ struct Context {
   std::unique_ptr<store::NodeRecords> records;
   std::unique_ptr<store::NodeStore> store;
 
-  comm::Topology topology;  ///< where this rank is
+  comm::Topology topology;    ///< where this rank is
+  unsigned copy_threads = 1;  ///< that save may use, this one included
   Redundancy redundancy;
 
   std::string run;                ///< (same)
@@ -122,10 +125,6 @@ struct Context {
   /// Local. The same for a call that never throws and does not communicate.
   [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
-  /// COLLECTIVE. Reads all containers of this run anew, looks at the prefix and agrees on what can be had; sets the
-  /// history. `selection` is what is to be opened; null: nothing is, and a prefix that cannot be reached does not
-  /// matter.
-  recovery::Agreement take_stock(Verify verify, const Selection* selection);
   /// Local. Adds one that is in the stores now, where it belongs by its generation, unless it is known.
   void add(Commit commit);
   /// Local. The newest commit of this tag, as far as this engine knows.

@@ -1,7 +1,9 @@
 #include "engine/environment.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -30,6 +32,14 @@ std::string boot_id() {
   return id;
 }
 
+/// 1 if it cannot be found out: on a machine with more than 1024.
+unsigned cores_of_process() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return static_cast<unsigned>(std::max(CPU_COUNT(&cores), 1));
+}
+
 std::optional<std::string> variable_of_process(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -43,6 +53,7 @@ Environment Environment::system() {
   environment.clock = system_clock();
   if (const char* node = std::getenv("KEDGE_NODE")) environment.node = node;
   environment.machine = compose("{}/{}", boot_id(), host_name());
+  environment.cores = cores_of_process();
   environment.variable = variable_of_process;
   environment.store_candidates.emplace_back("/dev/shm");
   for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {

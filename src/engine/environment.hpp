@@ -20,6 +20,8 @@ struct Environment {
   std::string node;
   /// What tells this machine from all others: boot id and host name.
   std::string machine;
+  /// Cores that this process may run on.
+  unsigned cores = 1;
   /// Value of an environment variable, for topology.failure_domain; nothing if it is not set.
   std::function<std::optional<std::string>(const std::string& name)> variable = [](const auto&) {
     return std::optional<std::string>();

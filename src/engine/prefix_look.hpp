@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/context.hpp"
+#include "recovery/agreement.hpp"
 
 namespace kedge::engine {
 

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/protector.hpp"
+#include "engine/stock.hpp"
 #include "format/attributes.hpp"
 #include "persist/tag_folder.hpp"
 #include "persist/tags.hpp"
@@ -68,7 +69,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   while (true) {
     // What headers did not tell made a recovery fail: only a whole look finds what is to be rebuilt instead.
     const Verify verify = failed_once_.empty() ? context_.options.open.verify : Verify::all;
-    const recovery::Agreement agreement = context_.take_stock(verify, &selection);
+    const recovery::Agreement agreement = take_stock(context_, verify, &selection);
     const recovery::Survey& survey = agreement.survey;
     const Choice choice = choose(survey, selection, context_.commits_exist);
     if (context_.is_root()) log_passed_over(context_.log, survey, choice);

@@ -55,6 +55,21 @@ void find_nodes(Context& context) {
   comm::throw_if(context.vote(attempt([&] { refuse_split_node(context); })));
 }
 
+constexpr unsigned kCopyThreadsMax = 4;  // more than these share one memory
+
+/// COLLECTIVE. Several nodes may be simulated on one machine; its cores are there once.
+void share_cores(Context& context) {
+  context.copy_threads = context.options.store.copy_threads;
+  if (context.copy_threads != 0) return;
+  std::uint64_t simulated = simulates_nodes(context.environment, context.options) ? 1 : 0;
+  context.comm->all_reduce(std::span(&simulated, 1), Reduction::max, context.deadline());
+  const std::string& machine = context.environment.machine;
+  const auto sharers = simulated == 0
+                           ? context.topology.node.size()
+                           : comm::find_topology(*context.comm, machine, machine, context.deadline()).node.size();
+  context.copy_threads = std::clamp(context.environment.cores / static_cast<unsigned>(sharers), 1U, kCopyThreadsMax);
+}
+
 /// What rank 0 learns on the prefix.
 struct PrefixFacts {
   std::array<char, 128> run{};
@@ -175,6 +190,7 @@ void start(Context& context) {
   context.comm->connect(context.deadline());
   check_options(context);
   find_nodes(context);
+  share_cores(context);
   join_set(context);
   take_incarnation(context);
   try {

@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "engine/global_arrays.hpp"
 #include "engine/protector.hpp"
+#include "engine/stock.hpp"
 #include "format/attributes.hpp"
 
 namespace kedge::engine {
@@ -44,7 +45,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   context_.enter(Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!context_.took_stock) {
-    context_.take_stock(context_.options.open.verify, nullptr);
+    (void)take_stock(context_, context_.options.open.verify, nullptr);
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();
@@ -54,7 +55,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   checkpoint_ = std::move(checkpoint);
   local = attempt([&] {
     checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
-    checkpoint_->container = std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_);
+    checkpoint_->container =
+        std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_, context_.copy_threads);
   });
   if (auto failure = context_.vote(local)) {
     give_up();

@@ -45,8 +45,9 @@ class ContainerWriter::Attempt {
   bool succeeded_ = false;
 };
 
-ContainerWriter::ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted)
-    : target_(target), predicted_(std::move(predicted)) {
+ContainerWriter::ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted,
+                                 unsigned copy_threads)
+    : target_(target), predicted_(std::move(predicted)), copy_threads_(copy_threads) {
   if (!predicted_) {
     builder_ = std::make_unique<LayoutBuilder>();
     return;
@@ -64,7 +65,7 @@ void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> byt
   if (!add_predicted(spec, bytes)) {
     Saved& saved = place(spec);
     const std::shared_lock lock(mutex_);
-    saved.checksums = copy_region_in(target_.bytes(), saved.offset, bytes);
+    saved.checksums = copy_region_in(target_.bytes(), saved.offset, bytes, copy_threads_);
   }
   attempt.succeeded();
 }
@@ -81,7 +82,7 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, std::span<const std:
   if (taken_[i].exchange(true)) {
     throw Error(ErrorCode::invalid_argument, kedge::compose("region '{}' is saved twice", spec.name));
   }
-  saved_[i].checksums = copy_region_in(target_.bytes(), region.offset, bytes);
+  saved_[i].checksums = copy_region_in(target_.bytes(), region.offset, bytes, copy_threads_);
   return true;
 }
 
@@ -150,7 +151,7 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
 void ContainerWriter::reserve(std::uint64_t size_bytes) {
   end_bytes_ = std::max(end_bytes_, size_bytes);
   if (size_bytes <= reserved_bytes_) return;
-  const std::uint64_t with_step = size_bytes + std::clamp(size_bytes / 8, kReserveStepMin, kReserveStepMax);
+  const std::uint64_t with_step = size_bytes + std::clamp(size_bytes / 4, kReserveStepMin, kReserveStepMax);
   try {
     target_.reserve(with_step);
     reserved_bytes_ = with_step;

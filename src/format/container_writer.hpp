@@ -39,8 +39,9 @@ class ContainerTarget {
 /// not called; at the first one that differs the structure is made anew around what is already in place.
 class ContainerWriter {
  public:
-  /// `target` must outlive the writer. `predicted` may be null. Reserves what was predicted.
-  ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted);
+  /// `target` must outlive the writer. `predicted` may be null. Reserves what was predicted. Up to `copy_threads`
+  /// threads copy a large region together.
+  ContainerWriter(ContainerTarget& target, std::shared_ptr<const Layout> predicted, unsigned copy_threads = 1);
 
   /// Local, thread-safe. Copies `bytes` to their final place; they may be reused when it returns. Throws
   /// Error{invalid_argument} (see check() and LayoutBuilder::add; bytes that are not as many as the shape says) or what
@@ -76,6 +77,7 @@ class ContainerWriter {
 
   ContainerTarget& target_;
   std::shared_ptr<const Layout> predicted_;
+  unsigned copy_threads_;
   // Copies run under a shared lock; what moves places, remaps or calls HDF5 under the exclusive one.
   mutable std::shared_mutex mutex_;
   std::atomic<bool> failed_{false};

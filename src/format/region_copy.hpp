@@ -14,9 +14,9 @@ namespace kedge::format {
 /// CRC32C of each 4 MiB of a region, padding not included; a small region has one, an empty one none.
 using BlockChecksums = std::vector<std::uint32_t>;
 
-/// One copy. Throws what ByteAccess throws.
+/// One copy, of a large region by up to `threads` threads. Throws what ByteAccess throws, on whichever thread.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
-                                            std::span<const std::byte> bytes);
+                                            std::span<const std::byte> bytes, unsigned threads = 1);
 
 /// One copy. Throws what ByteAccess throws.
 [[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes);

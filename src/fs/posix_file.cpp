@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "fs/posix_mapping.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
 
@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;       // fits the second-level cache: copy, then checksum
 constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system call
 constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
+constexpr std::uint64_t kPageBytes = 4096;  // what st_blocks of a memory filesystem goes by, at least
 constexpr long kTmpfsMagic = 0x01021994;
 
 /// Calls step(offset, length) for consecutive steps of at most `step_bytes`.
@@ -27,46 +28,6 @@ template <class Step>
 void in_steps(std::uint64_t length, std::uint64_t step_bytes, Step&& step) {
   for (std::uint64_t done = 0; done < length; done += step_bytes) step(done, std::min(step_bytes, length - done));
 }
-
-class PosixMapping final : public Mapping {
- public:
-  PosixMapping(std::byte* data, std::size_t size_bytes, Access access, std::string path)
-      : data_(data), size_bytes_(size_bytes), access_(access), path_(std::move(path)) {}
-  ~PosixMapping() override {
-    if (size_bytes_ != 0) ::munmap(data_, size_bytes_);
-  }
-
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
-    require_within(path_, offset, bytes.size(), size_bytes_);
-    in_steps(bytes.size(), kPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
-      const auto piece = bytes.subspan(at, length);
-      std::memcpy(data_ + offset + at, piece.data(), piece.size());
-      crc = crc32c(piece, crc);
-    });
-    return crc;
-  }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    require_within(path_, offset, bytes.size(), size_bytes_);
-    in_steps(bytes.size(), kPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
-      const auto piece = bytes.subspan(at, length);
-      std::memcpy(piece.data(), data_ + offset + at, piece.size());
-      crc = crc32c(piece, crc);
-    });
-    return crc;
-  }
-  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
-    require_within(path_, offset, length, size_bytes_);
-    return crc32c({data_ + offset, length}, crc);
-  }
-  std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }
-
- private:
-  std::byte* data_;
-  std::size_t size_bytes_;
-  Access access_;
-  std::string path_;
-};
 
 class PosixFile final : public File {
  public:
@@ -112,9 +73,10 @@ class PosixFile final : public File {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   void read_at(std::uint64_t offset, std::span<std::byte> bytes);
   void set_size(std::uint64_t size_bytes);
-  [[nodiscard]] int allocate(std::uint64_t size_bytes);
+  [[nodiscard]] bool in_memory() const;
+  [[nodiscard]] int allocate(std::uint64_t begin, std::uint64_t end);
   void write_zeros(std::uint64_t begin, std::uint64_t end);
-  void require_reserved(const struct stat& info, std::uint64_t size_bytes);
+  void require_reserved(const struct stat& info, std::uint64_t size_bytes) const;
 
   Descriptor descriptor_;
   std::string path_;
@@ -143,12 +105,17 @@ void PosixFile::set_size(std::uint64_t size_bytes) {
   }
 }
 
+bool PosixFile::in_memory() const {
+  struct statfs filesystem {};
+  return ::fstatfs(descriptor_.get(), &filesystem) == 0 && filesystem.f_type == kTmpfsMagic;
+}
+
 /// fallocate in steps; errno, or 0. glibc's posix_fallocate is not used: it neither retries nor says whether
 /// it only pretended.
-int PosixFile::allocate(std::uint64_t size_bytes) {
-  for (std::uint64_t done = 0; done < size_bytes; done += kReserveBytes) {
-    const auto step = static_cast<off_t>(std::min(kReserveBytes, size_bytes - done));
-    if (retry_interrupted([&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(done), step); }) != 0) {
+int PosixFile::allocate(std::uint64_t begin, std::uint64_t end) {
+  for (std::uint64_t at = begin; at < end; at += kReserveBytes) {
+    const auto step = static_cast<off_t>(std::min(kReserveBytes, end - at));
+    if (retry_interrupted([&] { return ::fallocate(descriptor_.get(), 0, static_cast<off_t>(at), step); }) != 0) {
       return errno;
     }
   }
@@ -162,8 +129,13 @@ void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
 }
 
 void PosixFile::reserve(std::uint64_t size_bytes) {
-  const std::uint64_t old_size = status().size_bytes;
-  int error = allocate(size_bytes);
+  const struct stat info = stat_of(descriptor_, path_);
+  const auto old_size = static_cast<std::uint64_t>(info.st_size);
+  // On memory it costs a walk over every page that is there already, each time that a container grows. More blocks
+  // than that (huge pages) may hide a hole.
+  const bool no_holes =
+      static_cast<std::uint64_t>(info.st_blocks) * 512 == (old_size + kPageBytes - 1) / kPageBytes * kPageBytes;
+  int error = allocate(no_holes && in_memory() ? old_size : 0, size_bytes);
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
       // What lies before old_size was written by us; the filesystem is not memory, so a late ENOSPC is an error
@@ -181,10 +153,8 @@ void PosixFile::reserve(std::uint64_t size_bytes) {
 }
 
 /// On memory a hole is a signal waiting for a full store.
-void PosixFile::require_reserved(const struct stat& info, std::uint64_t size_bytes) {
-  struct statfs filesystem {};
-  if (::fstatfs(descriptor_.get(), &filesystem) != 0 || filesystem.f_type != kTmpfsMagic) return;
-  if (static_cast<std::uint64_t>(info.st_blocks) * 512 >= size_bytes) return;
+void PosixFile::require_reserved(const struct stat& info, std::uint64_t size_bytes) const {
+  if (static_cast<std::uint64_t>(info.st_blocks) * 512 >= size_bytes || !in_memory()) return;
   throw Error(
       Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve it first", -1, path_, 0});
 }
@@ -193,11 +163,11 @@ std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
   const struct stat info = stat_of(descriptor_, path_);
   require_within(path_, 0, size_bytes, static_cast<std::uint64_t>(info.st_size));
   require_reserved(info, size_bytes);
-  if (size_bytes == 0) return std::make_unique<PosixMapping>(nullptr, 0, access_, path_);
+  if (size_bytes == 0) return make_posix_mapping(nullptr, 0, access_, path_);
   const int protection = access_ == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
   void* data = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, descriptor_.get(), 0);
   if (data == MAP_FAILED) throw_system_error(compose("map {} bytes", size_bytes), path_, errno);
-  return std::make_unique<PosixMapping>(static_cast<std::byte*>(data), size_bytes, access_, path_);
+  return make_posix_mapping(static_cast<std::byte*>(data), size_bytes, access_, path_);
 }
 
 }  // namespace

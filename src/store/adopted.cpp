@@ -34,6 +34,12 @@ void Adopted::scan(const Id128& run_id, Verify verify, std::vector<Held>& found)
   for (const auto& slot : slots_) found.push_back(slot->scan(folder_, run_id, verify));
 }
 
+void Adopted::verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found) {
+  for (const auto& slot : slots_) {
+    if (slot->offers_of(commit_id)) found.push_back(slot->verify(folder_, run_id));
+  }
+}
+
 template <class Condition>
 void Adopted::remove_if(Condition&& condition) {
   for (auto slot = slots_.begin(); slot != slots_.end();) {

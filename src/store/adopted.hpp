@@ -21,6 +21,8 @@ class Adopted {
   void share_out(std::span<const int> ranks_on_node, std::size_t place);
 
   void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
+  /// Reads every byte of what the last scan found intact of this commit.
+  void verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found);
   /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
   void remove_all_but(const IsKept& is_kept);
   /// Removes the files of this commit that are not pinned; how many.

@@ -1,6 +1,7 @@
 #include "store/inspect.hpp"
 
 #include <array>
+#include <memory>
 #include <span>
 
 #include "base/attempt.hpp"
@@ -30,17 +31,17 @@ void check_owner(const Held& held, const Id128& run_id, const Id128& found_run, 
   if (found_rank != held.logical_rank) damaged(compose("it is the {} of rank {}", noun(held.kind), found_rank.value));
 }
 
-void inspect_container(Held& held, fs::File& file, std::span<const std::byte> first, const Id128& run_id,
+void inspect_container(Held& held, fs::ByteAccess& bytes, std::span<const std::byte> first, const Id128& run_id,
                        Verify verify) {
   held.superblock = format::decode(first, held.path);
   check_owner(held, run_id, held.superblock->run_id, held.superblock->logical_rank);
-  const format::ContainerReader reader(file, held.size_bytes, held.path);
+  const format::ContainerReader reader(bytes, held.size_bytes, held.path);
   if (verify != Verify::all) return;
   const auto damages = reader.verify();
   if (!damages.empty()) damaged(damages.front().what + " is damaged");
 }
 
-void inspect_set_file(Held& held, fs::File& file, std::span<const std::byte> first, const Id128& run_id,
+void inspect_set_file(Held& held, fs::ByteAccess& bytes, std::span<const std::byte> first, const Id128& run_id,
                       Verify verify) {
   const bool is_parity = held.kind == FileKind::parity;
   const format::SetDescriptor set = format::decode_set(first, held.path);
@@ -54,12 +55,12 @@ void inspect_set_file(Held& held, fs::File& file, std::span<const std::byte> fir
     damaged(compose("it has {} bytes instead of {}", held.size_bytes, expected_bytes));
   }
   if (!is_parity || verify != Verify::all) return;
-  if (file.checksum(kSuperblockBytes, set.parity_bytes, 0) != set.parity_crc) damaged("its parity is damaged");
+  if (bytes.checksum(kSuperblockBytes, set.parity_bytes, 0) != set.parity_crc) damaged("its parity is damaged");
 }
 
 /// Any rank may keep a master.
-void inspect_master(Held& held, fs::File& file, const Id128& run_id, Verify verify) {
-  const format::MasterReader reader(file, held.size_bytes, held.path);
+void inspect_master(Held& held, fs::ByteAccess& bytes, const Id128& run_id, Verify verify) {
+  const format::MasterReader reader(bytes, held.size_bytes, held.path);
   if (reader.head().run_id != run_id) damaged("it belongs to another run");
   held.master = reader.head();
   if (verify != Verify::all) return;
@@ -69,7 +70,8 @@ void inspect_master(Held& held, fs::File& file, const Id128& run_id, Verify veri
 
 }  // namespace
 
-Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify) {
+Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify,
+                   fs::ByteAccess* bytes) {
   Inspection result;
   Held& held = result.held;
   held.kind = name.kind;
@@ -88,13 +90,17 @@ Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& r
     if (held.size_bytes < kSuperblockBytes) {
       damaged(compose("cut to {} bytes, too short for a {}", held.size_bytes, noun(held.kind)));
     }
-    const auto file = file_system.open(held.path, fs::Access::read);
+    std::unique_ptr<fs::File> file;
+    if (bytes == nullptr) {
+      file = file_system.open(held.path, fs::Access::read);
+      bytes = file.get();
+    }
     std::array<std::byte, kSuperblockBytes> first{};
-    (void)file->copy_out(0, first, 0);
+    (void)bytes->copy_out(0, first, 0);
     if (format::is_unsealed(first)) return;
-    if (held.kind == FileKind::container) inspect_container(held, *file, first, run_id, verify);
-    else if (held.kind == FileKind::master) inspect_master(held, *file, run_id, verify);
-    else inspect_set_file(held, *file, first, run_id, verify);
+    if (held.kind == FileKind::container) inspect_container(held, *bytes, first, run_id, verify);
+    else if (held.kind == FileKind::master) inspect_master(held, *bytes, run_id, verify);
+    else inspect_set_file(held, *bytes, first, run_id, verify);
     held.intact = true;
   });
   if (failure) held.damage = held.path + ": " + failure->message;

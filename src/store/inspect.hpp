@@ -14,7 +14,9 @@ struct Inspection {
 
 /// Never throws Error: what is wrong with the file is its damage. Must be sealed for `run_id` and for the rank that
 /// its name says. Containers: superblock, structure and index; parity: header and exact file size; with Verify::all
-/// every byte of both. Descriptors are verified whole in any case.
-[[nodiscard]] Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify);
+/// every byte of both. Descriptors are verified whole in any case. What is read is read through `bytes`, which must be
+/// the file of this name; null: through the file, opened for this.
+[[nodiscard]] Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify,
+                                 fs::ByteAccess* bytes = nullptr);
 
 }  // namespace kedge::store

@@ -55,6 +55,13 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   return found;
 }
 
+std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id) {
+  std::vector<Held> found;
+  for (Slots& slots : own_) slots.verify(run_id, commit_id, found);
+  adopted_.verify(run_id, commit_id, found);
+  return found;
+}
+
 Slots& NodeStore::slots_of(const StoreFile& file) {
   for (Slots& slots : own_) {
     if (slots.slot_of(file) != nullptr) return slots;

@@ -41,6 +41,10 @@ class NodeStore {
   /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
   [[nodiscard]] std::vector<Held> scan(const Id128& run_id, Verify verify);
 
+  /// Reads every byte of what the last scan found intact of this commit, of all kinds, own and adopted. What is told
+  /// is as of now: what is damaged or gone is offered no more.
+  [[nodiscard]] std::vector<Held> verify(const Id128& run_id, const Id128& commit_id);
+
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// checked against quota and free space first (0: unknown). Throws no_space, io.
   [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "store/inspect.hpp"
+#include "base/attempt.hpp"
 
 namespace kedge::store {
 
@@ -12,7 +12,28 @@ StoreFile& Slot::opened(const RunFolder& folder) {
 }
 
 Held Slot::scan(const RunFolder& folder, const Id128& run_id, Verify verify) {
-  Inspection inspection = inspect(folder, name, run_id, verify);
+  return take_over(inspect(folder, name, run_id, verify));
+}
+
+Held Slot::verify(const RunFolder& folder, const Id128& run_id) {
+  StoreFile* in_memory = mapped(folder);
+  return take_over(inspect(folder, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
+}
+
+/// The file, if its bytes can be read where they lie. Null is no verdict: it is read by calls, and what keeps it from
+/// being opened is told by whoever needs it open.
+StoreFile* Slot::mapped(const RunFolder& folder) {
+  if (!folder.location().memory_backed) return nullptr;
+  const auto present = [&] { opened(folder).check_present(); };
+  auto failure = attempt(present);
+  if (failure && file && pins == 0) {  // it was removed, or another one took its name: that one is to be looked at
+    file.reset();
+    failure = attempt(present);
+  }
+  return failure || file->mapped().empty() ? nullptr : file.get();
+}
+
+Held Slot::take_over(Inspection inspection) {
   if (inspection.foreign) {
     state = State::foreign;
     file.reset();

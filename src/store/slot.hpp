@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "store/held.hpp"
+#include "store/inspect.hpp"
 #include "store/run_folder.hpp"
 #include "store/store_file.hpp"
 
@@ -32,12 +33,22 @@ struct Slot {
   [[nodiscard]] bool offers(const FileKey& wanted) const noexcept {
     return holds_something() && intact && key == wanted;
   }
+  /// Likewise of this commit, whatever its kind.
+  [[nodiscard]] bool offers_of(const Id128& commit_id) const noexcept {
+    return holds_something() && intact && key.commit_id == commit_id;
+  }
   /// Throws Error{not_found | io}.
   [[nodiscard]] StoreFile& opened(const RunFolder& folder);
   /// Looks into the file anew and takes over what is found.
   [[nodiscard]] Held scan(const RunFolder& folder, const Id128& run_id, Verify verify);
+  /// The same with every byte, where it lies: what was touched here is not fetched again by whoever reads it next.
+  [[nodiscard]] Held verify(const RunFolder& folder, const Id128& run_id);
   /// 0 if it is gone.
   [[nodiscard]] std::uint64_t size_bytes(const RunFolder& folder) const;
+
+ private:
+  [[nodiscard]] StoreFile* mapped(const RunFolder& folder);
+  [[nodiscard]] Held take_over(Inspection inspection);
 };
 
 }  // namespace kedge::store

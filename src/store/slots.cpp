@@ -37,6 +37,12 @@ void Slots::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
   }
 }
 
+void Slots::verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found) {
+  for (const auto& slot : slots_) {
+    if (slot->offers_of(commit_id)) found.push_back(slot->verify(folder_, run_id));
+  }
+}
+
 Slot& Slots::free_slot() {
   Slot* best = nullptr;
   for (const auto& slot : slots_) {

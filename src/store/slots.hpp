@@ -20,6 +20,9 @@ class Slots {
   /// Looks into every file but those that are being written.
   void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
 
+  /// Reads every byte of what the last scan found intact of this commit.
+  void verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found);
+
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
   void discard(Slot& slot);

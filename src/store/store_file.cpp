@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t kSuperblockBytes = 4096;
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kWorthACall = 16384;  // less is copied sooner than a system call is made
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -42,6 +43,7 @@ void StoreFile::reserve(std::uint64_t size_bytes) {
   const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
   space_check_(whole_pages - size_bytes_, nullptr);
   take_storage(whole_pages, whole_pages - size_bytes_);
+  new_from_ = std::min<std::uint64_t>(new_from_, size_bytes_);
   use(whole_pages);
 }
 
@@ -104,7 +106,23 @@ fs::ByteAccess& StoreFile::bytes() {
                         "checkpoint and begin another",
                         -1, path(), 0});
   }
-  return *mapping_;
+  return memory_access_;
+}
+
+std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<const std::byte> bytes,
+                                               std::uint32_t crc) {
+  // Within the mapping all storage is reserved, so that pwrite needs none.
+  const bool is_new = offset >= file_.new_from_ && bytes.size() >= kWorthACall &&
+                      offset + bytes.size() <= file_.mapping_->bytes().size();
+  return is_new ? file_.file_->copy_in(offset, bytes, crc) : file_.mapping_->copy_in(offset, bytes, crc);
+}
+
+std::uint32_t StoreFile::MemoryAccess::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
+  return file_.mapping_->copy_out(offset, bytes, crc);
+}
+
+std::uint32_t StoreFile::MemoryAccess::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
+  return file_.mapping_->checksum(offset, length, crc);
 }
 
 std::span<const std::byte> StoreFile::mapped() const noexcept {
@@ -121,6 +139,7 @@ void StoreFile::unseal() {
   static constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
   check_present();
   bytes().copy_in(0, kNoSuperblock, 0);
+  new_from_ = UINT64_MAX;  // what comes next refills it
   flush(!memory_backed_);
 }
 

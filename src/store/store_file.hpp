@@ -16,7 +16,8 @@
 
 namespace kedge::store {
 
-/// An open file. On memory-backed stores it is mapped once and refilled by plain copies; on block
+/// An open file. On memory-backed stores it is mapped once and refilled by plain copies; storage that is new is written
+/// by pwrite the first time, because a page that a mapping touches first has to be cleared and entered for it. On block
 /// storage it is written in large pieces and read with pread. Stays open, and mapped, while it is recycled.
 class StoreFile final : public format::ContainerTarget {
  public:
@@ -49,6 +50,18 @@ class StoreFile final : public format::ContainerTarget {
   void empty();
 
  private:
+  /// Reads by the mapping; writes where the storage is new by pwrite, elsewhere by the mapping.
+  class MemoryAccess final : public fs::ByteAccess {
+   public:
+    explicit MemoryAccess(StoreFile& file) : file_(file) {}
+    std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override;
+    [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override;
+    [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override;
+
+   private:
+    StoreFile& file_;
+  };
+
   void lose_mapping();
   void take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
   void use(std::uint64_t size_bytes);
@@ -58,7 +71,10 @@ class StoreFile final : public format::ContainerTarget {
   SpaceCheck space_check_;
   std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
   std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
-  std::unique_ptr<WriteCombiner> combiner_;    // block storage
+  MemoryAccess memory_access_{*this};
+  std::atomic<std::uint64_t> new_from_ =
+      UINT64_MAX;                            ///< storage from here on was never written; till the next unseal()
+  std::unique_ptr<WriteCombiner> combiner_;  // block storage
 };
 
 }  // namespace kedge::store

@@ -1,0 +1,96 @@
+// The copy with checksum, and what stands behind mappings: every size and alignment gives what a plain copy gives.
+#include "fs/stream_copy.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::fs {
+namespace {
+
+std::vector<std::byte> noise(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::uint32_t state = 12345;
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24U);
+  return bytes;
+}
+
+TEST(StreamCopy, EverySizeAndAlignmentIsAPlainCopy) {
+  constexpr std::size_t kGuard = 128;
+  const auto source = noise(70'000);
+  for (const std::size_t size : {0U, 1U, 15U, 63U, 64U, 65U, 4095U, 4096U, 4097U, 4160U, 8191U, 8192U, 8193U, 12'288U,
+                                 12'290U, 16'384U, 65'536U, 69'000U}) {
+    for (const std::size_t from : {0U, 1U, 8U, 63U}) {
+      for (const std::size_t to : {0U, 1U, 16U, 33U, 63U}) {
+        std::vector<std::byte> target(size + 2 * kGuard, std::byte{0xee});
+        const auto bytes = std::span(source).subspan(from, size);
+        const std::uint32_t crc = stream_copy(target.data() + kGuard / 2 + to, bytes, 77);
+        EXPECT_EQ(crc, crc32c(bytes, 77)) << size << " from " << from << " to " << to;
+        std::vector<std::byte> expected(target.size(), std::byte{0xee});
+        std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(kGuard / 2 + to));
+        EXPECT_EQ(target, expected) << size << " from " << from << " to " << to;
+      }
+    }
+  }
+}
+
+/// A mapped file in memory, if there is such a place, else on disk.
+class Mapped : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
+    name = join(name, "kedge-mapped-XXXXXX");
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+  std::shared_ptr<FileSystem> system_ = posix_file_system();
+};
+
+TEST_F(Mapped, CopiesThroughANewMappingArriveWhereverTheyLie) {
+  constexpr std::uint64_t kSize = (std::uint64_t{9} << 20U) + 12'345;  // the last chunk of the mapping is a part of one
+  const auto file = system_->create(join(folder_, "file"));
+  file->reserve(kSize);
+  const auto mapping = file->map(kSize);
+  const auto bytes = noise(kSize);
+  // Out of order, over the borders of chunks and of pages, to the last byte.
+  for (const std::uint64_t begin : {std::uint64_t{5} << 20U, std::uint64_t{0}, std::uint64_t{3'000'001}}) {
+    const std::uint64_t end = begin == 0 ? 3'000'001 : begin == 3'000'001 ? std::uint64_t{5} << 20U : kSize;
+    const auto part = std::span(bytes).subspan(begin, end - begin);
+    EXPECT_EQ(mapping->copy_in(begin, part, 0), crc32c(part));
+  }
+  std::vector<std::byte> back(kSize);
+  EXPECT_EQ(file->copy_out(0, back, 0), crc32c(bytes));
+  EXPECT_EQ(back, bytes);
+}
+
+TEST_F(Mapped, SeveralThreadsCopyAtOnce) {
+  constexpr std::uint64_t kShare = (std::uint64_t{3} << 20U) + 100;
+  constexpr std::uint64_t kThreads = 4;
+  const auto file = system_->create(join(folder_, "file"));
+  file->reserve(kThreads * kShare);
+  const auto mapping = file->map(kThreads * kShare);
+  const auto bytes = noise(kThreads * kShare);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back(
+          [&, i] { (void)mapping->copy_in(i * kShare, std::span(bytes).subspan(i * kShare, kShare), 0); });
+    }
+  }
+  EXPECT_TRUE(std::ranges::equal(mapping->bytes(), bytes));
+}
+
+}  // namespace
+}  // namespace kedge::fs

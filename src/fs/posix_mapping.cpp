@@ -1,0 +1,101 @@
+#include "fs/posix_mapping.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "fs/stream_copy.hpp"
+#include "fs/system_error.hpp"
+
+namespace kedge::fs {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;  // fits the second-level cache: copy, then checksum
+constexpr std::size_t kStreamBytes = std::size_t{1} << 20U;   // less may still be in a cache when it is used
+constexpr std::size_t kChunkBytes = std::size_t{2} << 20U;    // entered into the page table at once; a huge page
+
+#ifdef MADV_POPULATE_READ
+constexpr int kPopulate = MADV_POPULATE_READ;
+#else
+constexpr int kPopulate = 22;  // the number in Linux since 5.14; older kernels refuse it
+#endif
+
+/// Calls step(offset, length) for consecutive pieces.
+template <class Step>
+void in_pieces(std::uint64_t length, Step&& step) {
+  for (std::uint64_t done = 0; done < length; done += kPieceBytes) {
+    step(done, std::min<std::uint64_t>(kPieceBytes, length - done));
+  }
+}
+
+class PosixMapping final : public Mapping {
+ public:
+  PosixMapping(std::byte* data, std::size_t size_bytes, Access access, std::string path)
+      : data_(data),
+        size_bytes_(size_bytes),
+        access_(access),
+        path_(std::move(path)),
+        entered_((size_bytes + kChunkBytes - 1) / kChunkBytes) {}
+  ~PosixMapping() override {
+    if (size_bytes_ != 0) ::munmap(data_, size_bytes_);
+  }
+
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
+    require_within(path_, offset, bytes.size(), size_bytes_);
+    enter(offset, bytes.size());
+    return stream_copy(data_ + offset, bytes, crc);
+  }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    require_within(path_, offset, bytes.size(), size_bytes_);
+    if (bytes.size() >= kStreamBytes) return stream_copy(bytes.data(), {data_ + offset, bytes.size()}, crc);
+    in_pieces(bytes.size(), [&](std::uint64_t at, std::uint64_t length) {
+      const auto piece = bytes.subspan(at, length);
+      std::memcpy(piece.data(), data_ + offset + at, piece.size());
+      crc = crc32c(piece, crc);
+    });
+    return crc;
+  }
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    require_within(path_, offset, length, size_bytes_);
+    return crc32c({data_ + offset, length}, crc);
+  }
+  std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }
+
+ private:
+  void enter(std::uint64_t offset, std::uint64_t length) noexcept;
+
+  std::byte* data_;
+  std::size_t size_bytes_;
+  Access access_;
+  std::string path_;
+  std::vector<std::atomic<bool>> entered_;  ///< chunks that enter() has seen
+};
+
+/// The pages of a new mapping cost a fault each when they are touched one by one, three times the copy that they are
+/// touched for; a chunk at once costs a quarter of that. By reading: a shared page that may be written is entered
+/// writable, and a recycled one costs less that way than by MADV_POPULATE_WRITE. Where the kernel refuses, pages
+/// fault as ever.
+void PosixMapping::enter(std::uint64_t offset, std::uint64_t length) noexcept {
+  if (length == 0) return;
+  for (std::uint64_t chunk = offset / kChunkBytes; chunk <= (offset + length - 1) / kChunkBytes; ++chunk) {
+    if (entered_[chunk].load(std::memory_order_relaxed)) continue;
+    entered_[chunk].store(true, std::memory_order_relaxed);  // two threads may both do it: harmless
+    const std::uint64_t begin = chunk * kChunkBytes;
+    (void)::madvise(data_ + begin, std::min<std::uint64_t>(kChunkBytes, size_bytes_ - begin), kPopulate);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Mapping> make_posix_mapping(std::byte* data, std::size_t size_bytes, Access access, std::string path) {
+  return std::make_unique<PosixMapping>(data, size_bytes, access, std::move(path));
+}
+
+}  // namespace kedge::fs

@@ -1,0 +1,16 @@
+// A file of the real file system in memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "fs/file_system.hpp"
+
+namespace kedge::fs {
+
+/// Takes over what mmap gave for the first `size_bytes` of the file; `data` may be null if there are none.
+[[nodiscard]] std::unique_ptr<Mapping> make_posix_mapping(std::byte* data, std::size_t size_bytes, Access access,
+                                                          std::string path);
+
+}  // namespace kedge::fs
