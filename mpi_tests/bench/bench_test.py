@@ -17,7 +17,7 @@ BENCH, MPIEXEC = sys.argv[1:3]
 BASELINES = {"copy", "write", "read", "memory"}
 SMALL = {"pieces", "small", "save_small", "save_tiny"}
 ALONE = BASELINES | {"blocked", "open", "open_load"}
-PROTECTED = ALONE | {"protect", "checkpoint", "rebuild", "rebuild_alone"}
+PROTECTED = ALONE | {"exchange", "protect", "protect_exchange", "checkpoint", "rebuild", "rebuild_alone"}
 ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}
 PREFIX_ROWS = {"disk_write", "disk_read", "flush", "commit_flush", "fetch"}
 WITHOUT_RATIO = {"write", "disk_write", "memory", "save_small", "save_tiny"}
@@ -82,13 +82,13 @@ def is_sound(row, targets, printed):
 def checks(folder):
     """Two rounds are too few: that is no pass, whatever they were like. A stage that sleeps misses whatever W was."""
     check(launch(folder, "--check", "--scheme", "xor").returncode in (1, 2), "passed")
-    slow = launch(folder, "--check", "--scheme", "xor", "--slow", "protect:3", "--json", folder / "slow.json")
+    slow = launch(folder, "--check", "--scheme", "xor", "--slow", "protect:3", "--rounds", "1", "--json", folder / "slow.json")
     check(slow.returncode == 1, slow.stdout)
     found = json.loads((folder / "slow.json").read_text())
     rows = {row["key"]: row for row in found["tables"][0]["rows"]}
     check(found["exit_code"] == 1 and rows["protect"]["verdict"] == "MISSED", rows["protect"])
     check(rows["protect"]["value"]["min"] > 3 > rows["blocked"]["value"]["median"], rows)
-    check(launch(folder, "--scheme", "xor", "--slow", "protect:1").returncode == 0, "judged without --check")
+    check(launch(folder, "--scheme", "xor", "--slow", "protect:1", "--rounds", "1").returncode == 0, "judged without --check")
 
 
 def notices_a_wrong_byte(folder):

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "bare_exchange.hpp"
 #include "timing.hpp"
 
 namespace kedge_bench {
@@ -9,7 +10,9 @@ namespace kedge_bench {
 void EngineRows::add_to(Table& table, std::uint64_t bytes) const {
   table.add({"blocked", "blocked copy with checksum (create, save, commit)", "write", bytes});
   if (run_.protects()) {
+    table.add({"exchange", "plain MPI exchange of what protect sends", "write", run_.tolerance() * bytes});
     table.add({"protect", "protect, after the local write", "write", bytes});
+    table.add({"protect_exchange", "  the same against that exchange", "exchange", bytes});
     table.add({"checkpoint", "local write, checksum and protect, one after the other", "write", bytes});
   }
   table.add({"open", "open from an intact store: every byte verified", "read", bytes});
@@ -39,12 +42,19 @@ void EngineRows::write(Recorder& recorder) {
   run_.new_data();
   recorder.time("blocked", [&] { run_.checkpoint(); });
   if (!run_.protects()) return;
-  recorder.time("protect", [&] { run_.engine().wait(run_.tag(), kedge::Level::protected_); });
+  protect(recorder);
   run_.new_data();
   recorder.time("checkpoint", [&] {
     run_.checkpoint();
     run_.engine().wait(run_.tag(), kedge::Level::protected_);
   });
+}
+
+void EngineRows::protect(Recorder& recorder) {
+  const double protect_s = recorder.time("protect", [&] { run_.engine().wait(run_.tag(), kedge::Level::protected_); });
+  recorder.record("protect_exchange", protect_s);
+  const int peers = static_cast<int>(run_.members()) - 1;
+  recorder.record("exchange", faster_of_two([&] { return bare_exchange(buffers_, run_.tolerance(), peers); }));
 }
 
 double EngineRows::reopen(Recorder& recorder) {

@@ -14,8 +14,8 @@ namespace kedge_bench {
 /// COLLECTIVE calls throw on all ranks.
 class EngineRows {
  public:
-  EngineRows(const Workplace& workplace, EngineRun& run, Baselines& baselines)
-      : workplace_(workplace), run_(run), baselines_(baselines) {}
+  EngineRows(const Workplace& workplace, EngineRun& run, Baselines& baselines, Buffers& buffers)
+      : workplace_(workplace), run_(run), baselines_(baselines), buffers_(buffers) {}
 
   /// Local. Adds the rows that round() records; all ranks together save so many bytes.
   void add_to(Table& table, std::uint64_t bytes) const;
@@ -25,12 +25,14 @@ class EngineRows {
 
  private:
   void write(Recorder& recorder);
+  void protect(Recorder& recorder);
   [[nodiscard]] double reopen(Recorder& recorder);
   [[nodiscard]] double lose_and_reopen(Recorder& recorder);
 
   const Workplace& workplace_;
   EngineRun& run_;
   Baselines& baselines_;
+  Buffers& buffers_;
   std::uint64_t rounds_ = 0;
 };
 

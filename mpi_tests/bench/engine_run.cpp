@@ -33,6 +33,12 @@ EngineRun::EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content c
   }
 }
 
+std::uint32_t EngineRun::members() const noexcept {
+  if (scheme_ == kedge::Scheme::single) return 1;
+  const auto nodes = static_cast<std::uint32_t>(workplace_.nodes());
+  return std::min(nodes, scheme_ == kedge::Scheme::partner ? 2 : arguments_.set_size);
+}
+
 void EngineRun::start() {
   engine_.reset();
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings

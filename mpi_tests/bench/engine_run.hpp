@@ -30,6 +30,8 @@ class EngineRun {
   [[nodiscard]] bool protects() const noexcept { return tolerance() > 0; }
   /// Losses that a set survives; 0: the scheme protects nothing.
   [[nodiscard]] std::uint32_t tolerance() const noexcept { return tolerance_; }
+  /// Of a redundancy set, at most.
+  [[nodiscard]] std::uint32_t members() const noexcept;
   [[nodiscard]] kedge::Engine& engine() { return *engine_; }
   /// Of what is in the buffers now.
   [[nodiscard]] std::string tag() const { return "content-" + std::to_string(number_); }

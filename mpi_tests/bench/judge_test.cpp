@@ -85,6 +85,12 @@ TEST(Judge, TargetsAreThoseOfTheRedundancyThatWasMeasured) {
   EXPECT_EQ(target_of("rebuild", kReedSolomon)->at_most, 3.0);
 }
 
+TEST(Judge, AnExchangeIsATargetOverANetworkOnly) {
+  EXPECT_EQ(target_of("protect_exchange", {"xor", 1, 4, false}), nullptr);
+  EXPECT_EQ(target_of("protect_exchange", {"rs", 2, 4, true})->at_most, 1.2);
+  EXPECT_EQ(target_of("protect", {"xor", 1, 4, true})->at_most, 0.9);
+}
+
 TEST(Judge, RatiosAreTakenWithinARound) {
   Table made;
   made.add({"write", "W", "", 0, Unit::seconds, {1, 1, 1, 1, 1.1, 1.1, 1.1}});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "bare_exchange.hpp"
 #include "baselines.hpp"
 #include "data.hpp"
 #include "engine_rows.hpp"
@@ -69,12 +70,12 @@ class Job {
         baselines_(workplace_.plain(), self.rank, self.ranks, buffers),
         disk_baselines_(workplace_.plain_on_disk(), self.rank, self.ranks, buffers),
         run_(arguments, scheme, {"bench", 1, arguments.size_bytes}, workplace_, buffers, self.rank, self.ranks),
-        engine_rows_(workplace_, run_, baselines_),
+        engine_rows_(workplace_, run_, baselines_, buffers),
         small_rows_(arguments, scheme, workplace_, buffers, baselines_, self.rank, self.ranks),
         prefix_rows_(workplace_, run_, disk_baselines_) {
     measured_.scheme = scheme;
     measured_.parity = run_.tolerance();
-    measured_.members = std::min<std::uint32_t>(arguments.set_size, static_cast<std::uint32_t>(workplace_.nodes()));
+    measured_.members = run_.members();
     fill(buffers.data, self.rank, 0);
     const std::uint64_t bytes = arguments.size_bytes * static_cast<std::uint64_t>(self.ranks);
     add_baselines(measured_.table, bytes);
@@ -101,6 +102,7 @@ class Job {
     recorder.record("memory", peak_bytes / kMebibyte);
     results.disk = filesystem_of(workplace_.prefix());
     results.nodes = workplace_.nodes();
+    results.network = over_network();
     return std::move(measured_);
   }
 

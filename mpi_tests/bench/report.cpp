@@ -82,7 +82,8 @@ std::string check_line(int code) {
 }  // namespace
 
 std::vector<Judged> judge(const Results& results, const Measured& measured) {
-  return judge(measured.table, {to_string(measured.scheme), measured.parity, measured.members}, !results.disk.memory);
+  return judge(measured.table, {to_string(measured.scheme), measured.parity, measured.members, results.network},
+               !results.disk.memory);
 }
 
 int exit_code(const Results& results) {
@@ -98,8 +99,8 @@ std::string as_text(const Results& results) {
   const Surroundings& around = results.surroundings;
   std::string text = compose("{} ranks as {} nodes, {} each, {} rounds\n", results.ranks, results.nodes,
                              kedge::human_bytes(results.arguments.size_bytes), results.arguments.rounds);
-  text += compose("{}, huge pages for shared memory: {}, {} cores, load {:.1f}\n", around.kernel, around.huge_pages,
-                  around.cores, around.load);
+  text += compose("{}, huge pages for shared memory: {}, {} cores, load {:.1f}, messages over {}\n", around.kernel,
+                  around.huge_pages, around.cores, around.load, results.network ? "a network" : "shared memory");
   text +=
       "plain files fresh in every round, the faster of two writes or reads; containers and parity recycled, but those "
       "of lost nodes fresh; a ratio is the median over the rounds\n";

@@ -25,6 +25,7 @@ struct Results {
   int ranks = 0;
   int nodes = 0;
   Surroundings surroundings;
+  bool network = false;         ///< messages leave the machine
   Filesystem disk;              ///< of the prefix
   std::optional<double> dd_s;   ///< all ranks' plain files copied by dd
   double write_and_read_s = 0;  ///< the same by this program, right after

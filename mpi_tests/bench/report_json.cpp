@@ -57,6 +57,7 @@ Json targets() {
                     {"scheme", target.kind.scheme},
                     {"parity", target.kind.parity},
                     {"members", target.kind.members},
+                    {"network", target.kind.network},
                     {"against", target.against},
                     {"at_most", target.at_most}});
   }
@@ -69,6 +70,7 @@ std::string as_json(const Results& results) {
   const Surroundings& around = results.surroundings;
   Json json = {{"ranks", results.ranks},
                {"nodes", results.nodes},
+               {"network", results.network},
                {"bytes_per_rank", results.arguments.size_bytes},
                {"set_size", results.arguments.set_size},
                {"rounds", results.arguments.rounds},
