@@ -75,6 +75,26 @@ TEST_F(Mapped, CopiesThroughANewMappingArriveWhereverTheyLie) {
   EXPECT_EQ(back, bytes);
 }
 
+TEST_F(Mapped, WhatIsReadThroughANewMappingIsThereWhereverItLies) {
+  constexpr std::uint64_t kSize = (std::uint64_t{5} << 20U) + 4321;
+  const auto file = system_->create(join(folder_, "file"));
+  file->reserve(kSize);
+  const auto bytes = noise(kSize);
+  (void)file->copy_in(0, bytes, 0);
+  const std::uint64_t mib = std::uint64_t{1} << 20U;
+  for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65'535}, mib, 2 * mib - 1}) {
+    for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65'537}, mib - 1, mib, 2 * mib,
+                                       2 * mib + 1, kSize - begin}) {
+      const auto part = std::span(bytes).subspan(begin, length);
+      EXPECT_EQ(file->map(kSize)->checksum(begin, length, 9), crc32c(part, 9)) << begin << " " << length;
+      std::vector<std::byte> back(length + 2, std::byte{0xee});
+      EXPECT_EQ(file->map(kSize)->copy_out(begin, std::span(back).subspan(1, length), 9), crc32c(part, 9));
+      EXPECT_TRUE(std::ranges::equal(std::span(back).subspan(1, length), part)) << begin << " " << length;
+      EXPECT_TRUE(back.front() == std::byte{0xee} && back.back() == std::byte{0xee});
+    }
+  }
+}
+
 TEST_F(Mapped, SeveralThreadsCopyAtOnce) {
   constexpr std::uint64_t kShare = (std::uint64_t{3} << 20U) + 100;
   constexpr std::uint64_t kThreads = 4;
