@@ -3,7 +3,9 @@
 
 No time is judged, as this runs on whatever machine there is; but a stage that sleeps must fail --check.
 
-usage: bench_test.py KEDGE_BENCH MPIEXEC
+The targets in share/doc/performance.md are those of the program.
+
+usage: bench_test.py KEDGE_BENCH MPIEXEC PERFORMANCE_MD
 """
 import json
 import math
@@ -13,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-BENCH, MPIEXEC = sys.argv[1:3]
+BENCH, MPIEXEC, DOCUMENT = sys.argv[1:4]
 BASELINES = {"copy", "write", "read", "memory"}
 SMALL = {"pieces", "small", "save_small", "save_tiny"}
 ALONE = BASELINES | {"blocked", "open", "open_load"}
@@ -91,6 +93,20 @@ def checks(folder):
     check(launch(folder, "--scheme", "xor", "--slow", "protect:1", "--rounds", "1").returncode == 0, "judged without --check")
 
 
+def are_written_down(targets):
+    """The document's table has exactly these."""
+    wanted = []
+    for target in targets:
+        scheme = target["scheme"] or "any"
+        scheme += f", {target['parity']} of {target['members']}" if target["members"] else ""
+        scheme += ", over a network" if target["network"] else ""
+        to = f"`{target['against']}`" if target["against"] else "MiB"
+        wanted.append(f"| `{target['row']}` | {scheme} | {to} | {target['at_most']:g} |")
+    section = pathlib.Path(DOCUMENT).read_text(encoding="utf-8").split("## Targets")[1].split("\n## ")[0]
+    found = [line for line in section.splitlines() if line.startswith("| `")]
+    check(found == wanted, "performance.md has", found, "instead of", wanted)
+
+
 def notices_a_wrong_byte(folder):
     done = launch(folder, "--spoil", "--json", folder / "none.json")
     check(done.returncode == 3 and "what came back differs" in done.stdout, done.stdout)
@@ -104,7 +120,7 @@ def refuses(folder, *arguments):
 
 with tempfile.TemporaryDirectory(prefix="kedge-bench-test-") as name:
     here = pathlib.Path(name)
-    measures(here, ["xor", "rs", "single"])
+    are_written_down(measures(here, ["xor", "rs", "single"])["targets"])
     measures(here, ["xor"], "--persistent")
     measures(here, ["partner"], "--nodes", "2", "--set-size", "2", nodes=2)
     checks(here)

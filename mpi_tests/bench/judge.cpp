@@ -59,6 +59,15 @@ std::vector<Judged> judge(const Table& table, const Kind& kind, bool on_disk) {
   return all;
 }
 
+std::optional<std::size_t> disturbed_round(const Table& table, const Kind& kind) {
+  for (const Row& row : table.rows()) {
+    const Row* const base = target_of(row.key, kind) == nullptr ? nullptr : table.find(row.against);
+    if (base == nullptr || summarize(base->values).spread() <= kMostSpread) continue;
+    return static_cast<std::size_t>(std::ranges::max_element(base->values) - base->values.begin());
+  }
+  return std::nullopt;
+}
+
 int exit_code(const std::vector<Judged>& rows) noexcept {
   const auto count = [&](Verdict verdict) { return std::ranges::count(rows, verdict, &Judged::verdict); };
   if (count(Verdict::missed) > 0) return 1;

@@ -1,6 +1,7 @@
 // Whether rows reach their targets, or whether that cannot be said. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -37,6 +38,10 @@ struct Judged {
 /// Rows in the table's order. `on_disk` tells whether disk_write is what it says. Throws std::invalid_argument if
 /// a row has no values, or not as many as the one that it is compared with, or another one than its target says.
 [[nodiscard]] std::vector<Judged> judge(const Table& table, const Kind& kind, bool on_disk);
+
+/// The round to set aside and measure again, if what rows are judged against spreads by more than kMostSpread: the one
+/// where it was slowest. (That makes it harder for Kedge: a slow round of what it is compared with flatters it.)
+[[nodiscard]] std::optional<std::size_t> disturbed_round(const Table& table, const Kind& kind);
 
 /// What --check exits with: 1 if a target was missed, else 2 if it cannot be said of one, or if none was judged,
 /// else 0.

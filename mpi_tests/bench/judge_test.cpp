@@ -85,6 +85,16 @@ TEST(Judge, TargetsAreThoseOfTheRedundancyThatWasMeasured) {
   EXPECT_EQ(target_of("rebuild", kReedSolomon)->at_most, 3.0);
 }
 
+TEST(Judge, TheRoundThatIsMeasuredAgainIsTheSlowestOfANoisyBase) {
+  EXPECT_EQ(disturbed_round(table(kQuiet, 5), kXor), std::nullopt) << "what is judged itself does not matter";
+  Table made = table({1.0, 1.0, 1.3, 0.8, 1.0, 1.0, 1.0}, 0.5);
+  EXPECT_EQ(disturbed_round(made, kXor), 2U) << "never a fast one";
+  EXPECT_EQ(disturbed_round(made, {"partner", 1, 2}), std::nullopt) << "nothing is judged against it";
+  made.forget(2);
+  EXPECT_EQ(made.find("write")->values, (Values{1.0, 1.0, 0.8, 1.0, 1.0, 1.0}));
+  EXPECT_EQ(made.find("protect")->values.size(), 6U);
+}
+
 TEST(Judge, AnExchangeIsATargetOverANetworkOnly) {
   EXPECT_EQ(target_of("protect_exchange", {"xor", 1, 4, false}), nullptr);
   EXPECT_EQ(target_of("protect_exchange", {"rs", 2, 4, true})->at_most, 1.2);

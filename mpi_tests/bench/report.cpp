@@ -57,6 +57,8 @@ std::string noise(const Measured& measured, const std::vector<Judged>& rows) {
     text += compose(" {} {:.0f} %{},", base.key, spread * 100, spread > kMostSpread ? " (too noisy)" : "");
   }
   text.back() = ';';
+  if (measured.set_aside > 0)
+    text += compose(" {} rounds with the slowest of them measured again;", measured.set_aside);
   return text + compose(" above {:.0f} % it is too noisy to judge against\n", kMostSpread * 100);
 }
 
@@ -81,9 +83,12 @@ std::string check_line(int code) {
 
 }  // namespace
 
+Kind kind_of(const Results& results, const Measured& measured) {
+  return {to_string(measured.scheme), measured.parity, measured.members, results.network};
+}
+
 std::vector<Judged> judge(const Results& results, const Measured& measured) {
-  return judge(measured.table, {to_string(measured.scheme), measured.parity, measured.members, results.network},
-               !results.disk.memory);
+  return judge(measured.table, kind_of(results, measured), !results.disk.memory);
 }
 
 int exit_code(const Results& results) {

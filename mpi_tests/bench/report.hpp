@@ -15,8 +15,9 @@ namespace kedge_bench {
 /// Of one scheme.
 struct Measured {
   kedge::Scheme scheme = kedge::Scheme::xor_;
-  std::uint32_t parity = 0;   ///< losses that a set survives
-  std::uint32_t members = 0;  ///< of a set, at most
+  std::uint32_t parity = 0;     ///< losses that a set survives
+  std::uint32_t members = 0;    ///< of a set, at most
+  std::uint64_t set_aside = 0;  ///< rounds that were measured again
   Table table;
 };
 
@@ -32,6 +33,8 @@ struct Results {
   std::vector<Measured> measured;
 };
 
+/// Which targets hold.
+[[nodiscard]] Kind kind_of(const Results& results, const Measured& measured);
 /// Rows of one scheme with their verdicts.
 [[nodiscard]] std::vector<Judged> judge(const Results& results, const Measured& measured);
 /// Of --check, over all schemes.

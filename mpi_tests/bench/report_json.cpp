@@ -45,6 +45,7 @@ Json to_json(const Results& results, const Measured& measured) {
   Json json = {{"scheme", to_string(measured.scheme)},
                {"parity", measured.parity},
                {"members", measured.members},
+               {"set_aside", measured.set_aside},
                {"rows", Json::array()}};
   for (const Judged& one : judge(results, measured)) json["rows"].push_back(to_json(one));
   return json;

@@ -1,6 +1,7 @@
 // What was measured, row by row and round by round.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -39,6 +40,12 @@ class Table {
     return nullptr;
   }
   [[nodiscard]] const std::vector<Row>& rows() const noexcept { return rows_; }
+  /// Forgets what all rows have of one round. All must have it.
+  void forget(std::size_t round) {
+    for (Row& row : rows_) {
+      if (!row.values.empty()) row.values.erase(row.values.begin() + static_cast<std::ptrdiff_t>(round));
+    }
+  }
   /// Forgets the rounds, not the rows.
   void clear() noexcept {
     for (Row& row : rows_) row.values.clear();
