@@ -57,8 +57,7 @@ std::string noise(const Measured& measured, const std::vector<Judged>& rows) {
     text += compose(" {} {:.0f} %{},", base.key, spread * 100, spread > kMostSpread ? " (too noisy)" : "");
   }
   text.back() = ';';
-  if (measured.set_aside > 0)
-    text += compose(" {} rounds with the slowest of them measured again;", measured.set_aside);
+  if (measured.set_aside > 0) text += compose(" rounds measured again because of the slowest: {};", measured.set_aside);
   return text + compose(" above {:.0f} % it is too noisy to judge against\n", kMostSpread * 100);
 }
 
