@@ -38,6 +38,7 @@ class Kedge(CMakePackage):
     depends_on("tomlplusplus@3.3:")
     depends_on("mpi", when="+mpi")
     depends_on("googletest@1.12:+gmock", type="test")
+    depends_on("benchmark@1.7:", type="test")
 
     conflicts("%gcc@:11", msg="Kedge is C++20 as g++ 12 understands it")
 
