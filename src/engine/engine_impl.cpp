@@ -159,6 +159,7 @@ void EngineImpl::leave_store() {
   if (context.options.store.on_exit == OnExit::remove_if_persistent) remove_if_persistent();
   std::uint64_t kept_bytes = 0;
   const auto local = attempt([&] {
+    context.store->give_back_unused();
     kept_bytes = context.store->used_bytes();
     context.lock->release();
   });

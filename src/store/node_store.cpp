@@ -76,6 +76,10 @@ Slot& NodeStore::slot_of(const StoreFile& file) {
 
 StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) { return of(kind).begin(expected_bytes); }
 
+void NodeStore::give_back_unused() {
+  for (Slots& slots : own_) slots.give_back_unused();
+}
+
 void NodeStore::sealed(StoreFile& file, const FileKey& key, std::uint64_t generation) {
   Slots::sealed(*slots_of(file).slot_of(file), key, generation);
 }

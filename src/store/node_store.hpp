@@ -52,6 +52,11 @@ class NodeStore {
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// checked against quota and free space first (0: unknown). Throws no_space, io.
   [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);
+  /// Sees to it that the next begin() finds an idle file, with so much storage: on memory, new storage costs as much as
+  /// the copy into it. Throws no_space, io, and then nothing is taken.
+  void make_ready(FileKind kind, std::uint64_t size_bytes) { of(kind).make_ready(size_bytes); }
+  /// Frees the storage of own files that hold nothing. Throws io.
+  void give_back_unused();
   /// The file of begin() is sealed now. A parity file must have no byte behind its parity (StoreFile::set_size).
   void sealed(StoreFile& file, const FileKey& key, std::uint64_t generation);
   /// The file of begin() is given up: unsealed if it was sealed, its storage freed if that is quick.

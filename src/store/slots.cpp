@@ -94,6 +94,22 @@ void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
   slot.intact = true;
   slot.key = key;
   slot.generation = generation;
+  slot.file->filled();
+}
+
+void Slots::make_ready(std::uint64_t size_bytes) {
+  if (std::ranges::any_of(slots_, [](const auto& slot) { return idle(*slot); })) return;
+  Slot& slot = free_slot();
+  const auto failure = attempt([&] { slot.opened(folder_).reserve(size_bytes); });
+  if (!failure) return;
+  (void)attempt([&] { discard(slot); });
+  throw Error(*failure);
+}
+
+void Slots::give_back_unused() {
+  for (const auto& slot : slots_) {
+    if (slot->state == Slot::State::free && slot->pins == 0 && slot->file) slot->file->empty();
+  }
 }
 
 void Slots::discard(Slot& slot) {

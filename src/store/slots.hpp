@@ -25,6 +25,9 @@ class Slots {
 
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
+  /// See NodeStore.
+  void make_ready(std::uint64_t size_bytes);
+  void give_back_unused();
   void discard(Slot& slot);
   void retire_all_but(const IsKept& is_kept);
   void remove_all();

@@ -167,7 +167,6 @@ void StoreFile::unseal() {
   if (size_bytes_ < kSuperblockBytes) return;  // too short to have ever been sealed
   check_present();
   bytes().copy_in(0, kNoSuperblock, 0);
-  new_from_ = UINT64_MAX;  // what comes next refills it
   if (!grows_) flush(!memory_backed_);
 }
 

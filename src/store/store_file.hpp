@@ -46,6 +46,8 @@ class StoreFile final : public format::ContainerTarget {
   void check_present();
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
   void flush(bool durable);
+  /// Local. All of it was written: what comes next refills it.
+  void filled() noexcept { new_from_ = UINT64_MAX; }
   /// Makes it nobody's any more: zeroes its first 4096 bytes, where all kinds have their seal. Where the store is not
   /// memory, this is on stable storage before it returns, because the next bytes written would contradict the old seal.
   void unseal();
@@ -76,10 +78,9 @@ class StoreFile final : public format::ContainerTarget {
   std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
   std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
   MemoryAccess memory_access_{*this};
-  bool grows_ = false;  ///< as it is written; there is no mapping then
-  std::atomic<std::uint64_t> new_from_ =
-      UINT64_MAX;                            ///< storage from here on was never written; till the next unseal()
-  std::unique_ptr<WriteCombiner> combiner_;  // block storage
+  bool grows_ = false;                                ///< as it is written; there is no mapping then
+  std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()
+  std::unique_ptr<WriteCombiner> combiner_;           // block storage
 };
 
 }  // namespace kedge::store
