@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "timing.hpp"
@@ -51,16 +49,6 @@ void pass(std::size_t size, const std::string& what, const std::string& path, Ca
   }
 }
 
-/// Does not take a core from whoever it waits for.
-void sleep_until_all_come() {
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; done == 0;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 /// Nothing if it cannot be started.
 std::optional<pid_t> start_dd(const std::string& from, const std::string& to) {
   std::array<std::string, 5> words = {"dd", "if=" + from, "of=" + to, "bs=4M", "status=none"};
@@ -81,8 +69,8 @@ bool succeeded(pid_t process) {
 
 }  // namespace
 
-Baselines::Baselines(std::string folder, int rank, int ranks, Buffers& buffers)
-    : folder_(std::move(folder)), rank_(rank), ranks_(ranks), buffers_(buffers) {}
+Baselines::Baselines(std::string folder, int rank, Buffers& buffers)
+    : folder_(std::move(folder)), rank_(rank), buffers_(buffers) {}
 
 std::string Baselines::path(const std::string& kind, int rank) const {
   return folder_ + "/" + kind + "." + std::to_string(rank);
@@ -166,31 +154,15 @@ double Baselines::read_back(const std::string& kind, std::uint64_t size_bytes) {
 }
 
 std::optional<double> Baselines::copy_by_dd() {
-  double spent_s = 0;
-  std::string failure;
   bring_memory();
-  if (rank_ == 0) {
-    spent_s = run_dd(failure);
-  }
-  sleep_until_all_come();
-  agree(failure);
-  MPI_Bcast(&spent_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  if (spent_s < 0) return std::nullopt;
-  return spent_s;
-}
-
-/// Below 0 if there is none.
-double Baselines::run_dd(std::string& failure) const {
-  const double begin_s = MPI_Wtime();
-  std::vector<std::optional<pid_t>> processes;
-  for (int i = 0; i < ranks_; ++i) processes.push_back(start_dd(path("plain", i), path("dd", i)));
-  bool started = true;
-  for (const auto& process : processes) {
-    started &= process.has_value();
-    if (process && !succeeded(*process)) failure = "dd failed";
-  }
-  const double spent_s = started ? MPI_Wtime() - begin_s : -1;
-  for (int i = 0; i < ranks_; ++i) (void)::unlink(path("dd", i).c_str());
+  bool started = false;
+  const double spent_s = timed([&] {
+    const auto process = start_dd(path("plain", rank_), path("dd", rank_));
+    started = process.has_value();
+    if (process && !succeeded(*process)) throw std::runtime_error("dd failed");
+  });
+  (void)::unlink(path("dd", rank_).c_str());
+  if (most(started ? 0 : 1) > 0) return std::nullopt;
   return spent_s;
 }
 

@@ -13,7 +13,7 @@ namespace kedge_bench {
 /// COLLECTIVE, give seconds of the slowest rank, and throw std::runtime_error on all ranks.
 class Baselines {
  public:
-  Baselines(std::string folder, int rank, int ranks, Buffers& buffers);
+  Baselines(std::string folder, int rank, Buffers& buffers);
 
   /// Writes a file as large as data and removes it: for what is measured next, and takes fresh pages, there is memory
   /// that this machine has. (A virtual machine may have given free pages back to its host; each then costs several
@@ -33,20 +33,18 @@ class Baselines {
   /// The file of write_fresh() or write_synced() to back, 4 MiB at a time. What came back is compared, outside of the
   /// time.
   [[nodiscard]] double read();
-  /// The files of all ranks copied by as many processes of dd at once, which rank 0 starts while the others sleep,
-  /// after bring_memory(). Nothing if there is no dd.
+  /// The files of all ranks copied at once, each by a dd of its own that its rank sleeps for, after bring_memory().
+  /// Nothing if there is no dd.
   [[nodiscard]] std::optional<double> copy_by_dd();
 
  private:
   [[nodiscard]] double write(const std::string& kind, bool synced);
   void remove(const std::string& kind);
   [[nodiscard]] double read_back(const std::string& kind, std::uint64_t size_bytes);
-  [[nodiscard]] double run_dd(std::string& failure) const;
   [[nodiscard]] std::string path(const std::string& kind, int rank) const;
 
   std::string folder_;
   int rank_;
-  int ranks_;
   Buffers& buffers_;
 };
 

@@ -99,7 +99,7 @@ def are_written_down(targets):
     for target in targets:
         scheme = target["scheme"] or "any"
         scheme += f", {target['parity']} of {target['members']}" if target["members"] else ""
-        scheme += ", over a network" if target["network"] else ""
+        scheme += ", over a network" if target["messages"] == "network" else ""
         to = f"`{target['against']}`" if target["against"] else "MiB"
         wanted.append(f"| `{target['row']}` | {scheme} | {to} | {target['at_most']:g} |")
     section = pathlib.Path(DOCUMENT).read_text(encoding="utf-8").split("## Targets")[1].split("\n## ")[0]

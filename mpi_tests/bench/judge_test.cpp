@@ -10,8 +10,8 @@ namespace {
 
 using Values = std::vector<double>;
 
-constexpr Kind kXor{"xor", 1, 4};
-constexpr Kind kReedSolomon{"rs", 2, 4};
+constexpr Kind kXor{"xor", 1, 4, Messages::shared_memory};
+constexpr Kind kReedSolomon{"rs", 2, 4, Messages::shared_memory};
 
 Values times(double factor, Values values) {
   for (double& value : values) value *= factor;
@@ -80,8 +80,8 @@ TEST(Judge, TargetsAreThoseOfTheRedundancyThatWasMeasured) {
   EXPECT_EQ(check(table(kQuiet, 1.5), kXor), 1);
   EXPECT_EQ(check(table(kQuiet, 1.5), kReedSolomon), 0);
   EXPECT_EQ(check(table(kQuiet, 2.0), kReedSolomon), 1);
-  EXPECT_EQ(target_of("protect", {"rs", 3, 4}), nullptr);
-  EXPECT_EQ(target_of("protect", {"rs", 2, 8}), nullptr);
+  EXPECT_EQ(target_of("protect", {"rs", 3, 4, Messages::shared_memory}), nullptr);
+  EXPECT_EQ(target_of("protect", {"rs", 2, 8, Messages::shared_memory}), nullptr);
   EXPECT_EQ(target_of("rebuild", kReedSolomon)->at_most, 3.0);
 }
 
@@ -95,10 +95,12 @@ TEST(Judge, TheRoundThatIsMeasuredAgainIsTheSlowestOfANoisyBase) {
   EXPECT_EQ(made.find("protect")->values.size(), 6U);
 }
 
-TEST(Judge, AnExchangeIsATargetOverANetworkOnly) {
-  EXPECT_EQ(target_of("protect_exchange", {"xor", 1, 4, false}), nullptr);
-  EXPECT_EQ(target_of("protect_exchange", {"rs", 2, 4, true})->at_most, 1.2);
-  EXPECT_EQ(target_of("protect", {"xor", 1, 4, true})->at_most, 0.9);
+TEST(Judge, OverANetworkProtectIsHeldAgainstAnExchangeAndNotAgainstWrites) {
+  EXPECT_EQ(target_of("protect_exchange", kXor), nullptr);
+  EXPECT_EQ(target_of("protect", kXor)->at_most, 0.9);
+  EXPECT_EQ(target_of("protect_exchange", {"rs", 2, 4, Messages::network})->at_most, 1.2);
+  EXPECT_EQ(target_of("protect", {"rs", 2, 4, Messages::network}), nullptr);
+  EXPECT_EQ(target_of("open_load", {"rs", 2, 4, Messages::network})->at_most, 1.0);
 }
 
 TEST(Judge, RatiosAreTakenWithinARound) {

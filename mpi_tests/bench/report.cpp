@@ -83,7 +83,8 @@ std::string check_line(int code) {
 }  // namespace
 
 Kind kind_of(const Results& results, const Measured& measured) {
-  return {to_string(measured.scheme), measured.parity, measured.members, results.network};
+  return {to_string(measured.scheme), measured.parity, measured.members,
+          results.network ? Messages::network : Messages::shared_memory};
 }
 
 std::vector<Judged> judge(const Results& results, const Measured& measured) {

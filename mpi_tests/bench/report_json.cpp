@@ -17,6 +17,11 @@ const char* name_of(Unit unit) {
   return unit == Unit::microseconds ? "us" : "MiB";
 }
 
+const char* name_of(Messages messages) {
+  if (messages == Messages::any) return "any";
+  return messages == Messages::network ? "network" : "shared memory";
+}
+
 Json to_json(const Judged& judged) {
   const Row& row = *judged.row;
   Json json = {{"key", row.key},
@@ -58,7 +63,7 @@ Json targets() {
                     {"scheme", target.kind.scheme},
                     {"parity", target.kind.parity},
                     {"members", target.kind.members},
-                    {"network", target.kind.network},
+                    {"messages", name_of(target.kind.messages)},
                     {"against", target.against},
                     {"at_most", target.at_most}});
   }

@@ -8,12 +8,15 @@
 
 namespace kedge_bench {
 
+/// Which way messages take.
+enum class Messages : std::uint8_t { any, shared_memory, network };
+
 /// Which redundancy a target is for.
 struct Kind {
   std::string_view scheme;    ///< as kedge::to_string names it; empty: any
   std::uint32_t parity = 0;   ///< members of a set that may be lost; 0: any
   std::uint32_t members = 0;  ///< of a set; 0: any
-  bool network = false;       ///< messages leave the machine; false: any way
+  Messages messages = Messages::any;
 };
 
 struct Target {
@@ -26,13 +29,13 @@ struct Target {
 /// For 4 ranks x 256 MiB as 4 nodes, on a memory filesystem; those against disk_write (D) on a disk.
 inline constexpr std::array kTargets{
     Target{"blocked", {}, "write", 0.5},
-    Target{"protect", {"xor"}, "write", 0.9},
-    Target{"checkpoint", {"xor"}, "write", 1.5},
-    Target{"protect", {"rs", 2, 4}, "write", 1.9},
-    Target{"rebuild", {"xor"}, "write", 1.3},
-    Target{"rebuild", {"rs", 2, 4}, "write", 3.0},
+    Target{"protect", {"xor", 0, 0, Messages::shared_memory}, "write", 0.9},
+    Target{"checkpoint", {"xor", 0, 0, Messages::shared_memory}, "write", 1.5},
+    Target{"protect", {"rs", 2, 4, Messages::shared_memory}, "write", 1.9},
+    Target{"rebuild", {"xor", 0, 0, Messages::shared_memory}, "write", 1.3},
+    Target{"rebuild", {"rs", 2, 4, Messages::shared_memory}, "write", 3.0},
     Target{"open_load", {}, "read", 1.0},
-    Target{"protect_exchange", {"", 0, 0, true}, "exchange", 1.2},
+    Target{"protect_exchange", {"", 0, 0, Messages::network}, "exchange", 1.2},
     Target{"small", {}, "pieces", 1.6},
     Target{"flush", {}, "disk_write", 1.3},
     Target{"memory", {}, "", 32},
@@ -44,7 +47,8 @@ inline constexpr std::array kTargets{
     const Kind& wanted = target.kind;
     if (target.row == row && (wanted.scheme.empty() || wanted.scheme == found.scheme) &&
         (wanted.parity == 0 || wanted.parity == found.parity) &&
-        (wanted.members == 0 || wanted.members == found.members) && (!wanted.network || found.network)) {
+        (wanted.members == 0 || wanted.members == found.members) &&
+        (wanted.messages == Messages::any || wanted.messages == found.messages)) {
       return &target;
     }
   }
