@@ -19,6 +19,13 @@ enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 /// How much of a container is read before it is offered for recovery.
 enum class Verify : std::uint8_t { all, headers };
 
+/// How large writes reach a store that is not memory.
+enum class StoreIo : std::uint8_t {
+  automatic,  ///< whichever is faster, measured when a run with store.durable starts; else through the page cache
+  buffered,   ///< through the page cache
+  direct,     ///< past it, by io_uring, where the system lets it
+};
+
 /// Whose files on a prefix are believed. Beyond that, what others can write is refused.
 enum class Trust : std::uint8_t {
   self,   ///< this user's, in folders that no others can write
@@ -59,6 +66,7 @@ struct Options {
     /// Threads that copy a large region together, the calling one included; 0: as many as there are cores for each
     /// rank of the machine, 4 at most. They do not call MPI.
     std::uint32_t copy_threads = 0;
+    StoreIo io = StoreIo::automatic;
   } store;
 
   struct Persistent {

@@ -1,5 +1,6 @@
 #include "arguments.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <stdexcept>
@@ -8,7 +9,9 @@
 namespace kedge_bench {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
+using kedge::Scheme;
+
+constexpr std::uint64_t kSmallestBytes = std::uint64_t{64} << 10U;
 
 std::uint64_t unit_of(std::string_view suffix) {
   if (suffix.empty()) return 1;
@@ -29,54 +32,95 @@ std::uint64_t number(const std::string& option, const std::string& text) {
   return value * unit;
 }
 
-kedge::Scheme scheme_of(const std::string& text) {
-  using kedge::Scheme;
-  for (const Scheme scheme : {Scheme::automatic, Scheme::single, Scheme::partner, Scheme::xor_}) {
+std::uint32_t small_number(const std::string& option, const std::string& text) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(number(option, text), UINT32_MAX));
+}
+
+Scheme scheme_of(const std::string& text) {
+  for (const Scheme scheme : {Scheme::automatic, Scheme::single, Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (to_string(scheme) == text) return scheme;
   }
-  throw std::runtime_error("--scheme wants auto, single, partner or xor, not '" + text + "'");
+  throw std::runtime_error("--scheme wants auto, single, partner, xor or rs, not '" + text + "'");
+}
+
+/// "xor" or "xor,rs".
+std::vector<Scheme> schemes_of(const std::string& text) {
+  std::vector<Scheme> schemes;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    schemes.push_back(scheme_of(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return schemes;
+}
+
+/// "protect" or "protect:3".
+Slow slow_of(const std::string& text) {
+  constexpr std::array kStages{"blocked", "protect", "checkpoint", "open", "rebuild", "small", "flush"};
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string row = text.substr(0, colon);
+  if (std::ranges::find(kStages, row) == kStages.end()) throw std::runtime_error("--slow knows no stage " + row);
+  return {row, colon < text.size() ? static_cast<double>(number("--slow", text.substr(colon + 1))) : 0};
+}
+
+/// False if it is none.
+bool set_flag(Arguments& arguments, const std::string& option) {
+  if (option == "--check") arguments.check = true;
+  else if (option == "--persistent") arguments.persistent = true;
+  else if (option == "--spoil") arguments.spoil = true;
+  else return false;
+  return true;
+}
+
+void set_value(Arguments& arguments, const std::string& option, const std::string& value) {
+  if (option == "--size") arguments.size_bytes = number(option, value);
+  else if (option == "--rounds") arguments.rounds = number(option, value);
+  else if (option == "--scheme") arguments.schemes = schemes_of(value);
+  else if (option == "--parity") arguments.parity = small_number(option, value);
+  else if (option == "--set-size") arguments.set_size = small_number(option, value);
+  else if (option == "--nodes") arguments.nodes = small_number(option, value);
+  else if (option == "--store") arguments.store = value;
+  else if (option == "--prefix") arguments.prefix = value;
+  else if (option == "--json") arguments.json = value;
+  else if (option == "--slow") arguments.slow = slow_of(value);
+  else throw std::runtime_error("unknown option " + option + "; see --help");
 }
 
 }  // namespace
 
 std::string help() {
-  return "usage: mpirun -n RANKS kedge-bench [OPTION VALUE ...]\n"
-         "Measures Kedge against plain writes and reads of the same bytes; every rank acts as a node of its own.\n"
+  return "usage: mpirun -n RANKS kedge-bench [OPTION [VALUE] ...]\n"
+         "Measures Kedge against plain writes and reads of the same bytes in the same run.\n"
          "  --size BYTES     of each rank, with or without KiB, MiB, GiB (256MiB)\n"
          "  --rounds N       in which everything is measured once, after one that does not count (7)\n"
-         "  --scheme NAME    auto, single, partner or xor (xor)\n"
+         "  --scheme NAMES   auto, single, partner, xor, rs, or several with commas between, each with a table of its\n"
+         "                   own (xor,rs)\n"
+         "  --parity N       losses that rs survives in each set, 1 to 4 (2)\n"
+         "  --set-size N     members of a redundancy set at most (8)\n"
+         "  --nodes N        that the ranks act as, as many on each (every rank a node of its own)\n"
          "  --store FOLDER   where the node-local stores are made (/dev/shm)\n"
          "  --persistent     measures flushes to the prefix and a start from it, too: slow, and 4 x the size on disk\n"
          "  --prefix FOLDER  where the prefix is made (where this program lies, or the temporary folder if that is\n"
          "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"
-         "  --json FILE      writes the results there too\n"
+         "  --json FILE      writes the results there too; share/kedge/plot-bench draws them\n"
+         "  --check          exit code 0: every row that has a target reached it; 1: one missed it; 2: it cannot be\n"
+         "                   said, as what is measured against spreads by more than 15 %, or in fewer than 7 rounds.\n"
+         "                   The targets are meant for 4 ranks as 4 nodes with 256 MiB each.\n"
+         "Exit code 3: nothing was measured, or what came back was wrong.\n"
          "What it makes in the two folders is removed at the end.\n";
 }
 
 std::optional<Arguments> parse(int argc, char** argv) {
   Arguments arguments;
+  arguments.schemes = {Scheme::xor_, Scheme::rs};
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--help") return std::nullopt;
-    if (option == "--spoil") {
-      arguments.spoil = true;
-      continue;
-    }
-    if (option == "--persistent") {
-      arguments.persistent = true;
-      continue;
-    }
+    if (set_flag(arguments, option)) continue;
     if (i + 1 == argc) throw std::runtime_error(option + " is unknown or wants a value; see --help");
-    const std::string value = argv[++i];
-    if (option == "--size") arguments.size_bytes = number(option, value);
-    else if (option == "--rounds") arguments.rounds = number(option, value);
-    else if (option == "--scheme") arguments.scheme = scheme_of(value);
-    else if (option == "--store") arguments.store = value;
-    else if (option == "--prefix") arguments.prefix = value;
-    else if (option == "--json") arguments.json = value;
-    else throw std::runtime_error("unknown option " + option + "; see --help");
+    set_value(arguments, option, argv[++i]);
   }
-  if (arguments.size_bytes % kPageBytes != 0) throw std::runtime_error("--size wants a multiple of 4096 bytes");
+  if (arguments.size_bytes % kSmallestBytes != 0) throw std::runtime_error("--size wants a multiple of 64 KiB");
   return arguments;
 }
 

@@ -4,20 +4,32 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kedge/options.hpp"
 
 namespace kedge_bench {
 
+/// One stage made slower, for tests of --check.
+struct Slow {
+  std::string row;        ///< key of the row; empty: none
+  double at_least_s = 0;  ///< a sleep as long as the stage took, and not shorter than this
+};
+
 struct Arguments {
-  std::uint64_t size_bytes = std::uint64_t{256} << 20U;  ///< of each rank; a multiple of 4096
+  std::uint64_t size_bytes = std::uint64_t{256} << 20U;  ///< of each rank; a multiple of 64 KiB
   std::uint64_t rounds = 7;
-  kedge::Scheme scheme = kedge::Scheme::xor_;
+  std::vector<kedge::Scheme> schemes;  ///< each measured by itself
+  std::uint32_t parity = 2;            ///< of Reed-Solomon
+  std::uint32_t set_size = 8;
+  std::uint32_t nodes = 0;  ///< that the ranks act as; 0: each one of its own
   std::string store;        ///< an existing folder; empty: /dev/shm, else the temporary folder
   bool persistent = false;  ///< measure what goes to the prefix, too
   std::string prefix;  ///< an existing folder; empty: where the program lies, or the temporary folder if that is memory
   std::string json;    ///< a file for the results; empty: none
+  bool check = false;  ///< the exit code tells whether the targets were reached
   bool spoil = false;  ///< for its own test: one byte of what comes back is changed before it is compared
+  Slow slow;           ///< for its own test
 };
 
 /// Nothing if help was asked for. Throws std::runtime_error that says what is wrong.

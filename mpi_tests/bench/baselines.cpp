@@ -92,14 +92,25 @@ double Baselines::copy() {
   return timed([&] { std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size()); });
 }
 
-double Baselines::write_fresh() { return write(false); }
+void Baselines::bring_memory() {
+  (void)write("spare", false);
+  remove("spare");
+}
 
-double Baselines::write_synced() { return write(true); }
-
-double Baselines::write(bool synced) {
-  const std::string file = path("plain", rank_);
-  const auto bytes = buffers_.data_bytes();
+double Baselines::write_fresh() {
   remove();
+  bring_memory();
+  return write("plain", false);
+}
+
+double Baselines::write_synced() {
+  remove();
+  return write("plain", true);
+}
+
+double Baselines::write(const std::string& kind, bool synced) {
+  const std::string file = path(kind, rank_);
+  const auto bytes = buffers_.data_bytes();
   return timed([&] {
     const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
     pass(bytes.size(), "write", file, [&](std::size_t begin, std::size_t length) {
@@ -109,46 +120,77 @@ double Baselines::write(bool synced) {
   });
 }
 
-void Baselines::remove() {
-  const std::string file = path("plain", rank_);
+double Baselines::write_pieces(std::uint64_t piece_bytes, std::uint64_t pieces) {
+  const std::string file = path("pieces", rank_);
+  const auto bytes = buffers_.data_bytes();
+  remove("pieces");
+  bring_memory();
+  const double spent_s = timed([&] {
+    const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
+    for (std::uint64_t i = 0; i < pieces; ++i) {
+      const std::uint64_t begin = i * piece_bytes;
+      if (::pwrite(descriptor.get(), bytes.data() + begin, piece_bytes, static_cast<off_t>(begin)) !=
+          static_cast<ssize_t>(piece_bytes)) {
+        fail("write", file);
+      }
+    }
+  });
+  (void)read_back("pieces", piece_bytes * pieces);
+  return spent_s;
+}
+
+void Baselines::remove() { remove("plain"); }
+
+void Baselines::remove(const std::string& kind) {
+  const std::string file = path(kind, rank_);
   together([&] {
     if (::unlink(file.c_str()) != 0 && errno != ENOENT) fail("remove", file);
   });
 }
 
-double Baselines::read() {
-  const std::string file = path("plain", rank_);
-  const auto bytes = buffers_.back_bytes();
-  std::ranges::fill(buffers_.back, 0);
+double Baselines::read() { return read_back("plain", buffers_.data_bytes().size()); }
+
+double Baselines::read_back(const std::string& kind, std::uint64_t size_bytes) {
+  const std::string file = path(kind, rank_);
+  const auto bytes = buffers_.back_bytes().first(size_bytes);
+  std::ranges::fill(bytes, std::byte{0});
   const double spent_s = timed([&] {
     const Descriptor descriptor(file, O_RDONLY);
     pass(bytes.size(), "read", file,
          [&](std::size_t begin, std::size_t length) { return ::read(descriptor.get(), bytes.data() + begin, length); });
   });
-  agree(buffers_.back == buffers_.data ? "" : "a plain read gave other bytes than were written");
+  agree(std::ranges::equal(bytes, buffers_.data_bytes().first(size_bytes))
+            ? ""
+            : "a plain read gave other bytes than were written");
   return spent_s;
 }
 
 std::optional<double> Baselines::copy_by_dd() {
   double spent_s = 0;
   std::string failure;
-  MPI_Barrier(MPI_COMM_WORLD);
+  bring_memory();
   if (rank_ == 0) {
-    const double begin_s = MPI_Wtime();
-    std::vector<std::optional<pid_t>> processes;
-    for (int i = 0; i < ranks_; ++i) processes.push_back(start_dd(path("plain", i), path("dd", i)));
-    bool started = true;
-    for (const auto& process : processes) {
-      started &= process.has_value();
-      if (process && !succeeded(*process)) failure = "dd failed";
-    }
-    spent_s = started ? MPI_Wtime() - begin_s : -1;
-    for (int i = 0; i < ranks_; ++i) (void)::unlink(path("dd", i).c_str());
+    spent_s = run_dd(failure);
   }
   sleep_until_all_come();
   agree(failure);
   MPI_Bcast(&spent_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   if (spent_s < 0) return std::nullopt;
+  return spent_s;
+}
+
+/// Below 0 if there is none.
+double Baselines::run_dd(std::string& failure) const {
+  const double begin_s = MPI_Wtime();
+  std::vector<std::optional<pid_t>> processes;
+  for (int i = 0; i < ranks_; ++i) processes.push_back(start_dd(path("plain", i), path("dd", i)));
+  bool started = true;
+  for (const auto& process : processes) {
+    started &= process.has_value();
+    if (process && !succeeded(*process)) failure = "dd failed";
+  }
+  const double spent_s = started ? MPI_Wtime() - begin_s : -1;
+  for (int i = 0; i < ranks_; ++i) (void)::unlink(path("dd", i).c_str());
   return spent_s;
 }
 

@@ -1,6 +1,7 @@
 // What the machine does without Kedge: copies in memory, plain writes and reads. Nothing of Kedge is used here.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,22 +15,33 @@ class Baselines {
  public:
   Baselines(std::string folder, int rank, int ranks, Buffers& buffers);
 
+  /// Writes a file as large as data and removes it: for what is measured next, and takes fresh pages, there is memory
+  /// that this machine has. (A virtual machine may have given free pages back to its host; each then costs several
+  /// times as much, which is nobody's doing.)
+  void bring_memory();
   /// data to back.
   [[nodiscard]] double copy();
-  /// W: data to a new file, 4 MiB at a time; the one before was removed.
+  /// W: data to a new file, 4 MiB at a time, after bring_memory(); the one before was removed.
   [[nodiscard]] double write_fresh();
   /// D: the same, and brought to stable storage.
   [[nodiscard]] double write_synced();
   /// That file is gone: pages of memory that it had are not those that the next one gets.
   void remove();
-  /// That file to back, 4 MiB at a time. What came back is compared, outside of the time.
+  /// The beginning of data to a new file, in so many pieces, each by a pwrite of its own, after bring_memory(); the one
+  /// before was removed. What is in the file then is compared, outside of the time.
+  [[nodiscard]] double write_pieces(std::uint64_t piece_bytes, std::uint64_t pieces);
+  /// The file of write_fresh() or write_synced() to back, 4 MiB at a time. What came back is compared, outside of the
+  /// time.
   [[nodiscard]] double read();
-  /// The files of all ranks copied by as many processes of dd at once, which rank 0 starts while the others sleep.
-  /// Nothing if there is no dd.
+  /// The files of all ranks copied by as many processes of dd at once, which rank 0 starts while the others sleep,
+  /// after bring_memory(). Nothing if there is no dd.
   [[nodiscard]] std::optional<double> copy_by_dd();
 
  private:
-  [[nodiscard]] double write(bool synced);
+  [[nodiscard]] double write(const std::string& kind, bool synced);
+  void remove(const std::string& kind);
+  [[nodiscard]] double read_back(const std::string& kind, std::uint64_t size_bytes);
+  [[nodiscard]] double run_dd(std::string& failure) const;
   [[nodiscard]] std::string path(const std::string& kind, int rank) const;
 
   std::string folder_;

@@ -1,34 +1,30 @@
 #include "engine_rows.hpp"
 
-#include <optional>
+#include <string>
 
+#include "bare_exchange.hpp"
 #include "timing.hpp"
 
 namespace kedge_bench {
-namespace {
 
-/// Targets hold for xor alone; partner moves every byte once more and writes it, too.
-std::optional<double> target(const Arguments& arguments, double value) {
-  return arguments.scheme == kedge::Scheme::xor_ ? std::optional(value) : std::nullopt;
+void EngineRows::add_to(Table& table, std::uint64_t bytes) const {
+  table.add({"blocked", "blocked copy with checksum (create, save, commit)", "write", bytes});
+  if (run_.protects()) {
+    table.add({"exchange", "plain MPI exchange of what protect sends", "write", run_.tolerance() * bytes});
+    table.add({"protect", "protect, after the local write", "write", bytes});
+    table.add({"protect_exchange", "  the same against that exchange", "exchange", bytes});
+    table.add({"checkpoint", "local write, checksum and protect, one after the other", "write", bytes});
+  }
+  table.add({"open", "open from an intact store: every byte verified", "read", bytes});
+  table.add({"open_load", "open and load from an intact store", "read", bytes});
+  if (!run_.protects()) return;
+  const std::string lost =
+      run_.tolerance() == 1 ? "one node's store" : std::to_string(run_.tolerance()) + " nodes' stores";
+  table.add({"rebuild", "open with " + lost + " lost: rebuilt, parity too", "write", bytes});
+  table.add({"rebuild_alone", "  of that, beyond an intact open of the same round", "write", bytes});
 }
 
-}  // namespace
-
-void EngineRows::add_to(Table& table) const {
-  table.add({"blocked", "blocked copy with checksum (create, save, commit)", "write", 0.5, {}});
-  if (run_.protects()) {
-    table.add({"protect", "protect, after the local write", "write", target(arguments_, 0.9), {}});
-    table.add(
-        {"checkpoint", "local write, checksum and protect, one after the other", "write", target(arguments_, 1.5), {}});
-  }
-  table.add({"open", "open from an intact store: every byte verified", "read", {}, {}});
-  table.add({"open_load", "open and load from an intact store", "read", 1.0, {}});
-  if (run_.protects()) {
-    table.add({"rebuild", "open with one node's store lost", "write", target(arguments_, 1.3), {}});
-  }
-}
-
-void EngineRows::round(Table& table) {
+void EngineRows::round(Recorder& recorder) {
   run_.start();
   // Twice, so that all files of the store are there, mapped, and used before: what follows recycles them.
   for (int i = 0; i < 2; ++i) {
@@ -36,41 +32,50 @@ void EngineRows::round(Table& table) {
     run_.checkpoint();
     if (run_.protects()) run_.engine().wait(run_.tag(), kedge::Level::protected_);
   }
-  write(table);
-  reopen(table);
-  if (run_.protects()) lose_and_reopen(table);
+  write(recorder);
+  const double intact_s = reopen(recorder);
+  if (run_.protects()) recorder.record("rebuild_alone", lose_and_reopen(recorder) - intact_s);
   ++rounds_;
 }
 
-void EngineRows::write(Table& table) {
+void EngineRows::write(Recorder& recorder) {
   run_.new_data();
-  table.record("blocked", timed([&] { run_.checkpoint(); }));
+  recorder.time("blocked", [&] { run_.checkpoint(); });
   if (!run_.protects()) return;
-  table.record("protect", timed([&] { run_.engine().wait(run_.tag(), kedge::Level::protected_); }));
+  protect(recorder);
   run_.new_data();
-  table.record("checkpoint", timed([&] {
-                 run_.checkpoint();
-                 run_.engine().wait(run_.tag(), kedge::Level::protected_);
-               }));
+  recorder.time("checkpoint", [&] {
+    run_.checkpoint();
+    run_.engine().wait(run_.tag(), kedge::Level::protected_);
+  });
 }
 
-void EngineRows::reopen(Table& table) {
-  run_.stop();
-  run_.start();
-  const double open_s = timed([&] { (void)run_.engine().open(); });
-  const double load_s = run_.load_and_compare(kedge::RecoverySource::in_place);
-  table.record("open", open_s);
-  table.record("open_load", open_s + load_s);
+void EngineRows::protect(Recorder& recorder) {
+  const double protect_s = recorder.time("protect", [&] { run_.engine().wait(run_.tag(), kedge::Level::protected_); });
+  recorder.record("protect_exchange", protect_s);
+  const int peers = static_cast<int>(run_.members()) - 1;
+  recorder.record("exchange", faster_of_two([&] { return bare_exchange(buffers_, run_.tolerance(), peers); }));
 }
 
-void EngineRows::lose_and_reopen(Table& table) {
+double EngineRows::reopen(Recorder& recorder) {
   run_.stop();
-  workplace_.lose_node(static_cast<int>(rounds_ % static_cast<std::uint64_t>(ranks_)));
   run_.start();
-  table.record("rebuild", timed([&] { (void)run_.engine().open(); }));
+  const double open_s = recorder.time("open", [&] { (void)run_.engine().open(); });
+  recorder.record("open_load", open_s + run_.load_and_compare(kedge::RecoverySource::in_place));
+  return open_s;
+}
+
+double EngineRows::lose_and_reopen(Recorder& recorder) {
+  run_.stop();
+  workplace_.lose_nodes(rounds_, run_.tolerance());
+  run_.start();
+  baselines_.bring_memory();  // as for W: lost ranks get fresh pages
+  const double open_s = recorder.time("rebuild", [&] { (void)run_.engine().open(); });
   (void)run_.load_and_compare(kedge::RecoverySource::rebuilt);
-  agree(run_.engine().level(run_.tag()) == kedge::Level::protected_ ? ""
-                                                                    : "the parity of the lost rank was not made again");
+  agree(run_.engine().level(run_.tag()) == kedge::Level::protected_
+            ? ""
+            : "the parity of the lost ranks was not made again");
+  return open_s;
 }
 
 }  // namespace kedge_bench

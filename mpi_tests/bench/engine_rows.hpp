@@ -3,8 +3,9 @@
 
 #include <cstdint>
 
-#include "arguments.hpp"
+#include "baselines.hpp"
 #include "engine_run.hpp"
+#include "recorder.hpp"
 #include "table.hpp"
 #include "workplace.hpp"
 
@@ -13,24 +14,25 @@ namespace kedge_bench {
 /// COLLECTIVE calls throw on all ranks.
 class EngineRows {
  public:
-  EngineRows(const Arguments& arguments, const Workplace& workplace, EngineRun& run, int ranks)
-      : arguments_(arguments), workplace_(workplace), run_(run), ranks_(ranks) {}
+  EngineRows(const Workplace& workplace, EngineRun& run, Baselines& baselines, Buffers& buffers)
+      : workplace_(workplace), run_(run), baselines_(baselines), buffers_(buffers) {}
 
-  /// Local. Adds the rows that round() records.
-  void add_to(Table& table) const;
-  /// COLLECTIVE. Checkpoints, restarts, loses a node: each row once, and everything that comes back compared. The
-  /// engine stays.
-  void round(Table& table);
+  /// Local. Adds the rows that round() records; all ranks together save so many bytes.
+  void add_to(Table& table, std::uint64_t bytes) const;
+  /// COLLECTIVE. Checkpoints, restarts, loses as many nodes as a set survives: each row once, and everything that comes
+  /// back compared. The engine stays.
+  void round(Recorder& recorder);
 
  private:
-  void write(Table& table);
-  void reopen(Table& table);
-  void lose_and_reopen(Table& table);
+  void write(Recorder& recorder);
+  void protect(Recorder& recorder);
+  [[nodiscard]] double reopen(Recorder& recorder);
+  [[nodiscard]] double lose_and_reopen(Recorder& recorder);
 
-  const Arguments& arguments_;
   const Workplace& workplace_;
   EngineRun& run_;
-  int ranks_;
+  Baselines& baselines_;
+  Buffers& buffers_;
   std::uint64_t rounds_ = 0;
 };
 

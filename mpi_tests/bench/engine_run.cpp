@@ -1,7 +1,7 @@
 #include "engine_run.hpp"
 
 #include <algorithm>
-#include <span>
+#include <utility>
 
 #include "kedge/mpi.hpp"
 #include "timing.hpp"
@@ -9,43 +9,67 @@
 namespace kedge_bench {
 namespace {
 
-constexpr const char* kRegion = "field";
+std::uint32_t tolerance_of(kedge::Scheme scheme, const Arguments& arguments, int nodes) {
+  if (scheme == kedge::Scheme::single || nodes < 2) return 0;
+  return scheme == kedge::Scheme::rs ? arguments.parity : 1;
+}
 
 }  // namespace
 
-EngineRun::EngineRun(const Arguments& arguments, const Workplace& workplace, Buffers& buffers, int rank, int ranks)
+EngineRun::EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content content, const Workplace& workplace,
+                     Buffers& buffers, int rank, int ranks)
     : arguments_(arguments),
+      scheme_(scheme),
+      run_(std::move(content.run)),
       workplace_(workplace),
-      buffers_(buffers),
+      data_(std::span(buffers.data).first(content.regions * content.region_bytes / sizeof(std::uint64_t))),
+      back_(std::span(buffers.back).first(data_.size())),
       rank_(rank),
       ranks_(ranks),
-      protects_(arguments.scheme != kedge::Scheme::single && ranks > 1) {}
+      tolerance_(tolerance_of(scheme, arguments, workplace.nodes())) {
+  const std::size_t words = content.region_bytes / sizeof(std::uint64_t);
+  for (std::uint64_t i = 0; i < content.regions; ++i) {
+    pieces_.push_back({"field-" + std::to_string(i), data_.subspan(i * words, words), back_.subspan(i * words, words)});
+  }
+}
+
+std::uint32_t EngineRun::members() const noexcept {
+  if (scheme_ == kedge::Scheme::single) return 1;
+  const auto nodes = static_cast<std::uint32_t>(workplace_.nodes());
+  return std::min(nodes, scheme_ == kedge::Scheme::partner ? 2 : arguments_.set_size);
+}
 
 void EngineRun::start() {
   engine_.reset();
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings
-  options.run = "bench";
+  options.run = run_;
   options.store.path = workplace_.store();
   options.persistent.path = workplace_.prefix();
   options.persistent.every = 0;
-  options.redundancy.scheme = arguments_.scheme;
+  options.redundancy.scheme = scheme_;
+  options.redundancy.set_size = arguments_.set_size;
+  options.redundancy.parity = arguments_.parity;
   options.redundancy.every = 0;
-  options.topology.ranks_per_node = 1;
+  options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::warning;
   engine_.emplace(kedge::mpi(MPI_COMM_WORLD), options);
 }
 
 void EngineRun::stop() {
+  if (!engine_) return;
   engine_->finalize();
   engine_.reset();
 }
 
-void EngineRun::new_data() { fill(buffers_.data, rank_, ++content_); }
+void EngineRun::new_data() { fill(data_, rank_, ++number_); }
 
-void EngineRun::checkpoint() {
+double EngineRun::checkpoint() {
   engine_->create(tag());
-  (void)engine_->save(kRegion, kedge::region(std::span(buffers_.data)));  // commit reports what went wrong
-  engine_->commit();
+  const double begin_s = MPI_Wtime();
+  for (const Piece& piece : pieces_) (void)engine_->save(piece.name, kedge::region(piece.data));
+  const double spent_s = MPI_Wtime() - begin_s;
+  engine_->commit();  // reports what went wrong in save
+  return spent_s;
 }
 
 double EngineRun::load_and_compare(kedge::RecoverySource expected) {
@@ -54,11 +78,13 @@ double EngineRun::load_and_compare(kedge::RecoverySource expected) {
             ? ""
             : "opened " + info.tag + ", " + std::string(to_string(info.source)) + ", and should have opened " + tag() +
                   ", " + std::string(to_string(expected)));
-  std::ranges::fill(buffers_.back, 0);
-  const double load_s = timed([&] { (void)engine_->load(kRegion, kedge::mutable_region(std::span(buffers_.back))); });
+  std::ranges::fill(back_, 0);
+  const double load_s = timed([&] {
+    for (const Piece& piece : pieces_) (void)engine_->load(piece.name, kedge::mutable_region(piece.back));
+  });
   engine_->close();  // reports what went wrong
-  if (arguments_.spoil && rank_ == ranks_ - 1) buffers_.back_bytes().back() ^= std::byte{1};
-  agree(buffers_.back == buffers_.data ? "" : "what came back differs from what was saved as " + tag());
+  if (arguments_.spoil && rank_ == ranks_ - 1) std::as_writable_bytes(back_).back() ^= std::byte{1};
+  agree(std::ranges::equal(back_, data_) ? "" : "what came back differs from what was saved as " + tag());
   return load_s;
 }
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "arguments.hpp"
 #include "data.hpp"
@@ -15,32 +17,54 @@ namespace kedge_bench {
 /// COLLECTIVE calls throw on all ranks.
 class EngineRun {
  public:
-  EngineRun(const Arguments& arguments, const Workplace& workplace, Buffers& buffers, int rank, int ranks);
+  /// A run of this name. It saves the beginning of the buffers, as so many regions.
+  struct Content {
+    std::string run;
+    std::uint64_t regions = 1;
+    std::uint64_t region_bytes = 0;  ///< a multiple of 8
+  };
 
-  [[nodiscard]] bool protects() const noexcept { return protects_; }
+  EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content content, const Workplace& workplace,
+            Buffers& buffers, int rank, int ranks);
+
+  [[nodiscard]] bool protects() const noexcept { return tolerance() > 0; }
+  /// Losses that a set survives; 0: the scheme protects nothing.
+  [[nodiscard]] std::uint32_t tolerance() const noexcept { return tolerance_; }
+  /// Of a redundancy set, at most.
+  [[nodiscard]] std::uint32_t members() const noexcept;
   [[nodiscard]] kedge::Engine& engine() { return *engine_; }
   /// Of what is in the buffers now.
-  [[nodiscard]] std::string tag() const { return "content-" + std::to_string(content_); }
+  [[nodiscard]] std::string tag() const { return "content-" + std::to_string(number_); }
 
   /// COLLECTIVE. In place of the engine that there is, if any.
   void start();
-  /// COLLECTIVE.
+  /// COLLECTIVE. Nothing if there is none.
   void stop();
   /// Local. Every byte differs from that of the checkpoint before.
   void new_data();
-  /// COLLECTIVE. Create, save and commit under tag().
-  void checkpoint();
-  /// COLLECTIVE. Ends what open began: tag() it must be, from there. Seconds that load took.
+  /// COLLECTIVE. Create, save of all regions, and commit under tag(). Seconds that this rank spent in save.
+  double checkpoint();
+  /// COLLECTIVE. Ends what open began: tag() it must be, from there. Seconds that the loads took.
   [[nodiscard]] double load_and_compare(kedge::RecoverySource expected);
 
  private:
+  struct Piece {
+    std::string name;
+    std::span<std::uint64_t> data;
+    std::span<std::uint64_t> back;
+  };
+
   const Arguments& arguments_;
+  kedge::Scheme scheme_;
+  std::string run_;
   const Workplace& workplace_;
-  Buffers& buffers_;
+  std::span<std::uint64_t> data_;
+  std::span<std::uint64_t> back_;
+  std::vector<Piece> pieces_;
   int rank_;
   int ranks_;
-  bool protects_;
-  std::uint64_t content_ = 0;  // number of what is in the buffers
+  std::uint32_t tolerance_;
+  std::uint64_t number_ = 0;  // of what is in the buffers
   std::optional<kedge::Engine> engine_;
 };
 

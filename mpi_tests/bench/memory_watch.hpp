@@ -10,8 +10,9 @@ namespace kedge_bench {
 
 class MemoryWatch {
  public:
-  MemoryWatch();
-  /// Ends the watch. Bytes above what there was when it began; the most that was seen.
+  /// Counts from so many bytes on.
+  explicit MemoryWatch(std::uint64_t begin_bytes);
+  /// Ends the watch. Bytes above those, the most that was seen.
   [[nodiscard]] std::uint64_t peak_bytes();
 
  private:

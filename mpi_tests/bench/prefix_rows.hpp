@@ -5,6 +5,7 @@
 
 #include "baselines.hpp"
 #include "engine_run.hpp"
+#include "recorder.hpp"
 #include "table.hpp"
 #include "workplace.hpp"
 
@@ -18,15 +19,15 @@ class PrefixRows {
       : workplace_(workplace), run_(run), baselines_(baselines) {}
 
   /// Local. Adds the rows that round() records.
-  static void add_to(Table& table);
+  static void add_to(Table& table, std::uint64_t bytes);
   /// COLLECTIVE. Plain files, flushes, and a start with nothing but the prefix: each row once, and everything that
   /// comes back compared. Begins with the engine of the rows before; what it flushed is removed again, outside of the
   /// times.
-  void round(Table& table);
+  void round(Recorder& recorder);
 
  private:
-  void plain_files(Table& table);
-  void flush(Table& table);
+  void plain_files(Recorder& recorder);
+  void flush(Recorder& recorder);
 
   const Workplace& workplace_;
   EngineRun& run_;

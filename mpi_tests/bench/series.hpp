@@ -1,7 +1,7 @@
 // Statistics of one row. Pure.
 #pragma once
 
-#include <string>
+#include <cstddef>
 #include <vector>
 
 namespace kedge_bench {
@@ -24,5 +24,7 @@ struct Summary {
 
 /// A baseline that spreads by more than this says nothing.
 inline constexpr double kMostSpread = 0.15;
+/// Fewer rounds than that say nothing either.
+inline constexpr std::size_t kLeastRounds = 7;
 
 }  // namespace kedge_bench

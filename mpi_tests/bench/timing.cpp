@@ -33,4 +33,9 @@ void agree(const std::string& failure) {
   throw std::runtime_error("rank " + std::to_string(teller) + ": " + text);
 }
 
+double most(double value) {
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return value;
+}
+
 }  // namespace kedge_bench

@@ -28,18 +28,25 @@ void together(Work&& work) {
   agree(failure);
 }
 
-/// COLLECTIVE over all processes. Seconds from a common start until the last rank is done.
+/// COLLECTIVE over all processes. The most that any of them gives.
+[[nodiscard]] double most(double value);
+
+/// COLLECTIVE over all processes. Seconds from a common start until the last rank is done: where ranks share cores, one
+/// may begin when another has ended.
 template <class Work>
 [[nodiscard]] double timed(Work&& work) {
-  double spent_s = 0;
   MPI_Barrier(MPI_COMM_WORLD);
-  together([&] {
-    const double begin_s = MPI_Wtime();
-    work();
-    spent_s = MPI_Wtime() - begin_s;
-  });
-  MPI_Allreduce(MPI_IN_PLACE, &spent_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return spent_s;
+  const double begin_s = MPI_Wtime();
+  together(work);
+  return most(MPI_Wtime() - begin_s);
+}
+
+/// COLLECTIVE. Of what others are compared with: measured twice, as a single disturbance must not flatter them.
+template <class Measure>
+[[nodiscard]] double faster_of_two(Measure&& measure) {
+  const double first_s = measure();
+  const double second_s = measure();
+  return first_s < second_s ? first_s : second_s;
 }
 
 }  // namespace kedge_bench

@@ -41,7 +41,13 @@ std::string folder_for_prefix(const std::string& temporary) {
 
 }  // namespace
 
-Workplace::Workplace(const Arguments& arguments, int rank) : rank_(rank) {
+Workplace::Workplace(const Arguments& arguments, int rank, int ranks)
+    : rank_(rank),
+      nodes_(arguments.nodes == 0 ? ranks : static_cast<int>(arguments.nodes)),
+      ranks_per_node_(nodes_ == 0 ? 0 : ranks / nodes_) {
+  if (nodes_ <= 0 || ranks_per_node_ * nodes_ != ranks) {
+    throw std::runtime_error("--nodes wants a divisor of the number of ranks");
+  }
   const std::string temporary = fs::temp_directory_path().string();
   const std::string memory = fs::is_directory("/dev/shm") ? "/dev/shm" : temporary;
   try {
@@ -69,9 +75,11 @@ void Workplace::remove() const noexcept {
   if (rank_ == 0 && !disk_.empty()) fs::remove_all(disk_, ignored);
 }
 
-void Workplace::lose_node(int lost_rank) const {
+void Workplace::lose_nodes(std::uint64_t first, std::uint64_t count) const {
+  const auto nodes = static_cast<std::uint64_t>(nodes_);
+  const auto own = static_cast<std::uint64_t>(rank_ / ranks_per_node_);
   together([&] {
-    if (rank_ == lost_rank) lose_own_store();
+    if ((own + nodes - first % nodes) % nodes < count) lose_own_store();
   });
 }
 
@@ -80,7 +88,8 @@ void Workplace::lose_all_nodes() const {
 }
 
 void Workplace::lose_own_store() const {
-  if (fs::remove_all(stores_ + "/node" + std::to_string(rank_)) == 0) {
+  if (rank_ % ranks_per_node_ != 0) return;  // the first rank of the node sees to it
+  if (fs::remove_all(stores_ + "/node" + std::to_string(rank_ / ranks_per_node_)) == 0) {
     throw std::runtime_error("there is no store to lose in " + stores_);
   }
 }

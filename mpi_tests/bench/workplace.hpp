@@ -1,6 +1,7 @@
 // Folders for stores, prefix and plain files, which go with the object.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "arguments.hpp"
@@ -10,7 +11,7 @@ namespace kedge_bench {
 class Workplace {
  public:
   /// COLLECTIVE. Throws std::runtime_error on all ranks.
-  Workplace(const Arguments& arguments, int rank);
+  Workplace(const Arguments& arguments, int rank, int ranks);
   /// Local; the last round has ended, or failed, on all ranks.
   ~Workplace();
   Workplace(const Workplace&) = delete;
@@ -22,8 +23,11 @@ class Workplace {
   [[nodiscard]] std::string plain() const { return stores_ + "/plain"; }
   /// On the prefix's filesystem.
   [[nodiscard]] std::string plain_on_disk() const { return disk_ + "/plain"; }
-  /// COLLECTIVE. The node that this rank acts as is gone, with all that it stored.
-  void lose_node(int lost_rank) const;
+  [[nodiscard]] int nodes() const noexcept { return nodes_; }
+  [[nodiscard]] int ranks_per_node() const noexcept { return ranks_per_node_; }
+  /// COLLECTIVE. So many nodes, from this one on, are gone with all that they stored. More than there are count again
+  /// from the first.
+  void lose_nodes(std::uint64_t first, std::uint64_t count) const;
   /// COLLECTIVE. All of them are gone.
   void lose_all_nodes() const;
   /// COLLECTIVE. The prefix is empty of checkpoints, without Kedge being asked.
@@ -34,6 +38,8 @@ class Workplace {
   void lose_own_store() const;
 
   int rank_;
+  int nodes_;
+  int ranks_per_node_;
   std::string stores_;
   std::string disk_;
 };

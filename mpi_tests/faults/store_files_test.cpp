@@ -196,6 +196,66 @@ TEST_P(StoreFiles, R33_TheQuotaIsForAllKindsTogether) {
   EXPECT_NO_THROW(put(*limited, FileKind::descriptor, 0, 2));
 }
 
+std::vector<std::byte> noise(std::size_t size_bytes) {
+  std::vector<std::byte> bytes(size_bytes);
+  for (std::size_t i = 0; i < size_bytes; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
+  return bytes;
+}
+
+TEST_P(StoreFiles, WhatGrowsAsItIsWrittenIsTheSameFile) {
+  const auto own = open_store(0);
+  const auto bytes = noise(300'001);
+  for (int turn = 0; turn < 2; ++turn) {  // a new file, and one that is written again
+    store::StoreFile& file = own->begin(FileKind::parity, 0);
+    file.grow_as_written(bytes.size());
+    EXPECT_EQ(file.size_bytes(), bytes.size());
+    // Out of order, in pieces of any size, read back before and after; a part in the middle is never written.
+    for (const std::size_t begin : {200'000U, 4096U, 100'001U}) {
+      const std::size_t end = begin == 4096 ? 100'001 : begin == 100'001 ? 150'000 : bytes.size();
+      file.bytes().copy_in(begin, std::span(bytes).subspan(begin, end - begin), 0);
+    }
+    std::vector<std::byte> back(100);
+    EXPECT_EQ(file.bytes().copy_out(99'950, back, 0), crc32c(std::span(bytes).subspan(99'950, 100)));
+    EXPECT_EQ(file.bytes().checksum(200'000, 100'001, 0), crc32c(std::span(bytes).subspan(200'000)));
+    file.flush(false);
+    EXPECT_EQ(file.mapped().empty(), !GetParam());
+    const auto all = disk.read_all(file.path());
+    ASSERT_EQ(all.size(), bytes.size());
+    EXPECT_TRUE(std::equal(all.begin() + 4096, all.begin() + 150'000, bytes.begin() + 4096));
+    EXPECT_TRUE(std::equal(all.begin() + 200'000, all.end(), bytes.begin() + 200'000));
+    file.bytes().copy_in(0, std::span(bytes).first(4096), 0);
+    file.flush(false);
+    EXPECT_EQ(file.bytes().checksum(0, 4096, 0), crc32c(std::span(bytes).first(4096)));
+    file.unseal();
+    own->discard(file);
+  }
+}
+
+TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) {
+  const auto bytes = noise(300'000);
+  for (const std::uint64_t nth : {1U, 2U, 3U}) {
+    const auto own = open_store(0);
+    store::StoreFile& file = own->begin(FileKind::parity, 0);
+    disk.fail(0, disk.operations(0) + 2 + nth, ENOSPC);
+    try {
+      file.grow_as_written(bytes.size());
+      for (std::size_t begin = 4096; begin < bytes.size(); begin += 50'000) {
+        file.bytes().copy_in(begin,
+                             std::span(bytes).subspan(begin, std::min<std::size_t>(50'000, bytes.size() - begin)), 0);
+      }
+      file.flush(false);
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::no_space);
+      EXPECT_THAT(error.what(), HasSubstr(GetParam() ? " inodes are free (filesystem)" : ""));
+    }
+    disk.heal(0);
+    own->discard(file);
+    EXPECT_NO_THROW(put(*own, FileKind::parity, 0, 1));
+    own->remove_all();
+  }
+}
+
 TEST_P(StoreFiles, RemoveAllTakesEveryKindAndLeavesOtherRanks) {
   for (const FileKind kind : kAllKinds) {
     put(*open_store(0), kind, 0, 1);

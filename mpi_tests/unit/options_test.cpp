@@ -77,6 +77,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"store.lock_timeout_s", "1.5"},
                                                      {"store.on_exit", "remove"},
                                                      {"store.copy_threads", "3"},
+                                                     {"store.io", "direct"},
                                                      {"persistent.path", "/p"},
                                                      {"persistent.every", "5"},
                                                      {"persistent.keep", "2"},

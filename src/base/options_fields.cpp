@@ -31,6 +31,11 @@ struct Words<Verify> {
   static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
 };
 template <>
+struct Words<StoreIo> {
+  static constexpr std::array kAll = {std::pair{StoreIo::automatic, "auto"}, std::pair{StoreIo::buffered, "buffered"},
+                                      std::pair{StoreIo::direct, "direct"}};
+};
+template <>
 struct Words<Trust> {
   static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
                                       std::pair{Trust::any, "any"}};
@@ -192,6 +197,9 @@ std::vector<Field> make_fields() {
           {"store", "copy_threads"}, [](auto& o) -> auto& { return o.store.copy_threads; }, all_ranks,
           "a whole number from 0 to 64", "Threads that copy a large region together; 0: by the cores that are free.",
           kThreads),
+      field(
+          {"store", "io"}, [](auto& o) -> auto& { return o.store.io; }, all_ranks, "auto, buffered or direct",
+          "How large writes reach a store that is not memory."),
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
           "The prefix: folder on the parallel filesystem, the same for all ranks.", kSomePath),

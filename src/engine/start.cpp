@@ -10,6 +10,7 @@
 #include "engine/context.hpp"
 #include "engine/proof.hpp"
 #include "engine/protector.hpp"
+#include "engine/store_io.hpp"
 #include "fs/durable_path.hpp"
 
 namespace kedge::engine {
@@ -196,6 +197,7 @@ void start(Context& context) {
   try {
     const Id128 nonce = prove_prefix(context);
     take_store(context);
+    choose_store_io(context);
     prove_stores(context, nonce);
     settle_identity(context);
   } catch (const Error&) {

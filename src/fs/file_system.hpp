@@ -66,6 +66,8 @@ class File : public ByteAccess {
   /// Gives the file `size_bytes` of real storage (it never shrinks it). Throws Error{no_space}.
   virtual void reserve(std::uint64_t size_bytes) = 0;
   virtual void truncate(std::uint64_t size_bytes) = 0;
+  /// From now on large writes may go past the page cache; nothing else changes. False if there is no such way here.
+  virtual bool write_directly() { return false; }
   /// Data and size are on stable storage when it returns.
   virtual void sync() = 0;
   /// Maps the first `size_bytes`, all of which must be reserved. The file may be closed before the mapping.
@@ -79,6 +81,13 @@ class Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
   virtual ~Lock() = default;
+};
+
+/// Which way large writes are faster at a place, as measured there.
+struct WriteProbe {
+  double buffered_bytes_per_s = 0;  ///< 0: not measured
+  double direct_bytes_per_s = 0;    ///< 0: not possible there
+  std::string refusal;              ///< why it is not
 };
 
 enum class Access : std::uint8_t { read, read_write };
@@ -110,6 +119,13 @@ class FileSystem {
   /// Names in the folder are on stable storage when it returns.
   virtual void sync_directory(const std::string& path) = 0;
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
+  /// Writes and syncs up to 16 MiB, for about half a second at most, to a file in `folder` that it names `name` and
+  /// removes: once through the page cache and once by File::write_directly. Throws Error{io | no_space}.
+  [[nodiscard]] virtual WriteProbe probe_writes(const std::string& folder, const std::string& name) {
+    (void)folder;
+    (void)name;
+    return {0, 0, "this file system has one way only"};
+  }
   /// Absolute, links resolved; the path must exist.
   [[nodiscard]] virtual std::string canonical(const std::string& path) = 0;
   /// Creates `path` if needed and locks it, with `holder` as its text; null if it is held, by another process or

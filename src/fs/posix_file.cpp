@@ -10,6 +10,7 @@
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "fs/huge_pages.hpp"
 #include "fs/posix_mapping.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;       // fits the second-level cache: copy, then checksum
 constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system call
+constexpr std::size_t kDirectBytesMin = std::size_t{1} << 20U;     // smaller ones the page cache takes quicker
 constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
 constexpr std::uint64_t kPageBytes = 4096;  // what st_blocks of a memory filesystem goes by, at least
 constexpr long kTmpfsMagic = 0x01021994;
@@ -31,16 +33,15 @@ void in_steps(std::uint64_t length, std::uint64_t step_bytes, Step&& step) {
 
 class PosixFile final : public File {
  public:
-  PosixFile(Descriptor descriptor, std::string path, Access access)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)), access_(access) {}
+  PosixFile(Descriptor descriptor, std::string path, Access access, std::shared_ptr<DirectWriter> direct_writer)
+      : descriptor_(std::move(descriptor)),
+        path_(std::move(path)),
+        access_(access),
+        direct_writer_(std::move(direct_writer)) {}
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
-      const auto chunk = bytes.subspan(at, length);
-      crc = crc32c(chunk, crc);
-      write_at(offset + at, chunk);
-    });
-    return crc;
+    if (direct_.valid() && bytes.size() >= kDirectBytesMin) return write_past_cache(offset, bytes, crc);
+    return write_through_cache(offset, bytes, crc);
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
@@ -62,6 +63,7 @@ class PosixFile final : public File {
   FileStatus status() override { return to_file_status(stat_of(descriptor_, path_)); }
   void reserve(std::uint64_t size_bytes) override;
   void truncate(std::uint64_t size_bytes) override { set_size(size_bytes); }
+  bool write_directly() override;
   void sync() override {
     if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) {
       throw_system_error("bring the file to stable storage", path_, errno);
@@ -70,6 +72,8 @@ class PosixFile final : public File {
   std::unique_ptr<Mapping> map(std::uint64_t size_bytes) override;
 
  private:
+  std::uint32_t write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc);
+  std::uint32_t write_past_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   void read_at(std::uint64_t offset, std::span<std::byte> bytes);
   void set_size(std::uint64_t size_bytes);
@@ -81,7 +85,44 @@ class PosixFile final : public File {
   Descriptor descriptor_;
   std::string path_;
   Access access_;
+  std::shared_ptr<DirectWriter> direct_writer_;
+  Descriptor direct_;  // of the same file, past the page cache; valid after write_directly() where that works
 };
+
+std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes,
+                                             std::uint32_t crc) {
+  in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+    const auto chunk = bytes.subspan(at, length);
+    crc = crc32c(chunk, crc);
+    write_at(offset + at, chunk);
+  });
+  return crc;
+}
+
+/// Whole blocks go directly; what is left at both ends shares its pages with neighbours and goes through the cache.
+std::uint32_t PosixFile::write_past_cache(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+  constexpr std::uint64_t kBlock = DirectWriter::kAlignmentBytes;
+  const std::uint64_t head = (kBlock - offset % kBlock) % kBlock;
+  const std::uint64_t body = (bytes.size() - head) / kBlock * kBlock;
+  crc = write_through_cache(offset, bytes.first(head), crc);
+  const DirectWriter::WriteRest write_rest = [this](std::uint64_t at, std::span<const std::byte> rest) {
+    write_at(at, rest);
+  };
+  const DirectWriter::Target target{direct_.get(), path_, write_rest};
+  const auto blocks = bytes.subspan(head, body);
+  const auto written = direct_writer_->write(target, offset + head, blocks, crc);
+  crc = written ? *written : write_through_cache(offset + head, blocks, crc);
+  return write_through_cache(offset + head + body, bytes.subspan(head + body), crc);
+}
+
+/// A second description of the same file, not of the same name. tmpfs and others refuse it: then all stays as it is.
+bool PosixFile::write_directly() {
+  if (access_ != Access::read_write) return false;
+  if (direct_.valid()) return true;
+  const std::string same = compose("/proc/self/fd/{}", descriptor_.get());
+  direct_ = Descriptor(retry_interrupted([&] { return ::open(same.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC); }));
+  return direct_.valid();
+}
 
 void PosixFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   const auto done = transfer_all(bytes.size(), [&](std::size_t at, std::size_t left) {
@@ -135,7 +176,9 @@ void PosixFile::reserve(std::uint64_t size_bytes) {
   // than that (huge pages) may hide a hole.
   const bool no_holes =
       static_cast<std::uint64_t>(info.st_blocks) * 512 == (old_size + kPageBytes - 1) / kPageBytes * kPageBytes;
-  int error = allocate(no_holes && in_memory() ? old_size : 0, size_bytes);
+  const bool memory = in_memory();
+  if (memory && size_bytes > old_size) take_huge_pages(descriptor_.get(), old_size, size_bytes);
+  int error = allocate(memory && no_holes ? old_size : 0, size_bytes);
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
       // What lies before old_size was written by us; the filesystem is not memory, so a late ENOSPC is an error
@@ -197,8 +240,9 @@ struct stat stat_of(const Descriptor& descriptor, const std::string& path) {
   return info;
 }
 
-std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access) {
-  return std::make_unique<PosixFile>(std::move(descriptor), std::move(path), access);
+std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access,
+                                      std::shared_ptr<DirectWriter> direct_writer) {
+  return std::make_unique<PosixFile>(std::move(descriptor), std::move(path), access, std::move(direct_writer));
 }
 
 }  // namespace kedge::fs

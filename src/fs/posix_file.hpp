@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "fs/direct_writer.hpp"
 #include "fs/file_system.hpp"
 
 namespace kedge::fs {
@@ -36,6 +37,8 @@ class Descriptor {
 [[nodiscard]] struct stat stat_of(const Descriptor& descriptor, const std::string& path);
 
 /// Takes over the descriptor of a regular file.
-[[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access);
+/// `direct_writer` is for write_directly().
+[[nodiscard]] std::unique_ptr<File> make_posix_file(Descriptor descriptor, std::string path, Access access,
+                                                    std::shared_ptr<DirectWriter> direct_writer);
 
 }  // namespace kedge::fs

@@ -14,6 +14,7 @@
 #include "fs/posix_space.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
+#include "fs/write_probe.hpp"
 
 namespace kedge::fs {
 namespace {
@@ -38,7 +39,7 @@ class PosixFileSystem final : public FileSystem {
       throw Error(
           Failure{ErrorCode::io, "it is a device, pipe or socket and no regular file; move it away", -1, path, 0});
     }
-    return make_posix_file(std::move(descriptor), path, access);
+    return make_posix_file(std::move(descriptor), path, access, direct_writer_);
   }
 
   std::unique_ptr<File> create(const std::string& path, std::uint32_t mode) override {
@@ -47,7 +48,7 @@ class PosixFileSystem final : public FileSystem {
       if (errno == EEXIST) return refuse_link_or_null(path);
       throw_system_error("create", path, errno);
     }
-    return make_posix_file(std::move(descriptor), path, Access::read_write);
+    return make_posix_file(std::move(descriptor), path, Access::read_write, direct_writer_);
   }
 
   void remove(const std::string& path) override {
@@ -101,6 +102,10 @@ class PosixFileSystem final : public FileSystem {
 
   Space space(const std::string& path) override { return posix_space(path); }
 
+  WriteProbe probe_writes(const std::string& folder, const std::string& name) override {
+    return fs::probe_writes(*this, join(folder, name), *direct_writer_);
+  }
+
   std::string canonical(const std::string& path) override {
     boost::system::error_code error;
     const auto resolved = boost::filesystem::canonical(path, error);
@@ -130,6 +135,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   LockTable locks_;
+  std::shared_ptr<DirectWriter> direct_writer_ = std::make_shared<DirectWriter>();
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "base/checksum.hpp"
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace kedge::fs {

@@ -45,9 +45,9 @@ std::uint32_t Draft::checksum(std::uint64_t offset, std::uint64_t length, std::u
 
 Draft& Drafts::begin(store::FileKind kind, const store::FileKey& key, std::uint64_t generation,
                      std::uint64_t size_bytes) {
-  store::StoreFile& file = store_.begin(kind, size_bytes);
+  store::StoreFile& file = store_.begin(kind, 0);
   drafts_.emplace_back(file, key, generation);
-  file.set_size(size_bytes);
+  file.grow_as_written(size_bytes);
   return drafts_.back();
 }
 

@@ -38,6 +38,8 @@ class NodeStore {
   /// Error{bad_state} if this rank is not in the list or the list is not ascending.
   void take_charge_of(std::span<const int> ranks_on_node);
 
+  /// Files that are opened or made from now on write past the page cache what is large, where that is possible.
+  void write_directly() noexcept { folder_.write_directly(); }
   /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
   [[nodiscard]] std::vector<Held> scan(const Id128& run_id, Verify verify);
 

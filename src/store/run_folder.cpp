@@ -38,6 +38,7 @@ std::unique_ptr<StoreFile> RunFolder::open(const FileName& name) const {
     throw Error(Failure{ErrorCode::io, "the name of a file of the node-local store is taken by another user; remove it",
                         -1, file->path(), 0});
   }
+  if (direct_ && !location_.memory_backed) (void)file->write_directly();
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
 }
 
@@ -47,6 +48,7 @@ std::unique_ptr<StoreFile> RunFolder::create(const FileName& name) const {
     throw Error(Failure{ErrorCode::io, "the name of a new file of the node-local store is taken; remove the file", -1,
                         path_of(name), 0});
   }
+  if (direct_ && !location_.memory_backed) (void)file->write_directly();
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
 }
 

@@ -37,6 +37,8 @@ class RunFolder {
   [[nodiscard]] std::unique_ptr<StoreFile> open(const FileName& name) const;
   /// Throws Error{io} if the name is taken.
   [[nodiscard]] std::unique_ptr<StoreFile> create(const FileName& name) const;
+  /// Files that are opened or made from now on write directly what is large, where that is possible.
+  void write_directly() noexcept { direct_ = true; }
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
   /// With store.durable: the names that were made are on stable storage when it returns.
   void make_names_durable() const;
@@ -50,6 +52,7 @@ class RunFolder {
   Options::Store options_;
   Location location_;
   std::function<std::uint64_t()> used_bytes_;
+  bool direct_ = false;
 };
 
 }  // namespace kedge::store

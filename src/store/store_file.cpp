@@ -11,6 +11,8 @@ constexpr std::uint64_t kSuperblockBytes = 4096;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kWorthACall = 16384;  // less is copied sooner than a system call is made
 
+constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
+
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -68,11 +70,24 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
   use(size_bytes);
 }
 
+void StoreFile::grow_as_written(std::uint64_t size_bytes) {
+  if (!memory_backed_ || size_bytes_ != 0 || size_bytes < kSuperblockBytes) {
+    set_size(size_bytes);
+    return;
+  }
+  space_check_(round_up(size_bytes, kPageBytes), nullptr);
+  file_->truncate(size_bytes);
+  size_bytes_ = size_bytes;
+  grows_ = true;
+  bytes().copy_in(0, kNoSuperblock, 0);  // nobody else writes these before it is sealed: it must have no hole there
+}
+
 void StoreFile::empty() {
   unseal();
   // What was gathered for a container that came to nothing was written by unseal or is lost: both are fine.
   // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
   file_->truncate(0);
+  grows_ = false;
   use(0);
 }
 
@@ -100,7 +115,7 @@ void StoreFile::check_present() {
 
 fs::ByteAccess& StoreFile::bytes() {
   if (combiner_) return *combiner_;
-  if (!mapping_) {
+  if (!mapping_ && !grows_) {
     throw Error(Failure{ErrorCode::io,
                         "a file on the node-local store has no bytes to work with; abandon the "
                         "checkpoint and begin another",
@@ -109,20 +124,29 @@ fs::ByteAccess& StoreFile::bytes() {
   return memory_access_;
 }
 
+/// Within a mapping all storage is reserved, so that pwrite needs none.
+fs::ByteAccess& StoreFile::written_by(std::uint64_t offset, std::uint64_t length) const noexcept {
+  if (grows_) return *file_;
+  const bool is_new = offset >= new_from_ && length >= kWorthACall && offset + length <= mapping_->bytes().size();
+  return is_new ? static_cast<fs::ByteAccess&>(*file_) : *mapping_;
+}
+
 std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<const std::byte> bytes,
                                                std::uint32_t crc) {
-  // Within the mapping all storage is reserved, so that pwrite needs none.
-  const bool is_new = offset >= file_.new_from_ && bytes.size() >= kWorthACall &&
-                      offset + bytes.size() <= file_.mapping_->bytes().size();
-  return is_new ? file_.file_->copy_in(offset, bytes, crc) : file_.mapping_->copy_in(offset, bytes, crc);
+  try {
+    return file_.written_by(offset, bytes.size()).copy_in(offset, bytes, crc);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::no_space) file_.space_check_(bytes.size(), &error.failure());
+    throw;
+  }
 }
 
 std::uint32_t StoreFile::MemoryAccess::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
-  return file_.mapping_->copy_out(offset, bytes, crc);
+  return file_.grows_ ? file_.file_->copy_out(offset, bytes, crc) : file_.mapping_->copy_out(offset, bytes, crc);
 }
 
 std::uint32_t StoreFile::MemoryAccess::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
-  return file_.mapping_->checksum(offset, length, crc);
+  return file_.grows_ ? file_.file_->checksum(offset, length, crc) : file_.mapping_->checksum(offset, length, crc);
 }
 
 std::span<const std::byte> StoreFile::mapped() const noexcept {
@@ -130,17 +154,21 @@ std::span<const std::byte> StoreFile::mapped() const noexcept {
 }
 
 void StoreFile::flush(bool durable) {
+  if (grows_) {
+    take_storage(size_bytes_, 0);  // of what was never written, if anything
+    grows_ = false;
+    use(size_bytes_);
+  }
   if (combiner_) combiner_->flush();
   if (durable) file_->sync();
 }
 
 void StoreFile::unseal() {
   if (size_bytes_ < kSuperblockBytes) return;  // too short to have ever been sealed
-  static constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
   check_present();
   bytes().copy_in(0, kNoSuperblock, 0);
   new_from_ = UINT64_MAX;  // what comes next refills it
-  flush(!memory_backed_);
+  if (!grows_) flush(!memory_backed_);
 }
 
 }  // namespace kedge::store

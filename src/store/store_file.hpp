@@ -32,6 +32,9 @@ class StoreFile final : public format::ContainerTarget {
   /// Only after something was reserved; else throws Error{io}.
   [[nodiscard]] fs::ByteAccess& bytes() override;
   void set_size(std::uint64_t size_bytes) override;
+  /// For who writes every byte of it once: an empty file on a memory-backed store gets this size, and its storage as it
+  /// is written, until flush(). Taking it all before would make others wait. Else set_size. Throws no_space, io.
+  void grow_as_written(std::uint64_t size_bytes);
   /// The file's bytes where they lie, on memory-backed stores; empty elsewhere. Valid until the size changes.
   [[nodiscard]] std::span<const std::byte> mapped() const noexcept;
 
@@ -50,7 +53,7 @@ class StoreFile final : public format::ContainerTarget {
   void empty();
 
  private:
-  /// Reads by the mapping; writes where the storage is new by pwrite, elsewhere by the mapping.
+  /// Goes by the mapping, but writes where the storage is new by pwrite; all by calls while it grows as written.
   class MemoryAccess final : public fs::ByteAccess {
    public:
     explicit MemoryAccess(StoreFile& file) : file_(file) {}
@@ -65,6 +68,7 @@ class StoreFile final : public format::ContainerTarget {
   void lose_mapping();
   void take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
   void use(std::uint64_t size_bytes);
+  [[nodiscard]] fs::ByteAccess& written_by(std::uint64_t offset, std::uint64_t length) const noexcept;
 
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
@@ -72,6 +76,7 @@ class StoreFile final : public format::ContainerTarget {
   std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
   std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
   MemoryAccess memory_access_{*this};
+  bool grows_ = false;  ///< as it is written; there is no mapping then
   std::atomic<std::uint64_t> new_from_ =
       UINT64_MAX;                            ///< storage from here on was never written; till the next unseal()
   std::unique_ptr<WriteCombiner> combiner_;  // block storage

@@ -32,11 +32,13 @@ class Kedge(CMakePackage):
     depends_on("fmt@9:")
     depends_on("hdf5@1.10.8:")
     depends_on("isa-l@2.30:")
+    depends_on("liburing@2.3:")
     depends_on("nlohmann-json@3.11:")
     depends_on("spdlog@1.10:+fmt_external")
     depends_on("tomlplusplus@3.3:")
     depends_on("mpi", when="+mpi")
     depends_on("googletest@1.12:+gmock", type="test")
+    depends_on("benchmark@1.7:", type="test")
 
     conflicts("%gcc@:11", msg="Kedge is C++20 as g++ 12 understands it")
 

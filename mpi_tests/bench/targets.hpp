@@ -1,0 +1,54 @@
+// What Kedge must reach: the one table of it, which --check goes by, --json prints and share/doc/performance.md quotes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kedge_bench {
+
+/// Which redundancy a target is for.
+struct Kind {
+  std::string_view scheme;    ///< as kedge::to_string names it; empty: any
+  std::uint32_t parity = 0;   ///< members of a set that may be lost; 0: any
+  std::uint32_t members = 0;  ///< of a set; 0: any
+  bool network = false;       ///< messages leave the machine; false: any way
+};
+
+struct Target {
+  std::string_view row;
+  Kind kind;
+  std::string_view against;  ///< the row that the ratio is to; empty: the value itself, in the row's unit
+  double at_most = 0;
+};
+
+/// For 4 ranks x 256 MiB as 4 nodes, on a memory filesystem; those against disk_write (D) on a disk.
+inline constexpr std::array kTargets{
+    Target{"blocked", {}, "write", 0.5},
+    Target{"protect", {"xor"}, "write", 0.9},
+    Target{"checkpoint", {"xor"}, "write", 1.5},
+    Target{"protect", {"rs", 2, 4}, "write", 1.9},
+    Target{"rebuild", {"xor"}, "write", 1.3},
+    Target{"rebuild", {"rs", 2, 4}, "write", 3.0},
+    Target{"open_load", {}, "read", 1.0},
+    Target{"protect_exchange", {"", 0, 0, true}, "exchange", 1.2},
+    Target{"small", {}, "pieces", 1.6},
+    Target{"flush", {}, "disk_write", 1.3},
+    Target{"memory", {}, "", 32},
+};
+
+/// The target of a row, if there is one for this redundancy.
+[[nodiscard]] constexpr const Target* target_of(std::string_view row, const Kind& found) {
+  for (const Target& target : kTargets) {
+    const Kind& wanted = target.kind;
+    if (target.row == row && (wanted.scheme.empty() || wanted.scheme == found.scheme) &&
+        (wanted.parity == 0 || wanted.parity == found.parity) &&
+        (wanted.members == 0 || wanted.members == found.members) && (!wanted.network || found.network)) {
+      return &target;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace kedge_bench

@@ -1,0 +1,193 @@
+#include "fs/direct_writer.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "base/keep_forever.hpp"
+#include "fs/stream_copy.hpp"
+#include "fs/system_error.hpp"
+
+namespace kedge::fs {
+
+/// A queue with a bounce buffer for each of its slots.
+class DirectWriter::Unit {
+ public:
+  explicit Unit(std::unique_ptr<IoQueue> queue) : queue_(std::move(queue)) {
+    void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
+  }
+  ~Unit() {
+    queue_.reset();  // first: the kernel ends what is under way
+    if (memory_ != nullptr) ::munmap(memory_, kBytes);
+  }
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  [[nodiscard]] bool usable() const noexcept { return memory_ != nullptr; }
+  [[nodiscard]] IoQueue& queue() noexcept { return *queue_; }
+  [[nodiscard]] std::byte* buffer(unsigned slot) noexcept { return memory_ + slot * kPieceBytes; }
+
+ private:
+  static constexpr std::size_t kBytes = kDepth * kPieceBytes;
+  std::unique_ptr<IoQueue> queue_;
+  std::byte* memory_ = nullptr;
+};
+
+/// A unit for the time of one write.
+class DirectWriter::Lease {
+ public:
+  Lease(DirectWriter& writer, std::unique_ptr<Unit> unit) noexcept : writer_(writer), unit_(std::move(unit)) {}
+  ~Lease() { writer_.give_back(std::move(unit_)); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  [[nodiscard]] Unit& unit() noexcept { return *unit_; }
+  /// The kernel may still read the buffers: nobody uses them again.
+  void lose() noexcept {
+    try {
+      keep_forever(std::move(unit_));
+    } catch (const std::exception&) {
+      (void)unit_.release();  // out of memory: kept all the same
+    }
+  }
+
+ private:
+  DirectWriter& writer_;
+  std::unique_ptr<Unit> unit_;
+};
+
+/// The pieces of one write that are under way.
+class DirectWriter::Flight {
+ public:
+  Flight(Lease& lease, const Target& target) noexcept : lease_(lease), target_(target) {}
+  /// Buffers are given back when nothing reads them any more, also when an error flies.
+  ~Flight() {
+    while (!lost_ && under_way_ != 0) (void)reap();
+    if (lost_) lease_.lose();
+  }
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return under_way_ == 0; }
+  [[nodiscard]] bool full() const noexcept { return under_way_ == kDepth; }
+
+  /// Not when it is full.
+  std::uint32_t start(std::uint64_t offset, std::span<const std::byte> piece, std::uint32_t crc) {
+    const auto free = std::find_if(pieces_.begin(), pieces_.end(), [](const Piece& one) { return one.length == 0; });
+    const auto slot = static_cast<unsigned>(free - pieces_.begin());
+    std::byte* buffer = lease_.unit().buffer(slot);
+    crc = stream_copy(buffer, piece, crc);
+    const int refused = lease_.unit().queue().start(slot, target_.descriptor, buffer, piece.size(), offset);
+    if (refused != 0) {
+      target_.write_rest(offset, piece);
+      return crc;
+    }
+    *free = {offset, piece.size()};
+    ++under_way_;
+    return crc;
+  }
+
+  /// Waits for one piece and sees to it that all of it is written.
+  void finish_one() {
+    const auto [slot, piece, result] = reap();
+    if (lost_) throw_system_error("write", target_.path, -result);
+    // What the device or filesystem takes in another form only, the ordinary way gives it.
+    const bool unfit = result == -EINVAL || result == -EOPNOTSUPP || result == -EAGAIN || result == -EINTR;
+    if (result < 0 && !unfit) throw_system_error("write", target_.path, -result);
+    const std::size_t written = std::min(static_cast<std::size_t>(std::max(result, 0)), piece.length);
+    if (written == piece.length) return;
+    target_.write_rest(piece.offset + written, {lease_.unit().buffer(slot) + written, piece.length - written});
+  }
+
+ private:
+  struct Piece {
+    std::uint64_t offset = 0;
+    std::size_t length = 0;  // 0: the slot is free
+  };
+  struct Reaped {
+    unsigned slot;
+    Piece piece;
+    int result;
+  };
+
+  Reaped reap() noexcept {
+    const IoQueue::Done done = lease_.unit().queue().wait();
+    lost_ = done.lost || done.slot >= kDepth;
+    if (lost_) return {0, {}, done.result};
+    --under_way_;
+    return {done.slot, std::exchange(pieces_[done.slot], {}), done.result};
+  }
+
+  Lease& lease_;
+  const Target& target_;
+  std::array<Piece, kDepth> pieces_{};
+  unsigned under_way_ = 0;
+  bool lost_ = false;
+};
+
+DirectWriter::DirectWriter(MakeQueue make_queue) : make_queue_(std::move(make_queue)) {}
+
+DirectWriter::~DirectWriter() = default;
+
+std::optional<std::uint32_t> DirectWriter::write(const Target& target, std::uint64_t offset,
+                                                 std::span<const std::byte> bytes, std::uint32_t crc) {
+  std::unique_ptr<Unit> unit = take();
+  if (!unit) return std::nullopt;
+  Lease lease(*this, std::move(unit));
+  Flight flight(lease, target);
+  for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    if (flight.full()) flight.finish_one();
+    crc = flight.start(offset + at, bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at)), crc);
+  }
+  while (!flight.empty()) flight.finish_one();
+  return crc;
+}
+
+int DirectWriter::refusal() const {
+  const std::lock_guard guard(mutex_);
+  return refusal_;
+}
+
+/// Null if none can be had.
+std::unique_ptr<DirectWriter::Unit> DirectWriter::take() {
+  std::unique_lock lock(mutex_);
+  while (idle_.empty() && refusal_ == 0) {
+    if (units_ == kUnitsMax) {
+      given_back_.wait(lock);
+      continue;
+    }
+    idle_.reserve(kUnitsMax);  // so that giving back never fails
+    std::unique_ptr<IoQueue> queue = make_queue_(kDepth);
+    if (!queue) {
+      // Where one was had and a second is refused (locked memory), the first one serves all.
+      if (units_ == 0) refusal_ = errno == 0 ? ENOSYS : errno;
+      else given_back_.wait(lock);
+      continue;
+    }
+    auto unit = std::make_unique<Unit>(std::move(queue));
+    if (!unit->usable()) {
+      refusal_ = ENOMEM;
+      continue;
+    }
+    ++units_;
+    return unit;
+  }
+  if (idle_.empty()) return nullptr;
+  std::unique_ptr<Unit> unit = std::move(idle_.back());
+  idle_.pop_back();
+  return unit;
+}
+
+void DirectWriter::give_back(std::unique_ptr<Unit> unit) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (unit) idle_.push_back(std::move(unit));
+  else --units_;  // lost
+  given_back_.notify_one();
+}
+
+}  // namespace kedge::fs

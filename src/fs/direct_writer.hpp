@@ -1,0 +1,67 @@
+// Large writes past the page cache: aligned pieces through bounce buffers, several under way at once.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fs/io_queue.hpp"
+
+namespace kedge::fs {
+
+/// Queues and bounce buffers for all files of a process: kUnitsMax x kDepth x kPieceBytes = 8 MiB at most, taken when
+/// first needed. Thread-safe; a third thread waits.
+class DirectWriter {
+ public:
+  static constexpr std::uint64_t kAlignmentBytes = 4096;
+  static constexpr std::size_t kPieceBytes = std::size_t{512} << 10U;
+  static constexpr unsigned kDepth = 8;
+  static constexpr std::size_t kUnitsMax = 2;
+
+  /// Writes what a piece could not by the ordinary way, with its errors.
+  using WriteRest = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
+
+  /// Where bytes go.
+  struct Target {
+    int descriptor = -1;  ///< opened with O_DIRECT
+    const std::string& path;
+    const WriteRest& write_rest;
+  };
+
+  explicit DirectWriter(MakeQueue make_queue = make_uring_queue);
+  DirectWriter(const DirectWriter&) = delete;
+  DirectWriter& operator=(const DirectWriter&) = delete;
+  ~DirectWriter();
+
+  /// Writes `bytes` to `offset`, both multiples of kAlignmentBytes, and continues `crc`; all of it was taken by the
+  /// system when it returns or throws Error{io | no_space}. Nothing if there is no queue to be had: nothing was
+  /// written.
+  [[nodiscard]] std::optional<std::uint32_t> write(const Target& target, std::uint64_t offset,
+                                                   std::span<const std::byte> bytes, std::uint32_t crc);
+  /// Why there is no queue; 0 if there is one, or none was asked for yet.
+  [[nodiscard]] int refusal() const;
+
+ private:
+  class Unit;
+  class Lease;
+  class Flight;
+
+  [[nodiscard]] std::unique_ptr<Unit> take();
+  void give_back(std::unique_ptr<Unit> unit) noexcept;
+
+  MakeQueue make_queue_;
+  mutable std::mutex mutex_;
+  std::condition_variable given_back_;
+  std::vector<std::unique_ptr<Unit>> idle_;
+  std::size_t units_ = 0;  // idle or taken
+  int refusal_ = 0;
+};
+
+}  // namespace kedge::fs

@@ -1,0 +1,56 @@
+#include "fs/write_probe.hpp"
+
+#include <chrono>
+#include <system_error>
+#include <vector>
+
+#include "kedge/error.hpp"
+
+namespace kedge::fs {
+namespace {
+
+constexpr std::uint64_t kStepBytes = std::uint64_t{4} << 20U;
+constexpr std::uint64_t kSteps = 4;
+constexpr double kLongest_s = 0.5;
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Seconds to write and to sync.
+double time_step(File& file, std::uint64_t step, std::span<const std::byte> bytes) {
+  const double begin_s = seconds();
+  (void)file.copy_in(step * kStepBytes, bytes, 0);
+  file.sync();
+  return seconds() - begin_s;
+}
+
+std::string words_of(int system_errno) { return "io_uring: " + std::generic_category().message(system_errno); }
+
+}  // namespace
+
+WriteProbe probe_writes(FileSystem& file_system, const std::string& path, const DirectWriter& writer) {
+  file_system.remove(path);  // of a start that died here
+  const auto buffered = file_system.create(path);
+  if (!buffered) return {0, 0, "a file for trying it out cannot be made"};
+  const auto direct = file_system.open(path, Access::read_write);
+  file_system.remove(path);
+  if (!direct->write_directly()) return {0, 0, "this filesystem has no direct writes (O_DIRECT)"};
+  buffered->reserve(kSteps * kStepBytes);
+  const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
+  // The first writes to new storage cost more than later ones: containers are recycled.
+  double left_s = kLongest_s - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
+  if (writer.refusal() != 0) return {0, 0, words_of(writer.refusal())};
+  double buffered_s = 0;
+  double direct_s = 0;
+  std::uint64_t turns = 0;
+  for (; turns == 0 || (turns < kSteps && left_s > 0); ++turns) {
+    const double one_s = time_step(*buffered, 0, bytes);
+    const double other_s = time_step(*direct, 1, bytes);
+    buffered_s += one_s;
+    direct_s += other_s;
+    left_s -= one_s + other_s;
+  }
+  const double moved = static_cast<double>(turns * kStepBytes);
+  return {moved / buffered_s, moved / direct_s, {}};
+}
+
+}  // namespace kedge::fs
