@@ -38,7 +38,14 @@ class Sheet final : public fs::ByteAccess {
     std::this_thread::yield();
     return crc32c(bytes, crc);
   }
-  std::uint32_t copy_out(std::uint64_t, std::span<std::byte>, std::uint32_t) override { return 0; }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    ++calls;
+    if (dies && offset == strikes_at) throw SimulatedDeath{};
+    if (offset == strikes_at) throw Error(Failure{ErrorCode::io, "the store is gone", -1, "/store/x", EIO});
+    std::memcpy(bytes.data(), content.data() + offset, bytes.size());
+    std::this_thread::yield();
+    return crc32c(bytes, crc);
+  }
   std::uint32_t checksum(std::uint64_t, std::uint64_t, std::uint32_t) override { return 0; }
 
   std::vector<std::byte> content;
@@ -57,6 +64,9 @@ TEST(CopyThreads, R8_BytesAndChecksumsAreThoseOfOneThread) {
       Sheet sheet(size + 4096);
       EXPECT_EQ(format::copy_region_in(sheet, 4096, bytes, threads), expected) << size << " by " << threads;
       EXPECT_TRUE(sheet.content == alone.content) << size << " by " << threads;
+      std::vector<std::byte> back(size);
+      EXPECT_EQ(format::copy_region_out(sheet, 4096, back, threads), expected) << size << " by " << threads;
+      EXPECT_TRUE(back == bytes) << size << " by " << threads;
     }
   }
 }
@@ -75,6 +85,27 @@ TEST(CopyThreads, AWriteThatFailsOnAnyThreadFailsTheCopyWhichHasEndedThen) {
       EXPECT_LE(calls, 8);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       EXPECT_EQ(sheet.calls, calls) << "a thread goes on after the copy has failed";
+    }
+  }
+}
+
+TEST(CopyThreads, AReadThatFailsOnAnyThreadFailsTheLoadWhichHasEndedThen) {
+  std::vector<std::byte> back(32 * kMiB);
+  for (std::uint64_t block = 0; block < 8; ++block) {
+    for (const bool dies : {false, true}) {
+      Sheet sheet(back.size());
+      sheet.strikes_at = block * format::kBlockBytes;
+      sheet.dies = dies;
+      const auto read = [&] { (void)format::copy_region_out(sheet, 0, back, 3); };
+      if (dies) {
+        EXPECT_THROW(read(), SimulatedDeath);
+      } else {
+        EXPECT_EQ(attempt(read)->code, ErrorCode::io);
+      }
+      const int calls = sheet.calls;
+      EXPECT_LE(calls, 8);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(sheet.calls, calls) << "a thread goes on after the load has failed";
     }
   }
 }

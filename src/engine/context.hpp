@@ -70,7 +70,7 @@ struct Context {
   std::unique_ptr<store::NodeStore> store;
 
   comm::Topology topology;    ///< where this rank is
-  unsigned copy_threads = 1;  ///< that save may use, this one included
+  unsigned copy_threads = 1;  ///< that save and load may use, this one included
   Redundancy redundancy;
 
   std::string run;                ///< (same)

@@ -194,8 +194,8 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
   const auto local = attempt([&] {
     context_.parent_commit_id = chosen.commit_id;
     open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit_id, {}});
-    open_->container =
-        std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(), open_->file->path());
+    open_->container = std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(),
+                                                                 open_->file->path(), context_.copy_threads);
     context_.retire();
   });
   if (const auto failure = context_.vote(local)) {

@@ -41,9 +41,11 @@ Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const
   return superblock;
 }
 
-ContainerReader::ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path)
+ContainerReader::ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path,
+                                 unsigned copy_threads)
     : bytes_(bytes),
       path_(std::move(path)),
+      copy_threads_(copy_threads),
       superblock_(read_superblock(bytes, file_size, path_)),
       index_(read_index(bytes, superblock_, path_)) {}
 
@@ -65,7 +67,7 @@ void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out)
                                        region.size_bytes, out.size()),
                         -1, path_, 0});
   }
-  const BlockChecksums found = copy_region_out(bytes_, region.offset, out);
+  const BlockChecksums found = copy_region_out(bytes_, region.offset, out, copy_threads_);
   const auto stored = checksums(region);
   const bool large = region.size_bytes >= kLargeRegionBytes;
   for (std::size_t block = 0; block < found.size(); ++block) {

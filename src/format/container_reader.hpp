@@ -29,9 +29,9 @@ struct Damage {
 /// The calls are thread-safe if the ByteAccess is.
 class ContainerReader {
  public:
-  /// Reads and checks superblock and index. `bytes` must outlive the reader; `path` is for messages. Throws
-  /// Error{corrupt} with what is wrong.
-  ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
+  /// Reads and checks superblock and index. `bytes` must outlive the reader; `path` is for messages. Up to
+  /// `copy_threads` threads read a large region together. Throws Error{corrupt} with what is wrong.
+  ContainerReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path, unsigned copy_threads = 1);
 
   [[nodiscard]] const Superblock& superblock() const noexcept { return superblock_; }
   /// In the order in which they were saved.
@@ -68,6 +68,7 @@ class ContainerReader {
 
   fs::ByteAccess& bytes_;
   std::string path_;
+  unsigned copy_threads_;
   Superblock superblock_;
   Index index_;
 };

@@ -10,12 +10,6 @@
 namespace kedge::format {
 namespace {
 
-// Calls visit(begin, length) for each 4 MiB of `size` bytes.
-template <class Visit>
-void for_each_block(std::uint64_t size, Visit&& visit) {
-  for (std::uint64_t begin = 0; begin < size; begin += kBlockBytes) visit(begin, std::min(kBlockBytes, size - begin));
-}
-
 // Calls visit(offset, length) for each stretch of the extent that belongs to no region.
 template <class Visit>
 void for_each_padding(const RegionMap& map, const DataExtent& extent, Visit&& visit) {
@@ -52,29 +46,35 @@ class Blocks {
   std::atomic<std::uint64_t> next_{0};
 };
 
+/// copy(begin, length) for each block, by up to `threads` threads; what it returns.
+template <class Copy>
+BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& copy) {
+  BlockChecksums checksums((size_bytes + kBlockBytes - 1) / kBlockBytes);
+  Blocks blocks(checksums.size());
+  const auto work = [&] {
+    blocks.take([&](std::uint64_t block) {
+      const std::uint64_t begin = block * kBlockBytes;
+      checksums[block] = copy(begin, std::min<std::uint64_t>(kBlockBytes, size_bytes - begin));
+    });
+  };
+  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size() / kBlocksPerThread)), work);
+  return checksums;
+}
+
 }  // namespace
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::span<const std::byte> bytes,
                               unsigned threads) {
-  BlockChecksums checksums((bytes.size() + kBlockBytes - 1) / kBlockBytes);
-  Blocks blocks(checksums.size());
-  const auto copy_blocks = [&] {
-    blocks.take([&](std::uint64_t block) {
-      const std::uint64_t begin = block * kBlockBytes;
-      const auto part = bytes.subspan(begin, std::min<std::uint64_t>(kBlockBytes, bytes.size() - begin));
-      checksums[block] = file.copy_in(offset + begin, part, 0);
-    });
-  };
-  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size() / kBlocksPerThread)), copy_blocks);
-  return checksums;
+  return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {
+    return file.copy_in(offset + begin, bytes.subspan(begin, length), 0);
+  });
 }
 
-BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes) {
-  BlockChecksums checksums;
-  for_each_block(bytes.size(), [&](std::uint64_t begin, std::uint64_t length) {
-    checksums.push_back(file.copy_out(offset + begin, bytes.subspan(begin, length), 0));
+BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
+                               unsigned threads) {
+  return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {
+    return file.copy_out(offset + begin, bytes.subspan(begin, length), 0);
   });
-  return checksums;
 }
 
 std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,

@@ -18,8 +18,9 @@ using BlockChecksums = std::vector<std::uint32_t>;
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
-/// One copy. Throws what ByteAccess throws.
-[[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes);
+/// The same the other way.
+[[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
+                                             unsigned threads = 1);
 
 /// The checksums of the index, from those of the regions (by their position in `map.regions`); padding counts as zeros.
 [[nodiscard]] std::vector<std::uint32_t> extent_checksums(const RegionMap& map,
