@@ -36,9 +36,6 @@ struct Sizes {
   [[nodiscard]] std::uint64_t all() const { return container + parity + descriptor; }
 };
 
-/// What a file takes while it is written.
-std::uint64_t whole_pages(std::uint64_t size_bytes) { return (size_bytes + 4095) / 4096 * 4096; }
-
 Sizes sizes_of(Scheme scheme) {
   Job job(scheme);
   commit_steps(job, {{"a", 1}});
@@ -62,19 +59,19 @@ TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
     job.disk.make_directories(store_of(2), 0755);
     job.disk.set_volume(store_of(2), volume);
     const std::string filler = store_of(2) + "/filler";
-    const auto fill = [&](RankScope& scope, std::uint64_t free) {
+    const auto fill = [&](RankScope& scope, std::optional<std::uint64_t> free) {
       barrier(scope);
       if (scope.rank == 2) {
         job.disk.remove_all(filler);
         const std::uint64_t used = job.disk.used_bytes(store_of(2));
-        if (free != 0) job.disk.write_all(filler, std::vector<std::byte>(volume.capacity_bytes - used - free));
+        if (free) job.disk.write_all(filler, std::vector<std::byte>(volume.capacity_bytes - used - *free));
       }
       barrier(scope);
     };
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
-      fill(scope, whole_pages(sizes.container) + room);
+      fill(scope, room);  // the second container has its room already
       commit_step(engine, scope.rank, "b", 2);
       EXPECT_EQ(engine.level("a"), Level::protected_);
       EXPECT_EQ(engine.level("b"), Level::local);
@@ -94,7 +91,7 @@ TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
       EXPECT_EQ(engine.open(), "b");
       EXPECT_EQ(engine.level("b"), Level::local);
       engine.close();
-      fill(scope, 0);
+      fill(scope, std::nullopt);
       commit_step(engine, scope.rank, "c", 3);
       EXPECT_EQ(engine.level("c"), Level::protected_);
     }));

@@ -174,7 +174,9 @@ TEST_P(StateTest, R8_ThousandsOfSmallRegionsAreOneFileAndCostWhatTheirBytesCost)
     }
     const auto files_before = job.disk.snapshot().size();
     expect_round_trip(engine, "a", arrays);
-    EXPECT_EQ(job.disk.snapshot().size() - files_before, 3U) << "a container, and the two notes of the first commit";
+    const std::size_t ready = GetParam() ? 1 : 0;  // on memory, a file for the next container
+    EXPECT_EQ(job.disk.snapshot().size() - files_before, 3U + ready)
+        << "a container, and the two notes of the first commit";
     for (Array& array : arrays) array.bytes = bytes_of(array.bytes.size(), 77);
     expect_round_trip(engine, "b", arrays);
   }));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <numeric>
+#include <set>
 
 #include "faults/simulated_job.hpp"
 #include "store/location.hpp"
@@ -102,6 +103,44 @@ TEST_P(Store, UsesTwoFilesPerRankInTurn) {
   EXPECT_EQ(container_files(job.disk, 1).size(), 2U);
 }
 
+TEST_P(Store, OnlyTheFirstCheckpointTakesNewStorageForItsCopy) {
+  job.options.redundancy.scheme = Scheme::single;
+  job.options.store.keep = 2;
+  const std::size_t ready = GetParam() ? 1 : 0;  // block storage is written by calls, which need none before
+  run([&](RankScope& scope, Engine& engine) {
+    for (std::size_t step = 1; step <= 4; ++step) {
+      save_step(engine, scope.rank, static_cast<int>(step));
+      EXPECT_EQ(container_files(job.disk, scope.rank).size(), std::min<std::size_t>(step + ready, 3)) << step;
+    }
+  });
+  std::set<std::size_t> sizes;
+  for (const std::string& path : container_files(job.disk, 0)) sizes.insert(job.disk.read_all(path).size());
+  EXPECT_EQ(sizes.size(), 1U) << "each as large as the others";
+}
+
+TEST_P(Store, WhatWasMadeReadyAndNotUsedIsGivenBack) {
+  std::uint64_t kept = 0;
+  run([&](RankScope& scope, Engine& engine) {
+    save_step(engine, scope.rank, 1);
+    engine.finalize();
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    for (const std::string& path : container_files(job.disk, rank)) kept += job.disk.read_all(path).empty() ? 0U : 1U;
+  }
+  EXPECT_EQ(kept, 2U) << "one container of each rank";
+  run([&](RankScope& scope, Engine& engine) { expect_step(engine, scope.rank, 1); });
+}
+
+TEST_P(Store, NoRoomForTheNextOneIsNoFailureOfThisOne) {
+  job.options.redundancy.scheme = Scheme::single;
+  job.options.store.quota_bytes = std::uint64_t{300} << 10U;  // one container of 200 KB and no other
+  run([&](RankScope& scope, Engine& engine) {
+    save_step(engine, scope.rank, 1, 25000);
+    EXPECT_THROW(save_step(engine, scope.rank, 2, 25000), Error);
+    expect_step(engine, scope.rank, 1, 25000);
+  });
+}
+
 TEST_P(Store, KeepsAsManyAsAskedAndGivesUpTheRestAfterARestart) {
   job.options.store.keep = 3;
   run([&](RankScope& scope, Engine& engine) {
@@ -157,9 +196,9 @@ TEST_P(Store, R33_AReservationThatTheSystemRefusesSaysWhatIsNeededAndWhatIsFree)
   int refused = 0;
   run([&](RankScope& scope, Engine& engine) {
     save_step(engine, scope.rank, 1);
-    for (int step = 2; step < 12; ++step) {
+    for (int step = 2; step < 30; ++step) {
       if (scope.rank == 0) {
-        job.disk.fail(0, job.disk.operations(0) + static_cast<std::uint64_t>(step) - 1, EDQUOT);
+        job.disk.fail(0, job.disk.operations(0) + static_cast<std::uint64_t>(step) / 2, EDQUOT);
       }
       try {
         save_step(engine, scope.rank, step, static_cast<std::size_t>(step) * 50000);
