@@ -51,14 +51,15 @@ class SetRebuild {
     else {
       if (made == nullptr) {
         made = &drafts_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
-                              me_member().size_bytes);
+                              me_member().size_bytes, Drafts::Storage::as_written);
       }
       container_ = made;
     }
     if (order_.present.parity[me]) use(parity_file_, FileKind::parity, order_.key());
     else {
-      parity_ = &drafts_.begin(FileKind::parity, order_.key(), order_.set.generation,
-                               format::kSuperblockBytes + redundancy::parity_bytes(shape_, me));
+      parity_ =
+          &drafts_.begin(FileKind::parity, order_.key(), order_.set.generation,
+                         format::kSuperblockBytes + redundancy::parity_bytes(shape_, me), Drafts::Storage::as_written);
     }
   }
 

@@ -44,10 +44,11 @@ std::uint32_t Draft::checksum(std::uint64_t offset, std::uint64_t length, std::u
 }
 
 Draft& Drafts::begin(store::FileKind kind, const store::FileKey& key, std::uint64_t generation,
-                     std::uint64_t size_bytes) {
-  store::StoreFile& file = store_.begin(kind, 0);
+                     std::uint64_t size_bytes, Storage storage) {
+  store::StoreFile& file = store_.begin(kind, storage == Storage::before ? size_bytes : 0);
   drafts_.emplace_back(file, key, generation);
-  file.grow_as_written(size_bytes);
+  if (storage == Storage::before) file.set_size(size_bytes);
+  else file.grow_as_written(size_bytes);
   return drafts_.back();
 }
 

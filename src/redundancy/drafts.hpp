@@ -49,9 +49,13 @@ class Drafts {
   Drafts(Communicator& communicator, store::NodeStore& store, bool durable, Patience patience)
       : communicator_(communicator), store_(store), durable_(durable), patience_(patience) {}
 
+  /// When the storage of a new file is taken: all of it before, so that what does not fit fails at once; or as it is
+  /// written, where others would have to wait for it.
+  enum class Storage : std::uint8_t { before, as_written };
+
   /// Local. A new file of exactly this size; throws no_space, io.
   [[nodiscard]] Draft& begin(store::FileKind kind, const store::FileKey& key, std::uint64_t generation,
-                             std::uint64_t size_bytes);
+                             std::uint64_t size_bytes, Storage storage = Storage::before);
   /// Local. An existing file to read from; throws not_found, io.
   [[nodiscard]] store::StoreFile& pin(store::FileKind kind, LogicalRank logical_rank, const store::FileKey& key);
 
