@@ -23,7 +23,7 @@ Presence presence(std::size_t members, std::uint32_t lost_containers, std::uint3
 
 /// Bits rotated to the next member.
 std::uint32_t next_members(std::uint32_t bits, std::size_t members) {
-  return (bits << 1U | bits >> (members - 1)) & ((1U << members) - 1);
+  return (bits << 1U | bits >> (members - 1)) & (~std::uint32_t{0} >> (32 - members));
 }
 
 bool should_decode(const SetShape& set, std::uint32_t lost_containers, std::uint32_t lost_parities) {
