@@ -1,7 +1,9 @@
 // The look before an open: every byte of what counts is read, and of what does not count only headers.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <span>
 
 #include "faults/engine_checks.hpp"
 #include "faults/set_files.hpp"
@@ -202,6 +204,49 @@ TEST(Look, ACheckpointWithoutAnOpenOverwritesNothingThatADamagedOneLeavesNewest)
     }));
     expect_opened(reopen(job), "a", 1);
   }
+}
+
+/// What was left to a rebuild that does not take place after all is read before the commit is opened.
+TEST(Look, R31_WhatWasLeftToARebuildThatIsGivenUpIsReadAfterAll) {
+  Job job(4, Scheme::xor_, 1);
+  job.options.redundancy.set_size = 4;
+  job.options.persistent.every = 1;
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all(container_of(job.disk, 0, "a"));
+  job.damage_data(1, "a");    // a survivor, which the rebuild of rank 0 would read
+  job.damage_parity(2, "a");  // is found first, because it is moved: nothing is rebuilt then
+  place(job, {"node0", "node1", "node3", "node2"});
+  const Opened opened = reopen(job);
+  expect_opened(opened, "a", 1);
+  EXPECT_EQ(opened.info.source, RecoverySource::fetched);
+}
+
+TEST(Look, AFileThatAnotherOneTookTheNameOfIsUsedLikeAnyOther) {
+  Job job(3, Scheme::xor_, 1);
+  commit_steps(job, {{"a", 1}});
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    if (scope.rank == 0) {
+      for (int rank = 0; rank < job.ranks; ++rank) {
+        const std::string path = container_of(job.disk, rank, "a");
+        const auto bytes = job.disk.read_all(path);
+        job.disk.remove_all(path);
+        job.disk.write_all(path, bytes);
+        job.disk.plant(path, {fs::FileStatus::Kind::file, bytes.size(), 1000, 0600, 1, 1000});
+      }
+    }
+    std::uint64_t done = 1;
+    scope.communicator.all_reduce(std::span(&done, 1), Reduction::max, Deadline::after(std::chrono::seconds(5)));
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(engine.info().source, RecoverySource::in_place);
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  expect_opened(reopen(job), "b", 2);
 }
 
 }  // namespace
