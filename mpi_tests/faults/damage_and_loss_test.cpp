@@ -344,5 +344,14 @@ TEST(DamageAndLoss, AThirdLossIsTooMuchForTwoParities) {
   }
 }
 
+/// As well protected as a fresh one: with as many parities as this start asks for.
+TEST(DamageAndLoss, AStartThatAsksForMoreParitiesProtectsWhatItOpensWithThem) {
+  Job job(Scheme::rs);
+  job.options.redundancy.parity = 3;
+  expect_step(reopen(job), 2);
+  for (const int node : {0, 2, 6}) job.disk.remove_all(store_of(node));
+  expect_step(reopen(job), 2);
+}
+
 }  // namespace
 }  // namespace kedge::faults

@@ -249,5 +249,28 @@ TEST(Look, AFileThatAnotherOneTookTheNameOfIsUsedLikeAnyOther) {
   expect_opened(reopen(job), "b", 2);
 }
 
+/// A rebuild that is tried before survivors were read must not take the file of the retired commit: it may find them
+/// damaged. "b" is lost then, and "a" is what is opened, of which all containers are in place.
+TEST(Look, R31_R32_ARebuildThatFailsDoesNotCostTheOlderCommit) {
+  Job job(4, Scheme::xor_, 1);
+  job.options.redundancy.every = 2;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    commit_step(engine, scope.rank, "b", 2);
+    std::uint64_t done = 1;
+    scope.communicator.all_reduce(std::span(&done, 1), Reduction::max, Deadline::after(std::chrono::seconds(5)));
+    if (scope.rank == 0) {
+      EXPECT_EQ(job.tags_on(0), (std::set<Tag>{"a", "b"}));
+      job.disk.remove_all(container_of(job.disk, 0, "b"));
+      job.damage_data(3, "b");
+    }
+    scope.communicator.all_reduce(std::span(&done, 1), Reduction::max, Deadline::after(std::chrono::seconds(5)));
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+  }));
+}
+
 }  // namespace
 }  // namespace kedge::faults

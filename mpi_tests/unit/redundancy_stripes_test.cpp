@@ -288,7 +288,9 @@ TEST(Pieces, StayWithinTheBudgetAndTheirLimits) {
   }
   EXPECT_EQ(piece_bytes(1, {}), kMostPieceBytes);
   EXPECT_EQ(piece_bytes(10'000, {}), kLeastPieceBytes);
-  EXPECT_EQ(piece_bytes(10'000, {4097, 4}), 4097U) << "as the user wants it";
+  EXPECT_EQ(piece_bytes(10, {4097, 4}), 4097U) << "as the user wants it";
+  EXPECT_LE(piece_bytes(31, {16U << 20U, 64}) * (64 * 31 + 2), std::uint64_t{1} << 30U) << "within reason";
+  EXPECT_GE(piece_bytes(31, {16U << 20U, 64}), 4096U);
 }
 
 TEST(Pieces, CoverTheWhole) {

@@ -188,11 +188,34 @@ class Stock {
     return counts;
   }
 
-  /// COLLECTIVE. This process's own files of those that the recovery will read whole.
+  /// Local. True if the recovery would write over files that an older commit may need, should it fail.
+  [[nodiscard]] bool overwrites(const recovery::Orders& orders) const {
+    using store::FileKind;
+    std::set<FileKind> written;
+    for (const recovery::Move& move : orders.moves) {
+      if (move.to == context_.rank()) written.insert(move.kind);
+    }
+    for (const recovery::SetOrder& order : orders.sets) {
+      const std::uint32_t me = order.set.position;
+      if (!context_.store->has(FileKind::descriptor, context_.logical_rank(), order.key())) {
+        written.insert(FileKind::descriptor);
+      }
+      if (order.rebuild && !order.present.container[me]) written.insert(FileKind::container);
+      if (order.rebuild && !order.present.parity[me]) written.insert(FileKind::parity);
+    }
+    if (!orders.fetches.empty()) written.insert(FileKind::container);
+    return std::ranges::any_of(written, [&](FileKind kind) { return context_.store->begin_would_overwrite(kind); });
+  }
+
+  /// COLLECTIVE. This process's own files of those that the recovery will read whole. None if a recovery that fails for
+  /// what it reads would cost more than time.
   std::vector<store::FileKey> files_of_rebuilt_sets(const recovery::Agreement& agreement,
                                                     const recovery::Candidate& chosen) {
     if (chosen.rebuilt == 0) return {};
     const auto orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
+    std::uint64_t harmful = overwrites(orders) ? 1 : 0;
+    context_.comm->all_reduce(std::span(&harmful, 1), Reduction::max, context_.deadline());
+    if (harmful != 0) return {};
     std::vector<store::FileKey> files;
     for (const recovery::SetOrder& order : orders.sets) {
       if (!order.rebuild) continue;

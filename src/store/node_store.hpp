@@ -52,6 +52,8 @@ class NodeStore {
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// checked against quota and free space first (0: unknown). Throws no_space, io.
   [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);
+  /// True if begin() would take a file that can still be offered.
+  [[nodiscard]] bool begin_would_overwrite(FileKind kind) const noexcept { return of(kind).begin_would_overwrite(); }
   /// Sees to it that the next begin() finds an idle file, with so much storage: on memory, new storage costs as much as
   /// the copy into it. Throws no_space, io, and then nothing is taken.
   void make_ready(FileKind kind, std::uint64_t size_bytes) { of(kind).make_ready(size_bytes); }

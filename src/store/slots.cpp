@@ -45,12 +45,21 @@ void Slots::verify(const Id128& run_id, const Id128& commit_id, std::span<const 
   }
 }
 
-Slot& Slots::free_slot() {
+Slot* Slots::idle_slot() const noexcept {
   Slot* best = nullptr;
   for (const auto& slot : slots_) {
     if (idle(*slot) && (best == nullptr || worth(*slot) < worth(*best))) best = slot.get();
   }
-  if (best != nullptr) return *best;
+  return best;
+}
+
+bool Slots::begin_would_overwrite() const noexcept {
+  const Slot* next = idle_slot();
+  return next != nullptr && next->holds_something() && next->intact;
+}
+
+Slot& Slots::free_slot() {
+  if (Slot* idle = idle_slot(); idle != nullptr) return *idle;
   FileName name{kind_, owner_, 0};
   for (const auto& slot : slots_) name.number = std::max(name.number, slot->name.number + 1);
   auto slot = std::make_unique<Slot>();

@@ -24,6 +24,8 @@ class Slots {
   void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but, std::vector<Held>& found);
 
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
+  /// See NodeStore.
+  [[nodiscard]] bool begin_would_overwrite() const noexcept;
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
   /// See NodeStore.
   void make_ready(std::uint64_t size_bytes);
@@ -41,6 +43,7 @@ class Slots {
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
 
  private:
+  [[nodiscard]] Slot* idle_slot() const noexcept;
   [[nodiscard]] Slot& free_slot();
   void replace_if_lost(Slot& slot);
   [[nodiscard]] bool has_better(const Slot& slot) const;
