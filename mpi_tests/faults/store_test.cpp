@@ -118,6 +118,20 @@ TEST_P(Store, OnlyTheFirstCheckpointTakesNewStorageForItsCopy) {
   EXPECT_EQ(sizes.size(), 1U) << "each as large as the others";
 }
 
+TEST_P(Store, NoFileComesAndGoesWithEachCheckpoint) {
+  job.options.topology.ranks_per_node = 1;
+  job.options.redundancy.scheme = Scheme::partner;
+  job.options.redundancy.every = 0;
+  run([&](RankScope& scope, Engine& engine) {
+    for (int step = 1; step <= 6; ++step) {
+      save_step(engine, scope.rank, step);
+      EXPECT_LE(container_files(job.disk, scope.rank).size(), 2U) << step;
+      engine.wait("step-" + std::to_string(step), Level::protected_);
+      EXPECT_EQ(container_files(job.disk, scope.rank).size(), step == 1 && !GetParam() ? 1U : 2U) << step;
+    }
+  });
+}
+
 TEST_P(Store, WhatWasMadeReadyAndNotUsedIsGivenBack) {
   std::uint64_t kept = 0;
   run([&](RankScope& scope, Engine& engine) {

@@ -230,7 +230,9 @@ void Writer::tell(std::uint64_t total_bytes, double blocked_s) const {
 /// first takes new storage while the application waits for its copy. After parity, which needs its room first. Where
 /// there is no room, the next create says so.
 void Writer::make_next_ready(std::uint64_t size_bytes) {
-  if (!context_.store->memory_backed()) return;
+  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
+  const bool is_enough = context_.store->files(store::FileKind::container) > context_.options.store.keep;
+  if (is_enough || !context_.store->memory_backed()) return;
   (void)attempt([&] { context_.store->make_ready(store::FileKind::container, size_bytes); });
 }
 
