@@ -40,7 +40,7 @@ class Patience {
 
  private:
   static constexpr int kSpins = 50;
-  static constexpr int kYields = 2000;
+  static constexpr int kYields = 100;  // on shared cores a yield takes time from whoever would end the wait
   static constexpr int kShortSleeps = 4000;
   int turns_ = 0;
 };
