@@ -7,6 +7,7 @@
 #include "codec/reed_solomon.hpp"
 #include "codec/xor.hpp"
 #include "kedge/error.hpp"
+#include "unit/naive_gf256.hpp"
 
 namespace kedge::codec {
 namespace {
@@ -128,17 +129,6 @@ TEST(Xor, RefusesAnInputThatIsLongerThanTheResult) {
   const Bytes longer(11);
   const Spans inputs = {longer};
   EXPECT_THROW(xor_into(out, inputs), Error);
-}
-
-/// Bit by bit, with the polynomial 0x11d.
-std::byte times(std::uint8_t coefficient, std::byte byte) {
-  unsigned product = 0;
-  auto factor = std::to_integer<unsigned>(byte);
-  for (unsigned bits = coefficient; bits != 0; bits >>= 1U) {
-    if ((bits & 1U) != 0) product ^= factor;
-    factor = (factor << 1U) ^ ((factor & 0x80U) != 0 ? 0x11dU : 0U);
-  }
-  return static_cast<std::byte>(product);
 }
 
 bool right(std::span<std::byte> out, const std::vector<Term>& terms) {

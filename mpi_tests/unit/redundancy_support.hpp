@@ -11,6 +11,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "redundancy/plan_stripes.hpp"
+#include "unit/naive_gf256.hpp"
 
 namespace kedge::redundancy {
 
@@ -33,17 +34,6 @@ struct SetFiles {
   }
   bool operator==(const SetFiles&) const = default;
 };
-
-/// The product in GF(2^8) with the polynomial 0x11d, bit by bit.
-inline std::byte times(std::uint8_t coefficient, std::byte byte) {
-  unsigned product = 0;
-  auto factor = std::to_integer<unsigned>(byte);
-  for (unsigned bits = coefficient; bits != 0; bits >>= 1U) {
-    if ((bits & 1U) != 0) product ^= factor;
-    factor = (factor << 1U) ^ ((factor & 0x80U) != 0 ? 0x11dU : 0U);
-  }
-  return static_cast<std::byte>(product);
-}
 
 /// Byte by byte, one stripe after the other; a byte outside of a file throws std::out_of_range.
 inline void execute(SetFiles& files, const std::vector<Stripe>& stripes) {

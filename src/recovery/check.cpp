@@ -24,19 +24,25 @@ void check_container(fs::ByteAccess& bytes, LogicalRank logical_rank, const stor
 }
 
 void check_parity(fs::ByteAccess& bytes, const store::FileKey& key, std::uint64_t size_bytes, const std::string& path) {
-  std::vector<std::byte> head(format::kSuperblockBytes);
-  (void)bytes.copy_out(0, head, 0);
-  const format::SetDescriptor set = format::decode_set(head, path);
-  if (set.kind != format::SetFileKind::parity || set.commit_id != key.commit_id ||
-      set.protection_id != key.protection_id || set.parity_bytes + format::kSuperblockBytes != size_bytes) {
-    refuse("it is not the parity of this commit", path);
-  }
+  const format::SetDescriptor set = header_of_parity(bytes, key, size_bytes, path);
   if (bytes.checksum(format::kSuperblockBytes, set.parity_bytes, 0) != set.parity_crc) {
     refuse("the parity is damaged", path);
   }
 }
 
 }  // namespace
+
+format::SetDescriptor header_of_parity(fs::ByteAccess& bytes, const store::FileKey& key, std::uint64_t size_bytes,
+                                       const std::string& path) {
+  format::SetDescriptorBytes head{};
+  (void)bytes.copy_out(0, head, 0);
+  format::SetDescriptor set = format::decode_set(head, path);
+  if (set.kind != format::SetFileKind::parity || set.commit_id != key.commit_id ||
+      set.protection_id != key.protection_id || set.parity_bytes + format::kSuperblockBytes != size_bytes) {
+    refuse("it is not the parity of this commit", path);
+  }
+  return set;
+}
 
 void check_file(fs::ByteAccess& bytes, store::FileKind kind, LogicalRank logical_rank, const store::FileKey& key,
                 std::uint64_t size_bytes, const std::string& path) {

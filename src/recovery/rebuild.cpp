@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "comm/vote.hpp"
 #include "format/superblock.hpp"
+#include "recovery/check.hpp"
 #include "redundancy/exchange.hpp"
 
 namespace kedge::recovery {
@@ -114,13 +115,10 @@ class SetRebuild {
                           -1, container_file_->path(), 0});
     }
     if (parity_file_ == nullptr) return;
-    format::SetDescriptorBytes head{};
-    (void)parity_file_->bytes().copy_out(0, head, 0);
-    const format::SetDescriptor set = format::decode_set(head, parity_file_->path());
     const std::uint64_t size_bytes = redundancy::parity_bytes(shape_, me);
-    if (set.kind != format::SetFileKind::parity || set.commit_id != order_.set.commit_id ||
-        set.protection_id != order_.set.protection_id || set.position != me || set.parity_bytes != size_bytes ||
-        !as_recorded(Part::parity, {size_bytes, set.parity_crc}, parity_part())) {
+    const format::SetDescriptor set = header_of_parity(parity_file_->bytes(), order_.key(),
+                                                       format::kSuperblockBytes + size_bytes, parity_file_->path());
+    if (set.position != me || !as_recorded(Part::parity, {size_bytes, set.parity_crc}, parity_part())) {
       throw Error(Failure{ErrorCode::corrupt, "the parity is damaged: its redundancy set cannot be rebuilt from it", -1,
                           parity_file_->path(), 0});
     }

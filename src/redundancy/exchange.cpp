@@ -86,13 +86,19 @@ class Run {
   }
 
  private:
+  /// What of an input goes into this piece; empty if it ends before.
+  static Contribution part_of(const Input& input, const Piece& piece) {
+    if (input.length <= piece.begin) return {&input, {}};
+    return {&input, {piece.begin, std::min(piece.length, input.length - piece.begin)}};
+  }
+
   /// Who has something of this piece but the target, in the order of the inputs.
   const std::vector<Contribution>& senders(const Step& step) {
     senders_.clear();
     for (const Input& input : step.stripe->inputs) {
-      if (input.member == step.stripe->target || input.length <= step.piece.begin) continue;
-      const std::uint64_t length = std::min(step.piece.length, input.length - step.piece.begin);
-      if (length > 0) senders_.push_back({&input, {step.piece.begin, length}});
+      const Contribution contribution = part_of(input, step.piece);
+      const bool is_sent = input.member != step.stripe->target && contribution.part.length > 0;
+      if (is_sent) senders_.push_back(contribution);
     }
     return senders_;
   }
@@ -154,8 +160,8 @@ class Run {
   void write(const Step& step, Slot& slot) {
     auto terms = slot.arrived;
     for (const Input& input : step.stripe->inputs) {
-      if (input.member != membership_.me || input.length <= step.piece.begin) continue;
-      const Contribution own{&input, {step.piece.begin, std::min(step.piece.length, input.length - step.piece.begin)}};
+      const Contribution own = part_of(input, step.piece);
+      if (!is_mine(own) || own.part.length == 0) continue;
       terms.push_back({fetch(step, own, own_), input.coefficient});
     }
     files_.store(*step.stripe, step.piece, step.number, terms);
