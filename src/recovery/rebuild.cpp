@@ -80,7 +80,9 @@ class SetRebuild {
   [[nodiscard]] std::string story() const {
     std::string others;
     for (std::size_t i = 0; i < order_.set.members.size(); ++i) {
-      if (order_.present.container[i]) others += compose(" {}", order_.set.members[i].logical_rank.value);
+      // Of a pair that lost both containers, each has the other's copy as its parity.
+      const bool helped = i != order_.set.position && (order_.present.container[i] || order_.present.parity[i]);
+      if (helped) others += compose(" {}", order_.set.members[i].logical_rank.value);
     }
     return compose("rank {}: container rebuilt from rank{}{} ({})", me_member().logical_rank.value,
                    others.find(' ', 1) == std::string::npos ? "" : "s", others, to_string(order_.set.scheme));
