@@ -267,6 +267,32 @@ TEST(Stripes, WhatNoStripeReadIsReadToKnowTheWhole) {
   }
 }
 
+TEST(Stripes, AllChainsPassTheMembersInOneOrder) {
+  const SetShape set{Scheme::rs, std::vector<std::uint64_t>(7, 9000), 2};
+  for (const Stripe& stripe : decode_stripes(set, presence(7, 0b0010010, 0b0010010))) {
+    EXPECT_TRUE(std::ranges::is_sorted(stripe.inputs, {}, &Input::member))
+        << "a member that is first in one and last in another makes each step wait for the one before";
+  }
+}
+
+TEST(Stripes, GoStraightToTheirTargetsUnlessFewWouldGetMuch) {
+  const auto route = [](const SetShape& set, std::uint32_t lost) {
+    return route_for(decode_stripes(set, presence(set.sizes.size(), lost, lost)));
+  };
+  const std::vector<std::uint64_t> sizes(6, 9000);
+  const SetShape xor4{Scheme::xor_, {9000, 9000, 9000, 9000}};
+  const SetShape rs4{Scheme::rs, {9000, 9000, 9000, 9000}, 2};
+  for (const SetShape& set : {xor4, rs4, SetShape{Scheme::partner, sizes}, SetShape{Scheme::rs, sizes, 4}}) {
+    EXPECT_EQ(route_for(encode_stripes(set)), Route::direct);
+  }
+  EXPECT_EQ(route(xor4, 0b0010), Route::chain);
+  EXPECT_EQ(route(rs4, 0b0010), Route::chain);
+  EXPECT_EQ(route(rs4, 0b0110), Route::direct) << "two inputs for each of two";
+  EXPECT_EQ(route({Scheme::rs, sizes, 2}, 0b000011), Route::chain);
+  EXPECT_EQ(route({Scheme::partner, sizes}, 0b000001), Route::direct);
+  EXPECT_EQ(route_for({}), Route::direct);
+}
+
 TEST(Stripes, RefuseWhatIsNoSet) {
   EXPECT_THROW(static_cast<void>(encode_stripes({Scheme::xor_, {100}})), Error);
   EXPECT_THROW(static_cast<void>(encode_stripes({Scheme::single, {100, 100}})), Error);

@@ -69,7 +69,7 @@ class SetRebuild {
     if (!order_.rebuild) return std::nullopt;
     const std::vector<Stripe> stripes = redundancy::decode_stripes(shape_, order_.present);
     const auto passed = redundancy::exchange(communicator_, membership_, stripes, container_part(), parity_part(),
-                                             {redundancy::Route::chain, settings_.pieces, settings_.patience});
+                                             {redundancy::route_for(stripes), settings_.pieces, settings_.patience});
     if (passed.failure) return passed.failure;
     return attempt([&] { check(stripes, passed); });
   }

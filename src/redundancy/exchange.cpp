@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/checksum.hpp"
@@ -28,13 +29,18 @@ struct Step {
   Piece piece;
 };
 
-/// One step under way.
+/// One step under way. Its messages come into the buffers, one each, or one goes out of the first; in a chain both:
+/// what came is added to in place.
 struct Slot {
   std::vector<Communicator::Request> receives;
   std::vector<Communicator::Request> sends;
-  std::vector<Buffer> incoming;      // one for each message to this member
+  std::vector<Buffer> buffers;
   std::vector<codec::Term> arrived;  // what was posted into them
-  Buffer outgoing;
+
+  Buffer& buffer(std::size_t number) {
+    if (buffers.size() <= number) buffers.resize(number + 1);
+    return buffers[number];
+  }
 };
 
 /// All memory that messages are sent from and received into, but for mapped files.
@@ -48,10 +54,13 @@ class Run {
         membership_(membership),
         stripes_(stripes),
         traffic_(traffic),
-        files_(stripes.size(), container, parity),
-        slots_(std::make_shared<Slots>(traffic.pieces.depth)) {
-    const bool is_chain = traffic.route == Route::chain;  // one message comes, one goes
+        files_(stripes.size(), container, parity) {
+    // In a chain a step's sum is sent while others come in already: as many slots again, of one buffer each.
+    const bool is_chain = traffic.route == Route::chain;
+    slots_ = std::make_shared<Slots>(traffic.pieces.depth * (is_chain ? 2U : 1U));
+    for (const Stripe& stripe : stripes) longest_ = std::max(longest_, stripe.length);
     piece_bytes_ = piece_bytes(is_chain ? 2 : membership.ranks.size() - 1, traffic.pieces);
+    piece_bytes_ = std::min(piece_bytes_, std::max<std::uint64_t>(longest_, 1));
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -70,16 +79,14 @@ class Run {
 
   /// The pieces of all stripes in turn, so that all targets have work at once.
   Exchanged all() {
-    std::uint64_t longest = 0;
-    for (const Stripe& stripe : stripes_) longest = std::max(longest, stripe.length);
-    const std::uint64_t pieces = (longest + piece_bytes_ - 1) / piece_bytes_;
+    const std::uint64_t pieces = (longest_ + piece_bytes_ - 1) / piece_bytes_;
     const auto at = [&](std::uint64_t step) {
       const std::size_t number = step % stripes_.size();
       return Step{&stripes_[number], number, piece_of(step / stripes_.size(), piece_bytes_, stripes_[number].length)};
     };
     const auto slot = [&](std::uint64_t step) -> Slot& { return (*slots_)[step % slots_->size()]; };
     comm::run_window(
-        pieces * stripes_.size(), slots_->size(), [&](std::uint64_t step) { post(at(step), slot(step)); },
+        pieces * stripes_.size(), traffic_.pieces.depth, [&](std::uint64_t step) { post(at(step), slot(step)); },
         [&](std::uint64_t step) { complete(at(step), slot(step)); });
     for (Slot& left : *slots_) finish(left.sends);
     return std::move(files_.result());
@@ -115,7 +122,7 @@ class Run {
     if (traffic_.route == Route::direct) {
       for (const Contribution& sender : senders) {
         if (is_target) receive(slot, sender.input->member, sender.part.length, sender.input->coefficient);
-        else if (is_mine(sender)) send(slot, step.stripe->target, fetch(step, sender, slot.outgoing));
+        else if (is_mine(sender)) send(slot, step.stripe->target, fetch(step, sender, slot.buffer(0)));
       }
       return;
     }
@@ -143,15 +150,15 @@ class Run {
     send(slot, is_last ? step.stripe->target : std::next(me)->input->member, add_own(step, *me, slot));
   }
 
-  /// The chain's sum so far and this member's own part, in memory that stays until the message is gone.
+  /// In the memory of what came, which stays until the message is gone; or where the own part lies, if that is all.
   std::span<const std::byte> add_own(const Step& step, const Contribution& me, Slot& slot) {
     const std::uint8_t coefficient = me.input->coefficient;
-    if (slot.arrived.empty() && coefficient == 1) return fetch(step, me, slot.outgoing);
+    if (slot.arrived.empty() && coefficient == 1) return fetch(step, me, slot.buffer(0));
     auto terms = slot.arrived;
     terms.push_back({fetch(step, me, own_), coefficient});
     std::uint64_t length = 0;
     for (const codec::Term& term : terms) length = std::max(length, term.bytes.size());
-    const auto sum = slot.outgoing.room(length);
+    const auto sum = slot.buffer(0).room(piece_bytes_).first(length);
     codec::combine(sum, terms);
     return sum;
   }
@@ -172,9 +179,7 @@ class Run {
   }
 
   void receive(Slot& slot, std::uint32_t member, std::uint64_t length, std::uint8_t coefficient) {
-    const std::size_t next = slot.arrived.size();
-    if (slot.incoming.size() == next) slot.incoming.emplace_back();
-    const auto room = slot.incoming[next].room(length);
+    const auto room = slot.buffer(slot.arrived.size()).room(piece_bytes_).first(length);
     slot.receives.push_back(communicator_.receive(membership_.ranks.at(member), kChannel, room));
     slot.arrived.push_back({room, coefficient});
   }
@@ -195,12 +200,23 @@ class Run {
   const Traffic& traffic_;
   Files files_;
   std::shared_ptr<Slots> slots_;
+  std::uint64_t longest_ = 0;  // stripe
   std::uint64_t piece_bytes_ = 0;
   Buffer own_;  // not for messages
   std::vector<Contribution> senders_;
 };
 
 }  // namespace
+
+Route route_for(std::span<const Stripe> stripes) {
+  std::set<std::uint32_t> targets;
+  std::size_t inputs = 0;
+  for (const Stripe& stripe : stripes) {
+    targets.insert(stripe.target);
+    inputs = std::max(inputs, stripe.inputs.size());
+  }
+  return inputs > targets.size() ? Route::chain : Route::direct;
+}
 
 Exchanged exchange(Communicator& communicator, const Membership& membership, std::span<const Stripe> stripes,
                    const PartFile& container, const PartFile& parity, const Traffic& traffic) {

@@ -41,9 +41,14 @@ struct Exchanged {
 
 /// Which way inputs take to the target of their stripe.
 enum class Route : std::uint8_t {
-  direct,  ///< each straight to it: best where all members are targets of as much
+  direct,  ///< each straight to it
   chain,   ///< from member to member, each of which adds its own: a lone target receives each byte once
 };
+
+/// The way by which the busiest member has least to receive: straight to it if there are as many targets as inputs of
+/// a stripe or more, as in all encoding, since each of a chain receives a sum for every target; by a chain if there are
+/// fewer. Measured to be the faster one, too.
+[[nodiscard]] Route route_for(std::span<const Stripe> stripes);
 
 /// How an exchange uses the network. The same on all members of a set.
 struct Traffic {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,20 +15,25 @@
 
 namespace kedge::redundancy {
 
-/// Memory as aligned as the codec likes it. It grows to what is asked for and is used again.
+/// Memory as aligned as the codec likes it. It grows to what is asked for, then without what it held, and is used
+/// again.
 class Buffer {
  public:
   std::span<std::byte> room(std::uint64_t size_bytes) {
     const std::uint64_t lines = (size_bytes + sizeof(Line) - 1) / sizeof(Line);
-    if (lines_.size() < lines) lines_ = std::vector<Line>(lines);
-    return std::as_writable_bytes(std::span(lines_)).first(size_bytes);
+    if (count_ < lines) {
+      lines_ = std::make_unique_for_overwrite<Line[]>(lines);  // NOLINT(*-avoid-c-arrays): a vector would clear it
+      count_ = lines;
+    }
+    return std::as_writable_bytes(std::span(lines_.get(), count_)).first(size_bytes);
   }
 
  private:
   struct alignas(64) Line {
     std::array<std::byte, 64> bytes;
   };
-  std::vector<Line> lines_;
+  std::unique_ptr<Line[]> lines_;  // NOLINT(*-avoid-c-arrays)
+  std::uint64_t count_ = 0;
 };
 
 class Files {

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{16} << 20U;
 /// What they may take whatever the user says: large sets would multiply a large piece into more than there is.
 inline constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 30U;
 inline constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 10U;
-inline constexpr std::uint64_t kMostPieceBytes = std::uint64_t{512} << 10U;
+inline constexpr std::uint64_t kMostPieceBytes = std::uint64_t{1} << 20U;
 
 /// Bytes of a piece so that `buffers` of them for each step under way, and two more for the work on one of them, take
 /// kExchangeBufferBytes at most; but never less than kLeastPieceBytes. A multiple of 4 KiB. Or what the user wants, as

@@ -122,8 +122,8 @@ std::vector<Stripe> decode_copies(const SetShape& set, const Presence& present) 
 /// Stripes of one lost file, by offset.
 using Lane = std::vector<Stripe>;
 
-/// One stripe of each lane, then the next of each. The first input, where a chain begins, has the least to do; so has
-/// the last one's neighbour: everybody gets each place in turn.
+/// One stripe of each lane, then the next of each. All chains pass the members in one order: a member that came first
+/// in some and last in others would make every step wait for the one before it on its way through the whole chain.
 std::vector<Stripe> take_turns(std::vector<Lane> lanes) {
   std::vector<Stripe> stripes;
   std::size_t longest = 0;
@@ -131,13 +131,8 @@ std::vector<Stripe> take_turns(std::vector<Lane> lanes) {
   for (std::size_t i = 0; i < longest; ++i) {
     for (Lane& lane : lanes) {
       if (i >= lane.size()) continue;
-      Stripe& stripe = lane[i];
-      if (!stripe.inputs.empty()) {
-        std::ranges::sort(stripe.inputs, {}, &Input::member);
-        const auto first = static_cast<std::ptrdiff_t>(i % stripe.inputs.size());
-        std::ranges::rotate(stripe.inputs, stripe.inputs.begin() + first);
-      }
-      stripes.push_back(std::move(stripe));
+      std::ranges::sort(lane[i].inputs, {}, &Input::member);
+      stripes.push_back(std::move(lane[i]));
     }
   }
   return stripes;
