@@ -33,6 +33,7 @@ class Handle {
   [[nodiscard]] const Caller& caller() const noexcept { return caller_; }
   [[nodiscard]] Inode& node() const noexcept { return *node_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] bool is_writable() const noexcept { return access_ == fs::Access::read_write; }
 
   /// One piece after the other, each an operation; a mapping does not grow its file.
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc, bool grows) {
@@ -129,6 +130,7 @@ class FaultyMapping final : public fs::Mapping {
     return handle_->checksum(offset, length, crc);
   }
   std::span<const std::byte> bytes() const noexcept override { return {handle_->node().memory->data(), size_bytes_}; }
+  bool enter_all() noexcept override { return handle_->is_writable(); }
 
  private:
   std::shared_ptr<Handle> handle_;

@@ -193,6 +193,20 @@ TEST_P(Contract, AFileOpenedForReadingIsNotWritten) {
   EXPECT_EQ(code_thrown([&] { mapping->copy_in(0, random_bytes(1, 1), 0); }), ErrorCode::io);
 }
 
+TEST_P(Contract, EnteringAMappingChangesNothingInIt) {
+  constexpr std::size_t kSize = (std::size_t{5} << 20U) + 5;
+  const auto file = system().create(path("a"));
+  file->reserve(kSize);
+  const auto bytes = random_bytes(1000, 4);
+  file->copy_in(3000, bytes, 0);
+  const auto mapping = file->map(kSize);
+  (void)mapping->enter_all();
+  EXPECT_EQ(mapping->checksum(0, 3000, 0), crc32c_zeros(3000, 0));
+  EXPECT_EQ(mapping->checksum(3000, 1000, 0), crc32c(bytes));
+  EXPECT_EQ(mapping->checksum(4000, kSize - 4000, 0), crc32c_zeros(kSize - 4000, 0));
+  EXPECT_FALSE(system().open(path("a"), Access::read)->map(kSize)->enter_all()) << "it could not be written";
+}
+
 TEST_P(Contract, ReservedFilesAreMappedAndShared) {
   constexpr std::size_t kSize = (std::size_t{1} << 20U) + 5;
   const auto bytes = random_bytes(kSize, 4);

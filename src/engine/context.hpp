@@ -46,11 +46,12 @@ struct Commit {
 
 /// How this rank's containers are protected, and by whom.
 struct Redundancy {
-  Scheme scheme = Scheme::single;     ///< (same) never automatic
-  std::uint32_t parities = 1;         ///< (same) rs: members of a set that may be lost, 2 to 4; else 1
-  std::uint64_t set_number = 0;       ///< of this rank's set
-  redundancy::Membership membership;  ///< of this rank's set; alone in it if the scheme is single
-  int second_master = -1;             ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
+  Scheme scheme = Scheme::single;       ///< (same) never automatic
+  std::uint32_t parities = 1;           ///< (same) rs: members of a set that may be lost, 2 to 4; else 1
+  std::uint64_t set_number = 0;         ///< of this rank's set
+  redundancy::Membership membership;    ///< of this rank's set; alone in it if the scheme is single
+  std::uint64_t parity_file_bytes = 0;  ///< of the newest protection by this engine; 0: there was none
+  int second_master = -1;               ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
 };
 
 /// State of one engine on one rank. Values that are the same on every rank are marked (same).
@@ -147,6 +148,9 @@ struct Context {
   /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws:
   /// what could not be freed is tried again next time.
   void retire();
+  /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
+  /// first waits for new storage. Never throws: where there is no room, the next checkpoint says so.
+  void make_next_ready(store::FileKind kind, std::uint64_t size_bytes);
 };
 
 /// COLLECTIVE. Brings the run to life on all ranks or throws the same on all: options, incarnation, store,

@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "format/on_disk.hpp"
 #include "redundancy/plan.hpp"
 #include "redundancy/protect.hpp"
 
@@ -165,7 +166,13 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
                                               context.options.store.durable, traffic);
   if (protection.failure) return protection.failure;
   context.set_level(commit.commit_id, Level::protected_, subject.protection_id);
+  context.redundancy.parity_file_bytes = format::kSuperblockBytes + protection.parity_bytes;
   return std::nullopt;
+}
+
+void make_next_parity_ready(Context& context) {
+  const std::uint64_t size_bytes = context.redundancy.parity_file_bytes;
+  if (size_bytes != 0) context.make_next_ready(store::FileKind::parity, size_bytes);
 }
 
 void restore_protection(Context& context, const Commit& opened) {

@@ -55,6 +55,9 @@ class ByteAccess {
 class Mapping : public ByteAccess {
  public:
   [[nodiscard]] virtual std::span<const std::byte> bytes() const noexcept = 0;
+  /// Has the system clear and enter all pages now, so that the first copy into them need not wait for that. False where
+  /// it cannot: then the first copy does.
+  virtual bool enter_all() noexcept { return false; }
 };
 
 /// An open regular file. Its ByteAccess goes by pread and pwrite.

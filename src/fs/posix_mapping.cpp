@@ -23,8 +23,10 @@ constexpr std::uint64_t kAroundBytes = std::uint64_t{64} << 10U;  // what Linux 
 
 #ifdef MADV_POPULATE_READ
 constexpr int kPopulate = MADV_POPULATE_READ;
+constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
 #else
-constexpr int kPopulate = 22;  // the number in Linux since 5.14; older kernels refuse it
+constexpr int kPopulate = 22;  // the numbers in Linux since 5.14; older kernels refuse them
+constexpr int kPopulateWrite = 23;
 #endif
 
 /// Calls step(offset, length) for consecutive pieces.
@@ -67,6 +69,11 @@ class PosixMapping final : public Mapping {
     return crc;
   }
   std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }
+  bool enter_all() noexcept override {
+    if (access_ != Access::read_write || ::madvise(data_, size_bytes_, kPopulateWrite) != 0) return false;
+    for (auto& chunk : entered_) chunk.store(true, std::memory_order_relaxed);
+    return true;
+  }
 
  private:
   static std::uint32_t copy_through_cache(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {

@@ -109,7 +109,11 @@ void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
 void Slots::make_ready(std::uint64_t size_bytes) {
   if (std::ranges::any_of(slots_, [](const auto& slot) { return idle(*slot); })) return;
   Slot& slot = free_slot();
-  const auto failure = attempt([&] { slot.opened(folder_).reserve(size_bytes); });
+  const auto failure = attempt([&] {
+    StoreFile& file = slot.opened(folder_);
+    file.reserve(size_bytes);
+    file.warm_up();
+  });
   if (!failure) return;
   (void)attempt([&] { discard(slot); });
   throw Error(*failure);

@@ -149,6 +149,10 @@ std::uint32_t StoreFile::MemoryAccess::checksum(std::uint64_t offset, std::uint6
   return file_.grows_ ? file_.file_->checksum(offset, length, crc) : file_.mapping_->checksum(offset, length, crc);
 }
 
+void StoreFile::warm_up() noexcept {
+  if (mapping_ && mapping_->enter_all()) filled();
+}
+
 std::span<const std::byte> StoreFile::mapped() const noexcept {
   return mapping_ ? mapping_->bytes() : std::span<const std::byte>{};
 }

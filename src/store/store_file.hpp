@@ -35,6 +35,9 @@ class StoreFile final : public format::ContainerTarget {
   /// For who writes every byte of it once: an empty file on a memory-backed store gets this size, and its storage as it
   /// is written, until flush(). Taking it all before would make others wait. Else set_size. Throws no_space, io.
   void grow_as_written(std::uint64_t size_bytes);
+  /// Local. Has its storage cleared and entered, where that can be done ahead: the first copy costs no more then than
+  /// one into a recycled file.
+  void warm_up() noexcept;
   /// The file's bytes where they lie, on memory-backed stores; empty elsewhere. Valid until the size changes.
   [[nodiscard]] std::span<const std::byte> mapped() const noexcept;
 
