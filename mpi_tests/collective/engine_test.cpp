@@ -1,4 +1,5 @@
 // The engine over MPI and POSIX: on memory and on block storage, in private folders.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <mpi.h>
 #include <sys/stat.h>
@@ -113,6 +114,51 @@ TEST_P(EngineOverMpi, R1_R2_ManyEnginesInOneLaunchGoOnFromEachOther) {
       if (engine.need_checkpoint()) engine.checkpoint("step-" + std::to_string(step), state);
     }
     if (round % 2 == 0) engine.finalize();  // else it just goes, like a job that was killed
+  }
+}
+
+/// Whether this process has a file below the folder open for writes past the page cache.
+bool writes_directly_below(const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (!std::filesystem::read_symlink(entry, gone).string().starts_with(folder)) continue;
+    const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFL);
+    if (flags != -1 && (flags & O_DIRECT) != 0) return true;
+  }
+  return false;
+}
+
+TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
+  const bool is_memory = std::string(GetParam()) == "/dev/shm";
+  options_.store.durable = !is_memory;
+  std::string refusal;  // known to rank 0
+  options_.log.level = LogLevel::info;
+  options_.log.sink = [&](LogLevel, std::string_view line) {
+    if (line.find("direct ones are not to be had") != std::string_view::npos) refusal = line;
+  };
+  std::vector<std::uint64_t> field((std::size_t{9} << 17U) + 5);  // 9 MiB and a little
+  std::array<char, 3> odd{};
+  State state;
+  state.add("odd", std::span(odd)).add("field", std::span(field));
+  for (int round = 1; round <= 4; ++round) {
+    // Turn by turn: each opens what the other wrote, and writes over what the other left.
+    options_.store.io = round % 2 != 0 ? StoreIo::direct : StoreIo::buffered;
+    Engine engine = make_engine();
+    if (round > 1) {
+      ASSERT_EQ(engine.restore(state), "round-" + std::to_string(round - 1));
+      for (std::size_t i = 0; i < field.size(); ++i) ASSERT_EQ(field[i], i * static_cast<std::size_t>(round - 1));
+      ASSERT_EQ(odd.back(), static_cast<char>(round - 1));
+    }
+    for (std::size_t i = 0; i < field.size(); ++i) field[i] = i * static_cast<std::size_t>(round);
+    odd.fill(static_cast<char>(round));
+    const std::string tag = "round-" + std::to_string(round);
+    engine.checkpoint(tag, state);
+    EXPECT_EQ(engine.level(tag), ranks_ > 2 ? Level::protected_ : Level::local);
+    int refused = refusal.empty() ? 0 : 1;
+    MPI_Bcast(&refused, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (refused != 0) GTEST_SKIP() << "no direct writes here: " << refusal;
+    EXPECT_EQ(writes_directly_below(folder_), !is_memory && options_.store.io == StoreIo::direct) << round;
+    engine.finalize();
   }
 }
 

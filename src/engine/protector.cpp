@@ -172,7 +172,11 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
 
 void make_next_parity_ready(Context& context) {
   const std::uint64_t size_bytes = context.redundancy.parity_file_bytes;
-  if (size_bytes != 0) context.make_next_ready(store::FileKind::parity, size_bytes);
+  if (size_bytes == 0) return;
+  context.make_next_ready(store::FileKind::parity, size_bytes);
+  // Where the parity found no room, what is left of it may be what the next container needs.
+  if (context.store->files(store::FileKind::parity) <= context.options.store.keep) return;
+  context.make_next_ready(store::FileKind::descriptor, format::kSuperblockBytes);
 }
 
 void restore_protection(Context& context, const Commit& opened) {

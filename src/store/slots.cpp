@@ -115,7 +115,10 @@ void Slots::make_ready(std::uint64_t size_bytes) {
     file.warm_up();
   });
   if (!failure) return;
-  (void)attempt([&] { discard(slot); });
+  // It is a new one, and must not be taken for one that is ready.
+  slot.file.reset();
+  folder_.remove(slot.name);
+  std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
   throw Error(*failure);
 }
 
