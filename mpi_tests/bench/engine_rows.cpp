@@ -25,7 +25,7 @@ void EngineRows::add_to(Table& table, std::uint64_t bytes) const {
 }
 
 void EngineRows::round(Recorder& recorder) {
-  // From empty stores: what is measured first is a run's second checkpoint, into files that the first has made ready.
+  // From empty stores: what is measured first is a run's second checkpoint, into the file that the first made ready.
   if (rounds_ > 0) workplace_.lose_all_nodes();
   run_.start();
   run_.new_data();
@@ -41,6 +41,9 @@ void EngineRows::write(Recorder& recorder) {
   run_.new_data();
   recorder.time("blocked", [&] { run_.checkpoint(); });
   if (!run_.protects()) return;
+  run_.engine().wait(run_.tag(), kedge::Level::protected_);  // takes new storage for the second parity
+  run_.new_data();
+  run_.checkpoint();
   protect(recorder);
   run_.new_data();
   recorder.time("checkpoint", [&] {

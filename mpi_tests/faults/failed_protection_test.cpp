@@ -48,58 +48,30 @@ class EveryScheme : public testing::TestWithParam<Scheme> {};
 INSTANTIATE_TEST_SUITE_P(FailedProtection, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
-/// Rank 2's store, on a volume of its own that others fill.
-class FullNode {
- public:
-  FullNode(Job& job, bool memory_backed) : job_(job), filler_(store_of(2) + "/filler") {
-    volume_.memory_backed = memory_backed;
-    volume_.capacity_bytes = std::uint64_t{16} << 20U;
-    job.disk.make_directories(store_of(2), 0755);
-    job.disk.set_volume(store_of(2), volume_);
-  }
-  /// COLLECTIVE. Nobody's file leaves so much free, or goes.
-  void fill(RankScope& scope, std::optional<std::uint64_t> free) {
-    barrier(scope);
-    if (scope.rank == 2) {
-      empty();
-      if (free) job_.disk.write_all(filler_, std::vector<std::byte>(volume_.capacity_bytes - used_bytes() - *free));
-    }
-    barrier(scope);
-  }
-  void empty() { job_.disk.remove_all(filler_); }
-  [[nodiscard]] std::uint64_t used_bytes() const { return job_.disk.used_bytes(store_of(2)); }
-
- private:
-  Job& job_;
-  std::string filler_;
-  Volume volume_;
-};
-
-TEST_P(EveryScheme, WhatWasMadeReadyIsEnoughForTheNextOnAFullNode) {
-  Job job(GetParam());
-  FullNode node(job, true);
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    commit_step(engine, scope.rank, "a", 1);
-    node.fill(scope, 0);
-    for (const char* tag : {"b", "c", "d"}) {
-      commit_step(engine, scope.rank, tag, 2);
-      EXPECT_EQ(engine.level(tag), Level::protected_) << tag;
-    }
-  }));
-}
-
 TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
   const Sizes sizes = sizes_of(GetParam());
-  const std::uint64_t reserved = (sizes.container + 4095) / 4096 * 4096;  // less than a page of it is given back
   for (const std::uint64_t room : {std::uint64_t{0}, sizes.parity / 2, sizes.parity}) {
     SCOPED_TRACE(compose("{} free for parity of {}", room, sizes.parity));
     Job job(GetParam());
-    FullNode node(job, false);  // on memory the second parity has its room already
+    Volume volume;
+    volume.memory_backed = true;
+    volume.capacity_bytes = std::uint64_t{16} << 20U;
+    job.disk.make_directories(store_of(2), 0755);
+    job.disk.set_volume(store_of(2), volume);
+    const std::string filler = store_of(2) + "/filler";
+    const auto fill = [&](RankScope& scope, std::optional<std::uint64_t> free) {
+      barrier(scope);
+      if (scope.rank == 2) {
+        job.disk.remove_all(filler);
+        const std::uint64_t used = job.disk.used_bytes(store_of(2));
+        if (free) job.disk.write_all(filler, std::vector<std::byte>(volume.capacity_bytes - used - *free));
+      }
+      barrier(scope);
+    };
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
-      node.fill(scope, reserved + room);
+      fill(scope, room);  // the second container has its room already
       commit_step(engine, scope.rank, "b", 2);
       EXPECT_EQ(engine.level("a"), Level::protected_);
       EXPECT_EQ(engine.level("b"), Level::local);
@@ -110,7 +82,7 @@ TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
     const auto full = job.disk.snapshot();
     EXPECT_EQ(reopen(job).step, 2);
     job.disk.restore(full);
-    node.empty();
+    job.disk.remove_all(filler);
     job.disk.remove_all(store_of(1));
     EXPECT_EQ(reopen(job).step, 1) << "a is kept while nothing newer is protected";
     job.disk.restore(full);
@@ -119,7 +91,7 @@ TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
       EXPECT_EQ(engine.open(), "b");
       EXPECT_EQ(engine.level("b"), Level::local);
       engine.close();
-      node.fill(scope, std::nullopt);
+      fill(scope, std::nullopt);
       commit_step(engine, scope.rank, "c", 3);
       EXPECT_EQ(engine.level("c"), Level::protected_);
     }));

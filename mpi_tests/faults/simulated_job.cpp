@@ -81,25 +81,14 @@ bool SimulatedJob::logged(std::string_view part) const {
                      [&](const auto& line) { return line.find(part) != std::string::npos; });
 }
 
-namespace {
-
-std::vector<std::string> files_in_stores(const FaultyDisk& disk, const std::string& name, const std::string& ending) {
+std::vector<std::string> container_files(const FaultyDisk& disk, int rank) {
+  const std::string mine = "/rank-" + std::to_string(rank) + ".";
   std::vector<std::string> files;
   for (const auto& [path, entry] : disk.snapshot()) {
     if (path.starts_with("/prefix/")) continue;
-    if (path.find("/" + name + ".") != std::string::npos && path.ends_with(ending)) files.push_back(path);
+    if (path.find(mine) != std::string::npos && path.ends_with(".h5")) files.push_back(path);
   }
   return files;
-}
-
-}  // namespace
-
-std::vector<std::string> container_files(const FaultyDisk& disk, int rank) {
-  return files_in_stores(disk, "rank-" + std::to_string(rank), ".h5");
-}
-
-std::vector<std::string> parity_files(const FaultyDisk& disk, int rank) {
-  return files_in_stores(disk, "parity-" + std::to_string(rank), ".kedge");
 }
 
 }  // namespace kedge::faults

@@ -84,8 +84,7 @@ class SimulatedJob {
   std::vector<std::string> log_;
 };
 
-/// Names of rank's files in the stores.
+/// Names of rank's container files in the stores.
 [[nodiscard]] std::vector<std::string> container_files(const FaultyDisk& disk, int rank);
-[[nodiscard]] std::vector<std::string> parity_files(const FaultyDisk& disk, int rank);
 
 }  // namespace kedge::faults

@@ -143,13 +143,11 @@ void Context::retire() {
   }
 }
 
-void Context::make_next_ready(store::FileKind kind, std::uint64_t size_bytes) {
+void Context::make_next_ready(std::uint64_t container_bytes) {
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  const auto are_enough = [&](store::FileKind each) { return store->files(each) > options.store.keep; };
-  if (are_enough(kind) || !store->memory_backed()) return;
-  // Parity must not take the room of the container that it would be made of.
-  if (kind != store::FileKind::container && !are_enough(store::FileKind::container)) return;
-  (void)attempt([&] { store->make_ready(kind, size_bytes); });
+  const bool are_enough = store->files(store::FileKind::container) > options.store.keep;
+  if (are_enough || !store->memory_backed()) return;
+  (void)attempt([&] { store->make_ready(store::FileKind::container, container_bytes); });
 }
 
 }  // namespace kedge::engine

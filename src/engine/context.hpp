@@ -46,12 +46,11 @@ struct Commit {
 
 /// How this rank's containers are protected, and by whom.
 struct Redundancy {
-  Scheme scheme = Scheme::single;       ///< (same) never automatic
-  std::uint32_t parities = 1;           ///< (same) rs: members of a set that may be lost, 2 to 4; else 1
-  std::uint64_t set_number = 0;         ///< of this rank's set
-  redundancy::Membership membership;    ///< of this rank's set; alone in it if the scheme is single
-  std::uint64_t parity_file_bytes = 0;  ///< of the newest protection by this engine; 0: there was none
-  int second_master = -1;               ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
+  Scheme scheme = Scheme::single;     ///< (same) never automatic
+  std::uint32_t parities = 1;         ///< (same) rs: members of a set that may be lost, 2 to 4; else 1
+  std::uint64_t set_number = 0;       ///< of this rank's set
+  redundancy::Membership membership;  ///< of this rank's set; alone in it if the scheme is single
+  int second_master = -1;             ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
 };
 
 /// State of one engine on one rank. Values that are the same on every rank are marked (same).
@@ -150,7 +149,8 @@ struct Context {
   void retire();
   /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
   /// first waits for new storage. Never throws: where there is no room, the next checkpoint says so.
-  void make_next_ready(store::FileKind kind, std::uint64_t size_bytes);
+  /// Only containers: a protection may fail or not be wanted, and its room be what the next container needs.
+  void make_next_ready(std::uint64_t container_bytes);
 };
 
 /// COLLECTIVE. Brings the run to life on all ranks or throws the same on all: options, incarnation, store,

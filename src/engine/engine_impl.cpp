@@ -70,7 +70,6 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   }
   comm::throw_if(protect(context, *commit));
   context.retire();
-  make_next_parity_ready(context);
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {

@@ -9,7 +9,6 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "format/on_disk.hpp"
 #include "redundancy/plan.hpp"
 #include "redundancy/protect.hpp"
 
@@ -166,17 +165,7 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
                                               context.options.store.durable, traffic);
   if (protection.failure) return protection.failure;
   context.set_level(commit.commit_id, Level::protected_, subject.protection_id);
-  context.redundancy.parity_file_bytes = format::kSuperblockBytes + protection.parity_bytes;
   return std::nullopt;
-}
-
-void make_next_parity_ready(Context& context) {
-  const std::uint64_t size_bytes = context.redundancy.parity_file_bytes;
-  if (size_bytes == 0) return;
-  context.make_next_ready(store::FileKind::parity, size_bytes);
-  // Where the parity found no room, what is left of it may be what the next container needs.
-  if (context.store->files(store::FileKind::parity) <= context.options.store.keep) return;
-  context.make_next_ready(store::FileKind::descriptor, format::kSuperblockBytes);
 }
 
 void restore_protection(Context& context, const Commit& opened) {

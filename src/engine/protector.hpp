@@ -19,9 +19,6 @@ void join_set(Context& context);
 /// every rank; the commit is then as it was. Throws Error{timeout} only.
 [[nodiscard]] std::optional<Failure> protect(Context& context, const Commit& commit);
 
-/// Local. After a protection and a container's turn: see Context::make_next_ready.
-void make_next_parity_ready(Context& context);
-
 /// COLLECTIVE, after recovery. Sees to it that the opened commit is as well protected as a fresh one. Until it is, the
 /// copies stay that a relocation left where they were. A failure is logged: the commit is open all the same.
 void restore_protection(Context& context, const Commit& opened);

@@ -198,8 +198,7 @@ void Writer::commit() {
     unprotected = protect_if_due();
     unflushed = flush_if_due();
     context_.retire();
-    context_.make_next_ready(store::FileKind::container, checkpoint_->file->size_bytes());
-    if (!unprotected) make_next_parity_ready(context_);
+    context_.make_next_ready(checkpoint_->file->size_bytes());
   }
   if (context_.is_root()) {
     tell(total_bytes, blocked_s);
