@@ -17,7 +17,7 @@ import tempfile
 
 BENCH, MPIEXEC, DOCUMENT = sys.argv[1:4]
 BASELINES = {"copy", "write", "read", "memory"}
-SMALL = {"pieces", "small", "save_small", "save_tiny"}
+SMALL = {"second", "pieces", "small", "save_small", "save_tiny"}
 ALONE = BASELINES | {"blocked", "open", "open_load"}
 PROTECTED = ALONE | {"exchange", "protect", "protect_exchange", "checkpoint", "rebuild", "rebuild_alone"}
 ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}

@@ -21,6 +21,7 @@ EngineRun::EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content c
     : arguments_(arguments),
       scheme_(scheme),
       run_(std::move(content.run)),
+      on_exit_(content.on_exit),
       workplace_(workplace),
       data_(std::span(buffers.data).first(content.regions * content.region_bytes / sizeof(std::uint64_t))),
       back_(std::span(buffers.back).first(data_.size())),
@@ -44,6 +45,7 @@ void EngineRun::start() {
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings
   options.run = run_;
   options.store.path = workplace_.store();
+  options.store.on_exit = on_exit_;
   options.persistent.path = workplace_.prefix();
   options.persistent.every = 0;
   options.redundancy.scheme = scheme_;

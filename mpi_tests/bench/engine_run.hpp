@@ -22,6 +22,7 @@ class EngineRun {
     std::string run;
     std::uint64_t regions = 1;
     std::uint64_t region_bytes = 0;  ///< a multiple of 8
+    kedge::OnExit on_exit = kedge::OnExit::keep;
   };
 
   EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content content, const Workplace& workplace,
@@ -57,6 +58,7 @@ class EngineRun {
   const Arguments& arguments_;
   kedge::Scheme scheme_;
   std::string run_;
+  kedge::OnExit on_exit_;
   const Workplace& workplace_;
   std::span<std::uint64_t> data_;
   std::span<std::uint64_t> back_;

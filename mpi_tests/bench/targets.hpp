@@ -29,6 +29,7 @@ struct Target {
 /// For 4 ranks x 256 MiB as 4 nodes, on a memory filesystem; those against disk_write (D) on a disk.
 inline constexpr std::array kTargets{
     Target{"blocked", {}, "write", 0.5},
+    Target{"second", {}, "write", 0.5},
     Target{"protect", {"xor", 0, 0, Messages::shared_memory}, "write", 0.9},
     Target{"checkpoint", {"xor", 0, 0, Messages::shared_memory}, "write", 1.5},
     Target{"protect", {"rs", 2, 4, Messages::shared_memory}, "write", 1.9},
