@@ -94,7 +94,7 @@ struct Options {
     /// Every Nth commit is protected; 0 is none (wait(tag, Level::protected_) does it on demand).
     std::uint64_t every = 1;
     /// Bytes of one message while parity is made or lost members are made again, 4096 to 16 MiB; 0 chooses by the set's
-    /// size, so that a rank's messages under way take 16 MiB at most.
+    /// size, so that a rank's messages under way take 13 MiB at most.
     std::uint64_t piece_bytes = 0;
     /// Pieces under way at once, 1 to 64.
     std::uint32_t depth = 4;

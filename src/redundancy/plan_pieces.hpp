@@ -12,7 +12,7 @@ struct PieceSettings {
 };
 
 /// What one member's messages under way may take, if the user does not say otherwise.
-inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{16} << 20U;
+inline constexpr std::uint64_t kExchangeBufferBytes = std::uint64_t{13} << 20U;
 /// What they may take whatever the user says: large sets would multiply a large piece into more than there is.
 inline constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 30U;
 inline constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{64} << 10U;
