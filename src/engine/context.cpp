@@ -143,11 +143,4 @@ void Context::retire() {
   }
 }
 
-void Context::make_next_ready(std::uint64_t container_bytes) {
-  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  const bool are_enough = store->files(store::FileKind::container) > options.store.keep;
-  if (are_enough || !store->memory_backed()) return;
-  (void)attempt([&] { store->make_ready(store::FileKind::container, container_bytes); });
-}
-
 }  // namespace kedge::engine

@@ -147,10 +147,6 @@ struct Context {
   /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws:
   /// what could not be freed is tried again next time.
   void retire();
-  /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
-  /// first waits for new storage. Never throws: where there is no room, the next checkpoint says so.
-  /// Only containers: a protection may fail or not be wanted, and its room be what the next container needs.
-  void make_next_ready(std::uint64_t container_bytes);
 };
 
 /// COLLECTIVE. Brings the run to life on all ranks or throws the same on all: options, incarnation, store,

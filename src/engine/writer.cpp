@@ -198,7 +198,7 @@ void Writer::commit() {
     unprotected = protect_if_due();
     unflushed = flush_if_due();
     context_.retire();
-    context_.make_next_ready(checkpoint_->file->size_bytes());
+    make_next_ready(checkpoint_->file->size_bytes());
   }
   if (context_.is_root()) {
     tell(total_bytes, blocked_s);
@@ -224,6 +224,16 @@ void Writer::tell(std::uint64_t total_bytes, double blocked_s) const {
   context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->tag,
                             checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(), level,
                             human_seconds(blocked_s)));
+}
+
+/// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
+/// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
+/// so. No parity: a protection may fail or not be wanted, and its room be what the next container needs.
+void Writer::make_next_ready(std::uint64_t size_bytes) {
+  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
+  const bool is_enough = context_.store->files(store::FileKind::container) > context_.options.store.keep;
+  if (is_enough || !context_.store->memory_backed()) return;
+  (void)attempt([&] { context_.store->make_ready(store::FileKind::container, size_bytes); });
 }
 
 /// COLLECTIVE. A failure does not undo the commit: the level stays what it is.

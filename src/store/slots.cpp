@@ -107,7 +107,7 @@ void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
 }
 
 void Slots::make_ready(std::uint64_t size_bytes) {
-  if (std::ranges::any_of(slots_, [](const auto& slot) { return idle(*slot); })) return;
+  if (idle_slot() != nullptr) return;
   Slot& slot = free_slot();
   const auto failure = attempt([&] {
     StoreFile& file = slot.opened(folder_);
