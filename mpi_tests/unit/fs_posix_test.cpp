@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -183,6 +184,29 @@ std::uint64_t huge_bytes_mapped(const std::string& path) {
     if (here && line.starts_with("ShmemPmdMapped:")) return std::stoull(line.substr(15)) * 1024;
   }
   return 0;
+}
+
+TEST_F(Posix, AMappingThatWasEnteredIsWrittenWithoutPageFaults) {
+  std::string name = "/dev/shm/kedge-fs-enter-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) GTEST_SKIP() << "no /dev/shm here";
+  constexpr std::uint64_t kSize = std::uint64_t{8} << 20U;  // 2048 pages of 4 KiB
+  const std::vector<std::byte> bytes(kSize, std::byte{0x5a});
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  {
+    const auto file = system_->create(join(name, "a"));
+    file->reserve(kSize);
+    const auto mapping = file->map(kSize);
+    if (mapping->enter_all()) {  // kernels before 5.14 cannot
+      const long before = faults();
+      mapping->copy_in(0, bytes, 0);
+      EXPECT_LT(faults() - before, 50);
+    }
+  }
+  std::filesystem::remove_all(name);
 }
 
 TEST_F(Posix, HugePagesAreTakenWhereTheMountGivesThemAndChangeNoByte) {
