@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -49,6 +51,27 @@ void pass(std::size_t size, const std::string& what, const std::string& path, Ca
   }
 }
 
+/// Of an empty file, where the system makes them. The kernel keeps memory for them apart from that for small ones.
+void touch_huge_pages(int descriptor, std::size_t size_bytes) {
+  constexpr std::size_t kHugePageBytes = std::size_t{2} << 20U;
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
+  size_bytes = size_bytes / kHugePageBytes * kHugePageBytes;
+  const std::size_t room_bytes = size_bytes + kHugePageBytes;
+  void* const room = ::mmap(nullptr, room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return;
+  void* place = room;
+  std::size_t left_bytes = room_bytes;
+  std::align(kHugePageBytes, size_bytes, place, left_bytes);
+  if (::ftruncate(descriptor, static_cast<off_t>(size_bytes)) == 0 &&
+      ::mmap(place, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == place) {
+    auto* const data = static_cast<volatile char*>(place);
+    for (std::size_t at = 0; at < size_bytes; at += kHugePageBytes)
+      data[at] = 1;  // there was room for all of it before
+    (void)::madvise(place, size_bytes, kCollapse);
+  }
+  ::munmap(room, room_bytes);
+}
+
 /// Nothing if it cannot be started.
 std::optional<pid_t> start_dd(const std::string& from, const std::string& to) {
   std::array<std::string, 5> words = {"dd", "if=" + from, "of=" + to, "bs=4M", "status=none"};
@@ -82,6 +105,11 @@ double Baselines::copy() {
 
 void Baselines::bring_memory() {
   (void)write("spare", false);
+  remove("spare");
+  {
+    const Descriptor descriptor(path("spare", rank_), O_CREAT | O_EXCL | O_RDWR);
+    touch_huge_pages(descriptor.get(), buffers_.data_bytes().size());
+  }
   remove("spare");
 }
 

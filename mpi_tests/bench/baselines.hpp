@@ -15,9 +15,9 @@ class Baselines {
  public:
   Baselines(std::string folder, int rank, Buffers& buffers);
 
-  /// Writes a file as large as data and removes it: for what is measured next, and takes fresh pages, there is memory
-  /// that this machine has. (A virtual machine may have given free pages back to its host; each then costs several
-  /// times as much, which is nobody's doing.)
+  /// Writes a file as large as data and removes it, and another of huge pages: for what is measured next, and takes
+  /// fresh pages, there is memory that this machine has. (A virtual machine may have given free pages back to its host;
+  /// each then costs several times as much, which is nobody's doing.)
   void bring_memory();
   /// data to back.
   [[nodiscard]] double copy();

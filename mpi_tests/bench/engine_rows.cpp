@@ -26,6 +26,7 @@ void EngineRows::add_to(Table& table, std::uint64_t bytes) const {
 
 void EngineRows::round(Recorder& recorder) {
   run_.start();
+  baselines_.bring_memory();  // for those that lost a store in the round before
   // Twice, so that all files of the store are there, mapped, and used before: what follows recycles them.
   for (int i = 0; i < 2; ++i) {
     run_.new_data();

@@ -105,6 +105,8 @@ class Job {
     measured_.table.clear();
     rounds(recorder, results);
     recorder.record("memory", peak_bytes / kMebibyte);
+    baselines_.remove();
+    measured_.held = shared_memory();
     return std::move(measured_);
   }
 

@@ -30,6 +30,7 @@ def row(key, value, against=None, target=None, verdict=None, unit="s"):
 
 def table(scheme, parity, members, protect):
     return {"scheme": scheme, "parity": parity, "members": members,
+            "shared_bytes": 1000, "shared_huge_bytes": 940 if scheme == "xor" else 500,
             "rows": [row("write", 1.0), row("read", 0.6, "write"),
                      row("blocked", 0.3, "write", 0.5, "reached"), row("protect", protect, "write", 0.9, "MISSED"),
                      row("open_load", 0.8, "read", 1.0, "too noisy"),
@@ -105,6 +106,7 @@ class PlotBench(unittest.TestCase):
         self.assertIn("| run 1 | run 2 | verdict |", done.stdout)
         self.assertIn("| W | 0.9 | 0.25 (0.23 to 0.28) | 0.75 (0.68 to 0.83) | MISSED |", done.stdout)
         self.assertIn("|  | 32 | 8.0 MiB | 8.0 MiB | reached |", done.stdout)
+        self.assertIn("; in huge pages 94%, 94%\n", done.stdout)
 
     def test_refuses_what_it_cannot_compare(self):
         for words in (["targets", "OUT", *self.files(results(), results(ranks=8))],

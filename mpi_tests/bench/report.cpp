@@ -61,12 +61,18 @@ std::string noise(const Measured& measured, const std::vector<Judged>& rows) {
   return text + compose(" above {:.0f} % it is too noisy to judge against\n", kMostSpread * 100);
 }
 
+std::string huge_line(const SharedMemory& held) {
+  return held.bytes == 0 ? ""
+                         : compose("huge pages: {} of the {} that memory filesystems held after the rounds\n",
+                                   kedge::human_bytes(held.huge_bytes), kedge::human_bytes(held.bytes));
+}
+
 std::string table_text(const Results& results, const Measured& measured) {
   std::string text = compose("\n{:<60} {:>8} {:>17} {:>6}  {:>5} {:<10} {:>11} {:>6}\n", redundancy(measured), "s",
                              "min .. max", "GiB/s", "ratio", "to", "min .. max", "target");
   const auto rows = judge(results, measured);
   for (const Judged& one : rows) text += line(one);
-  return text + noise(measured, rows);
+  return text + noise(measured, rows) + huge_line(measured.held);
 }
 
 std::string dd_line(const Results& results) {
@@ -104,8 +110,9 @@ std::string as_text(const Results& results) {
   const Surroundings& around = results.surroundings;
   std::string text = compose("{} ranks as {} nodes, {} each, {} rounds\n", results.ranks, results.nodes,
                              kedge::human_bytes(results.arguments.size_bytes), results.arguments.rounds);
-  text += compose("{}, huge pages for shared memory: {}, {} cores, load {:.1f}, messages over {}\n", around.kernel,
-                  around.huge_pages, around.cores, around.load, results.network ? "a network" : "shared memory");
+  text +=
+      compose("{}, huge pages for shared memory unasked: {}, {} cores, load {:.1f}, messages over {}\n", around.kernel,
+              around.huge_pages, around.cores, around.load, results.network ? "a network" : "shared memory");
   text +=
       "plain files fresh in every round, the faster of two writes or reads; containers and parity recycled, but those "
       "of lost nodes fresh; a ratio is the median over the rounds\n";

@@ -18,6 +18,7 @@ struct Measured {
   std::uint32_t parity = 0;     ///< losses that a set survives
   std::uint32_t members = 0;    ///< of a set, at most
   std::uint64_t set_aside = 0;  ///< rounds that were measured again
+  SharedMemory held;            ///< when the rounds are over, without the plain files
   Table table;
 };
 

@@ -51,6 +51,8 @@ Json to_json(const Results& results, const Measured& measured) {
                {"parity", measured.parity},
                {"members", measured.members},
                {"set_aside", measured.set_aside},
+               {"shared_bytes", measured.held.bytes},
+               {"shared_huge_bytes", measured.held.huge_bytes},
                {"rows", Json::array()}};
   for (const Judged& one : judge(results, measured)) json["rows"].push_back(to_json(one));
   return json;

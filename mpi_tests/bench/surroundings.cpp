@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 namespace kedge_bench {
 namespace {
@@ -42,6 +43,18 @@ constexpr std::array<Known, 10> kKnown{{{0xef53, "ext4", false},
                                         {0x01021994, "tmpfs", true},
                                         {0x858458f6, "ramfs", true}}};
 
+/// A line is "Key:   123 kB". 0 if there is none such.
+std::uint64_t bytes_of(const char* path, std::string_view wanted) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::uint64_t kib = 0;
+    if (words >> key >> kib && key == wanted) return kib * 1024;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Filesystem filesystem_of(const std::string& folder) {
@@ -64,15 +77,10 @@ Surroundings look_around() {
   return found;
 }
 
-std::uint64_t private_bytes() {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string key;
-    std::uint64_t kib = 0;
-    if (words >> key >> kib && key == "RssAnon:") return kib * 1024;
-  }
-  return 0;
+SharedMemory shared_memory() {
+  return {bytes_of("/proc/meminfo", "Shmem:"), bytes_of("/proc/meminfo", "ShmemHugePages:")};
 }
+
+std::uint64_t private_bytes() { return bytes_of("/proc/self/status", "RssAnon:"); }
 
 }  // namespace kedge_bench

@@ -8,7 +8,7 @@ namespace kedge_bench {
 
 struct Surroundings {
   std::string kernel;
-  std::string huge_pages;  ///< setting for shared memory, or "unknown"
+  std::string huge_pages;  ///< what the kernel gives shared memory unasked, as it calls that, or "unknown"
   unsigned cores = 0;      ///< that this process may use
   double load = 0;         ///< of the last minute; it counts this program too
 };
@@ -22,6 +22,15 @@ struct Filesystem {
 
 /// Throws std::runtime_error if there is no such folder.
 [[nodiscard]] Filesystem filesystem_of(const std::string& folder);
+
+/// What the memory filesystems of this machine hold, and how much of it in huge pages; 0 where the system does not
+/// tell.
+struct SharedMemory {
+  std::uint64_t bytes = 0;
+  std::uint64_t huge_bytes = 0;
+};
+
+[[nodiscard]] SharedMemory shared_memory();
 
 /// Private memory of this process in bytes, as it is now; 0 where the system does not tell.
 [[nodiscard]] std::uint64_t private_bytes();

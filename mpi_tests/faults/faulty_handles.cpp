@@ -155,16 +155,30 @@ class FaultyFile final : public fs::File {
     return disk().read(handle_->caller(), "look at the file", path(), [&] { return handle_->node().status; });
   }
 
-  void reserve(std::uint64_t size_bytes) override {
+  std::uint64_t reserve(std::uint64_t size_bytes) override {
+    std::uint64_t old_bytes = 0;
     disk().mutate_in_part(handle_->caller(), "reserve", path(), [&](const Verdict& verdict) {
       handle_->require_writable();
       Inode& node = handle_->node();
+      old_bytes = node.status.size_bytes;
       if (size_bytes > node.status.size_bytes) {
         const std::uint64_t missing = size_bytes - node.status.size_bytes;
         handle_->resize(verdict.dies() ? size_bytes - verdict.random % (missing + 1) : size_bytes);
       }
       node.backed_bytes = std::max(node.backed_bytes, std::min(size_bytes, node.status.size_bytes));
     });
+    return std::min(old_bytes, size_bytes);
+  }
+  /// The systems of ranks with an odd number have some, of 4 KiB.
+  std::uint64_t reserve_huge_pages(std::uint64_t size_bytes) override {
+    constexpr std::uint64_t kHugePageBytes = 4096;
+    if (handle_->caller().rank % 2 == 0) return 0;
+    const std::uint64_t had = size_bytes / kHugePageBytes * kHugePageBytes;
+    disk().mutate(handle_->caller(), "reserve huge pages", path(), [&] {
+      handle_->require_writable();
+      handle_->node().backed_bytes = std::max(handle_->node().backed_bytes, had);
+    });
+    return had;
   }
   void truncate(std::uint64_t size_bytes) override {
     disk().mutate(handle_->caller(), "truncate", path(), [&] {

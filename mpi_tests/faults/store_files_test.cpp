@@ -202,12 +202,13 @@ std::vector<std::byte> noise(std::size_t size_bytes) {
   return bytes;
 }
 
-TEST_P(StoreFiles, WhatGrowsAsItIsWrittenIsTheSameFile) {
-  const auto own = open_store(0);
+/// The systems of ranks with an odd number have huge pages, which are taken before.
+void grow_out_of_order(store::NodeStore& own, FaultyDisk& disk, bool memory, bool has_huge_pages) {
   const auto bytes = noise(300'001);
   for (int turn = 0; turn < 2; ++turn) {  // a new file, and one that is written again
-    store::StoreFile& file = own->begin(FileKind::parity, 0);
+    store::StoreFile& file = own.begin(FileKind::parity, 0);
     file.grow_as_written(bytes.size());
+    EXPECT_EQ(file.mapped().empty(), !memory || !has_huge_pages);
     EXPECT_EQ(file.size_bytes(), bytes.size());
     // Out of order, in pieces of any size, read back before and after; a part in the middle is never written.
     for (const std::size_t begin : {200'000U, 4096U, 100'001U}) {
@@ -218,7 +219,7 @@ TEST_P(StoreFiles, WhatGrowsAsItIsWrittenIsTheSameFile) {
     EXPECT_EQ(file.bytes().copy_out(99'950, back, 0), crc32c(std::span(bytes).subspan(99'950, 100)));
     EXPECT_EQ(file.bytes().checksum(200'000, 100'001, 0), crc32c(std::span(bytes).subspan(200'000)));
     file.flush(false);
-    EXPECT_EQ(file.mapped().empty(), !GetParam());
+    EXPECT_EQ(file.mapped().empty(), !memory);
     const auto all = disk.read_all(file.path());
     ASSERT_EQ(all.size(), bytes.size());
     EXPECT_TRUE(std::equal(all.begin() + 4096, all.begin() + 150'000, bytes.begin() + 4096));
@@ -227,16 +228,24 @@ TEST_P(StoreFiles, WhatGrowsAsItIsWrittenIsTheSameFile) {
     file.flush(false);
     EXPECT_EQ(file.bytes().checksum(0, 4096, 0), crc32c(std::span(bytes).first(4096)));
     file.unseal();
-    own->discard(file);
+    own.discard(file);
   }
+}
+
+TEST_P(StoreFiles, WhatGrowsAsItIsWrittenIsTheSameFile) {
+  for (const int rank : {0, 1}) grow_out_of_order(*open_store(rank), disk, GetParam(), rank == 1);
 }
 
 TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFree) {
   const auto bytes = noise(300'000);
-  for (const std::uint64_t nth : {1U, 2U, 3U}) {
-    const auto own = open_store(0);
+  struct Case {
+    int rank;
+    std::uint64_t nth;
+  };
+  for (const auto& [rank, nth] : {Case{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 3}}) {  // {1, 2} are the huge pages
+    const auto own = open_store(rank);
     store::StoreFile& file = own->begin(FileKind::parity, 0);
-    disk.fail(0, disk.operations(0) + 2 + nth, ENOSPC);
+    disk.fail(rank, disk.operations(rank) + 2 + nth, ENOSPC);
     try {
       file.grow_as_written(bytes.size());
       for (std::size_t begin = 4096; begin < bytes.size(); begin += 50'000) {
@@ -249,9 +258,9 @@ TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFr
       EXPECT_EQ(error.code(), ErrorCode::no_space);
       EXPECT_THAT(error.what(), HasSubstr(GetParam() ? " inodes are free (filesystem)" : ""));
     }
-    disk.heal(0);
+    disk.heal(rank);
     own->discard(file);
-    EXPECT_NO_THROW(put(*own, FileKind::parity, 0, 1));
+    EXPECT_NO_THROW(put(*own, FileKind::parity, rank, 1));
     own->remove_all();
   }
 }

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 
 #include "base/checksum.hpp"
 #include "fs/file_system.hpp"
-#include "fs/huge_pages.hpp"
 #include "fs/posix_space.hpp"
 #include "fs/transfer.hpp"
 #include "kedge/error.hpp"
@@ -156,97 +154,6 @@ TEST_F(Posix, AFullMemoryStoreIsAnErrorAndGivesBackWhatItTook) {
     EXPECT_NE(system_->create(path("small/c")), nullptr);
     EXPECT_EQ(system_->space(path("small")).free_inodes, 0U);
     EXPECT_THROW((void)system_->create(path("small/d")), Error);
-  }
-}
-
-TEST(HugePages, TheMountsOptionsSayWhetherToAsk) {
-  const std::string mountinfo =
-      "30 1 0:24 / /huge=advise rw - tmpfs tmpfs rw,size=24684084k\n"
-      "31 1 0:25 / /dev/shm rw,nosuid shared:4 - tmpfs huge=advise rw,size=1k,huge=advise,inode64\n"
-      "32 1 0:26 / /always rw - tmpfs tmpfs rw,huge=always\n"
-      "33 1 8:1 / /disk rw - ext4 /dev/sda1 rw,huge=advise\n"
-      "34 1 0:27 / /last rw - tmpfs tmpfs rw,huge=advise";
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 0, 24));
-  EXPECT_TRUE(gives_huge_pages_on_advice(mountinfo, 0, 25));
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 0, 26));
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 8, 1));
-  EXPECT_TRUE(gives_huge_pages_on_advice(mountinfo, 0, 27));
-  EXPECT_FALSE(gives_huge_pages_on_advice(mountinfo, 0, 2));
-  EXPECT_FALSE(gives_huge_pages_on_advice("", 0, 27));
-}
-
-/// Huge pages that this file has, in bytes: what its mapping has of them.
-std::uint64_t huge_bytes_mapped(const std::string& path) {
-  std::ifstream smaps("/proc/self/smaps");
-  bool here = false;
-  for (std::string line; std::getline(smaps, line);) {
-    if (line.find('-') < line.find(' ')) here = line.ends_with(path);
-    if (here && line.starts_with("ShmemPmdMapped:")) return std::stoull(line.substr(15)) * 1024;
-  }
-  return 0;
-}
-
-TEST_F(Posix, AMappingThatWasEnteredIsWrittenWithoutPageFaults) {
-  std::string name = "/dev/shm/kedge-fs-enter-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) GTEST_SKIP() << "no /dev/shm here";
-  constexpr std::uint64_t kSize = std::uint64_t{8} << 20U;  // 2048 pages of 4 KiB
-  const std::vector<std::byte> bytes(kSize, std::byte{0x5a});
-  const auto faults = [] {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
-  };
-  {
-    const auto file = system_->create(join(name, "a"));
-    file->reserve(kSize);
-    const auto mapping = file->map(kSize);
-    if (mapping->enter_all()) {  // kernels before 5.14 cannot
-      const long before = faults();
-      mapping->copy_in(0, bytes, 0);
-      EXPECT_LT(faults() - before, 50);
-    }
-  }
-  std::filesystem::remove_all(name);
-}
-
-TEST_F(Posix, HugePagesAreTakenWhereTheMountGivesThemAndChangeNoByte) {
-  constexpr std::uint64_t kSize = (std::uint64_t{8} << 20U) + 4096;
-  const std::vector<std::byte> bytes(kSize, std::byte{0x5a});
-  for (const std::string huge : {"never", "advise", "always"}) {
-    const std::string folder = path("tmpfs-" + huge);
-    ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
-    if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, ("size=64m,huge=" + huge).c_str()) != 0) {
-      GTEST_SKIP() << "such a tmpfs cannot be mounted here: " << std::generic_category().message(errno);
-    }
-    const Unmount unmount{folder};
-    const auto file = system_->create(join(folder, "a"));
-    file->reserve(100);  // grows later
-    file->reserve(kSize);
-    const auto mapping = file->map(kSize);
-    EXPECT_EQ(mapping->copy_in(0, bytes, 0), crc32c(bytes)) << huge;
-    EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes)) << huge;
-    if (huge == "never") {
-      EXPECT_EQ(huge_bytes_mapped(join(folder, "a")), 0U);
-    }
-    std::ifstream enabled("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-    std::string words;
-    std::getline(enabled, words);
-    const bool denied = words.empty() || words.find("[deny]") != std::string::npos;
-    if (huge == "advise" && !denied) {
-      EXPECT_GE(huge_bytes_mapped(join(folder, "a")), std::uint64_t{4} << 20U);
-    }
-    // More than there is: an error, no signal, and everything is as it was.
-    std::optional<Failure> failure;
-    try {
-      file->reserve(std::uint64_t{100} << 20U);
-    } catch (const Error& error) {
-      failure = error.failure();
-    }
-    ASSERT_TRUE(failure) << huge;
-    EXPECT_EQ(failure->system_errno, ENOSPC) << huge;
-    EXPECT_EQ(file->status().size_bytes, kSize) << huge;
-    EXPECT_EQ(mapping->checksum(0, kSize, 0), crc32c(bytes)) << huge;
-    EXPECT_GE(system_->space(folder).free_bytes, std::uint64_t{50} << 20U) << huge;
   }
 }
 

@@ -66,8 +66,15 @@ class File : public ByteAccess {
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;
   /// By the open handle: `links` is 0 once the name was removed.
   [[nodiscard]] virtual FileStatus status() = 0;
-  /// Gives the file `size_bytes` of real storage (it never shrinks it). Throws Error{no_space}.
-  virtual void reserve(std::uint64_t size_bytes) = 0;
+  /// Gives the file `size_bytes` of real storage (it never shrinks it). Returns from where on what is new of it has yet
+  /// to be cleared when it is first touched: `size_bytes` if nothing has. Throws Error{no_space}.
+  virtual std::uint64_t reserve(std::uint64_t size_bytes) = 0;
+  /// Gives a file that has this size but no storage what can be had at a fraction of the usual cost: huge pages of
+  /// zeros, from the beginning on. Returns up to where; the rest remains a hole.
+  virtual std::uint64_t reserve_huge_pages(std::uint64_t size_bytes) {
+    (void)size_bytes;
+    return 0;
+  }
   virtual void truncate(std::uint64_t size_bytes) = 0;
   /// From now on large writes may go past the page cache; nothing else changes. False if there is no such way here.
   virtual bool write_directly() { return false; }

@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 
 #include "base/text.hpp"
@@ -17,19 +21,61 @@ namespace kedge::fs {
 namespace {
 
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20U;
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kStepBytesMax = 8 * kHugePageBytes;
 
 #ifdef MADV_POPULATE_WRITE
 constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
 #else
 constexpr int kPopulateWrite = 23;  // the number in Linux since 5.14; older kernels refuse it
 #endif
+#ifdef MADV_COLLAPSE
+constexpr int kCollapse = MADV_COLLAPSE;
+#else
+constexpr int kCollapse = 25;       // the number in Linux since 6.1; older kernels refuse it
+#endif
 
-bool advised(int descriptor) {
+bool advised(int descriptor) noexcept {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0) return false;
-  std::ifstream file("/proc/self/mountinfo");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return gives_huge_pages_on_advice(text, major(info.st_dev), minor(info.st_dev));
+  try {
+    std::ifstream file("/proc/self/mountinfo");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return gives_huge_pages_on_advice(text, major(info.st_dev), minor(info.st_dev));
+  } catch (const std::exception&) {
+    return false;  // out of memory: small pages do as well
+  }
+}
+
+double seconds(clockid_t clock) noexcept {
+  timespec now{};
+  if (::clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Each extent gets a small page and then becomes a huge one. Most file systems in memory give small pages only,
+/// whatever a mapping advises, but do this when told to. Storage that nobody wrote to alone: the kernel copies what is
+/// there. Returns where it stopped: without room, refused, or no longer worth it.
+std::uint64_t collapse(int descriptor, std::byte* data, std::uint64_t first, std::uint64_t last) noexcept {
+  const double busy_s = seconds(CLOCK_THREAD_CPUTIME_ID);
+  const double begun_s = seconds(CLOCK_MONOTONIC);
+  std::uint64_t step_bytes = kHugePageBytes;  // small at first, to know soon; each call has a cost on every processor
+  for (std::uint64_t at = first; at < last;) {
+    const std::uint64_t length = std::min(last - at, step_bytes);
+    for (std::uint64_t done = 0; done < length; done += kHugePageBytes) {
+      constexpr std::byte kZero{};
+      // By a call, because through the mapping a full store would be a signal.
+      if (::pwrite(descriptor, &kZero, 1, static_cast<off_t>(at + done)) != 1) return at;
+    }
+    const auto refused = [&] { return ::madvise(data + (at - first), length, kCollapse) != 0; };
+    if (refused() && (errno != EAGAIN || refused())) return at;
+    at += length;
+    const bool pays =
+        huge_pages_pay(at - first, seconds(CLOCK_THREAD_CPUTIME_ID) - busy_s, seconds(CLOCK_MONOTONIC) - begun_s);
+    if (!pays) return at;
+    step_bytes = std::min(2 * step_bytes, kStepBytesMax);
+  }
+  return last;
 }
 
 }  // namespace
@@ -49,21 +95,50 @@ bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsi
   return false;
 }
 
-// fallocate has no mapping that could ask, so the pages are touched first, through one that does. Where there is no
-// room, populating ends early instead of raising a signal, and fallocate says why.
-void take_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept {
-  begin = begin / kHugePageBytes * kHugePageBytes;
-  if (end - begin < kHugePageBytes) return;
-  try {
-    if (!advised(descriptor)) return;
-  } catch (const std::exception&) {
-    return;  // out of memory: small pages do as well
+bool huge_pages_pay(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept {
+  constexpr double kOddStep_s = 0.001;                      // an interrupt in the midst of it is no reason to stop
+  constexpr double kWorth_s_per_byte = 0.15 / (1U << 30U);  // two fifths of what small pages take
+  const double worth_s = kOddStep_s + kWorth_s_per_byte * static_cast<double>(taken_bytes);
+  return busy_s <= worth_s && passed_s <= 8 * worth_s;  // others may have the core for most of the time
+}
+
+void* map_aligned(int descriptor, int protection, std::uint64_t begin, std::size_t size_bytes) noexcept {
+  const auto map = [&](void* where, int flags) {
+    return ::mmap(where, size_bytes, protection, MAP_SHARED | flags, descriptor, static_cast<off_t>(begin));
+  };
+  if (size_bytes < kHugePageBytes) return map(nullptr, 0);
+  const std::size_t room_bytes = size_bytes + kHugePageBytes;
+  void* const room = ::mmap(nullptr, room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return room;
+  void* data = room;
+  std::size_t left_bytes = room_bytes;
+  std::align(kHugePageBytes, size_bytes, data, left_bytes);
+  void* const mapped = map(data, MAP_FIXED);
+  const int error = errno;
+  if (mapped == MAP_FAILED) {
+    ::munmap(room, room_bytes);
+    errno = error;
+    return mapped;
   }
-  if (::ftruncate(descriptor, static_cast<off_t>(end)) != 0) return;
-  void* data = ::mmap(nullptr, end - begin, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(begin));
-  if (data == MAP_FAILED) return;
-  if (::madvise(data, end - begin, MADV_HUGEPAGE) == 0) (void)::madvise(data, end - begin, kPopulateWrite);
-  ::munmap(data, end - begin);
+  const std::size_t whole_pages = (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  if (left_bytes != room_bytes) ::munmap(room, room_bytes - left_bytes);
+  if (left_bytes != whole_pages) ::munmap(static_cast<std::byte*>(data) + whole_pages, left_bytes - whole_pages);
+  return mapped;
+}
+
+std::uint64_t take_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept {
+  const std::uint64_t first = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  const std::uint64_t last = end / kHugePageBytes * kHugePageBytes;
+  if (last <= first || ::ftruncate(descriptor, static_cast<off_t>(end)) != 0) return begin;
+  void* data = map_aligned(descriptor, PROT_READ | PROT_WRITE, first, last - first);
+  if (data == MAP_FAILED) return begin;
+  // Where there is no room, populating ends early instead of raising a signal.
+  if (advised(descriptor) && ::madvise(data, last - first, MADV_HUGEPAGE) == 0) {
+    (void)::madvise(data, last - first, kPopulateWrite);
+  }
+  const std::uint64_t collapsed = collapse(descriptor, static_cast<std::byte*>(data), first, last);
+  ::munmap(data, last - first);
+  return collapsed == first ? begin : collapsed;
 }
 
 }  // namespace kedge::fs

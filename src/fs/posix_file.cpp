@@ -61,7 +61,8 @@ class PosixFile final : public File {
 
   const std::string& path() const noexcept override { return path_; }
   FileStatus status() override { return to_file_status(stat_of(descriptor_, path_)); }
-  void reserve(std::uint64_t size_bytes) override;
+  std::uint64_t reserve(std::uint64_t size_bytes) override;
+  std::uint64_t reserve_huge_pages(std::uint64_t size_bytes) override;
   void truncate(std::uint64_t size_bytes) override { set_size(size_bytes); }
   bool write_directly() override;
   void sync() override {
@@ -169,7 +170,7 @@ void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
            [&](std::uint64_t at, std::uint64_t length) { write_at(begin + at, std::span(zeros).first(length)); });
 }
 
-void PosixFile::reserve(std::uint64_t size_bytes) {
+std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
   const struct stat info = stat_of(descriptor_, path_);
   const auto old_size = static_cast<std::uint64_t>(info.st_size);
   // On memory it costs a walk over every page that is there already, each time that a container grows. More blocks
@@ -177,7 +178,8 @@ void PosixFile::reserve(std::uint64_t size_bytes) {
   const bool no_holes =
       static_cast<std::uint64_t>(info.st_blocks) * 512 == (old_size + kPageBytes - 1) / kPageBytes * kPageBytes;
   const bool memory = in_memory();
-  if (memory && size_bytes > old_size) take_huge_pages(descriptor_.get(), old_size, size_bytes);
+  std::uint64_t cleared_bytes = std::min(old_size, size_bytes);
+  if (memory && size_bytes > old_size) cleared_bytes = take_huge_pages(descriptor_.get(), old_size, size_bytes);
   int error = allocate(memory && no_holes ? old_size : 0, size_bytes);
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
@@ -193,6 +195,11 @@ void PosixFile::reserve(std::uint64_t size_bytes) {
     if (size_bytes > old_size) set_size(old_size);  // give back what was had
     throw;
   }
+  return cleared_bytes;
+}
+
+std::uint64_t PosixFile::reserve_huge_pages(std::uint64_t size_bytes) {
+  return in_memory() ? take_huge_pages(descriptor_.get(), 0, size_bytes) : 0;
 }
 
 /// On memory a hole is a signal waiting for a full store.
@@ -208,7 +215,7 @@ std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
   require_reserved(info, size_bytes);
   if (size_bytes == 0) return make_posix_mapping(nullptr, 0, access_, path_);
   const int protection = access_ == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* data = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, descriptor_.get(), 0);
+  void* data = map_aligned(descriptor_.get(), protection, 0, size_bytes);
   if (data == MAP_FAILED) throw_system_error(compose("map {} bytes", size_bytes), path_, errno);
   return make_posix_mapping(static_cast<std::byte*>(data), size_bytes, access_, path_);
 }

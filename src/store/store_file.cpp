@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kSuperblockBytes = 4096;
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t kWorthACall = 16384;  // less is copied sooner than a system call is made
+constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20U;  // so little more is taken before it is written
+constexpr std::uint64_t kWorthACall = 16384;                     // less is copied sooner than a system call is made
 
 constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
 
@@ -22,7 +23,7 @@ StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCh
   // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
   // storage later.
   const std::uint64_t size_bytes = file_->status().size_bytes;
-  if (memory_backed_ && size_bytes != 0) take_storage(size_bytes, size_bytes);
+  if (memory_backed_ && size_bytes != 0) (void)take_storage(size_bytes, size_bytes);
   use(size_bytes);
 }
 
@@ -44,15 +45,18 @@ void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
   const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
   space_check_(whole_pages - size_bytes_, nullptr);
-  take_storage(whole_pages, whole_pages - size_bytes_);
-  new_from_ = std::min<std::uint64_t>(new_from_, size_bytes_);
+  note_new(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
   use(whole_pages);
 }
 
+void StoreFile::note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept {
+  if (new_from < size_bytes) new_from_ = std::min<std::uint64_t>(new_from_, new_from);
+}
+
 /// What was free when it was asked for may be gone a moment later, and quotas show only here.
-void StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes) {
+std::uint64_t StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes) {
   try {
-    file_->reserve(size_bytes);
+    return file_->reserve(size_bytes);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::no_space) space_check_(additional_bytes, &error.failure());
     throw;
@@ -77,6 +81,12 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
   }
   space_check_(round_up(size_bytes, kPageBytes), nullptr);
   file_->truncate(size_bytes);
+  if (const std::uint64_t had = file_->reserve_huge_pages(size_bytes); had != 0 && had + kAtOnceBytes > size_bytes) {
+    (void)take_storage(size_bytes, size_bytes - had);
+    note_new(had, size_bytes);
+    use(size_bytes);
+    return;
+  }
   size_bytes_ = size_bytes;
   grows_ = true;
   bytes().copy_in(0, kNoSuperblock, 0);  // nobody else writes these before it is sealed: it must have no hole there
@@ -159,7 +169,7 @@ std::span<const std::byte> StoreFile::mapped() const noexcept {
 
 void StoreFile::flush(bool durable) {
   if (grows_) {
-    take_storage(size_bytes_, 0);  // of what was never written, if anything
+    (void)take_storage(size_bytes_, 0);  // of what was never written, if anything
     grows_ = false;
     use(size_bytes_);
   }

@@ -71,7 +71,8 @@ class StoreFile final : public format::ContainerTarget {
   };
 
   void lose_mapping();
-  void take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
+  std::uint64_t take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
+  void note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept;
   void use(std::uint64_t size_bytes);
   [[nodiscard]] fs::ByteAccess& written_by(std::uint64_t offset, std::uint64_t length) const noexcept;
 
