@@ -8,6 +8,7 @@
 
 #include "base/checksum.hpp"
 #include "base/keep_forever.hpp"
+#include "base/page_buffer.hpp"
 #include "comm/window.hpp"
 #include "redundancy/exchange_files.hpp"
 
@@ -34,10 +35,10 @@ struct Step {
 struct Slot {
   std::vector<Communicator::Request> receives;
   std::vector<Communicator::Request> sends;
-  std::vector<Buffer> buffers;
+  std::vector<PageBuffer> buffers;
   std::vector<codec::Term> arrived;  // what was posted into them
 
-  Buffer& buffer(std::size_t number) {
+  PageBuffer& buffer(std::size_t number) {
     if (buffers.size() <= number) buffers.resize(number + 1);
     return buffers[number];
   }
@@ -174,7 +175,7 @@ class Run {
     files_.store(*step.stripe, step.piece, step.number, terms);
   }
 
-  std::span<const std::byte> fetch(const Step& step, const Contribution& own, Buffer& buffer) {
+  std::span<const std::byte> fetch(const Step& step, const Contribution& own, PageBuffer& buffer) {
     return files_.fetch(*own.input, own.part, step.number, buffer);
   }
 
@@ -202,7 +203,7 @@ class Run {
   std::shared_ptr<Slots> slots_;
   std::uint64_t longest_ = 0;  // stripe
   std::uint64_t piece_bytes_ = 0;
-  Buffer own_;  // not for messages
+  PageBuffer own_;  // not for messages
   std::vector<Contribution> senders_;
 };
 

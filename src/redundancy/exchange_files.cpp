@@ -19,7 +19,7 @@ fs::ByteAccess& opened(const PartFile& file, const char* verb) {
 
 }  // namespace
 
-std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, std::size_t number, Buffer& buffer) {
+std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, std::size_t number, PageBuffer& buffer) {
   const PartFile& file = file_of(input.part);
   const std::uint64_t offset = file.begin + input.offset + part.begin;
   std::uint32_t& crc = result_.read[number];
