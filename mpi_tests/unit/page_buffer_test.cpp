@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
@@ -47,13 +46,13 @@ TEST(PageBuffer, KeepsItsBytesUntilMoreAreAskedFor) {
 /// With memory from malloc the second turn and later ones leave holes that are never given back.
 TEST(PageBuffer, GivesEverythingBack) {
   if (private_bytes() == 0) GTEST_SKIP() << "this system does not tell how much private memory a process has";
-  std::vector<std::unique_ptr<std::uint64_t>> small;
+  std::vector<std::vector<std::byte>> small;
   const std::uint64_t before = private_bytes();
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<PageBuffer> buffers(16);
     for (PageBuffer& buffer : buffers) {
       std::ranges::fill(buffer.room(kMiB), std::byte{1});
-      small.push_back(std::make_unique<std::uint64_t>(turn));
+      small.emplace_back(3000);
     }
     EXPECT_GE(private_bytes(), before + 15 * kMiB);
   }
