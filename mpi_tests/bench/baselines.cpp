@@ -103,9 +103,13 @@ double Baselines::copy() {
   return timed([&] { std::memcpy(buffers_.back.data(), buffers_.data.data(), buffers_.data_bytes().size()); });
 }
 
-void Baselines::bring_memory() {
+void Baselines::bring_small_pages() {
   (void)write("spare", false);
   remove("spare");
+}
+
+void Baselines::bring_memory() {
+  bring_small_pages();
   {
     const Descriptor descriptor(path("spare", rank_), O_CREAT | O_EXCL | O_RDWR);
     touch_huge_pages(descriptor.get(), buffers_.data_bytes().size());
@@ -115,7 +119,7 @@ void Baselines::bring_memory() {
 
 double Baselines::write_fresh() {
   remove();
-  bring_memory();
+  bring_small_pages();
   return write("plain", false);
 }
 
@@ -140,7 +144,7 @@ double Baselines::write_pieces(std::uint64_t piece_bytes, std::uint64_t pieces) 
   const std::string file = path("pieces", rank_);
   const auto bytes = buffers_.data_bytes();
   remove("pieces");
-  bring_memory();
+  bring_small_pages();
   const double spent_s = timed([&] {
     const Descriptor descriptor(file, O_CREAT | O_EXCL | O_WRONLY);
     for (std::uint64_t i = 0; i < pieces; ++i) {
@@ -182,7 +186,7 @@ double Baselines::read_back(const std::string& kind, std::uint64_t size_bytes) {
 }
 
 std::optional<double> Baselines::copy_by_dd() {
-  bring_memory();
+  bring_small_pages();
   bool started = false;
   const double spent_s = timed([&] {
     const auto process = start_dd(path("plain", rank_), path("dd", rank_));

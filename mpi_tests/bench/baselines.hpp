@@ -15,26 +15,28 @@ class Baselines {
  public:
   Baselines(std::string folder, int rank, Buffers& buffers);
 
-  /// Writes a file as large as data and removes it, and another of huge pages: for what is measured next, and takes
-  /// fresh pages, there is memory that this machine has. (A virtual machine may have given free pages back to its host;
-  /// each then costs several times as much, which is nobody's doing.)
+  /// Writes a file as large as data and removes it: for what is measured next, and takes fresh pages, there is memory
+  /// that this machine has. (A virtual machine may have given free pages back to its host; each then costs several
+  /// times as much, which is nobody's doing.)
+  void bring_small_pages();
+  /// The same, and once more with a file of huge pages.
   void bring_memory();
   /// data to back.
   [[nodiscard]] double copy();
-  /// W: data to a new file, 4 MiB at a time, after bring_memory(); the one before was removed.
+  /// W: data to a new file, 4 MiB at a time, after bring_small_pages(); the one before was removed.
   [[nodiscard]] double write_fresh();
   /// D: the same, and brought to stable storage.
   [[nodiscard]] double write_synced();
   /// That file is gone: pages of memory that it had are not those that the next one gets.
   void remove();
-  /// The beginning of data to a new file, in so many pieces, each by a pwrite of its own, after bring_memory(); the one
-  /// before was removed. What is in the file then is compared, outside of the time.
+  /// The beginning of data to a new file, in so many pieces, each by a pwrite of its own, after bring_small_pages();
+  /// the one before was removed. What is in the file then is compared, outside of the time.
   [[nodiscard]] double write_pieces(std::uint64_t piece_bytes, std::uint64_t pieces);
   /// The file of write_fresh() or write_synced() to back, 4 MiB at a time. What came back is compared, outside of the
   /// time.
   [[nodiscard]] double read();
-  /// The files of all ranks copied at once, each by a dd of its own that its rank sleeps for, after bring_memory().
-  /// Nothing if there is no dd.
+  /// The files of all ranks copied at once, each by a dd of its own that its rank sleeps for, after
+  /// bring_small_pages(). Nothing if there is no dd.
   [[nodiscard]] std::optional<double> copy_by_dd();
 
  private:
