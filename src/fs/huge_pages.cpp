@@ -96,9 +96,9 @@ bool gives_huge_pages_on_advice(std::string_view mountinfo, unsigned major, unsi
 }
 
 bool huge_pages_pay(std::uint64_t taken_bytes, double busy_s, double passed_s) noexcept {
-  constexpr double kOddStep_s = 0.001;                      // an interrupt in the midst of it is no reason to stop
-  constexpr double kWorth_s_per_byte = 0.15 / (1U << 30U);  // two fifths of what small pages take
-  const double worth_s = kOddStep_s + kWorth_s_per_byte * static_cast<double>(taken_bytes);
+  constexpr double kOddStepSeconds = 0.001;                    // an interrupt in the midst of it is no reason to stop
+  constexpr double kWorthSecondsPerByte = 0.15 / (1U << 30U);  // two fifths of what small pages take
+  const double worth_s = kOddStepSeconds + kWorthSecondsPerByte * static_cast<double>(taken_bytes);
   return busy_s <= worth_s && passed_s <= 8 * worth_s;  // others may have the core for most of the time
 }
 
