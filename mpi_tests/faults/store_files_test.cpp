@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/attempt.hpp"
 #include "faults/store_fixture.hpp"
 #include "kedge/error.hpp"
 
@@ -263,6 +264,21 @@ TEST_P(StoreFiles, R33_AStoreThatFillsWhileAFileGrowsSaysWhatIsNeededAndWhatIsFr
     EXPECT_NO_THROW(put(*own, FileKind::parity, rank, 1));
     own->remove_all();
   }
+}
+
+/// A start that died while it made a file may leave one with a size and no storage, which opening it has to take.
+TEST_P(StoreFiles, R33_AnIdleFileThatCannotBeOpenedForWantOfRoomGivesWayToANewOne) {
+  begin(*open_store(0), FileKind::parity, 0, 1).unseal();  // never sealed
+  const auto own = open_store(0);
+  static_cast<void>(own->scan(run_id, Verify::headers));
+  disk.fail(0, disk.operations(0) + 1, ENOSPC);  // on memory, what opening takes; else what is written first
+  const auto failure = attempt([&] { put(*own, FileKind::parity, 0, 2); });
+  EXPECT_EQ(failure.has_value(), !GetParam());
+  if (failure) put(*own, FileKind::parity, 0, 2);
+  const auto found = open_store(0)->scan(run_id, Verify::all);
+  ASSERT_EQ(found.size(), 1U) << "the name is used again";
+  EXPECT_TRUE(found.front().intact);
+  EXPECT_EQ(found.front().key(), key_of(FileKind::parity, 2));
 }
 
 TEST_P(StoreFiles, RemoveAllTakesEveryKindAndLeavesOtherRanks) {

@@ -62,10 +62,11 @@ std::uint64_t collapse(int descriptor, std::byte* data, std::uint64_t first, std
   std::uint64_t step_bytes = kHugePageBytes;  // small at first, to know soon; each call has a cost on every processor
   for (std::uint64_t at = first; at < last;) {
     const std::uint64_t length = std::min(last - at, step_bytes);
-    for (std::uint64_t done = 0; done < length; done += kHugePageBytes) {
+    for (std::uint64_t end = at + kHugePageBytes; end <= at + length; end += kHugePageBytes) {
       constexpr std::byte kZero{};
-      // By a call, because through the mapping a full store would be a signal.
-      if (::pwrite(descriptor, &kZero, 1, static_cast<off_t>(at + done)) != 1) return at;
+      // By a call, because through the mapping a full store would be a signal; the last byte, because that makes the
+      // file grow with its storage: whoever dies here leaves few holes.
+      if (::pwrite(descriptor, &kZero, 1, static_cast<off_t>(end - 1)) != 1) return at;
     }
     const auto refused = [&] { return ::madvise(data + (at - first), length, kCollapse) != 0; };
     if (refused() && (errno != EAGAIN || refused())) return at;
@@ -129,11 +130,12 @@ void* map_aligned(int descriptor, int protection, std::uint64_t begin, std::size
 std::uint64_t take_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept {
   const std::uint64_t first = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   const std::uint64_t last = end / kHugePageBytes * kHugePageBytes;
-  if (last <= first || ::ftruncate(descriptor, static_cast<off_t>(end)) != 0) return begin;
+  if (last <= first) return begin;
   void* data = map_aligned(descriptor, PROT_READ | PROT_WRITE, first, last - first);
   if (data == MAP_FAILED) return begin;
   // Where there is no room, populating ends early instead of raising a signal.
-  if (advised(descriptor) && ::madvise(data, last - first, MADV_HUGEPAGE) == 0) {
+  if (advised(descriptor) && ::ftruncate(descriptor, static_cast<off_t>(end)) == 0 &&
+      ::madvise(data, last - first, MADV_HUGEPAGE) == 0) {
     (void)::madvise(data, last - first, kPopulateWrite);
   }
   const std::uint64_t collapsed = collapse(descriptor, static_cast<std::byte*>(data), first, last);

@@ -21,7 +21,7 @@ namespace kedge::fs {
 
 /// Gives bytes [begin, end) of a file in memory, which must be a hole, storage in huge pages of zeros, from the first
 /// whole one on, as far as they are to be had for less than small ones. Returns up to where they go; `begin` if there
-/// are none. May leave the file with a size of `end` and with holes: what is to be had for sure is reserved after it.
+/// are none. May leave the file larger and with holes, up to `end`: what is to be had for sure is reserved after it.
 [[nodiscard]] std::uint64_t take_huge_pages(int descriptor, std::uint64_t begin, std::uint64_t end) noexcept;
 
 }  // namespace kedge::fs

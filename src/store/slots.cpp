@@ -79,12 +79,25 @@ void Slots::replace_if_lost(Slot& slot) {
   slot.file = folder_.create(slot.name);
 }
 
+/// Opening fills the holes of a file, which a death in the midst of making it may have left. Where there is no room for
+/// that, a new file takes its place: what an idle one held is given up anyway.
+StoreFile& Slots::opened_for_refill(Slot& slot) {
+  const auto failure = attempt([&] { (void)slot.opened(folder_); });
+  if (!failure) return *slot.file;
+  if (failure->code != ErrorCode::no_space) throw Error(*failure);
+  folder_.remove(slot.name);
+  slot.state = Slot::State::free;
+  slot.key = {};
+  slot.file = folder_.create(slot.name);
+  return *slot.file;
+}
+
 StoreFile& Slots::begin(std::uint64_t expected_bytes) {
   Slot& slot = free_slot();
   replace_if_lost(slot);
+  StoreFile& file = opened_for_refill(slot);
   // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
   folder_.make_names_durable();
-  StoreFile& file = slot.opened(folder_);
   const auto failure = attempt([&] {
     file.unseal();
     file.reserve(expected_bytes);

@@ -46,6 +46,7 @@ class Slots {
   [[nodiscard]] Slot* idle_slot() const noexcept;
   [[nodiscard]] Slot& free_slot();
   void replace_if_lost(Slot& slot);
+  StoreFile& opened_for_refill(Slot& slot);
   [[nodiscard]] bool has_better(const Slot& slot) const;
   void remove_idle();
 
