@@ -60,11 +60,21 @@ std::optional<StoredFile> read_set_file(const std::string& path, const std::vect
   return StoredFile{path, node_of(path), set, whole};
 }
 
+std::set<std::uint64_t> generations_on_prefix(const FaultyDisk::Snapshot& disk) {
+  std::set<std::uint64_t> generations;
+  for (const auto& [path, entry] : disk) {
+    // <tag>.<generation>/checkpoint.h5, where no tag of these histories has a dot
+    if (!path.starts_with("/prefix/s") || !path.ends_with("/checkpoint.h5")) continue;
+    generations.insert(std::stoull(path.substr(path.find('.') + 1)));
+  }
+  return generations;
+}
+
 }  // namespace
 
-std::vector<StoredFile> sealed_files(const FaultyDisk& disk) {
+std::vector<StoredFile> sealed_files(const FaultyDisk::Snapshot& disk) {
   std::vector<StoredFile> files;
-  for (const auto& [path, entry] : disk.snapshot()) {
+  for (const auto& [path, entry] : disk) {
     const std::string name = name_of(path);
     const std::string_view prefix = prefix_of(name);
     if (node_of(path).empty() || prefix.empty() || entry.bytes.size() < format::kSuperblockBytes) continue;
@@ -130,7 +140,7 @@ std::map<Id128, CommitLeft> commits_left(const std::vector<StoredFile>& files, c
 
 std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& nodes, std::size_t count,
                        const Id128& commit_id) {
-  const auto files = sealed_files(disk);
+  const auto files = sealed_files(disk.snapshot());
   std::vector<bool> lost(nodes.size(), false);
   std::fill_n(lost.begin(), std::min(count, lost.size()), true);
   do {
@@ -149,14 +159,15 @@ std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& node
 }
 
 std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) {
-  auto commits = commits_left(sealed_files(disk_), nodes);
+  const FaultyDisk::Snapshot disk = disk_.snapshot();
+  auto commits = commits_left(sealed_files(disk), nodes);
   for (const auto& [id, left] : commits) {
     CommitLeft& known = known_[left.generation];
     known = left;
     known.held.clear();
     known.sets.clear();
   }
-  for (const std::uint64_t generation : generations_on_prefix()) {
+  for (const std::uint64_t generation : generations_on_prefix(disk)) {
     const auto known = known_.find(generation);
     if (known == known_.end()) {
       ADD_FAILURE() << "the prefix has a master of generation " << generation << ", which no store ever had";
@@ -171,16 +182,6 @@ std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) {
   }
   std::ranges::sort(newest_first, std::greater(), &CommitLeft::generation);
   return newest_first;
-}
-
-std::set<std::uint64_t> DiskOracle::generations_on_prefix() const {
-  std::set<std::uint64_t> generations;
-  for (const auto& [path, entry] : disk_.snapshot()) {
-    // <tag>.<generation>/checkpoint.h5, where no tag of these histories has a dot
-    if (!path.starts_with("/prefix/s") || !path.ends_with("/checkpoint.h5")) continue;
-    generations.insert(std::stoull(path.substr(path.find('.') + 1)));
-  }
-  return generations;
 }
 
 }  // namespace kedge::faults

@@ -24,7 +24,7 @@ struct StoredFile {
   std::variant<format::Superblock, format::SetDescriptor> head;
   bool whole = false;  ///< every byte behind the head is what was sealed
 };
-[[nodiscard]] std::vector<StoredFile> sealed_files(const FaultyDisk& disk);
+[[nodiscard]] std::vector<StoredFile> sealed_files(const FaultyDisk::Snapshot& disk);
 
 /// Paths of all containers, parity and descriptors in these nodes' stores, sealed or not.
 [[nodiscard]] std::vector<std::string> store_paths(const FaultyDisk& disk, const std::set<std::string>& nodes);
@@ -70,8 +70,6 @@ class DiskOracle {
   void discard(const Id128& commit_id) { discarded_.insert(commit_id); }
 
  private:
-  [[nodiscard]] std::set<std::uint64_t> generations_on_prefix() const;
-
   const FaultyDisk& disk_;
   std::map<std::uint64_t, CommitLeft> known_;  ///< by generation; nothing is held
   std::set<Id128> discarded_;

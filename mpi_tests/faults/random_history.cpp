@@ -74,7 +74,7 @@ std::string RandomHistory::story() const {
 }
 
 void RandomHistory::run() {
-  one_start({.opens = false, .commits = 1 + choices_.int_below(3)}, false);
+  one_start({.opens = false, .commits = 1 + choices_.int_below(3)}, false, {});
   const int rounds = 3 + choices_.int_below(6);
   for (int round = 0; round < rounds && !ended_ && !testing::Test::HasFailure(); ++round) {
     tell(compose("-- round {}", round));
@@ -87,10 +87,11 @@ void RandomHistory::run() {
       harm_.arm_a_file();
       armed_ = true;
     }
-    const RandomStart start = draw_start();
+    const auto held = oracle_.look(harm_.nodes());
+    const RandomStart start = draw_start(held);
     const bool faulty = start.opens && choices_.one_in(5);
     if (faulty) harm_.plan_fault();
-    one_start(start, faulty);
+    one_start(start, faulty, held);
   }
 }
 
@@ -128,11 +129,10 @@ void RandomHistory::draw_redundancy() {
 
 bool RandomHistory::protects() const { return job_.options.redundancy.scheme != Scheme::automatic; }
 
-RandomStart RandomHistory::draw_start() {
+RandomStart RandomHistory::draw_start(const std::vector<CommitLeft>& held) {
   RandomStart start;
   start.commits = choices_.int_below(3);
   start.opens = !choices_.one_in(10);
-  const auto held = oracle_.look(harm_.nodes());
   if (!start.opens || held.empty() || !choices_.one_in(4)) return start;
   const Tag tag = choices_.one_of(held).tag;
   start.selection = choices_.one_in(2) ? Selection(tag) : Selection(Before{tag});
@@ -153,8 +153,8 @@ std::optional<CommitLeft> RandomHistory::expected_of(const std::vector<CommitLef
   return std::nullopt;
 }
 
-void RandomHistory::one_start(const RandomStart& start, bool faulty) {
-  Case now{start, faulty, oracle_.look(harm_.nodes()), {}, {}};
+void RandomHistory::one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held) {
+  Case now{start, faulty, held, {}, {}};
   now.expected = expected_of(now.held, start.selection);
   now.start.seed = seed_;
   now.start.first_step = next_step_;

@@ -45,8 +45,8 @@ class RandomHistory {
 
   void configure();
   void draw_redundancy();
-  [[nodiscard]] RandomStart draw_start();
-  void one_start(const RandomStart& start, bool faulty);
+  [[nodiscard]] RandomStart draw_start(const std::vector<CommitLeft>& held);
+  void one_start(const RandomStart& start, bool faulty, const std::vector<CommitLeft>& held);
   [[nodiscard]] std::optional<CommitLeft> expected_of(const std::vector<CommitLeft>& held,
                                                       const Selection& selection) const;
   void harm_between_opens(Case& now);

@@ -1,14 +1,12 @@
 // Random histories of starts, losses, damage, moves and changed options: what can be had is opened, byte for byte, the
-// same on every rank. KEDGE_TEST_SEED=N: history N alone; KEDGE_TEST_FULL=1: many more.
-#include "faults/random_history.hpp"
-
+// same on every rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
-#include "faults/history.hpp"
+#include "faults/random_history.hpp"
+#include "faults/seeds.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -24,19 +22,11 @@ INSTANTIATE_TEST_SUITE_P(Faults, RandomHistories,
                          });
 
 TEST_P(RandomHistories, R31_R32_WhatCanBeHadIsOpenedByteForByte) {
-  const char* alone = std::getenv("KEDGE_TEST_SEED");
-  const std::uint64_t first = alone == nullptr ? 1 : std::strtoull(alone, nullptr, 10);
-  const std::uint64_t count = alone != nullptr ? 1 : full_test() ? 600 : 24;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  for_each_seed({.normal = 16, .full = 600}, "faults_random_history", [](std::uint64_t seed) {
     RandomHistory history(seed, GetParam());
     history.run();
-    if (HasFailure()) {
-      const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-      FAIL() << "again: KEDGE_TEST_SEED=" << seed << " faults_random_history --gtest_filter=" << test->test_suite_name()
-             << "." << test->name() << "\n"
-             << history.story();
-    }
-  }
+    if (HasFailure()) ADD_FAILURE() << history.story();
+  });
 }
 
 }  // namespace
