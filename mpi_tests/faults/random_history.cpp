@@ -257,7 +257,7 @@ void RandomHistory::judge_stores(const Case& now, const Started& started, bool e
   const auto commit = std::ranges::find(held, tag, &CommitLeft::tag);
   if (commit == held.end() || !commit->in_stores()) {
     ADD_FAILURE() << tag << " was opened or committed and the stores do not have it";
-  } else if (level == Level::protected_ && protects()) {
+  } else if (level == Level::protected_) {
     const std::size_t survived = job_.options.redundancy.scheme == Scheme::rs ? job_.options.redundancy.parity : 1;
     const std::string fatal = fatal_loss(job_.disk, harm_.nodes(), survived, commit->id);
     EXPECT_TRUE(fatal.empty()) << tag << " is protected and does not survive the loss of" << fatal;
