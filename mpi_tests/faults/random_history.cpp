@@ -83,7 +83,7 @@ void RandomHistory::run() {
     const std::uint64_t how = choices_.below(6);
     if (how <= 2) harm_.lose_nodes();
     if (how >= 2) harm_.damage_files();
-    if (kind_ == Harm::behind_checks && choices_.one_in(2)) {
+    if (kind_ == Harm::behind_checks) {
       harm_.arm_a_file();
       armed_ = true;
     }
@@ -100,7 +100,7 @@ void RandomHistory::configure() {
   Options& options = job_.options;
   options.store.keep = choices_.one_of<std::uint32_t>({1, 1, 2, 3});
   options.store.copy_threads = choices_.one_of<std::uint32_t>({1, 2, 3});
-  options.open.verify = kind_ == Harm::behind_checks && choices_.one_in(4) ? Verify::headers : Verify::all;
+  options.open.verify = kind_ == Harm::behind_checks && choices_.one_in(2) ? Verify::headers : Verify::all;
   tell(
       compose("configured: {} ranks, {}, {} parities, sets of {}, pieces of {}, depth {}, every {}, keep {}, {}, "
               "persistent every {}",
@@ -133,10 +133,10 @@ RandomStart RandomHistory::draw_start(const std::vector<CommitLeft>& held) {
   RandomStart start;
   start.commits = choices_.int_below(3);
   start.opens = !choices_.one_in(10);
-  if (!start.opens || held.empty() || !choices_.one_in(4)) return start;
+  if (!start.opens || held.empty() || !choices_.one_in(3)) return start;
   const Tag tag = choices_.one_of(held).tag;
   start.selection = choices_.one_in(2) ? Selection(tag) : Selection(Before{tag});
-  if (choices_.one_in(3)) start.newer = Newer::discard;
+  if (choices_.one_in(2)) start.newer = Newer::discard;
   return start;
 }
 
