@@ -10,6 +10,7 @@
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "format/container_reader.hpp"
+#include "format/master.hpp"
 #include "unit/redundancy_support.hpp"
 
 namespace kedge::faults {
@@ -60,14 +61,17 @@ std::optional<StoredFile> read_set_file(const std::string& path, const std::vect
   return StoredFile{path, node_of(path), set, whole};
 }
 
-std::set<std::uint64_t> generations_on_prefix(const FaultyDisk::Snapshot& disk) {
-  std::set<std::uint64_t> generations;
+/// Of the tag folders on the prefix, which nobody damages here: they have their names when they are whole.
+std::vector<format::MasterHead> masters(const FaultyDisk::Snapshot& disk) {
+  std::vector<format::MasterHead> heads;
   for (const auto& [path, entry] : disk) {
-    // <tag>.<generation>/checkpoint.h5, where no tag of these histories has a dot
     if (!path.starts_with("/prefix/s") || !path.ends_with("/checkpoint.h5")) continue;
-    generations.insert(std::stoull(path.substr(path.find('.') + 1)));
+    redundancy::MemoryFile content(entry.bytes);
+    const auto failure =
+        attempt([&] { heads.push_back(format::MasterReader(content, entry.bytes.size(), path).head()); });
+    EXPECT_FALSE(failure) << to_string(*failure);
   }
-  return generations;
+  return heads;
 }
 
 }  // namespace
@@ -158,22 +162,12 @@ std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& node
   return {};
 }
 
-std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) {
+std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) const {
   const FaultyDisk::Snapshot disk = disk_.snapshot();
   auto commits = commits_left(sealed_files(disk), nodes);
-  for (const auto& [id, left] : commits) {
-    CommitLeft& known = known_[left.generation];
-    known = left;
-    known.held.clear();
-    known.sets.clear();
-  }
-  for (const std::uint64_t generation : generations_on_prefix(disk)) {
-    const auto known = known_.find(generation);
-    if (known == known_.end()) {
-      ADD_FAILURE() << "the prefix has a master of generation " << generation << ", which no store ever had";
-      continue;
-    }
-    commits.emplace(known->second.id, known->second).first->second.persistent = true;
+  for (const format::MasterHead& head : masters(disk)) {
+    const CommitLeft not_in_stores{head.commit_id, head.generation, head.world_size, head.tag};
+    commits.emplace(head.commit_id, not_in_stores).first->second.persistent = true;
   }
   std::vector<CommitLeft> newest_first;
   for (auto& [id, left] : commits) {

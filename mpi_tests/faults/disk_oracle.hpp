@@ -40,7 +40,7 @@ struct CommitLeft {
   std::uint64_t generation = 0;
   std::uint32_t world_size = 0;
   Tag tag;
-  std::set<std::uint32_t> held;                              ///< ranks whose container is whole
+  std::set<std::uint32_t> held = {};                         ///< < ranks whose container is whole
   std::map<std::pair<Id128, std::uint64_t>, Set> sets = {};  ///< by protection id and set number
   bool persistent = false;
   bool discarded = false;
@@ -58,20 +58,18 @@ struct CommitLeft {
 [[nodiscard]] std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& nodes, std::size_t count,
                                      const Id128& commit_id);
 
-/// Remembers what the disk does not tell: whose master lies on the prefix, which nobody may damage, and what was
-/// discarded.
+/// Remembers what the disk does not tell it: what was discarded.
 class DiskOracle {
  public:
   explicit DiskOracle(const FaultyDisk& disk) : disk_(disk) {}
 
-  /// Newest first. Fails the test if the prefix has a master of a commit that was never seen in a store.
-  [[nodiscard]] std::vector<CommitLeft> look(const std::set<std::string>& nodes);
+  /// What these nodes or the prefix have something of, newest first. Fails the test if a master is damaged.
+  [[nodiscard]] std::vector<CommitLeft> look(const std::set<std::string>& nodes) const;
   /// From now on nothing of this is to be offered.
   void discard(const Id128& commit_id) { discarded_.insert(commit_id); }
 
  private:
   const FaultyDisk& disk_;
-  std::map<std::uint64_t, CommitLeft> known_;  ///< by generation; nothing is held
   std::set<Id128> discarded_;
 };
 

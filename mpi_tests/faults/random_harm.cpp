@@ -124,9 +124,7 @@ void RandomHarm::damage_files_in_use() {
   }
 }
 
-void RandomHarm::arm_a_file() {
-  const std::string path = some_file();
-  if (path.empty()) return;
+void RandomHarm::arm(const std::string& path) {
   const std::uint64_t at = choices_.below(job_.disk.read_all(path).size());
   switch (choices_.below(3)) {
     case 0: job_.disk.flip_bit_when_opened(path, at); break;
@@ -134,6 +132,14 @@ void RandomHarm::arm_a_file() {
     default: job_.disk.vanish_when_opened(path); break;
   }
   tell(compose("flips at {} or vanishes in the next start: {}", at, path));
+}
+
+void RandomHarm::arm_files() {
+  const std::uint64_t count = 1 + choices_.below(5);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string path = some_file();
+    if (!path.empty()) arm(path);
+  }
 }
 
 void RandomHarm::plan_fault() {

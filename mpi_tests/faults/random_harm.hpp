@@ -26,7 +26,7 @@ class RandomHarm {
   /// While engines run. A file that is replaced is a new one, as whoever has it open would notice.
   void damage_files_in_use();
   /// Damage that strikes in the next start: after a file was found good, and before it is used.
-  void arm_a_file();
+  void arm_files();
   /// A rank dies, or its disk fails, somewhere in the next start.
   void plan_fault();
   /// Files may later be set back to what they are now.
@@ -39,6 +39,7 @@ class RandomHarm {
   void cut(const std::string& path, std::uint64_t size_bytes);
   void copy_another_to(const std::string& path);
   void set_back(const std::string& path);
+  void arm(const std::string& path);
   void place_ranks() { job_.nodes = node_of_rank_; }
 
   SimulatedJob& job_;

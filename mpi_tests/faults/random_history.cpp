@@ -44,7 +44,7 @@ void expect_agreement(const std::vector<RankSaw>& ranks) {
   }
 }
 
-int draw_ranks(Choices& choices) { return choices.one_of({2, 3, 4, 4, 5, 6, 6, 8, 8, 12}); }
+int draw_ranks(Choices& choices) { return choices.one_of({2, 3, 3, 4, 4, 5, 6, 6, 8, 9}); }
 int draw_ranks_per_node(Choices& choices, int ranks) {
   return ranks >= 4 && ranks % 2 == 0 && choices.one_in(3) ? 2 : 1;
 }
@@ -63,7 +63,7 @@ RandomHistory::RandomHistory(std::uint64_t seed, Harm harm)
       job_(draw_ranks(choices_), SimulatedJob::memory_disk()),
       harm_(job_, draw_ranks_per_node(choices_, job_.ranks), choices_, told_),
       oracle_(job_.disk) {
-  job_.options.persistent.every = choices_.one_in(4) ? 2 : 0;
+  job_.options.persistent.every = choices_.one_of<std::uint64_t>({0, 0, 0, 1, 2});
   configure();
 }
 
@@ -84,7 +84,7 @@ void RandomHistory::run() {
     if (how <= 2) harm_.lose_nodes();
     if (how >= 2) harm_.damage_files();
     if (kind_ == Harm::behind_checks) {
-      harm_.arm_a_file();
+      harm_.arm_files();
       armed_ = true;
     }
     const auto held = oracle_.look(harm_.nodes());
@@ -136,7 +136,10 @@ RandomStart RandomHistory::draw_start(const std::vector<CommitLeft>& held) {
   if (!start.opens || held.empty() || !choices_.one_in(3)) return start;
   const Tag tag = choices_.one_of(held).tag;
   start.selection = choices_.one_in(2) ? Selection(tag) : Selection(Before{tag});
-  if (choices_.one_in(2)) start.newer = Newer::discard;
+  if (choices_.one_in(2)) {
+    start.newer = Newer::discard;
+    if (choices_.one_in(2)) start.commits = 0;  // else the next start has a newer one than what was discarded
+  }
   return start;
 }
 
@@ -175,7 +178,6 @@ void RandomHistory::one_start(const RandomStart& start, bool faulty, const std::
 }
 
 void RandomHistory::harm_between_opens(Case& now) {
-  (void)oracle_.look(harm_.nodes());  // what was committed is known from now on, whatever is left of it
   harm_.damage_files_in_use();
   const auto held = oracle_.look(harm_.nodes());
   now.again.push_back(expected_of(held, latest));

@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, RandomHistories,
                          });
 
 TEST_P(RandomHistories, R31_R32_WhatCanBeHadIsOpenedByteForByte) {
-  for_each_seed({.normal = 16, .full = 600}, "faults_random_history", [](std::uint64_t seed) {
+  for_each_seed({.normal = 18, .full = 600}, "faults_random_history", [](std::uint64_t seed) {
     RandomHistory history(seed, GetParam());
     history.run();
     if (HasFailure()) ADD_FAILURE() << history.story();
