@@ -64,10 +64,11 @@ void touch_huge_pages(int descriptor, std::size_t size_bytes) {
   std::align(kHugePageBytes, size_bytes, place, left_bytes);
   if (::ftruncate(descriptor, static_cast<off_t>(size_bytes)) == 0 &&
       ::mmap(place, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == place) {
-    auto* const data = static_cast<volatile char*>(place);
-    for (std::size_t at = 0; at < size_bytes; at += kHugePageBytes)
-      data[at] = 1;  // there was room for all of it before
-    (void)::madvise(place, size_bytes, kCollapse);
+    bool touched = true;  // by calls: in a full store a mapping would end the process
+    for (std::size_t at = 0; at < size_bytes && touched; at += kHugePageBytes) {
+      touched = ::pwrite(descriptor, "", 1, static_cast<off_t>(at)) == 1;
+    }
+    if (touched) (void)::madvise(place, size_bytes, kCollapse);
   }
   ::munmap(room, room_bytes);
 }
