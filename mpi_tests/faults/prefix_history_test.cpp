@@ -53,6 +53,8 @@ class Story {
   void tell(std::string line) { told += std::move(line) + "\n"; }
   static Tag tag_of(int step) { return compose("s{}", step); }
   static int step_of(const Tag& tag) { return std::stoi(tag.substr(1)); }
+  /// Of a file on the prefix.
+  static int step_in(const std::string& path) { return std::stoi(path.substr(std::string("/prefix/s").size())); }
 
   [[nodiscard]] int newest_sure() const {
     int newest = 0;
@@ -144,6 +146,7 @@ class Story {
       const bool fine = outcome.returned() || plan.dies;
       EXPECT_TRUE(fine) << (outcome.failure ? to_string(*outcome.failure) : "died");
     }
+    note_retired();
     if (plan.finalize && job_.options.store.on_exit != OnExit::keep) touch_stores();
     if (plan.discard && plan.dies) {  // they may be discarded or not
       for (auto& [step, known] : commits_) known.stored = known.persistent = false;
@@ -173,10 +176,19 @@ class Story {
     commits_[step].returned = commits_[step].stored = true;
     if (persistent) commits_[step].persistent = true;
     if (persistent) commits_[step].damaged_there = false;
-    if (job_.options.persistent.keep == 0 || !persistent) return;
-    // Only the newest one is promised for certain.
-    for (auto& [other, known] : commits_) {
-      if (other < step) known.persistent = false;
+  }
+
+  /// persistent.keep lets a commit go once that many newer ones are on the prefix, also while finalize flushes.
+  void note_retired() {
+    const std::uint64_t keep = job_.options.persistent.keep;
+    if (keep == 0) return;
+    std::set<int> masters;
+    for (const auto& [path, entry] : job_.disk.snapshot()) {
+      if (path.starts_with("/prefix/s") && path.ends_with("/checkpoint.h5")) masters.insert(step_in(path));
+    }
+    for (auto& [step, known] : commits_) {
+      const auto newer = std::distance(masters.upper_bound(step), masters.end());
+      if (!masters.contains(step) && static_cast<std::uint64_t>(newer) >= keep) known.persistent = false;
     }
   }
 
@@ -215,7 +227,7 @@ class Story {
         const auto& path = files[draw(files.size())];
         const auto at = draw(job_.disk.read_all(path).size());
         job_.disk.flip_bit(path, at);
-        commits_[std::stoi(path.substr(std::string("/prefix/s").size()))].damaged_there = true;
+        commits_[step_in(path)].damaged_there = true;
         return tell(compose("bit {} of {}", at, path));
       }
       case 5: {
@@ -231,15 +243,18 @@ class Story {
           return tell("prefix remembered");
         }
         job_.disk.restore(prefix_before_, "/prefix");
+        const bool any = std::ranges::any_of(commits_before_, [](auto& one) { return one.second.returned; });
         for (auto& [step, known] : commits_) {
           const Known then = commits_before_.contains(step) ? commits_before_.at(step) : Known{};
           known.persistent = then.persistent;
-          known.returned = known.returned && !commits_before_.empty();  // the records may be from before all commits
+          known.returned = known.returned && any;  // the records may be from before all commits
           known.damaged_there = then.damaged_there;
           known.discarded = then.discarded;
           known.stored = known.stored && !known.discarded;
         }
         prefix_before_.clear();
+        // Stores that come back from after that have commits which no record orders among those that follow.
+        before_.clear();
         return tell("prefix set back");
       }
       default: {
@@ -270,7 +285,7 @@ class Story {
 TEST_F(PrefixHistory, R32_WhatIsPersistentStaysWhateverHappens) {
   const char* first = std::getenv("KEDGE_TEST_SEED");
   const std::uint64_t begin = first == nullptr ? 1 : std::strtoull(first, nullptr, 10);
-  for (std::uint64_t seed = begin; seed < begin + (full_test() ? 3000U : 60U); ++seed) {
+  for (std::uint64_t seed = begin; seed < begin + (full_test() ? 800U : 60U); ++seed) {
     Story story(seed);
     story.run();
     if (HasFailure()) FAIL() << "seed " << seed << "\n" << story.told;

@@ -76,6 +76,7 @@ class StoreFiles : public testing::TestWithParam<bool> {
 
   [[nodiscard]] static std::vector<std::string> paths(const std::vector<store::Held>& found) {
     std::vector<std::string> result;
+    result.reserve(found.size());
     for (const auto& held : found) result.push_back(held.path.substr(held.path.rfind('/') + 1));
     return result;
   }
