@@ -1,0 +1,166 @@
+// Containers from no byte to 1 GiB in one set: protected, members lost and made again, and written over by other sizes,
+// so that recycled files and parity grow and shrink.
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/kedge.hpp"
+#include "kedge/mpi.hpp"
+
+namespace kedge {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+constexpr std::uint64_t kNeededBytes = 8 * kGiB;  // two commits and their parity, and what the ranks hold
+constexpr int kRanks = 4;
+constexpr std::array<std::uint64_t, kRanks> kSizes = {kGiB, 0, 1, 100'000'003};
+
+struct Case {
+  Scheme scheme;
+  std::uint32_t parity;
+};
+
+/// Bytes that depend on their place, the rank and the round.
+class Content {
+ public:
+  Content(std::uint64_t size_bytes, int rank, int round)
+      : size_bytes_(size_bytes),
+        seed_((static_cast<std::uint64_t>(rank) << 40U) + (static_cast<std::uint64_t>(round) << 32U)),
+        words_(size_bytes / sizeof(std::uint64_t) + 1) {}
+
+  void fill() {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = expected(i);
+  }
+  void forget() { std::ranges::fill(words_, 0); }
+  [[nodiscard]] bool is_right() const {
+    const std::size_t whole = size_bytes_ / sizeof(std::uint64_t);
+    for (std::size_t i = 0; i < whole; ++i) {
+      if (words_[i] != expected(i)) return false;
+    }
+    const std::uint64_t last = expected(whole);
+    return std::memcmp(&words_[whole], &last, size_bytes_ % sizeof last) == 0;
+  }
+  [[nodiscard]] Shape shape() const { return Shape{size_bytes_}; }
+  [[nodiscard]] bool empty() const { return size_bytes_ == 0; }
+  [[nodiscard]] std::uint64_t* data() { return words_.data(); }
+
+ private:
+  [[nodiscard]] std::uint64_t expected(std::size_t i) const { return (seed_ + i + 1) * 0x9E3779B97F4A7C15U; }
+
+  std::uint64_t size_bytes_;
+  std::uint64_t seed_;
+  std::vector<std::uint64_t> words_;
+};
+
+class UnevenSizes : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    int ranks = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    ASSERT_EQ(ranks, kRanks);
+    std::array<char, 64> path{};
+    std::string_view("/dev/shm/kedge-test-XXXXXX").copy(path.data(), path.size() - 1);
+    if (rank_ == 0 && (free_bytes() < kNeededBytes || ::mkdtemp(path.data()) == nullptr)) path.front() = '\0';
+    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+    folder_ = path.data();
+    if (folder_.empty()) GTEST_SKIP() << "needs a /dev/shm, and memory, with 8 GiB free";
+    options_.store.path = store_of(rank_);
+    options_.persistent.path = folder_ + "/prefix";
+    options_.persistent.every = 0;
+    options_.topology.ranks_per_node = 1;
+    options_.redundancy.scheme = GetParam().scheme;
+    options_.redundancy.parity = GetParam().parity;
+    options_.comm.timeout_s = 60;
+    options_.log.level = LogLevel::error;
+  }
+  void TearDown() override {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank_ == 0 && !folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  [[nodiscard]] static std::uint64_t free_bytes() {
+    struct statvfs info {};
+    if (::statvfs("/dev/shm", &info) != 0) return 0;
+    std::uint64_t memory_bytes = 0;
+    std::ifstream file("/proc/meminfo");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("MemAvailable:")) memory_bytes = std::stoull(line.substr(line.find(':') + 1)) * 1024;
+    }
+    return std::min<std::uint64_t>(memory_bytes, info.f_bavail * info.f_frsize);
+  }
+  [[nodiscard]] std::string store_of(int rank) const { return folder_ + "/store/" + std::to_string(rank); }
+  [[nodiscard]] Content content_of(int round) const {
+    return {kSizes[static_cast<std::size_t>(rank_ + round) % kRanks], rank_, round};
+  }
+  static Tag tag_of(int round) { return "round-" + std::to_string(round); }
+
+  void commit(Engine& engine, int round) const {
+    Content content = content_of(round);
+    content.fill();
+    engine.create(tag_of(round));
+    if (!content.empty()) (void)engine.save("bytes", {content.data(), DataType::uint8, content.shape()});
+    engine.commit();
+    EXPECT_EQ(engine.level(tag_of(round)), Level::protected_);
+  }
+
+  void open(Engine& engine, int round, RecoverySource source) const {
+    Content content = content_of(round);
+    ASSERT_EQ(engine.open(), tag_of(round));
+    EXPECT_EQ(engine.info().source, source);
+    content.forget();
+    if (!content.empty()) (void)engine.load("bytes", {content.data(), DataType::uint8, content.shape()});
+    engine.close();
+    EXPECT_TRUE(content.is_right()) << "of rank " << rank_ << " in round " << round;
+    EXPECT_EQ(engine.level(tag_of(round)), Level::protected_);
+  }
+
+  void lose(int first) const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if ((rank_ - first + kRanks) % kRanks < static_cast<int>(GetParam().parity)) {
+      std::filesystem::remove_all(store_of(rank_));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+  int rank_ = 0;
+  std::string folder_;
+  Options options_;
+};
+
+TEST_P(UnevenSizes, R8_R33_LostMembersAreMadeAgainAndFilesAreRefilledByOtherSizes) {
+  for (int round = 0; round < 2; ++round) {
+    {
+      Engine engine(mpi(MPI_COMM_WORLD), options_);
+      if (round > 0) open(engine, round - 1, RecoverySource::in_place);
+      commit(engine, round);
+      engine.finalize();
+    }
+    const int largest = (kRanks - round) % kRanks;
+    for (const int lost : {largest, largest + 2}) {
+      lose(lost % kRanks);
+      Engine engine(mpi(MPI_COMM_WORLD), options_);
+      open(engine, round, RecoverySource::rebuilt);
+      engine.finalize();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, UnevenSizes, testing::Values(Case{Scheme::xor_, 1}, Case{Scheme::rs, 2}),
+                         [](const auto& each) {
+                           return std::string(to_string(each.param.scheme)) + std::to_string(each.param.parity);
+                         });
+
+}  // namespace
+}  // namespace kedge
