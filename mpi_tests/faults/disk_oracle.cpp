@@ -64,11 +64,12 @@ std::optional<StoredFile> read_set_file(const std::string& path, const std::vect
 /// Of the tag folders on the prefix, which nobody damages here: they have their names when they are whole.
 std::vector<format::MasterHead> masters(const FaultyDisk::Snapshot& disk) {
   std::vector<format::MasterHead> heads;
-  for (const auto& [path, entry] : disk) {
+  for (const auto& file : disk) {
+    const std::string& path = file.first;
     if (!path.starts_with("/prefix/s") || !path.ends_with("/checkpoint.h5")) continue;
-    redundancy::MemoryFile content(entry.bytes);
+    redundancy::MemoryFile content(file.second.bytes);
     const auto failure =
-        attempt([&] { heads.push_back(format::MasterReader(content, entry.bytes.size(), path).head()); });
+        attempt([&] { heads.push_back(format::MasterReader(content, content.bytes().size(), path).head()); });
     EXPECT_FALSE(failure) << to_string(*failure);
   }
   return heads;
@@ -78,13 +79,14 @@ std::vector<format::MasterHead> masters(const FaultyDisk::Snapshot& disk) {
 
 std::vector<StoredFile> sealed_files(const FaultyDisk::Snapshot& disk) {
   std::vector<StoredFile> files;
-  for (const auto& [path, entry] : disk) {
+  for (const auto& entry : disk) {
+    const std::string& path = entry.first;
+    const auto& bytes = entry.second.bytes;
     const std::string name = name_of(path);
     const std::string_view prefix = prefix_of(name);
-    if (node_of(path).empty() || prefix.empty() || entry.bytes.size() < format::kSuperblockBytes) continue;
+    if (node_of(path).empty() || prefix.empty() || bytes.size() < format::kSuperblockBytes) continue;
     (void)attempt([&] {  // a head that is not sealed or not whole tells nothing
-      const auto file =
-          prefix == "rank-" ? read_container(path, entry.bytes) : read_set_file(path, entry.bytes, prefix);
+      const auto file = prefix == "rank-" ? read_container(path, bytes) : read_set_file(path, bytes, prefix);
       if (file) files.push_back(*file);
     });
   }

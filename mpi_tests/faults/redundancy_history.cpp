@@ -105,15 +105,16 @@ std::vector<Point> points(std::string_view what, const std::vector<std::uint64_t
 
 std::vector<std::string> half_made_set_files(const SimulatedJob& job) {
   std::vector<std::string> problems;
-  for (const auto& [path, entry] : job.disk.snapshot()) {
+  for (const auto& file : job.disk.snapshot()) {
+    const std::string& path = file.first;
+    const std::span bytes(file.second.bytes);
     const bool is_parity = owner_of_set_file(path, "parity-") >= 0;
     if (!is_parity && owner_of_set_file(path, "set-") < 0) continue;
-    if (entry.bytes.size() < format::kSuperblockBytes) continue;
+    if (bytes.size() < format::kSuperblockBytes) continue;
     std::optional<format::SetDescriptor> set;
     // Without a valid head it is nothing: that is what unsealing and a torn seal leave.
-    if (attempt([&] { set = format::decode_set(std::span(entry.bytes).first(format::kSuperblockBytes), path); }))
-      continue;
-    const auto parity = std::span(entry.bytes).subspan(format::kSuperblockBytes);
+    if (attempt([&] { set = format::decode_set(bytes.first(format::kSuperblockBytes), path); })) continue;
+    const auto parity = bytes.subspan(format::kSuperblockBytes);
     const bool whole = !is_parity || (parity.size() == set->parity_bytes && crc32c(parity, 0) == set->parity_crc);
     if (!whole) problems.push_back(path + " is sealed and not whole");
   }
@@ -187,7 +188,7 @@ std::vector<std::string> first_nodes(const Layout& layout) {
 
 std::vector<std::string> other_nodes(const Layout& layout) {
   std::vector<std::string> nodes = first_nodes(layout);
-  if (layout.ranks_per_node == 1) std::ranges::rotate(nodes, nodes.begin() + 1);
+  if (layout.ranks_per_node == 1) std::rotate(nodes.begin(), nodes.begin() + 1, nodes.end());
   else nodes = {"node0", "node1", "node0", "node2", "node1", "node2"};
   return nodes;
 }

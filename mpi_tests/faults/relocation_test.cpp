@@ -65,7 +65,7 @@ std::vector<Names> permutations(const Names& nodes, std::mt19937_64& random) {
   std::vector<Names> result;
   for (const std::size_t by : {std::size_t{1}, nodes.size() / 2}) {
     Names rotated = nodes;
-    std::ranges::rotate(rotated, rotated.begin() + static_cast<std::ptrdiff_t>(by));
+    std::rotate(rotated.begin(), rotated.begin() + static_cast<std::ptrdiff_t>(by), rotated.end());
     result.push_back(rotated);
   }
   result.emplace_back(nodes.rbegin(), nodes.rend());

@@ -17,11 +17,13 @@ std::string run_folder_of(const std::string& node) { return compose("/nodes/{}/k
 std::vector<SetFile> set_files(const FaultyDisk& disk, format::SetFileKind kind, const Id128& commit_id) {
   const bool parity = kind == format::SetFileKind::parity;
   std::vector<SetFile> found;
-  for (const auto& [path, entry] : disk.snapshot()) {
+  for (const auto& file : disk.snapshot()) {
+    const std::string& path = file.first;
+    const std::span bytes(file.second.bytes);
     const std::string name = path.substr(path.rfind('/') + 1);
-    if (!name.starts_with(parity ? "parity-" : "set-") || entry.bytes.size() < format::kSuperblockBytes) continue;
+    if (!name.starts_with(parity ? "parity-" : "set-") || bytes.size() < format::kSuperblockBytes) continue;
     (void)attempt([&] {  // an unsealed one tells nothing
-      const auto set = format::decode_set(std::span(entry.bytes).first(format::kSuperblockBytes), path);
+      const auto set = format::decode_set(bytes.first(format::kSuperblockBytes), path);
       if (commit_id.is_none() || set.commit_id == commit_id) found.push_back({path, set});
     });
   }

@@ -35,7 +35,6 @@ class Relocation {
   Relocation(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
              const RecoverySettings& settings)
       : communicator_(communicator),
-        store_(store),
         moves_(moves),
         settings_(settings),
         drafts_(communicator, store, settings.durable, settings.patience) {}
@@ -123,7 +122,6 @@ class Relocation {
   using Requests = std::vector<std::vector<Communicator::Request>>;
 
   Communicator& communicator_;
-  store::NodeStore& store_;
   std::span<const Move> moves_;
   const RecoverySettings& settings_;
   redundancy::Drafts drafts_;
