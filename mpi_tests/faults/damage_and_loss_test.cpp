@@ -339,7 +339,8 @@ TEST(DamageAndLoss, AThirdLossIsTooMuchForTwoParities) {
     const Opened opened = reopen(job);
     ASSERT_TRUE(opened.failure);
     EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
-    EXPECT_TRUE(says(opened.failure->message, {"rank 0", store_of(0), store_of(4), store_of(6)}))
+    EXPECT_TRUE(says(opened.failure->message,
+                     {"rank 0", "survives the loss of 2 members and lost 3", store_of(0), store_of(4), store_of(6)}))
         << opened.failure->message;
   }
 }

@@ -224,6 +224,7 @@ class Surveyor {
   struct LostSet {
     std::uint32_t exists = 0;
     std::uint32_t scheme = 0;
+    std::uint32_t may_be_lost = 0;
     std::uint32_t members = 0;
     std::array<std::uint32_t, format::kSetMembersMax> logical_rank{};
     std::array<std::uint8_t, format::kSetMembersMax> lost{};
@@ -254,6 +255,7 @@ class Surveyor {
     LostSet lost;
     lost.exists = 1;
     lost.scheme = static_cast<std::uint32_t>(homed.set.scheme);
+    lost.may_be_lost = homed.set.parities;
     lost.members = static_cast<std::uint32_t>(homed.set.members.size());
     for (std::size_t i = 0; i < homed.set.members.size(); ++i) {
       lost.logical_rank[i] = homed.set.members[i].logical_rank.value;
@@ -281,8 +283,9 @@ class Surveyor {
       others += compose(", rank {} ({})", lost.logical_rank[i],
                         parity_only ? "its parity is missing" : fate_of(candidate, lost.logical_rank[i]));
     }
-    return compose("; its redundancy set ({} over ranks {}) survives the loss of 1 member and lost {}: rank {}{}",
-                   to_string(static_cast<Scheme>(lost.scheme)), ranks, count, missing, others);
+    return compose("; its redundancy set ({} over ranks {}) survives the loss of {} member{} and lost {}: rank {}{}",
+                   to_string(static_cast<Scheme>(lost.scheme)), ranks, lost.may_be_lost,
+                   lost.may_be_lost == 1 ? "" : "s", count, missing, others);
   }
 
   /// What the process in the lost container's place found instead of it, on every rank.
