@@ -50,7 +50,7 @@ void set_rate(benchmark::State& state, std::size_t inputs) {
 std::uint8_t product(std::uint8_t a, std::uint8_t b) {
   unsigned result = 0;
   for (unsigned bit = 0, shifted = a; bit < 8; ++bit) {
-    if ((b >> bit & 1U) != 0) result ^= shifted;
+    if ((unsigned{b} >> bit & 1U) != 0) result ^= shifted;
     shifted = shifted << 1U ^ ((shifted & 0x80U) != 0 ? 0x11dU : 0U);
   }
   return static_cast<std::uint8_t>(result);
