@@ -51,7 +51,7 @@ TEST_P(RedundancyPowerLoss, R32_WhatWasPromisedIsOnStableStorage) {
     return job.start([&](RankScope& scope) { run_application(scope, had == 0 ? 3 : 1, ledger, false); }, Crash::power,
                      seed);
   };
-  for (std::uint64_t seed = 1; seed <= (full_test() ? 10 : 1); ++seed) {
+  for (std::uint64_t seed = 1; seed <= (full_test() ? 3 : 1); ++seed) {
     job.disk.restore(before);
     Ledger undisturbed;
     for (const auto& outcome : run(undisturbed, seed)) ASSERT_TRUE(outcome.returned());
