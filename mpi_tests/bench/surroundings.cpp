@@ -1,12 +1,12 @@
 #include "surroundings.hpp"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>

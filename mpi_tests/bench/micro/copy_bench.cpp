@@ -1,8 +1,8 @@
 // The copy of a region into a container's mapping, with its checksums, beside a bare memcpy.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
