@@ -180,6 +180,7 @@ std::vector<std::string> check_after_loss(SimulatedJob& job, const Ledger& ledge
 
 std::vector<std::string> first_nodes(const Layout& layout) {
   std::vector<std::string> nodes;
+  nodes.reserve(static_cast<std::size_t>(layout.ranks));
   for (int rank = 0; rank < layout.ranks; ++rank) {
     nodes.push_back(compose("node{}", rank / static_cast<int>(layout.ranks_per_node)));
   }

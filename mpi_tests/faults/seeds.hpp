@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "faults/history.hpp"
@@ -16,15 +17,19 @@ namespace kedge::faults {
 struct Seeds {
   std::uint64_t normal = 0;
   std::uint64_t full = 0;
-  [[nodiscard]] static bool alone() { return std::getenv("KEDGE_TEST_SEED") != nullptr; }
+  /// The one seed that was asked for.
+  [[nodiscard]] static std::optional<std::uint64_t> alone() {
+    const char* seed = std::getenv("KEDGE_TEST_SEED");
+    return seed == nullptr ? std::nullopt : std::optional<std::uint64_t>(std::strtoull(seed, nullptr, 10));
+  }
 };
 
 /// Stops at the first round that fails the test, and says how to run that again.
 inline void for_each_seed(const Seeds& seeds, std::string_view program,
                           const std::function<void(std::uint64_t seed)>& round) {
-  const std::uint64_t first = Seeds::alone() ? std::strtoull(std::getenv("KEDGE_TEST_SEED"), nullptr, 10) : 1;
-  const std::uint64_t last = Seeds::alone() ? first : full_test() ? seeds.full : seeds.normal;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
+  const auto alone = Seeds::alone();
+  const std::uint64_t last = full_test() ? seeds.full : seeds.normal;
+  for (std::uint64_t seed = alone.value_or(1); seed <= alone.value_or(last); ++seed) {
     round(seed);
     if (!testing::Test::HasFailure()) continue;
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();

@@ -65,6 +65,7 @@ std::vector<std::vector<int>> sets_of(const FaultyDisk& disk, const Tag& tag) {
     for (const auto& member : file.set.members) ranks.push_back(static_cast<int>(member.logical_rank.value));
   }
   std::vector<std::vector<int>> sets;
+  sets.reserve(by_number.size());
   for (const auto& [number, ranks] : by_number) sets.push_back(ranks);
   return sets;
 }

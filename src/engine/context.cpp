@@ -60,6 +60,7 @@ std::optional<Failure> Context::wrong_phase(std::string_view call, Phase fitting
 
 std::vector<bool> stay(const std::vector<Commit>& newest_first, std::uint32_t keep) {
   std::vector<Level> levels;
+  levels.reserve(newest_first.size());
   for (const Commit& commit : newest_first) levels.push_back(commit.level);
   return policy::kept(levels, keep);
 }

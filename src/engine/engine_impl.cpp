@@ -72,7 +72,7 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   context.retire();
 }
 
-void EngineImpl::pin(std::string_view tag, bool pinned) {
+void EngineImpl::pin(std::string_view tag, bool pinned) const {
   std::optional<Failure> local = context.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   context.enter(Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);

@@ -26,7 +26,7 @@ class EngineImpl {
   void wait(std::string_view tag, Level level);
   void finalize();
 
-  void pin(std::string_view tag, bool pinned);
+  void pin(std::string_view tag, bool pinned) const;
 
   Context context;
   Flusher flusher;

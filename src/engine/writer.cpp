@@ -229,7 +229,7 @@ void Writer::tell(std::uint64_t total_bytes, double blocked_s) const {
 /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
 /// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
 /// so. No parity: a protection may fail or not be wanted, and its room be what the next container needs.
-void Writer::make_next_ready(std::uint64_t size_bytes) {
+void Writer::make_next_ready(std::uint64_t size_bytes) const {
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.
   const bool is_enough = context_.store->files(store::FileKind::container) > context_.options.store.keep;
   if (is_enough || !context_.store->memory_backed()) return;

@@ -52,7 +52,7 @@ class Writer {
   void seal();
   void save_attributes(Checkpoint& checkpoint);
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
-  void make_next_ready(std::uint64_t size_bytes);
+  void make_next_ready(std::uint64_t size_bytes) const;
   [[nodiscard]] std::optional<Failure> protect_if_due();
   [[nodiscard]] std::optional<Failure> flush_if_due();
   void tell(std::uint64_t total_bytes, double blocked_s) const;

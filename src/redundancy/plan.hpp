@@ -24,7 +24,9 @@ struct Set {
 
 /// A scheme, and for rs how many members of a set may be lost.
 struct Redundancy {
-  Redundancy(Scheme its_scheme, std::uint32_t its_parity = 1) : scheme(its_scheme), parity(its_parity) {}
+  // Implicit, because all schemes but rs are all there is to say.
+  Redundancy(Scheme its_scheme, std::uint32_t its_parity = 1)  // NOLINT(google-explicit-constructor)
+      : scheme(its_scheme), parity(its_parity) {}
 
   Scheme scheme;
   std::uint32_t parity;
