@@ -166,6 +166,7 @@ constexpr auto kMode = [](const std::string& mode) {
 constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
 constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Field> make_fields() {
   using enum Scope;
   return {
