@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/shared_folder.hpp"
 #include "kedge/kedge.h"
 #include "kedge/kedge_mpi.h"
 
@@ -23,10 +24,7 @@ class CApiOverMpi : public testing::Test {
   void SetUp() override {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    std::array<char, 64> path{"/tmp/kedge-test-XXXXXX"};
-    if (rank_ == 0 && ::mkdtemp(path.data()) == nullptr) path.front() = '\0';
-    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-    folder_ = path.data();
+    folder_ = make_shared_folder("/tmp");
     ASSERT_FALSE(folder_.empty());
     ASSERT_EQ(kedge_options_load(&options_), KEDGE_OK);
     set("store.path", folder_ + "/store/{node}");

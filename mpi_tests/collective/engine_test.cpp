@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/shared_folder.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -63,11 +64,7 @@ std::string read_file(const std::string& path) {
 class EngineOverMpi : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    std::array<char, 256> path{};
-    std::string(GetParam()).append("/kedge-test-XXXXXX").copy(path.data(), path.size() - 1);
-    if (rank_ == 0 && ::mkdtemp(path.data()) == nullptr) path.front() = '\0';
-    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-    folder_ = path.data();
+    folder_ = make_shared_folder(GetParam());
     ASSERT_FALSE(folder_.empty()) << "no folder could be made below " << GetParam();
     options_.store.path = folder_ + "/store/{node}";
     options_.persistent.path = folder_ + "/prefix";

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,9 +12,9 @@
 #include <fstream>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "collective/shared_folder.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -75,12 +74,14 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     ASSERT_EQ(ranks, kRanks);
-    std::array<char, 64> path{};
-    std::string_view("/dev/shm/kedge-test-XXXXXX").copy(path.data(), path.size() - 1);
-    if (rank_ == 0 && (free_bytes() < kNeededBytes || ::mkdtemp(path.data()) == nullptr)) path.front() = '\0';
-    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-    folder_ = path.data();
-    if (folder_.empty()) GTEST_SKIP() << "needs a /dev/shm, and memory, with 8 GiB free";
+    std::uint64_t available_bytes = free_bytes();
+    MPI_Bcast(&available_bytes, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    if (available_bytes < kNeededBytes) {
+      GTEST_SKIP() << "too little room for containers of 1 GiB: " << available_bytes << " bytes are free in /dev/shm "
+                   << "and in memory, of " << kNeededBytes;
+    }
+    folder_ = make_shared_folder("/dev/shm");
+    ASSERT_FALSE(folder_.empty());
     options_.store.path = store_of(rank_);
     options_.persistent.path = folder_ + "/prefix";
     options_.persistent.every = 0;
@@ -95,6 +96,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     if (rank_ == 0 && !folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
+  /// The lesser of what /dev/shm and memory have; 0 where there is no /dev/shm.
   [[nodiscard]] static std::uint64_t free_bytes() {
     struct statvfs info {};
     if (::statvfs("/dev/shm", &info) != 0) return 0;

@@ -40,7 +40,7 @@ struct CommitLeft {
   std::uint64_t generation = 0;
   std::uint32_t world_size = 0;
   Tag tag;
-  std::set<std::uint32_t> held = {};                         ///< < ranks whose container is whole
+  std::set<std::uint32_t> held = {};                         ///< ranks whose container is whole
   std::map<std::pair<Id128, std::uint64_t>, Set> sets = {};  ///< by protection id and set number
   bool persistent = false;
   bool discarded = false;

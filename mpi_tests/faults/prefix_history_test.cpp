@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -11,7 +10,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "faults/flush_fixture.hpp"
-#include "faults/history.hpp"
+#include "faults/seeds.hpp"
 #include "faults/several_starts.hpp"
 
 namespace kedge::faults {
@@ -283,13 +282,11 @@ class Story {
 };
 
 TEST_F(PrefixHistory, R32_WhatIsPersistentStaysWhateverHappens) {
-  const char* first = std::getenv("KEDGE_TEST_SEED");
-  const std::uint64_t begin = first == nullptr ? 1 : std::strtoull(first, nullptr, 10);
-  for (std::uint64_t seed = begin; seed < begin + (full_test() ? 800U : 60U); ++seed) {
+  for_each_seed({60, 800}, "faults_flush", [](std::uint64_t seed) {
     Story story(seed);
     story.run();
-    if (HasFailure()) FAIL() << "seed " << seed << "\n" << story.told;
-  }
+    if (HasFailure()) ADD_FAILURE() << story.told;
+  });
 }
 
 }  // namespace
