@@ -36,7 +36,7 @@ inline constexpr const char* kHelp =
     "  --steps N        steps to compute (200)\n"
     "  --every N        steps between checkpoints (20); 0: none\n"
     "  --output FILE    picture (PGM) of the final field\n"
-    "  --from PREFIX    begin with the newest checkpoint in this folder, another run's, if this run has none yet\n"
+    "  --from PREFIX    begin with the newest checkpoint in this directory, another run's, if this run has none yet\n"
     "  --die-at STEP    kill ranks at this step, to see what happens:\n"
     "  --die-node K     those of this simulated node (needs KEDGE_TOPOLOGY_RANKS_PER_NODE),\n"
     "  --die-rank R     or this one\n\n"

@@ -38,11 +38,11 @@ struct Before {
   Tag tag;
 };
 
-/// For open: another run's checkpoint, or a copied tag folder, as a new run's beginning. It is read where it lies and
-/// never changed; the next commit begins this run's lineage with it as parent. Whose files are believed is
+/// For open: another run's checkpoint, or a copied tag directory, as a new run's beginning. It is read where it lies
+/// and never changed; the next commit begins this run's lineage with it as parent. Whose files are believed is
 /// persistent.trust.
 struct Source {
-  std::string prefix;  ///< the folder that holds the tag folders
+  std::string prefix;  ///< the directory that holds the tag directories
   std::string run;     ///< whose tags; empty: anybody's
   Tag tag;             ///< the newest of this name; "latest": the newest of all
 };

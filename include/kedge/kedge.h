@@ -218,9 +218,9 @@ KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, k
 /* COLLECTIVE. The same for the newest one that is older than every commit of this tag. */
 KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/* COLLECTIVE. The same for another run's checkpoint, or a copied tag folder, as a new run's beginning: it is read where
- * it lies. `prefix` is the folder that holds the tag folders; `run` whose tags, null or empty is anybody's; `tag` as
- * for kedge_open. Whose files are believed is the option persistent.trust. */
+/* COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as a new run's beginning: it is read
+ * where it lies. `prefix` is the directory that holds the tag directories; `run` whose tags, null or empty is
+ * anybody's; `tag` as for kedge_open. Whose files are believed is the option persistent.trust. */
 KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run,
                                                const char* tag, int* found);
 

@@ -28,8 +28,8 @@ enum class StoreIo : std::uint8_t {
 
 /// Whose files on a prefix are believed. Beyond that, what others can write is refused.
 enum class Trust : std::uint8_t {
-  self,   ///< this user's, in folders that no others can write
-  group,  ///< also those of this process's groups, in folders that these groups can write
+  self,   ///< this user's, in directories that no others can write
+  group,  ///< also those of this process's groups, in directories that these groups can write
   any,    ///< anybody's
 };
 
@@ -52,7 +52,7 @@ struct Options {
   std::string run;
 
   struct Store {
-    /// Node-local folder; `{node}` becomes the node's name. Empty: the best one found (memory first).
+    /// Node-local directory; `{node}` becomes the node's name. Empty: the best one found (memory first).
     std::string path;
     /// Complete commits kept per rank.
     std::uint32_t keep = 1;
@@ -70,18 +70,18 @@ struct Options {
   } store;
 
   struct Persistent {
-    /// The prefix: folder on the parallel filesystem, the same for all ranks.
+    /// The prefix: directory on the parallel filesystem, the same for all ranks.
     std::string path = "./checkpoints";
     /// Every Nth commit is moved to the prefix; 0 is none (wait(tag, Level::persistent) does it on demand).
     std::uint64_t every = 10;
     /// Commits of this run kept on the prefix, pinned ones not counted; 0 keeps all.
     std::uint64_t keep = 0;
-    /// After each commit there, `<prefix>/latest` names its folder, for people and scripts.
+    /// After each commit there, `<prefix>/latest` names its directory, for people and scripts.
     bool latest = true;
-    /// Permission bits of tag folders in octal, less the umask; files have the same without execution.
+    /// Permission bits of tag directories in octal, less the umask; files have the same without execution.
     std::string mode = "0755";
     Trust trust = Trust::self;
-    /// Above so many shards of global arrays the master has no HDF5 view of them; the containers have all the data.
+    /// Above so many shards of global arrays the manifest has no HDF5 view of them; the containers have all the data.
     std::uint64_t view_limit = 100'000;
   } persistent;
 

@@ -133,7 +133,7 @@ template <class T>
 struct Shard {
   Shape global_shape;
   Shape offset;
-  bool holes_allowed = false;  ///< elements that no rank saves are meant so; they read as zeros in the master's view
+  bool holes_allowed = false;  ///< elements that no rank saves are meant so; they read as zeros in the manifest's view
   bool operator==(const Shard&) const = default;
 };
 

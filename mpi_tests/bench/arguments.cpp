@@ -98,16 +98,17 @@ std::string help() {
          "  --parity N       losses that rs survives in each set, 1 to 4 (2)\n"
          "  --set-size N     members of a redundancy set at most (8)\n"
          "  --nodes N        that the ranks act as, as many on each (every rank a node of its own)\n"
-         "  --store FOLDER   where the node-local stores are made (/dev/shm)\n"
+         "  --store DIRECTORY   where the node-local stores are made (/dev/shm)\n"
          "  --persistent     measures flushes to the prefix and a start from it, too: slow, and 4 x the size on disk\n"
-         "  --prefix FOLDER  where the prefix is made (where this program lies, or the temporary folder if that is\n"
+         "  --prefix DIRECTORY  where the prefix is made (where this program lies, or the temporary directory if that "
+         "is\n"
          "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"
          "  --json FILE      writes the results there too; share/kedge/plot-bench draws them\n"
          "  --check          exit code 0: every row that has a target reached it; 1: one missed it; 2: it cannot be\n"
          "                   said, as what is measured against spreads by more than 15 %, or in fewer than 7 rounds.\n"
          "                   The targets are meant for 4 ranks as 4 nodes with 256 MiB each.\n"
          "Exit code 3: nothing was measured, or what came back was wrong.\n"
-         "What it makes in the two folders is removed at the end.\n";
+         "What it makes in the two directories is removed at the end.\n";
 }
 
 std::optional<Arguments> parse(int argc, char** argv) {

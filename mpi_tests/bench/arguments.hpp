@@ -23,9 +23,10 @@ struct Arguments {
   std::uint32_t parity = 2;            ///< of Reed-Solomon
   std::uint32_t set_size = 8;
   std::uint32_t nodes = 0;  ///< that the ranks act as; 0: each one of its own
-  std::string store;        ///< an existing folder; empty: /dev/shm, else the temporary folder
+  std::string store;        ///< an existing directory; empty: /dev/shm, else the temporary directory
   bool persistent = false;  ///< measure what goes to the prefix, too
-  std::string prefix;  ///< an existing folder; empty: where the program lies, or the temporary folder if that is memory
+  std::string
+      prefix;  ///< an existing directory; empty: where the program lies, or the temporary directory if that is memory
   std::string json;    ///< a file for the results; empty: none
   bool check = false;  ///< the exit code tells whether the targets were reached
   bool spoil = false;  ///< for its own test: one byte of what comes back is changed before it is compared

@@ -93,11 +93,11 @@ bool succeeded(pid_t process) {
 
 }  // namespace
 
-Baselines::Baselines(std::string folder, int rank, Buffers& buffers)
-    : folder_(std::move(folder)), rank_(rank), buffers_(buffers) {}
+Baselines::Baselines(std::string directory, int rank, Buffers& buffers)
+    : directory_(std::move(directory)), rank_(rank), buffers_(buffers) {}
 
 std::string Baselines::path(const std::string& kind, int rank) const {
-  return folder_ + "/" + kind + "." + std::to_string(rank);
+  return directory_ + "/" + kind + "." + std::to_string(rank);
 }
 
 double Baselines::copy() {

@@ -9,11 +9,11 @@
 
 namespace kedge_bench {
 
-/// The plain files of one rank, in a folder on the filesystem of the stores, or of the prefix. All calls are
+/// The plain files of one rank, in a directory on the filesystem of the stores, or of the prefix. All calls are
 /// COLLECTIVE, give seconds of the slowest rank, and throw std::runtime_error on all ranks.
 class Baselines {
  public:
-  Baselines(std::string folder, int rank, Buffers& buffers);
+  Baselines(std::string directory, int rank, Buffers& buffers);
 
   /// Writes a file as large as data and removes it: for what is measured next, and takes fresh pages, there is memory
   /// that this machine has. (A virtual machine may have given free pages back to its host; each then costs several
@@ -45,7 +45,7 @@ class Baselines {
   [[nodiscard]] double read_back(const std::string& kind, std::uint64_t size_bytes);
   [[nodiscard]] std::string path(const std::string& kind, int rank) const;
 
-  std::string folder_;
+  std::string directory_;
   int rank_;
   Buffers& buffers_;
 };

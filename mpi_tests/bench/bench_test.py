@@ -31,23 +31,23 @@ def check(condition, *what):
         raise AssertionError(" ".join(str(part) for part in what))
 
 
-def launch(folder, *arguments, ranks=4):
+def launch(directory, *arguments, ranks=4):
     for name in ("store", "prefix"):
-        (folder / name).mkdir(exist_ok=True)
+        (directory / name).mkdir(exist_ok=True)
     environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
         ["timeout", "--kill-after=5", "150", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-         "mpi_yield_when_idle", "1", "-n", str(ranks), BENCH, "--store", folder / "store", "--prefix",
-         folder / "prefix", "--size", str(SIZE), "--rounds", "2", *arguments],
+         "mpi_yield_when_idle", "1", "-n", str(ranks), BENCH, "--store", directory / "store", "--prefix",
+         directory / "prefix", "--size", str(SIZE), "--rounds", "2", *arguments],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    left = sorted(str(path) for name in ("store", "prefix") for path in (folder / name).iterdir())
+    left = sorted(str(path) for name in ("store", "prefix") for path in (directory / name).iterdir())
     check(not left, "left behind:", left, done.stdout)
     return done
 
 
-def measures(folder, schemes, *arguments, nodes=4):
-    results = folder / "results.json"
-    done = launch(folder, "--scheme", ",".join(schemes), "--json", results, *arguments)
+def measures(directory, schemes, *arguments, nodes=4):
+    results = directory / "results.json"
+    done = launch(directory, "--scheme", ",".join(schemes), "--json", results, *arguments)
     check(done.returncode == 0, done.stdout)
     print(done.stdout)
     found = json.loads(results.read_text())
@@ -81,16 +81,16 @@ def is_sound(row, targets, printed):
     check(row["what"] in printed, row, "is not in the table")
 
 
-def checks(folder):
+def checks(directory):
     """Two rounds are too few: that is no pass, whatever they were like. A stage that sleeps misses whatever W was."""
-    check(launch(folder, "--check", "--scheme", "xor").returncode in (1, 2), "passed")
-    slow = launch(folder, "--check", "--scheme", "xor", "--slow", "protect:3", "--rounds", "1", "--json", folder / "slow.json")
+    check(launch(directory, "--check", "--scheme", "xor").returncode in (1, 2), "passed")
+    slow = launch(directory, "--check", "--scheme", "xor", "--slow", "protect:3", "--rounds", "1", "--json", directory / "slow.json")
     check(slow.returncode == 1, slow.stdout)
-    found = json.loads((folder / "slow.json").read_text())
+    found = json.loads((directory / "slow.json").read_text())
     rows = {row["key"]: row for row in found["tables"][0]["rows"]}
     check(found["exit_code"] == 1 and rows["protect"]["verdict"] == "MISSED", rows["protect"])
     check(rows["protect"]["value"]["min"] > 3 > rows["blocked"]["value"]["median"], rows)
-    check(launch(folder, "--scheme", "xor", "--slow", "protect:1", "--rounds", "1").returncode == 0, "judged without --check")
+    check(launch(directory, "--scheme", "xor", "--slow", "protect:1", "--rounds", "1").returncode == 0, "judged without --check")
 
 
 def are_written_down(targets):
@@ -107,14 +107,14 @@ def are_written_down(targets):
     check(found == wanted, "performance.md has", found, "instead of", wanted)
 
 
-def notices_a_wrong_byte(folder):
-    done = launch(folder, "--spoil", "--json", folder / "none.json")
+def notices_a_wrong_byte(directory):
+    done = launch(directory, "--spoil", "--json", directory / "none.json")
     check(done.returncode == 3 and "what came back differs" in done.stdout, done.stdout)
-    check(not (folder / "none.json").exists(), "figures of a run that gave wrong bytes")
+    check(not (directory / "none.json").exists(), "figures of a run that gave wrong bytes")
 
 
-def refuses(folder, *arguments):
-    done = launch(folder, *arguments)
+def refuses(directory, *arguments):
+    done = launch(directory, *arguments)
     check(done.returncode == 3 and "kedge-bench: " in done.stdout, arguments, done.stdout)
 
 

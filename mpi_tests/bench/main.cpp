@@ -59,7 +59,7 @@ void baseline_round(Baselines& baselines, Recorder& recorder) {
   recorder.record("read", std::min(times[0][2], times[1][2]));
 }
 
-/// The folders and rows of one scheme; those that are the same for all schemes only if they are asked for.
+/// The directories and rows of one scheme; those that are the same for all schemes only if they are asked for.
 class Job {
  public:
   Job(const Arguments& arguments, kedge::Scheme scheme, Self self, Buffers& buffers, bool with_small)

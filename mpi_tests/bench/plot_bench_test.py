@@ -45,14 +45,14 @@ def results(ranks=4, members=4, parity=2, protect=1.0):
 
 class PlotBench(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
 
     def files(self, *several):
         paths = []
         for number, one in enumerate(several):
-            paths.append(self.folder / f"{number}.json")
+            paths.append(self.directory / f"{number}.json")
             paths[-1].write_text(json.dumps(one))
         return paths
 
@@ -62,7 +62,7 @@ class PlotBench(unittest.TestCase):
 
     def draw(self, *words):
         """The texts of the drawing and its root."""
-        out = self.folder / "out.svg"
+        out = self.directory / "out.svg"
         done = self.run_it(*[out if word == "OUT" else word for word in words])
         self.assertEqual(done.returncode, 0, done.stderr)
         root = xml.etree.ElementTree.parse(out).getroot()
@@ -113,11 +113,11 @@ class PlotBench(unittest.TestCase):
                       ["markdown", *self.files(results(), results(parity=3))],
                       ["cost", "--over", "ranks", "OUT", *self.files(results(), results())],
                       ["targets", "OUT", *self.files({"rows": []})],
-                      ["targets", "OUT", self.folder / "none.json"]):
-            done = self.run_it(*[self.folder / "out.svg" if word == "OUT" else word for word in words])
+                      ["targets", "OUT", self.directory / "none.json"]):
+            done = self.run_it(*[self.directory / "out.svg" if word == "OUT" else word for word in words])
             self.assertNotEqual(done.returncode, 0, words)
             self.assertTrue(done.stderr.startswith("plot-bench: "), done.stderr)
-            self.assertFalse((self.folder / "out.svg").exists())
+            self.assertFalse((self.directory / "out.svg").exists())
 
 
 unittest.main()

@@ -32,7 +32,7 @@ void PrefixRows::round(Recorder& recorder) {
   recorder.time("fetch", [&] { (void)run_.engine().open(); });
   (void)run_.load_and_compare(kedge::RecoverySource::fetched);
   run_.stop();
-  workplace_.remove_tag_folders();
+  workplace_.remove_tag_directories();
   baselines_.remove();
 }
 

@@ -57,9 +57,10 @@ std::uint64_t bytes_of(const char* path, std::string_view wanted) {
 
 }  // namespace
 
-Filesystem filesystem_of(const std::string& folder) {
+Filesystem filesystem_of(const std::string& directory) {
   struct statfs found {};
-  if (::statfs(folder.c_str(), &found) != 0) throw std::runtime_error("cannot look at the filesystem of " + folder);
+  if (::statfs(directory.c_str(), &found) != 0)
+    throw std::runtime_error("cannot look at the filesystem of " + directory);
   const auto number = static_cast<std::uint32_t>(found.f_type);
   const auto* const known = std::ranges::find(kKnown, number, &Known::number);
   if (known == kKnown.end()) return {"filesystem " + std::to_string(number), false};

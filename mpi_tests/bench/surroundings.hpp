@@ -20,8 +20,8 @@ struct Filesystem {
   bool memory = false;  ///< it forgets with the machine: syncing costs nothing there
 };
 
-/// Throws std::runtime_error if there is no such folder.
-[[nodiscard]] Filesystem filesystem_of(const std::string& folder);
+/// Throws std::runtime_error if there is no such directory.
+[[nodiscard]] Filesystem filesystem_of(const std::string& directory);
 
 /// What the memory filesystems of this machine hold, and how much of it in huge pages; 0 where the system does not
 /// tell.

@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string make_folder(const std::string& parent) {
+std::string make_directory(const std::string& parent) {
   std::string name = parent + "/kedge-bench-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
-    throw std::runtime_error("cannot make a folder in " + parent + ": " + std::strerror(errno));
+    throw std::runtime_error("cannot make a directory in " + parent + ": " + std::strerror(errno));
   }
   return name;
 }
@@ -33,7 +33,7 @@ void broadcast(std::string& text) {
 }
 
 /// Of this program, if that is on no memory filesystem and can be written to.
-std::string folder_for_prefix(const std::string& temporary) {
+std::string directory_for_prefix(const std::string& temporary) {
   std::error_code failed;
   const std::string here = fs::read_symlink("/proc/self/exe", failed).parent_path().string();
   return failed || ::access(here.c_str(), W_OK) != 0 || filesystem_of(here).memory ? temporary : here;
@@ -53,8 +53,8 @@ Workplace::Workplace(const Arguments& arguments, int rank, int ranks)
   try {
     together([&] {
       if (rank != 0) return;
-      stores_ = make_folder(arguments.store.empty() ? memory : arguments.store);
-      disk_ = make_folder(arguments.prefix.empty() ? folder_for_prefix(temporary) : arguments.prefix);
+      stores_ = make_directory(arguments.store.empty() ? memory : arguments.store);
+      disk_ = make_directory(arguments.prefix.empty() ? directory_for_prefix(temporary) : arguments.prefix);
       fs::create_directories(prefix());
       fs::create_directories(plain_on_disk());
     });
@@ -94,15 +94,16 @@ void Workplace::lose_own_store() const {
   }
 }
 
-void Workplace::remove_tag_folders() const {
+void Workplace::remove_tag_directories() const {
   together([&] {
     if (rank_ != 0) return;
-    std::vector<fs::path> folders;
+    std::vector<fs::path> directories;
     for (const auto& entry : fs::directory_iterator(prefix())) {
-      if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) folders.push_back(entry.path());
+      if (entry.is_directory() && !entry.path().filename().string().starts_with('.'))
+        directories.push_back(entry.path());
     }
-    if (folders.empty()) throw std::runtime_error("nothing was flushed to " + prefix());
-    for (const fs::path& folder : folders) fs::remove_all(folder);
+    if (directories.empty()) throw std::runtime_error("nothing was flushed to " + prefix());
+    for (const fs::path& directory : directories) fs::remove_all(directory);
   });
 }
 

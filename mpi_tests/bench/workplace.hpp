@@ -1,4 +1,4 @@
-// Folders for stores, prefix and plain files, which go with the object.
+// Directories for stores, prefix and plain files, which go with the object.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Workplace {
   /// COLLECTIVE. All of them are gone.
   void lose_all_nodes() const;
   /// COLLECTIVE. The prefix is empty of checkpoints, without Kedge being asked.
-  void remove_tag_folders() const;
+  void remove_tag_directories() const;
 
  private:
   void remove() const noexcept;

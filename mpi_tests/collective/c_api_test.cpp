@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_folder.hpp"
+#include "collective/shared_directory.hpp"
 #include "kedge/kedge.h"
 #include "kedge/kedge_mpi.h"
 
@@ -18,17 +18,17 @@ namespace {
 
 using testing::HasSubstr;
 
-/// In a folder that all ranks share and that is removed at the end.
+/// In a directory that all ranks share and that is removed at the end.
 class CApiOverMpi : public testing::Test {
  protected:
   void SetUp() override {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    folder_ = make_shared_folder("/tmp");
-    ASSERT_FALSE(folder_.empty());
+    directory_ = make_shared_directory("/tmp");
+    ASSERT_FALSE(directory_.empty());
     ASSERT_EQ(kedge_options_load(&options_), KEDGE_OK);
-    set("store.path", folder_ + "/store/{node}");
-    set("persistent.path", folder_ + "/prefix");
+    set("store.path", directory_ + "/store/{node}");
+    set("persistent.path", directory_ + "/prefix");
     set("topology.ranks_per_node", "2");
     set("comm.timeout_s", "30");
     set("log.level", "warning");
@@ -36,7 +36,7 @@ class CApiOverMpi : public testing::Test {
   void TearDown() override {
     kedge_options_free(options_);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0 && !folder_.empty()) std::filesystem::remove_all(folder_);
+    if (rank_ == 0 && !directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
   void set(const char* name, const std::string& value) {
@@ -57,7 +57,7 @@ class CApiOverMpi : public testing::Test {
 
   int rank_ = 0;
   int size_ = 0;
-  std::string folder_;
+  std::string directory_;
   kedge_options* options_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The engine over MPI and POSIX: on memory and on block storage, in private folders.
+// The engine over MPI and POSIX: on memory and on block storage, in private directories.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <mpi.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_folder.hpp"
+#include "collective/shared_directory.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -60,28 +60,28 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// On each kind of storage, in a folder that all ranks share and that is removed at the end.
+/// On each kind of storage, in a directory that all ranks share and that is removed at the end.
 class EngineOverMpi : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    folder_ = make_shared_folder(GetParam());
-    ASSERT_FALSE(folder_.empty()) << "no folder could be made below " << GetParam();
-    options_.store.path = folder_ + "/store/{node}";
-    options_.persistent.path = folder_ + "/prefix";
+    directory_ = make_shared_directory(GetParam());
+    ASSERT_FALSE(directory_.empty()) << "no directory could be made below " << GetParam();
+    options_.store.path = directory_ + "/store/{node}";
+    options_.persistent.path = directory_ + "/prefix";
     options_.topology.ranks_per_node = 2;
     options_.comm.timeout_s = 30;
     options_.log.level = LogLevel::warning;
   }
   void TearDown() override {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0 && !folder_.empty()) std::filesystem::remove_all(folder_);
+    if (rank_ == 0 && !directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
   [[nodiscard]] Engine make_engine() const { return Engine(mpi(MPI_COMM_WORLD), options_); }
 
   int rank_ = rank_in(MPI_COMM_WORLD);
   int ranks_ = size_of(MPI_COMM_WORLD);
-  std::string folder_;
+  std::string directory_;
   Options options_;
 };
 
@@ -114,11 +114,11 @@ TEST_P(EngineOverMpi, R1_R2_ManyEnginesInOneLaunchGoOnFromEachOther) {
   }
 }
 
-/// Whether this process has a file below the folder open for writes past the page cache.
-bool writes_directly_below(const std::string& folder) {
+/// Whether this process has a file below the directory open for writes past the page cache.
+bool writes_directly_below(const std::string& directory) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
-    if (!std::filesystem::read_symlink(entry, gone).string().starts_with(folder)) continue;
+    if (!std::filesystem::read_symlink(entry, gone).string().starts_with(directory)) continue;
     const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFL);
     if (flags != -1 && (flags & O_DIRECT) != 0) return true;
   }
@@ -154,7 +154,7 @@ TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
     int refused = refusal.empty() ? 0 : 1;
     MPI_Bcast(&refused, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (refused != 0) GTEST_SKIP() << "no direct writes here: " << refusal;
-    EXPECT_EQ(writes_directly_below(folder_), !is_memory && options_.store.io == StoreIo::direct) << round;
+    EXPECT_EQ(writes_directly_below(directory_), !is_memory && options_.store.io == StoreIo::direct) << round;
     engine.finalize();
   }
 }

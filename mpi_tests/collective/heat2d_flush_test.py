@@ -51,8 +51,8 @@ def check_came_back(output, fetched, wanted):
     check(printed(output, "checksum") == wanted, "the field differs from that of the undisturbed run", output)
 
 
-def all_stores_are_wiped(folder, wanted):
-    job = killed_job(folder, "auto", range(nodes.NODES), persistent_every=1)
+def all_stores_are_wiped(directory, wanted):
+    job = killed_job(directory, "auto", range(nodes.NODES), persistent_every=1)
     output = must(job.launch())
     check_came_back(output, RANKS, wanted)
     check(levels(output) == [(step, True) for step in range(NEWEST + EVERY, STEPS + 1, EVERY)], output)
@@ -60,24 +60,24 @@ def all_stores_are_wiped(folder, wanted):
     return job
 
 
-def two_nodes_of_a_set_are_lost(folder, wanted):
-    job = killed_job(folder, "xor", [1, 2], persistent_every=1)
+def two_nodes_of_a_set_are_lost(directory, wanted):
+    job = killed_job(directory, "xor", [1, 2], persistent_every=1)
     check_came_back(must(job.launch()), 2 * nodes.RANKS_PER_NODE, wanted)
     print("ok two nodes of each set lost: their containers fetched, the others in place", flush=True)
 
 
-def the_newest_persistent_step_is_an_older_one(folder, wanted):
+def the_newest_persistent_step_is_an_older_one(directory, wanted):
     """Every second commit goes to the prefix: with all stores lost it is what there is."""
-    job = Job(folder / "every-second", "partner", persistent_every=2)
+    job = Job(directory / "every-second", "partner", persistent_every=2)
     code, output = job.launch("--every", "5", "--die-at", str(DEATH + 2), "--die-rank", "0")
     check(code != 0 and levels(output) == [(5, False), (10, True), (15, False), (20, True), (25, False)], output)
-    shutil.rmtree(job.folder / "store")
+    shutil.rmtree(job.directory / "store")
     check_came_back(must(job.launch("--every", "5")), RANKS, wanted)
     print("ok newer steps were not persistent: fetched the newest that was", flush=True)
 
 
 def the_command_shows_what_is_there(job):
-    prefix = job.folder / "prefix"
+    prefix = job.directory / "prefix"
     code, listed = kedge("ls", prefix)
     check(code == 0, listed)
     steps = [int(step) for step in re.findall(r"^step-(\d+) .* persistent ", listed, re.M)]
@@ -106,48 +106,48 @@ def the_command_shows_what_is_there(job):
     check(code == 1 and "rank-5.h5" in verified, code, verified)
 
     # And a job that needs it steps back to the one before; not to what verify warned of.
-    for folder in prefix.glob("step-*"):
-        if int(folder.name[5:11]) > NEWEST:
-            shutil.rmtree(folder)
-    shutil.rmtree(job.folder / "store")
+    for directory in prefix.glob("step-*"):
+        if int(directory.name[5:11]) > NEWEST:
+            shutil.rmtree(directory)
+    shutil.rmtree(job.directory / "store")
     output = must(job.launch())
     check((printed(output, "resumed") or "").startswith(f"step-{NEWEST - EVERY:06} "), output)
     check("rank-5.h5" in output, "the log does not say why it went a step further back:", output)
     print("ok kedge ls, show and verify; a flipped byte", flush=True)
 
 
-def another_run_begins_with_it(folder, wanted):
-    first = Job(folder / "first", "auto", persistent_every=1)
+def another_run_begins_with_it(directory, wanted):
+    first = Job(directory / "first", "auto", persistent_every=1)
     must(first.launch("--steps", str(NEWEST)))
-    prefix = first.folder / "prefix"
+    prefix = first.directory / "prefix"
     before = sorted((str(path), path.stat().st_mtime_ns) for path in prefix.rglob("*"))
-    second = Job(folder / "second", "auto", persistent_every=1, run="second")
+    second = Job(directory / "second", "auto", persistent_every=1, run="second")
     output = must(second.launch("--from", str(prefix)))
     check((printed(output, "resumed") or "").startswith(f"step-{NEWEST:06} {NEWEST} fetched "), output)
     check(printed(output, "checksum") == wanted, output)
     check(before == sorted((str(path), path.stat().st_mtime_ns) for path in prefix.rglob("*")), "its files changed")
     output = must(second.launch("--from", str(prefix), "--steps", str(STEPS + 1)))
     check((printed(output, "resumed") or "").startswith(f"step-{STEPS:06} "), "its own commits come first:", output)
-    code, output = Job(folder / "third", "auto").launch("--from", str(folder / "nowhere"))
+    code, output = Job(directory / "third", "auto").launch("--from", str(directory / "nowhere"))
     check(code != 0 and "not_found" in output and "nowhere" in output, output)
     check("committed" not in output, "it began from the picture instead:", output)
     print("ok a run that begins with another's checkpoint", flush=True)
 
 
-def free_bytes(folder):
-    status = os.statvfs(folder)
+def free_bytes(directory):
+    status = os.statvfs(directory)
     return status.f_bavail * status.f_frsize
 
 
-def fill(folder, leave):
+def fill(directory, leave):
     """A file that takes all space but `leave` bytes."""
-    with open(folder / "filler", "wb") as filler:
-        os.posix_fallocate(filler.fileno(), 0, free_bytes(folder) - leave)
+    with open(directory / "filler", "wb") as filler:
+        os.posix_fallocate(filler.fileno(), 0, free_bytes(directory) - leave)
 
 
 def check_nothing_half(prefix):
     half = [str(tag) for tag in prefix.glob("step-*") if not (tag / "checkpoint.h5").exists()]
-    check(not half, "left without a master:", half)
+    check(not half, "left without a manifest:", half)
     code, verified = kedge("verify", prefix)
     check(code == 0, verified)
 
@@ -171,9 +171,9 @@ def the_prefix_is_full_before_a_flush(job, prefix):
 
 
 def the_prefix_fills_during_a_flush(job, prefix, one_start):
-    """There is space for the containers, as Kedge looks, and not for the master; it comes back while the job runs."""
-    master = max(path.stat().st_size for path in prefix.glob("step-*/checkpoint.h5"))
-    fill(prefix, one_start - (master + PAGE - 1) // PAGE * PAGE)
+    """There is space for the containers, as Kedge looks, and not for the manifest; it comes back while the job runs."""
+    manifest = max(path.stat().st_size for path in prefix.glob("step-*/checkpoint.h5"))
+    fill(prefix, one_start - (manifest + PAGE - 1) // PAGE * PAGE)
     refused = []
 
     def make_space(line):
@@ -192,11 +192,11 @@ def the_prefix_fills_during_a_flush(job, prefix, one_start):
     print(f"ok a prefix that fills: {len(refused)} refused, then {sum(reached)} of {len(reached)}", flush=True)
 
 
-def a_prefix_of_its_own(folder):
+def a_prefix_of_its_own(directory):
     """In a mount namespace that only this process sees."""
-    job = Job(folder / "small", "xor", persistent_every=1)
-    job.environment["TMPDIR"] = str(folder)  # mpirun would take a folder of the root whom this user only acts
-    prefix = job.folder / "prefix"
+    job = Job(directory / "small", "xor", persistent_every=1)
+    job.environment["TMPDIR"] = str(directory)  # mpirun would take a directory of the root whom this user only acts
+    prefix = job.directory / "prefix"
     prefix.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "none", str(prefix)], check=True)
     must(job.launch("--steps", "10"))
@@ -207,11 +207,11 @@ def a_prefix_of_its_own(folder):
     the_prefix_fills_during_a_flush(job, prefix, one_start)
 
 
-def the_prefix_fills(folder):
+def the_prefix_fills(directory):
     for unshare in (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]):
-        probe = subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", str(folder)], capture_output=True, text=True)
+        probe = subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", str(directory)], capture_output=True, text=True)
         if probe.returncode == 0:
-            done = subprocess.run([*unshare, sys.executable, "-B", *sys.argv[:4], "--in-a-namespace", str(folder)])
+            done = subprocess.run([*unshare, sys.executable, "-B", *sys.argv[:4], "--in-a-namespace", str(directory)])
             check(done.returncode == 0, "a full prefix: see above")
             return
     print("not tried: a full prefix, for no filesystem can be mounted here:", probe.stderr.strip(), flush=True)
@@ -220,17 +220,17 @@ def the_prefix_fills(folder):
 def main():
     if sys.argv[4:5] == ["--in-a-namespace"]:
         return a_prefix_of_its_own(pathlib.Path(sys.argv[5]))
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kedge-flush-"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="kedge-flush-"))
     try:
-        wanted = printed(must(Job(folder / "undisturbed", "auto").launch()), "checksum")
-        job = all_stores_are_wiped(folder, wanted)
+        wanted = printed(must(Job(directory / "undisturbed", "auto").launch()), "checksum")
+        job = all_stores_are_wiped(directory, wanted)
         the_command_shows_what_is_there(job)
-        two_nodes_of_a_set_are_lost(folder, wanted)
-        the_newest_persistent_step_is_an_older_one(folder, wanted)
-        another_run_begins_with_it(folder, wanted)
-        the_prefix_fills(folder)
+        two_nodes_of_a_set_are_lost(directory, wanted)
+        the_newest_persistent_step_is_an_older_one(directory, wanted)
+        another_run_begins_with_it(directory, wanted)
+        the_prefix_fills(directory)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 main()

@@ -31,19 +31,19 @@ def check(condition, *what):
 class Job:
     """One run of heat2d with a store and a prefix of its own; may be launched several times."""
 
-    def __init__(self, folder, *arguments, ranks=4, **variables):
-        self.folder, self.arguments, self.ranks, self.launches = pathlib.Path(folder), arguments, ranks, 0
-        self.folder.mkdir(parents=True)
+    def __init__(self, directory, *arguments, ranks=4, **variables):
+        self.directory, self.arguments, self.ranks, self.launches = pathlib.Path(directory), arguments, ranks, 0
+        self.directory.mkdir(parents=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "KEDGE_STORE_PATH": f"{folder}/store", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
+            "KEDGE_STORE_PATH": f"{directory}/store", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_PERSISTENT_EVERY": "0",  # what is tried here are the stores
             "KEDGE_LOG_LEVEL": "debug"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 
     def launch(self, *more):
         """The ranks write to files themselves: what mpirun forwards may be lost when they are killed."""
         self.launches += 1
-        self.out, self.err = (self.folder / f"{name}-{self.launches}" for name in ("out", "err"))
+        self.out, self.err = (self.directory / f"{name}-{self.launches}" for name in ("out", "err"))
         for file in (self.out, self.err):
             file.touch()
         ranks = ["sh", "-c", 'out=$1 err=$2; shift 2; exec "$@" >>"$out" 2>>"$err"', "sh", str(self.out),
@@ -126,20 +126,20 @@ def kill_at_random(job, moment, mid_checkpoint):
     return len(job.steps_logged("began")) > len(job.steps_logged("committed"))
 
 
-def test_kills(folder, *plate):
-    undisturbed = Job(folder / "undisturbed", *plate, "--steps", str(STEPS), "--every", "1")
+def test_kills(directory, *plate):
+    undisturbed = Job(directory / "undisturbed", *plate, "--steps", str(STEPS), "--every", "1")
     check(undisturbed.run() == 0, undisturbed.log()[-2000:])
     _, computed, checksum = undisturbed.result()
     check(computed == STEPS, computed)
     moment, kills, between = random.Random(SEED), (10 if FULL else 4), 0
     attempt = missed = 0
     while attempt < kills or (FULL and between < 3 and attempt < 3 * kills):
-        job = Job(folder / f"kill-{attempt}", *plate, "--steps", str(STEPS), "--every", "1")
+        job = Job(directory / f"kill-{attempt}", *plate, "--steps", str(STEPS), "--every", "1")
         in_flight = kill_at_random(job, moment, mid_checkpoint=attempt % 2 == 1)
         if in_flight is None:
             missed += 1
             check(missed <= kills, PROGRAM, "ends before it can be killed; let it compute more steps")
-            shutil.rmtree(job.folder)
+            shutil.rmtree(job.directory)
             continue
         between += in_flight
         committed, began = max(job.steps_logged("committed"), default=0), max(job.steps_logged("began"), default=0)
@@ -149,27 +149,27 @@ def test_kills(folder, *plate):
         check((resumed or 0) in (committed, began), "resumed", resumed, "after commit of", committed, "and", began)
         check(computed == STEPS - (resumed or 0), "computed", computed, "steps after", resumed)
         check(field == checksum, "the field differs from that of the undisturbed run")
-        shutil.rmtree(job.folder)
+        shutil.rmtree(job.directory)
         attempt += 1
     print(f"{attempt} kills, {between} of them between create and commit")
     check(not FULL or between >= 3, "too few kills fell between create and commit")
 
 
-def test_rank_counts(folder, _picture):
+def test_rank_counts(directory, _picture):
     checksums = set()
     for ranks in (1, 2, 4, 8):
-        job = Job(folder / f"ranks-{ranks}", "--steps", "20", "--every", "5", ranks=ranks)
+        job = Job(directory / f"ranks-{ranks}", "--steps", "20", "--every", "5", ranks=ranks)
         check(job.run() == 0, job.log()[-2000:])
         checksums.add(job.result()[2])
     check(len(checksums) == 1, "checksums differ between rank counts:", checksums)
 
 
-def test_die_options(folder, _picture):
-    reference = Job(folder / "reference", "--steps", "20", "--every", "4")
+def test_die_options(directory, _picture):
+    reference = Job(directory / "reference", "--steps", "20", "--every", "4")
     check(reference.run() == 0, reference.log()[-2000:])
     for name, die, ranks_per_node in (("rank", ("--die-rank", "3"), 0), ("node", ("--die-node", "1"), 2)):
-        job = Job(folder / f"die-{name}", "--steps", "20", "--every", "4", topology_ranks_per_node=ranks_per_node,
-                  store_path=f"{folder}/die-{name}/{{node}}", persistent_path=f"{folder}/die-{name}/prefix")
+        job = Job(directory / f"die-{name}", "--steps", "20", "--every", "4", topology_ranks_per_node=ranks_per_node,
+                  store_path=f"{directory}/die-{name}/{{node}}", persistent_path=f"{directory}/die-{name}/prefix")
         check(job.run("--die-at", "14", *die) != 0, "nobody died")
         check(job.steps_logged("committed")[-1] == 12, job.log()[-2000:])
         check(job.run() == 0, job.log()[-2000:])
@@ -182,10 +182,10 @@ def flip(file, offset):
     file.write_bytes(content)
 
 
-def test_damage(folder, _picture):
-    job = Job(folder / "damage", "--steps", "10", "--every", "2", store_keep=2)
+def test_damage(directory, _picture):
+    job = Job(directory / "damage", "--steps", "10", "--every", "2", store_keep=2)
     check(job.run() == 0, job.log()[-2000:])
-    containers = sorted((folder / "damage/store").glob("*/rank-*.h5"))
+    containers = sorted((directory / "damage/store").glob("*/rank-*.h5"))
     newest = [file for file in containers
               if file.name.startswith("rank-2.") and b"step-000010" in file.read_bytes()[:4096]]
     check(len(newest) == 1, containers)
@@ -194,7 +194,7 @@ def test_damage(folder, _picture):
     check(job.result()[:2] == (8, 6), job.result())
     check(re.search(r"passed over step-000010 .*rank 2 is damaged", job.log()), "it did not say why:", job.log()[-2000:])
 
-    for file in (folder / "damage/store").glob("*/rank-*.h5"):
+    for file in (directory / "damage/store").glob("*/rank-*.h5"):
         flip(file, file.stat().st_size // 2)
     check(job.run("--steps", "20") != 0, "it began although every container is damaged")
     check("unrecoverable" in job.log(), job.log()[-2000:])
@@ -206,13 +206,13 @@ def main():
     print("seed", SEED, flush=True)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="kedge-heat2d-", dir=memory) as name:
-        folder = pathlib.Path(name)
-        picture, width = folder / "picture.pgm", 1536
+        directory = pathlib.Path(name)
+        picture, width = directory / "picture.pgm", 1536
         row = bytes((x * x // 64) % 256 for x in range(width))
         picture.write_bytes(f"P5\n{width} {width}\n255\n".encode() + b"".join(row[y:] + row[:y] for y in range(width)))
         for test in (test_rank_counts, test_die_options, test_damage, test_kills):
             begin = time.monotonic()
-            test(folder, str(picture))
+            test(directory, str(picture))
             print(f"ok {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
 
 

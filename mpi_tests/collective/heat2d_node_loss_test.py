@@ -28,12 +28,12 @@ def check(condition, *what):
 class Job:
     """heat2d on simulated nodes with a store each and a prefix; heat2d_flush_test.py uses it too."""
 
-    def __init__(self, folder, scheme, **variables):
-        self.folder = pathlib.Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, directory, scheme, **variables):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "KEDGE_STORE_PATH": f"{folder}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
+            "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme
         } | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 
@@ -53,15 +53,15 @@ class Job:
         return job.returncode, output
 
     def lose(self, node):
-        shutil.rmtree(self.folder / "store" / f"node{node}")
+        shutil.rmtree(self.directory / "store" / f"node{node}")
 
 
 def printed(output, key):
     return next((line[len(key) + 1:] for line in output.splitlines() if line.startswith(key + " ")), None)
 
 
-def killed_job(folder, scheme, lost, **variables):
-    job = Job(folder / f"{scheme}-{'-'.join(map(str, lost))}", scheme, **variables)
+def killed_job(directory, scheme, lost, **variables):
+    job = Job(directory / f"{scheme}-{'-'.join(map(str, lost))}", scheme, **variables)
     code, output = job.launch("--die-at", str(DEATH), "--die-node", str(lost[0]))
     check(code != 0, "nobody died:", output)
     check(printed(output, "checksum") is None, "it came to its end:", output)
@@ -70,8 +70,8 @@ def killed_job(folder, scheme, lost, **variables):
     return job
 
 
-def lost_nodes_are_rebuilt(folder, scheme, nodes, wanted):
-    job = killed_job(folder, scheme, nodes)
+def lost_nodes_are_rebuilt(directory, scheme, nodes, wanted):
+    job = killed_job(directory, scheme, nodes)
     code, output = job.launch()
     check(code == 0, output)
     resumed = printed(output, "resumed") or ""
@@ -83,8 +83,8 @@ def lost_nodes_are_rebuilt(folder, scheme, nodes, wanted):
     print(f"ok {scheme}: nodes {nodes} lost, resumed {resumed}", flush=True)
 
 
-def too_many_nodes_of_a_set_are_unrecoverable(folder, scheme, lost):
-    job = killed_job(folder, scheme, lost)
+def too_many_nodes_of_a_set_are_unrecoverable(directory, scheme, lost):
+    job = killed_job(directory, scheme, lost)
     code, output = job.launch()
     check(code != 0 and "unrecoverable" in output, output)
     for word in ("resumed ", "committed ", "steps computed"):
@@ -95,22 +95,22 @@ def too_many_nodes_of_a_set_are_unrecoverable(folder, scheme, lost):
 
 
 def main():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kedge-node-loss-"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="kedge-node-loss-"))
     try:
-        undisturbed = Job(folder / "undisturbed", "auto")
+        undisturbed = Job(directory / "undisturbed", "auto")
         code, output = undisturbed.launch()
         check(code == 0, output)
         wanted = printed(output, "checksum")
         losses = [(scheme, [node]) for scheme in ("xor", "partner", "rs") for node in range(NODES)]
         for scheme, nodes in losses if FULL else losses[::3]:
-            lost_nodes_are_rebuilt(folder, scheme, nodes, wanted)
+            lost_nodes_are_rebuilt(directory, scheme, nodes, wanted)
         for nodes in itertools.combinations(range(NODES), 2) if FULL else [(1, 3)]:
-            lost_nodes_are_rebuilt(folder, "rs", nodes, wanted)
-        too_many_nodes_of_a_set_are_unrecoverable(folder, "xor", [1, 2])
-        too_many_nodes_of_a_set_are_unrecoverable(folder, "partner", [1, 3])
-        too_many_nodes_of_a_set_are_unrecoverable(folder, "rs", [0, 1, 3])
+            lost_nodes_are_rebuilt(directory, "rs", nodes, wanted)
+        too_many_nodes_of_a_set_are_unrecoverable(directory, "xor", [1, 2])
+        too_many_nodes_of_a_set_are_unrecoverable(directory, "partner", [1, 3])
+        too_many_nodes_of_a_set_are_unrecoverable(directory, "rs", [0, 1, 3])
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 if __name__ == "__main__":

@@ -15,17 +15,17 @@ LIMIT_S = 30
 GOOD = b"P5\n8 8\n255\n" + bytes(range(64))
 
 
-def run(folder, picture, bad_picture, bad_ranks):
+def run(directory, picture, bad_picture, bad_ranks):
     """Exit code and stderr of a job in which some ranks are given another picture."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "KEDGE_STORE_PATH": f"{folder}/store", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix"}
+        "KEDGE_STORE_PATH": f"{directory}/store", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix"}
     choose = f'case " {bad_ranks} " in *" $OMPI_COMM_WORLD_RANK "*) picture=$2;; *) picture=$1;; esac; '
     done = subprocess.run(
         ["timeout", "--kill-after=5", str(LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
          "mpi_yield_when_idle", "1", "-n", str(RANKS), "sh", "-c", choose + 'exec "$0" "$picture" --steps 2', HEAT2D,
          str(picture), str(bad_picture)],
-        env=environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        env=environment, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     return done.returncode, done.stderr
 
 
@@ -42,18 +42,18 @@ def main():
         "beyond": (b"P5\n99999999999999999999 1\n255\n\0", "is no PGM picture"),
     }
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        (folder / "good").write_bytes(GOOD)
-        code, err = run(folder, folder / "good", folder / "good", "")
+        directory = pathlib.Path(name)
+        (directory / "good").write_bytes(GOOD)
+        code, err = run(directory, directory / "good", directory / "good", "")
         assert code == 0, err
         for case, (content, message) in cases.items():
             if content is not None:
-                (folder / case).write_bytes(content)
+                (directory / case).write_bytes(content)
             for bad_ranks in ("2", "0 1 2 3") if case in ("missing", "huge") else ("0 1 2 3",):
-                code, err = run(folder, folder / "good", folder / case, bad_ranks)
+                code, err = run(directory, directory / "good", directory / case, bad_ranks)
                 assert code not in (0, 124, 137), (case, bad_ranks, code, err)
                 first = bad_ranks.split()[0]
-                assert f"heat2d: on rank {first}: {folder / case} {message}" in err, (case, bad_ranks, err)
+                assert f"heat2d: on rank {first}: {directory / case} {message}" in err, (case, bad_ranks, err)
     print(f"{len(cases)} pictures refused")
 
 

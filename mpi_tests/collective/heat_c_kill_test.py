@@ -15,28 +15,28 @@ from heat2d_kill_test import Job, check
 PLATE = ("--rows", "1024", "--columns", "1024")
 
 
-def test_rank_counts(folder):
+def test_rank_counts(directory):
     checksums = set()
     for ranks in (1, 2, 3, 4):
-        job = Job(folder / f"ranks-{ranks}", "--steps", "20", "--every", "5", ranks=ranks)
+        job = Job(directory / f"ranks-{ranks}", "--steps", "20", "--every", "5", ranks=ranks)
         check(job.run() == 0, job.log()[-2000:])
         checksums.add(job.result()[2])
     check(len(checksums) == 1, "checksums differ between rank counts:", checksums)
 
 
-def test_a_rank_dies(folder):
-    reference = Job(folder / "reference", "--steps", "20", "--every", "4")
+def test_a_rank_dies(directory):
+    reference = Job(directory / "reference", "--steps", "20", "--every", "4")
     check(reference.run() == 0, reference.log()[-2000:])
-    job = Job(folder / "dies", "--steps", "20", "--every", "4")
+    job = Job(directory / "dies", "--steps", "20", "--every", "4")
     check(job.run("--die-at", "14", "--die-rank", "3") != 0, "nobody died")
     check(job.run() == 0, job.log()[-2000:])
     check(job.result() == (12, 8, reference.result()[2]), job.result(), reference.result())
 
 
-def test_damage(folder):
-    job = Job(folder / "damage", "--steps", "10", "--every", "2", store_keep=2)
+def test_damage(directory):
+    job = Job(directory / "damage", "--steps", "10", "--every", "2", store_keep=2)
     check(job.run() == 0, job.log()[-2000:])
-    containers = list((job.folder / "store").glob("*/rank-*.h5"))
+    containers = list((job.directory / "store").glob("*/rank-*.h5"))
     newest = [file for file in containers if b"step-000010" in file.read_bytes()[:4096]]
     check(len(newest) == 4, containers)
     heat2d.flip(newest[2], newest[2].stat().st_size // 2)
@@ -49,11 +49,11 @@ def test_damage(folder):
     check(len(last_words) == 1 and last_words[0].startswith("unrecoverable: "), job.log()[-2000:])
 
 
-def test_options_that_cannot_be(folder):
+def test_options_that_cannot_be(directory):
     for name, arguments, variables, words in (
             ("number", ("--every", "99999999999999999999999"), {}, "schedule.every must be a whole number"),
             ("variable", (), {"stor_path": "/tmp"}, "KEDGE_STOR_PATH is no option; did you mean KEDGE_STORE_PATH?")):
-        job = Job(folder / name, *arguments, **variables)
+        job = Job(directory / name, *arguments, **variables)
         check(job.run() == 1, name, "was taken")
         check(re.search(rf"^heat_c: invalid_argument on rank 0: .*{re.escape(words)}", job.log(), re.M), job.log()[-2000:])
 

@@ -1,5 +1,5 @@
 // Engines that are destroyed after MPI_Finalize, as static or leaked ones are: harmless in any state. Exits with 0 if
-// every rank came to its end. Usage: outlives_mpi FOLDER
+// every rank came to its end. Usage: outlives_mpi DIRECTORY
 #include <mpi.h>
 
 #include <cstdio>
@@ -12,18 +12,18 @@
 
 namespace {
 
-kedge::Options options_in(const std::string& folder, const char* run) {
+kedge::Options options_in(const std::string& directory, const char* run) {
   kedge::Options options;
   options.run = run;
-  options.store.path = folder + "/store";
-  options.persistent.path = folder + "/prefix";
+  options.store.path = directory + "/store";
+  options.persistent.path = directory + "/prefix";
   options.log.level = kedge::LogLevel::warning;
   return options;
 }
 
-int run(const std::string& folder) {
+int run(const std::string& directory) {
   const auto make = [&](const char* name) {
-    return kedge::Engine(kedge::mpi(MPI_COMM_WORLD), options_in(folder, name));
+    return kedge::Engine(kedge::mpi(MPI_COMM_WORLD), options_in(directory, name));
   };
   double value = 1;
   kedge::State state;

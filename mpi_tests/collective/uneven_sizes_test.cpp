@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/shared_folder.hpp"
+#include "collective/shared_directory.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -80,10 +80,10 @@ class UnevenSizes : public testing::TestWithParam<Case> {
       GTEST_SKIP() << "too little room for containers of 1 GiB: " << available_bytes << " bytes are free in /dev/shm "
                    << "and in memory, of " << kNeededBytes;
     }
-    folder_ = make_shared_folder("/dev/shm");
-    ASSERT_FALSE(folder_.empty());
+    directory_ = make_shared_directory("/dev/shm");
+    ASSERT_FALSE(directory_.empty());
     options_.store.path = store_of(rank_);
-    options_.persistent.path = folder_ + "/prefix";
+    options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;
     options_.topology.ranks_per_node = 1;
     options_.redundancy.scheme = GetParam().scheme;
@@ -93,7 +93,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
   }
   void TearDown() override {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0 && !folder_.empty()) std::filesystem::remove_all(folder_);
+    if (rank_ == 0 && !directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
   /// The lesser of what /dev/shm and memory have; 0 where there is no /dev/shm.
@@ -107,7 +107,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     }
     return std::min<std::uint64_t>(memory_bytes, info.f_bavail * info.f_frsize);
   }
-  [[nodiscard]] std::string store_of(int rank) const { return folder_ + "/store/" + std::to_string(rank); }
+  [[nodiscard]] std::string store_of(int rank) const { return directory_ + "/store/" + std::to_string(rank); }
   [[nodiscard]] Content content_of(int round) {
     return {kSizes[static_cast<std::size_t>(rank_ + round) % kRanks], rank_, round, memory_};
   }
@@ -142,7 +142,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
   }
 
   int rank_ = 0;
-  std::string folder_;
+  std::string directory_;
   Options options_;
 
  private:

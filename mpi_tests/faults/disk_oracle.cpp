@@ -10,7 +10,7 @@
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "format/container_reader.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "unit/redundancy_support.hpp"
 
 namespace kedge::faults {
@@ -61,15 +61,15 @@ std::optional<StoredFile> read_set_file(const std::string& path, const std::vect
   return StoredFile{path, node_of(path), set, whole};
 }
 
-/// Of the tag folders on the prefix, which nobody damages here: they have their names when they are whole.
-std::vector<format::MasterHead> masters(const FaultyDisk::Snapshot& disk) {
-  std::vector<format::MasterHead> heads;
+/// Of the tag directories on the prefix, which nobody damages here: they have their names when they are whole.
+std::vector<format::ManifestHead> manifests(const FaultyDisk::Snapshot& disk) {
+  std::vector<format::ManifestHead> heads;
   for (const auto& file : disk) {
     const std::string& path = file.first;
     if (!path.starts_with("/prefix/s") || !path.ends_with("/checkpoint.h5")) continue;
     redundancy::MemoryFile content(file.second.bytes);
     const auto failure =
-        attempt([&] { heads.push_back(format::MasterReader(content, content.bytes().size(), path).head()); });
+        attempt([&] { heads.push_back(format::ManifestReader(content, content.bytes().size(), path).head()); });
     EXPECT_FALSE(failure) << to_string(*failure);
   }
   return heads;
@@ -167,7 +167,7 @@ std::string fatal_loss(const FaultyDisk& disk, const std::set<std::string>& node
 std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) const {
   const FaultyDisk::Snapshot disk = disk_.snapshot();
   auto commits = commits_left(sealed_files(disk), nodes);
-  for (const format::MasterHead& head : masters(disk)) {
+  for (const format::ManifestHead& head : manifests(disk)) {
     const CommitLeft not_in_stores{head.commit_id, head.generation, head.world_size, head.tag};
     commits.emplace(head.commit_id, not_in_stores).first->second.persistent = true;
   }

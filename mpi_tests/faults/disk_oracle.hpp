@@ -63,7 +63,7 @@ class DiskOracle {
  public:
   explicit DiskOracle(const FaultyDisk& disk) : disk_(disk) {}
 
-  /// What these nodes or the prefix have something of, newest first. Fails the test if a master is damaged.
+  /// What these nodes or the prefix have something of, newest first. Fails the test if a manifest is damaged.
   [[nodiscard]] std::vector<CommitLeft> look(const std::set<std::string>& nodes) const;
   /// From now on nothing of this is to be offered.
   void discard(const Id128& commit_id) { discarded_.insert(commit_id); }

@@ -60,9 +60,9 @@ void erase_below(Tree& tree, const Place& place) {
     const auto& [name, node] = *place.node->names.begin();
     erase_below(tree, Place{0, place.node, name, node, {}});
   }
-  if (place.folder) {
+  if (place.directory) {
     tree.erase(place);
-    tree.sync_names(place.folder);
+    tree.sync_names(place.directory);
   }
 }
 
@@ -199,7 +199,7 @@ void FaultyDisk::make_directories(const std::string& path, std::uint32_t mode) {
   for (std::size_t end = clean.find('/', 1);; end = clean.find('/', end + 1)) {
     const fs::FileStatus status{Kind::directory, 0, state_->options.user, mode, 2, state_->options.group};
     const Place place = found_or_added(state_->tree, clean.substr(0, end), status);
-    if (place.folder) state_->tree.sync_names(place.folder);
+    if (place.directory) state_->tree.sync_names(place.directory);
     if (end == std::string::npos) return;
   }
 }
@@ -217,7 +217,7 @@ void FaultyDisk::plant(const std::string& path, const fs::FileStatus& status) {
   const bool had_memory = node.memory != nullptr;
   node.status = status;
   node.status.size_bytes = had_memory ? status.size_bytes : size_bytes;
-  if (place.folder) state_->tree.sync_names(place.folder);
+  if (place.directory) state_->tree.sync_names(place.directory);
 }
 
 void FaultyDisk::plant_link(const std::string& path, const std::string& target) {
@@ -226,7 +226,7 @@ void FaultyDisk::plant_link(const std::string& path, const std::string& target) 
   const Place place = found_or_added(state_->tree, path, status, target);
   check(place.node->is(Kind::link) ? 0 : EEXIST, "plant a link", path);
   place.node->link_target = target;
-  state_->tree.sync_names(place.folder);
+  state_->tree.sync_names(place.directory);
 }
 
 void FaultyDisk::write_all(const std::string& path, std::span<const std::byte> bytes) {
@@ -235,7 +235,7 @@ void FaultyDisk::write_all(const std::string& path, std::span<const std::byte> b
   const Place place = found_or_added(state_->tree, path, status);
   check(place.node->is(Kind::file) ? 0 : EISDIR, "write from outside", path);
   set_bytes(state_->tree, *place.node, path, bytes);
-  state_->tree.sync_names(place.folder);
+  state_->tree.sync_names(place.directory);
 }
 
 std::vector<std::byte> FaultyDisk::read_all(const std::string& path) const {
@@ -280,7 +280,7 @@ FaultyDisk::Snapshot FaultyDisk::snapshot() const {
 
 void FaultyDisk::restore(const Snapshot& snapshot, const std::string& prefix) {
   remove_all(prefix);
-  for (const auto& [path, entry] : snapshot) {  // in order of paths: a folder comes before what is in it
+  for (const auto& [path, entry] : snapshot) {  // in order of paths: a directory comes before what is in it
     if (!lies_in(path, tidy(prefix)) || path == "/") continue;
     if (entry.status.kind == Kind::link) plant_link(path, entry.link_target);
     if (entry.status.kind == Kind::file) write_all(path, entry.bytes);

@@ -54,7 +54,7 @@ struct DiskState;
 
 class FaultyDisk {
  public:
-  /// Every file, folder and link by its path.
+  /// Every file, directory and link by its path.
   struct Entry {
     fs::FileStatus status;
     std::vector<std::byte> bytes;

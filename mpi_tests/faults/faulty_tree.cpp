@@ -74,9 +74,9 @@ Place Tree::find(const std::string& path, bool follow_last) const {
       if (walked.size() > 1) walked.pop_back();
       continue;
     }
-    const InodePtr folder = walked.back().second;
-    const auto found = folder->names.find(part);
-    if (found == folder->names.end()) return todo.empty() ? place_of(part, nullptr) : failed(ENOENT);
+    const InodePtr directory = walked.back().second;
+    const auto found = directory->names.find(part);
+    if (found == directory->names.end()) return todo.empty() ? place_of(part, nullptr) : failed(ENOENT);
     const InodePtr node = found->second;
     if (node->is(Kind::link) && (follow_last || !todo.empty())) {
       if (++links > kMaxLinks) return failed(ELOOP);
@@ -147,18 +147,18 @@ int Tree::add(Place& place, const fs::FileStatus& status, std::string link_targe
   node->link_target = std::move(link_target);
   if (status.kind == Kind::file) node->memory = std::make_unique<Arena>(file_limit_bytes_);
   charge(*node);
-  place.folder->names[place.name] = node;
+  place.directory->names[place.name] = node;
   place.node = node;
-  record({node, nullptr, {}, place.folder, place.name});
+  record({node, nullptr, {}, place.directory, place.name});
   return 0;
 }
 
 void Tree::erase(const Place& place) {
   Inode& node = *place.node;
-  place.folder->names.erase(place.name);
+  place.directory->names.erase(place.name);
   node.status.links = 0;
   if (node.opened.expired()) release(node);
-  record({place.node, place.folder, place.name, nullptr, {}});
+  record({place.node, place.directory, place.name, nullptr, {}});
 }
 
 void Tree::move(const Place& from, const Place& to) {
@@ -166,9 +166,9 @@ void Tree::move(const Place& from, const Place& to) {
     to.node->status.links = 0;
     if (to.node->opened.expired()) release(*to.node);
   }
-  from.folder->names.erase(from.name);
-  to.folder->names[to.name] = from.node;
-  record({from.node, from.folder, from.name, to.folder, to.name});
+  from.directory->names.erase(from.name);
+  to.directory->names[to.name] = from.node;
+  record({from.node, from.directory, from.name, to.directory, to.name});
 }
 
 int Tree::resize(Inode& file, std::uint64_t size_bytes) {
@@ -189,22 +189,23 @@ void Tree::closed(Inode& file) {
   if (file.status.links == 0 && file.opened.expired()) release(file);
 }
 
-bool Tree::remembers(const Inode* folder) const {
-  return power_loss_ && folder != nullptr && !folder->volume->volume.memory_backed;
+bool Tree::remembers(const Inode* directory) const {
+  return power_loss_ && directory != nullptr && !directory->volume->volume.memory_backed;
 }
 
 void Tree::record(NameChange change) {
-  if (remembers(change.from_folder.get()) || remembers(change.to_folder.get())) unsynced_.push_back(std::move(change));
+  if (remembers(change.from_directory.get()) || remembers(change.to_directory.get()))
+    unsynced_.push_back(std::move(change));
 }
 
 void Tree::apply(const NameChange& change) {
-  if (change.from_folder) {
-    auto& names = change.from_folder->durable_names;
+  if (change.from_directory) {
+    auto& names = change.from_directory->durable_names;
     if (const auto found = names.find(change.from); found != names.end() && found->second == change.node) {
       names.erase(found);
     }
   }
-  if (change.to_folder) change.to_folder->durable_names[change.to] = change.node;
+  if (change.to_directory) change.to_directory->durable_names[change.to] = change.node;
 }
 
 void Tree::sync_file(Inode& file) {
@@ -212,12 +213,12 @@ void Tree::sync_file(Inode& file) {
   file.durable.assign(file.bytes().begin(), file.bytes().end());
 }
 
-void Tree::sync_names(const InodePtr& folder) {
+void Tree::sync_names(const InodePtr& directory) {
   std::vector<NameChange> left;
   for (auto& change : unsynced_) {
-    // A rename is one change: it is kept with the folder that it ends in.
-    const auto& decisive = change.to_folder ? change.to_folder : change.from_folder;
-    if (decisive == folder) apply(change);
+    // A rename is one change: it is kept with the directory that it ends in.
+    const auto& decisive = change.to_directory ? change.to_directory : change.from_directory;
+    if (decisive == directory) apply(change);
     else left.push_back(std::move(change));
   }
   unsynced_ = std::move(left);
@@ -252,10 +253,10 @@ void Tree::lose_pages(Inode& file, std::mt19937_64& random) {
   file.backed_bytes = kept_size;
 }
 
-void Tree::recover_names(Inode& folder, std::mt19937_64& random, std::set<const Inode*>& seen) {
-  if (folder.volume->volume.memory_backed) folder.durable_names.clear();
-  folder.names = folder.durable_names;
-  for (auto& [name, node] : folder.names) {
+void Tree::recover_names(Inode& directory, std::mt19937_64& random, std::set<const Inode*>& seen) {
+  if (directory.volume->volume.memory_backed) directory.durable_names.clear();
+  directory.names = directory.durable_names;
+  for (auto& [name, node] : directory.names) {
     if (!seen.insert(node.get()).second) continue;  // by half a rename a file may have two names
     release(*node);
     if (node->is(Kind::file)) lose_pages(*node, random);
@@ -276,11 +277,11 @@ void Tree::lose_power(std::uint64_t seed) {
     for (auto& [name, child] : node.names) forget(*child);
   };
   forget(*root_);
-  // A volume's own folder is made again by whoever mounts it.
+  // A volume's own directory is made again by whoever mounts it.
   for (const auto& [prefix, mounted] : volumes_) {
     const Place place = find(prefix);
-    if (place.node && place.folder && mounted->volume.memory_backed)
-      place.folder->durable_names[place.name] = place.node;
+    if (place.node && place.directory && mounted->volume.memory_backed)
+      place.directory->durable_names[place.name] = place.node;
   }
   std::set<const Inode*> seen;
   recover_names(*root_, random, seen);

@@ -71,7 +71,7 @@ struct Inode {
 /// Where a path leads. `error` is 0, or the errno of the walk; `node` is null if the last name is free.
 struct Place {
   int error = 0;
-  InodePtr folder;  // null for the root
+  InodePtr directory;  // null for the root
   std::string name;
   InodePtr node;
   std::string path;  // canonical
@@ -94,7 +94,7 @@ class Tree {
   void closed(Inode& file);
 
   void sync_file(Inode& file);
-  void sync_names(const InodePtr& folder);
+  void sync_names(const InodePtr& directory);
   /// All that is there now is on stable storage.
   void sync_all();
   void lose_power(std::uint64_t seed);
@@ -104,16 +104,16 @@ class Tree {
   /// A change of names that is not yet on stable storage; `node` was at `from` and is now at `to`.
   struct NameChange {
     InodePtr node;
-    InodePtr from_folder;
+    InodePtr from_directory;
     std::string from;
-    InodePtr to_folder;
+    InodePtr to_directory;
     std::string to;
   };
   void record(NameChange change);
   static void apply(const NameChange& change);
   void lose_pages(Inode& file, std::mt19937_64& random);
-  void recover_names(Inode& folder, std::mt19937_64& random, std::set<const Inode*>& seen);
-  [[nodiscard]] bool remembers(const Inode* folder) const;
+  void recover_names(Inode& directory, std::mt19937_64& random, std::set<const Inode*>& seen);
+  [[nodiscard]] bool remembers(const Inode* directory) const;
   static void charge(Inode& node);
   static void release(Inode& node);
 

@@ -44,7 +44,7 @@ class View final : public fs::FileSystem {
 
   void remove(const std::string& path) override {
     state_->mutate(caller_, "remove", path, [&] {
-      const Place place = locate("remove", path, true, Missing::folder_too);
+      const Place place = locate("remove", path, true, Missing::directory_too);
       if (!place.node) return;
       require_may_change("remove", path, place);
       if (!place.node->names.empty()) throw_system_error("remove", path, ENOTEMPTY);
@@ -66,20 +66,21 @@ class View final : public fs::FileSystem {
   }
 
   void make_directory(const std::string& path, std::uint32_t mode) override {
-    state_->mutate(caller_, "make the folder", path, [&] {
-      Place place = locate("make the folder", path, true);
+    state_->mutate(caller_, "make the directory", path, [&] {
+      Place place = locate("make the directory", path, true);
       if (place.node) {
         if (place.node->is(Kind::directory)) return;
-        throw_system_error("make the folder", path, place.node->is(Kind::link) ? ELOOP : ENOTDIR);
+        throw_system_error("make the directory", path, place.node->is(Kind::link) ? ELOOP : ENOTDIR);
       }
-      add(place, "make the folder", path, {Kind::directory, 0, state_->options.user, mode, 2, state_->options.group});
+      add(place, "make the directory", path,
+          {Kind::directory, 0, state_->options.user, mode, 2, state_->options.group});
     });
   }
 
   std::vector<std::string> list(const std::string& path) override {
-    return state_->read(caller_, "list the folder", path, [&] {
-      const Place place = existing_folder("list the folder", path, false);
-      if (!may(*place.node, kRead)) throw_system_error("list the folder", path, EACCES);
+    return state_->read(caller_, "list the directory", path, [&] {
+      const Place place = existing_directory("list the directory", path, false);
+      if (!may(*place.node, kRead)) throw_system_error("list the directory", path, EACCES);
       std::vector<std::string> names;
       for (const auto& [name, node] : place.node->names) names.push_back(name);
       return names;
@@ -88,15 +89,15 @@ class View final : public fs::FileSystem {
 
   std::optional<fs::FileStatus> status(const std::string& path) override {
     return state_->read(caller_, "look at the name", path, [&]() -> std::optional<fs::FileStatus> {
-      const Place place = locate("look at the name", path, false, Missing::folder_too);
+      const Place place = locate("look at the name", path, false, Missing::directory_too);
       if (!place.node) return std::nullopt;
       return place.node->status;
     });
   }
 
   void sync_directory(const std::string& path) override {
-    state_->mutate(caller_, "bring the folder to stable storage", path, [&] {
-      state_->tree.sync_names(existing_folder("bring the folder to stable storage", path, true).node);
+    state_->mutate(caller_, "bring the directory to stable storage", path, [&] {
+      state_->tree.sync_names(existing_directory("bring the directory to stable storage", path, true).node);
     });
   }
 
@@ -139,7 +140,7 @@ class View final : public fs::FileSystem {
 
   std::optional<std::string> lock_holder(const std::string& path) override {
     return state_->read(caller_, "ask who holds the lock", path, [&]() -> std::optional<std::string> {
-      const Place place = locate("ask who holds the lock", path, false, Missing::folder_too);
+      const Place place = locate("ask who holds the lock", path, false, Missing::directory_too);
       if (!place.node || !place.node->lock) return std::nullopt;
       return place.node->lock->text;
     });
@@ -152,15 +153,15 @@ class View final : public fs::FileSystem {
   }
 
  private:
-  enum class Missing : std::uint8_t { name_only, folder_too };
+  enum class Missing : std::uint8_t { name_only, directory_too };
 
-  /// Where the path leads; `node` is null if the name is free, and with Missing::folder_too also if its folder
+  /// Where the path leads; `node` is null if the name is free, and with Missing::directory_too also if its directory
   /// does not exist.
   Place locate(std::string_view action, const std::string& path, bool writes, Missing missing = Missing::name_only) {
     const std::string on_disk = state_->to_disk(caller_.rank, path);
     require_working(*state_->tree.volume_of(on_disk), writes, action, path);
     Place place = state_->tree.find(on_disk);
-    const bool fine = place.error == ENOENT && missing == Missing::folder_too;
+    const bool fine = place.error == ENOENT && missing == Missing::directory_too;
     if (place.error != 0 && !fine) throw_system_error(action, path, place.error);
     return place;
   }
@@ -169,7 +170,7 @@ class View final : public fs::FileSystem {
     if (!place.node) throw_system_error(action, path, ENOENT);
     return place;
   }
-  Place existing_folder(std::string_view action, const std::string& path, bool writes) {
+  Place existing_directory(std::string_view action, const std::string& path, bool writes) {
     Place place = existing(action, path, writes);
     if (place.node->is(Kind::link)) throw_system_error(action, path, ELOOP);
     if (!place.node->is(Kind::directory)) throw_system_error(action, path, ENOTDIR);
@@ -188,18 +189,18 @@ class View final : public fs::FileSystem {
     return may(node, access == Access::read ? kRead : kRead | kWrite) ? 0 : EACCES;
   }
   [[nodiscard]] static int why_not_rename(const Place& source, const Place& target) {
-    if (source.node->volume != target.folder->volume) return EXDEV;
+    if (source.node->volume != target.directory->volume) return EXDEV;
     if (!target.node) return 0;
-    const bool folder = source.node->is(Kind::directory);
-    if (target.node->is(Kind::directory)) return !folder ? EISDIR : target.node->names.empty() ? 0 : ENOTEMPTY;
-    return folder ? ENOTDIR : 0;
+    const bool directory = source.node->is(Kind::directory);
+    if (target.node->is(Kind::directory)) return !directory ? EISDIR : target.node->names.empty() ? 0 : ENOTEMPTY;
+    return directory ? ENOTDIR : 0;
   }
   void require_may_change(std::string_view action, const std::string& path, const Place& place) const {
-    if (!place.folder) throw_system_error(action, path, EBUSY);
-    if (!may(*place.folder, kWrite)) throw_system_error(action, path, EACCES);
-    const auto& folder = place.folder->status;
-    const bool foreign = place.node && place.node->status.owner != user() && folder.owner != user() && user() != 0;
-    if (foreign && (folder.mode & kSticky) != 0) throw_system_error(action, path, EPERM);
+    if (!place.directory) throw_system_error(action, path, EBUSY);
+    if (!may(*place.directory, kWrite)) throw_system_error(action, path, EACCES);
+    const auto& directory = place.directory->status;
+    const bool foreign = place.node && place.node->status.owner != user() && directory.owner != user() && user() != 0;
+    if (foreign && (directory.mode & kSticky) != 0) throw_system_error(action, path, EPERM);
   }
   void meet_plans(const std::string& path, const Place& place) {
     if (state_->vanish_when_opened.erase(place.path) != 0) {
@@ -210,7 +211,7 @@ class View final : public fs::FileSystem {
     if (!planned.empty()) place.node->bytes()[planned.mapped()] ^= std::byte{1};
   }
   void add(Place& place, std::string_view action, const std::string& path, const fs::FileStatus& status) {
-    if (!may(*place.folder, kWrite)) throw_system_error(action, path, EACCES);
+    if (!may(*place.directory, kWrite)) throw_system_error(action, path, EACCES);
     if (const int error = state_->tree.add(place, status); error != 0) throw_system_error(action, path, error);
   }
 

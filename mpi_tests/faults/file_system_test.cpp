@@ -175,7 +175,7 @@ TEST_F(Faulty, ErrorsBySeedStrikeAboutAsOftenAsAsked) {
 TEST_F(Faulty, VolumesFillUpAndGiveBack) {
   Volume small;
   small.capacity_bytes = 3 * kPiece;
-  small.capacity_inodes = 3;  // the folder and two files
+  small.capacity_inodes = 3;  // the directory and two files
   small.memory_backed = true;
   small.limit = "memory cgroup";
   disk.set_volume("/d", small);

@@ -32,12 +32,12 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
     return job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); }, crash, seed);
   }
 
-  /// Where there is a master, all containers are: in whatever order things went to stable storage.
+  /// Where there is a manifest, all containers are: in whatever order things went to stable storage.
   static void expect_whole(SimulatedJob& job, const std::string& where) {
     const auto after = job.disk.snapshot();
     for (const auto& entry : list(job).entries) {
       for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
-        const std::string path = fs::join("/prefix/" + entry.folder, persist::container_file(LogicalRank{rank}));
+        const std::string path = fs::join("/prefix/" + entry.directory, persist::container_file(LogicalRank{rank}));
         const bool there = after.contains(path) && after.at(path).bytes.size() > 4096;
         EXPECT_TRUE(there) << where << ": " << path;
       }
@@ -48,12 +48,12 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
   static void expect_persistent_survives(SimulatedJob& job, const Ledger& ledger, const std::string& where) {
     job.disk.remove_all("/nodes");
     EXPECT_EQ(joined(check_recovery(job, ledger, ledger.newest_persistent())), "") << where;
-    // With neither stores nor a master it may be unrecoverable, and then nothing was flushed after it.
+    // With neither stores nor a manifest it may be unrecoverable, and then nothing was flushed after it.
     if (ledger.newest_persistent() != 0) expect_swept(job, where);
   }
   /// After a start that flushed something, nothing lies half made on the prefix.
   static void expect_swept(SimulatedJob& job, const std::string& where) {
-    for (const auto& one : list(job).unusable) ADD_FAILURE() << where << ": " << one.folder << ": " << one.reason;
+    for (const auto& one : list(job).unusable) ADD_FAILURE() << where << ": " << one.directory << ": " << one.reason;
     for (const auto& [path, entry] : job.disk.snapshot()) {
       EXPECT_EQ(path.find("/unfinished-"), std::string::npos) << where << ": " << path;
       EXPECT_FALSE(path.ends_with(".new")) << where << ": " << path;
@@ -111,7 +111,8 @@ TEST_P(FlushCrashPoints, R32_PowerLossRightAfterTheCommit) {
   const auto empty = job.disk.snapshot();
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     job.disk.restore(empty);
-    job.options.persistent.latest = seed % 2 == 0;  // writing it brings the folders' names to stable storage by the way
+    job.options.persistent.latest =
+        seed % 2 == 0;  // writing it brings the directories' names to stable storage by the way
     Ledger ledger;
     (void)job.start([&](RankScope& scope) { run_application(scope, 1 + static_cast<int>(seed % 3), ledger, false); },
                     Crash::power, seed);

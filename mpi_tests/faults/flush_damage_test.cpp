@@ -41,7 +41,7 @@ TEST_F(FlushDamage, R32_AContainerThatIsNotWhatWasFlushedIsPassedOver) {
   expect_steps_back("missing", {"could not be recovered", path});
   job.disk.restore(before);
   job.disk.truncate_from_outside(path, 8192);
-  expect_steps_back("truncated", {"8192 bytes, the master knows it with"});
+  expect_steps_back("truncated", {"8192 bytes, the manifest knows it with"});
   const std::uint64_t bytes = before.at(path).bytes.size();
   for (const std::uint64_t offset : {std::uint64_t{100}, std::uint64_t{5000}, bytes / 2, bytes - 1}) {
     job.disk.restore(before);
@@ -70,8 +70,8 @@ TEST_F(FlushDamage, ContainersOfOtherRanksTagsAndRunsAreNotTaken) {
   expect_steps_back("of another run", {"it is the container of rank 1 of z"});
 }
 
-TEST_F(FlushDamage, R32_ADamagedMasterIsPassedOver) {
-  const std::string path = master_of(job, "b");
+TEST_F(FlushDamage, R32_ADamagedManifestIsPassedOver) {
+  const std::string path = manifest_of(job, "b");
   const auto before = job.disk.snapshot();
   for (const std::uint64_t offset : {std::uint64_t{70}, std::uint64_t{4095}}) {
     job.disk.flip_bit(path, offset);
@@ -81,20 +81,20 @@ TEST_F(FlushDamage, R32_ADamagedMasterIsPassedOver) {
   job.disk.truncate_from_outside(path, 5000);
   expect_steps_back("truncated", {"b (generation"});
   job.disk.restore(before);
-  job.disk.write_all(path, before.at(master_of(job, "a")).bytes);
-  expect_steps_back("of another commit", {"this is the master of a."});
+  job.disk.write_all(path, before.at(manifest_of(job, "a")).bytes);
+  expect_steps_back("of another commit", {"this is the manifest of a."});
   job.disk.restore(before);
   job.disk.remove_all(path);
-  EXPECT_EQ(reopen(job).tag, "a") << "without a master it is no commit";
+  EXPECT_EQ(reopen(job).tag, "a") << "without a manifest it is no commit";
 }
 
-TEST_F(FlushDamage, R9_AMasterOfANewerFormatIsRefusedByName) {
-  const std::string path = master_of(job, "b");
+TEST_F(FlushDamage, R9_AManifestOfANewerFormatIsRefusedByName) {
+  const std::string path = manifest_of(job, "b");
   auto bytes = job.disk.read_all(path);
   const std::uint32_t newer = 99;
-  std::memcpy(bytes.data() + format::master_at::kVersion, &newer, sizeof newer);
-  const std::uint32_t crc = crc32c(std::span(bytes).first(format::master_at::kCrc));
-  std::memcpy(bytes.data() + format::master_at::kCrc, &crc, sizeof crc);
+  std::memcpy(bytes.data() + format::manifest_at::kVersion, &newer, sizeof newer);
+  const std::uint32_t crc = crc32c(std::span(bytes).first(format::manifest_at::kCrc));
+  std::memcpy(bytes.data() + format::manifest_at::kCrc, &crc, sizeof crc);
   job.disk.write_all(path, bytes);
   expect_steps_back("newer", {"99", "newer"});
 }
@@ -105,8 +105,8 @@ TEST_F(FlushDamage, NothingLeftIsUnrecoverableAndNeverASilentStart) {
   ASSERT_TRUE(opened.failure);
   EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
   EXPECT_TRUE(says(opened.failure->message, {"a (generation", "b (generation"})) << opened.failure->message;
-  // Also when the folders are gone as a whole.
-  for (const std::string& folder : folders(job)) job.disk.remove_all("/prefix/" + folder);
+  // Also when the directories are gone as a whole.
+  for (const std::string& directory : directories(job)) job.disk.remove_all("/prefix/" + directory);
   EXPECT_EQ(reopen(job).failure->code, ErrorCode::unrecoverable);
 }
 
@@ -146,7 +146,7 @@ TEST_F(FlushDamage, APrefixThatIsGoneCostsTheFlushAlone) {
 }
 
 TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
-  const std::size_t had = folders(job).size();
+  const std::size_t had = directories(job).size();
   job.disk.set_volume("/prefix", {});  // whose bytes are counted by themselves
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
@@ -171,7 +171,7 @@ TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
     commit_step(engine, scope.rank, "d", 4);
     EXPECT_EQ(engine.level("d"), Level::persistent);
   }));
-  EXPECT_EQ(folders(job).size(), had + 1);
+  EXPECT_EQ(directories(job).size(), had + 1);
   EXPECT_TRUE(list(job).unusable.empty());
 }
 
@@ -230,8 +230,8 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   persist::Prefix old_prefix(file_system, old_catalog, options);
   persist::TagEntry entry = *std::ranges::find(entries, "y", &persist::TagEntry::tag);
   entry.tag = "z";
-  entry.folder = persist::folder_name("z", entry.generation + 1, entry.commit_id);
-  old_prefix.begin(entry.folder, 1, 1000);
+  entry.directory = persist::directory_name("z", entry.generation + 1, entry.commit_id);
+  old_prefix.begin(entry.directory, 1, 1000);
   persist::Catalog new_catalog(file_system, "/prefix", "overtaken", "");
   (void)new_catalog.take_incarnation();
   new_catalog.begin_incarnation();
@@ -242,17 +242,17 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
     ASSERT_TRUE(failure) << what;
     EXPECT_EQ(failure->code, ErrorCode::busy) << what;
   };
-  const std::vector<std::byte> master(5000);
-  expect_busy("begin", [&] { old_prefix.begin(entry.folder, 1, 1000); });
-  expect_busy("commit", [&] { (void)old_prefix.commit(entry, master); });
-  expect_busy("undo", [&] { old_prefix.undo(entry.folder); });
+  const std::vector<std::byte> manifest(5000);
+  expect_busy("begin", [&] { old_prefix.begin(entry.directory, 1, 1000); });
+  expect_busy("commit", [&] { (void)old_prefix.commit(entry, manifest); });
+  expect_busy("undo", [&] { old_prefix.undo(entry.directory); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(); });
   expect_busy("retain", [&] { old_prefix.retain(entry.run_id, {}, {}, [](const auto&) {}); });
   expect_busy("pin", [&] { old_prefix.set_pinned(entry.run_id, "y", true); });
   expect_busy("unpin", [&] { old_prefix.set_pinned(entry.run_id, "y", false); });
   EXPECT_EQ(list(job).entries, entries);
   for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
-  EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.folder + "/checkpoint.h5"));
+  EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.directory + "/checkpoint.h5"));
 }
 
 /// The same within an engine: it is dead then, on all ranks, and the commit stays what it was.

@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "faults/simulated_job.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::faults {
@@ -38,21 +38,21 @@ class FlushFixture : public testing::Test {
     for (const auto& entry : list(job).entries) tags.push_back(entry.tag);
     return tags;
   }
-  [[nodiscard]] static std::vector<std::string> folders(SimulatedJob& job) {
-    std::vector<std::string> folders;
-    for (const auto& entry : list(job).entries) folders.push_back(entry.folder);
-    return folders;
+  [[nodiscard]] static std::vector<std::string> directories(SimulatedJob& job) {
+    std::vector<std::string> directories;
+    for (const auto& entry : list(job).entries) directories.push_back(entry.directory);
+    return directories;
   }
-  [[nodiscard]] static std::string master_of(SimulatedJob& job, const Tag& tag) {
-    return fs::join(folder_of(job, tag), persist::kMasterFile);
+  [[nodiscard]] static std::string manifest_of(SimulatedJob& job, const Tag& tag) {
+    return fs::join(directory_of(job, tag), persist::kManifestFile);
   }
   [[nodiscard]] static std::string container_of(SimulatedJob& job, const Tag& tag, std::uint32_t rank) {
-    return fs::join(folder_of(job, tag), persist::container_file(LogicalRank{rank}));
+    return fs::join(directory_of(job, tag), persist::container_file(LogicalRank{rank}));
   }
   /// Path of the newest of this tag; fails the test if there is none.
-  [[nodiscard]] static std::string folder_of(SimulatedJob& job, const Tag& tag) {
+  [[nodiscard]] static std::string directory_of(SimulatedJob& job, const Tag& tag) {
     for (const auto& entry : list(job).entries) {
-      if (entry.tag == tag) return "/prefix/" + entry.folder;
+      if (entry.tag == tag) return "/prefix/" + entry.directory;
     }
     ADD_FAILURE() << tag << " is not on the prefix";
     return "/none";

@@ -7,7 +7,7 @@
 #include "faults/several_starts.hpp"
 #include "format/hdf5_structure.hpp"
 #include "persist/tag_catalog.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::faults {
@@ -93,10 +93,10 @@ TEST_F(FlushTest, EveryNthAndOnDemand) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b"}));
 }
 
-TEST_F(FlushTest, R28_LatestNamesTheNewestFolderAndCanBeTurnedOff) {
+TEST_F(FlushTest, R28_LatestNamesTheNewestDirectoryAndCanBeTurnedOff) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  EXPECT_EQ(text_of(job, "/prefix/latest"), folders(job).front() + "\n");
+  EXPECT_EQ(text_of(job, "/prefix/latest"), directories(job).front() + "\n");
   job.disk.remove_all("/prefix/latest");
   job.options.persistent.latest = false;
   reopen(job, latest, Newer::keep, {{"c", 3}});
@@ -106,17 +106,17 @@ TEST_F(FlushTest, R28_LatestNamesTheNewestFolderAndCanBeTurnedOff) {
 TEST_F(FlushTest, OpenDoesNotBelieveLatest) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  const std::string lie = folders(job).back() + "\n";
+  const std::string lie = directories(job).back() + "\n";
   job.disk.write_all("/prefix/latest", std::as_bytes(std::span(lie)));
   job.disk.remove_all("/nodes");
   EXPECT_EQ(reopen(job).tag, "b");
 }
 
-TEST_F(FlushTest, TheCatalogIsMadeAgainFromMasters) {
+TEST_F(FlushTest, TheCatalogIsMadeAgainFromManifests) {
   PersistentJob job(3);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   job.disk.remove_all("/nodes");
-  job.disk.remove_all("/prefix/.kedge");  // with the run's record: whose they are say the masters
+  job.disk.remove_all("/prefix/.kedge");  // with the run's record: whose they are say the manifests
   const Opened opened = reopen(job, latest, Newer::keep, {{"c", 3}});
   EXPECT_EQ(opened.tag, "b");
   job.disk.remove_all("/nodes");
@@ -124,9 +124,9 @@ TEST_F(FlushTest, TheCatalogIsMadeAgainFromMasters) {
   std::vector<std::string> catalogued;
   const auto file_system = job.disk.view(0);
   for (const auto& entry : persist::TagCatalog(*file_system, "/prefix/.kedge/test").read()) {
-    catalogued.push_back(entry.folder);
+    catalogued.push_back(entry.directory);
   }
-  EXPECT_THAT(catalogued, testing::UnorderedElementsAreArray(folders(job)));
+  EXPECT_THAT(catalogued, testing::UnorderedElementsAreArray(directories(job)));
 }
 
 TEST_F(FlushTest, AnotherRunOfTheSamePrefixIsNotOpened) {
@@ -224,7 +224,7 @@ TEST_F(FlushTest, AnUnchangedStructureCostsNoHdf5Call) {
   }));
 }
 
-TEST_F(FlushTest, ACopyOfTheMasterIsKeptInTwoFailureDomains) {
+TEST_F(FlushTest, ACopyOfTheManifestIsKeptInTwoFailureDomains) {
   PersistentJob job(4);
   job.options.topology.ranks_per_node = 2;
   commit_steps(job, {{"a", 1}});
@@ -232,8 +232,8 @@ TEST_F(FlushTest, ACopyOfTheMasterIsKeptInTwoFailureDomains) {
   for (const auto& [path, entry] : job.disk.snapshot()) {
     if (path.find("/master-") == std::string::npos) continue;
     nodes.push_back(path.substr(0, path.find('/', std::string("/nodes/").size())));
-    const auto master = job.disk.read_all("/prefix/" + folders(job).front() + "/checkpoint.h5");
-    EXPECT_EQ(entry.bytes, master);
+    const auto manifest = job.disk.read_all("/prefix/" + directories(job).front() + "/checkpoint.h5");
+    EXPECT_EQ(entry.bytes, manifest);
   }
   EXPECT_EQ(nodes, (std::vector<std::string>{"/nodes/node0", "/nodes/node1"}));
 }

@@ -233,7 +233,7 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
   }
 }
 
-TEST(Identity, R19_OneLostStoreIsUnrecoverableAndNamesRankAndFolder) {
+TEST(Identity, R19_OneLostStoreIsUnrecoverableAndNamesRankAndDirectory) {
   SimulatedJob job(4);
   job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
   commit_steps(job, {{"a", 1}});

@@ -251,13 +251,13 @@ TEST(Locks, ARunWhoseRecordWasLostIsStillGuarded) {
 /// A child process that holds the lock of incarnation 1 until it is killed.
 class Holder {
  public:
-  explicit Holder(const std::string& folder) {
+  explicit Holder(const std::string& directory) {
     std::array<int, 2> ready{};
     if (::pipe(ready.data()) != 0) return;
     pid_ = ::fork();
     if (pid_ == 0) {
       const auto clock = system_clock();
-      const store::StoreLock lock(fs::posix_file_system(), folder, 1, 0, *clock, 0.0);
+      const store::StoreLock lock(fs::posix_file_system(), directory, 1, 0, *clock, 0.0);
       (void)!::write(ready[1], "x", 1);
       while (true) ::pause();
     }
@@ -288,15 +288,15 @@ class RealLocks : public testing::Test {
   void SetUp() override {
     std::string pattern = testing::TempDir() + "kedge-locks-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder = pattern;
+    directory = pattern;
   }
   void TearDown() override {
-    for (const auto& name : system->list(folder)) system->remove(fs::join(folder, name));
-    system->remove(folder);
+    for (const auto& name : system->list(directory)) system->remove(fs::join(directory, name));
+    system->remove(directory);
   }
   std::optional<Failure> try_to_start(std::uint64_t incarnation, double timeout_s) {
     try {
-      const store::StoreLock lock(system, folder, incarnation, 0, *clock, timeout_s);
+      const store::StoreLock lock(system, directory, incarnation, 0, *clock, timeout_s);
     } catch (const Error& error) {
       return error.failure();
     }
@@ -304,11 +304,11 @@ class RealLocks : public testing::Test {
   }
   std::shared_ptr<fs::FileSystem> system = fs::posix_file_system();
   std::shared_ptr<Clock> clock = system_clock();
-  std::string folder;
+  std::string directory;
 };
 
 TEST_F(RealLocks, AStoppedHolderIsNamedAndAKilledOneIsGone) {
-  Holder holder(folder);
+  Holder holder(directory);
   holder.stop();
   const auto failure = try_to_start(2, 0.2);
   ASSERT_TRUE(failure);
@@ -318,12 +318,12 @@ TEST_F(RealLocks, AStoppedHolderIsNamedAndAKilledOneIsGone) {
   holder.kill();
   EXPECT_FALSE(try_to_start(2, 0.0));
   // What the dead one left is gone.
-  const auto names = system->list(folder);
+  const auto names = system->list(directory);
   EXPECT_EQ(std::count(names.begin(), names.end(), "lock.1.0"), 0);
 }
 
 TEST_F(RealLocks, AHolderThatDiesWhileItIsWaitedForLetsTheNextIn) {
-  Holder holder(folder);
+  Holder holder(directory);
   std::thread killer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     holder.kill();
@@ -333,7 +333,7 @@ TEST_F(RealLocks, AHolderThatDiesWhileItIsWaitedForLetsTheNextIn) {
 }
 
 TEST_F(RealLocks, AnOlderStartIsTurnedAwayAtOnce) {
-  const Holder holder(folder);  // incarnation 1
+  const Holder holder(directory);  // incarnation 1
   const auto failure = try_to_start(0, 30.0);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::busy);

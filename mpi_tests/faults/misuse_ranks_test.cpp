@@ -161,7 +161,7 @@ TEST(Misuse, R46_OptionsThatDifferNameTheFieldAndTwoRanks) {
 
 TEST(Misuse, StorePathAndLogMayDifferBetweenRanks) {
   SimulatedJob job(2);
-  for (const char* folder : {"/nodes/a", "/nodes/b"}) job.disk.make_directories(folder, 0755);
+  for (const char* directory : {"/nodes/a", "/nodes/b"}) job.disk.make_directories(directory, 0755);
   const auto options = [&](int rank) {
     Options mine = job.options;
     mine.store.path = rank == 0 ? "/nodes/a" : "/nodes/b";

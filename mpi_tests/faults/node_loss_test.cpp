@@ -99,7 +99,8 @@ void lose(SimulatedJob& job, const Nodes& nodes) {
   for (const int node : nodes) job.disk.remove_all(store_of(node));
 }
 
-/// The lost members of the first set that lost too many: by rank, the first four by the folder that should hold them.
+/// The lost members of the first set that lost too many: by rank, the first four by the directory that should hold
+/// them.
 void expect_named(const Failure& failure, const Oracle& oracle, const Nodes& lost) {
   EXPECT_EQ(failure.code, ErrorCode::unrecoverable);
   const auto& set = *oracle.lost_set(lost);
@@ -107,8 +108,8 @@ void expect_named(const Failure& failure, const Oracle& oracle, const Nodes& los
   for (std::size_t i = 0; i < gone.size(); ++i) {
     // Of a set of which nothing is left only the first member is known to be lost: by its container's number.
     if (gone.size() == set.size() && i != 0) break;
-    const std::string folder = i < 4 ? store_of(oracle.node_of(gone[i])) + "/" : "";
-    EXPECT_TRUE(says(failure.message, {compose("rank {}", gone[i]), folder})) << failure.message;
+    const std::string directory = i < 4 ? store_of(oracle.node_of(gone[i])) + "/" : "";
+    EXPECT_TRUE(says(failure.message, {compose("rank {}", gone[i]), directory})) << failure.message;
   }
 }
 

@@ -18,7 +18,7 @@ class Ownership : public testing::Test {
  protected:
   void SetUp() override {
     job.disk.make_directories("/home", 0755);
-    job.disk.make_directories("/home/folder", 0700);
+    job.disk.make_directories("/home/directory", 0700);
     job.disk.write_all(kTrap, std::vector(10'000, std::byte{7}));
   }
   void change(const std::string& path, std::uint32_t owner, std::uint32_t mode) {
@@ -42,7 +42,7 @@ class Ownership : public testing::Test {
   }
   void expect_untouched() const {
     EXPECT_EQ(job.disk.read_all(kTrap), std::vector(10'000, std::byte{7}));
-    for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_FALSE(path.starts_with("/home/folder/")) << path;
+    for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_FALSE(path.starts_with("/home/directory/")) << path;
   }
   SimulatedJob job{2};
 };
@@ -74,7 +74,7 @@ TEST_F(Ownership, AStoreOpenToOthersOnOneNodeIsRefusedOnAllRanks) {
 
 TEST_F(Ownership, ALinkInPlaceOfTheStoreIsRefused) {
   job.disk.make_directories("/nodes/node0", 0777);
-  job.disk.plant_link(kStore, "/home/folder");
+  job.disk.plant_link(kStore, "/home/directory");
   expect_refused(kStore, {"link"});
   job.disk.remove_all(kStore);
   job.disk.plant_link(kStore, "/home/nowhere");
@@ -196,12 +196,12 @@ TEST_F(Ownership, RecordsThatOthersMayWriteAreRefused) {
   }
 }
 
-TEST_F(Ownership, ALinkInPlaceOfTheRecordsFolderIsRefused) {
-  job.disk.plant_link("/prefix/.kedge", "/home/folder");
+TEST_F(Ownership, ALinkInPlaceOfTheRecordsDirectoryIsRefused) {
+  job.disk.plant_link("/prefix/.kedge", "/home/directory");
   expect_refused("/prefix/.kedge", {"link"});
   job.disk.remove_all("/prefix/.kedge");
   job.disk.make_directories("/prefix/.kedge", 0755);
-  job.disk.plant_link(kRecords, "/home/folder");
+  job.disk.plant_link(kRecords, "/home/directory");
   expect_refused(kRecords, {"link"});
 }
 

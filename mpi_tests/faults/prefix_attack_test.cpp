@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "faults/flush_fixture.hpp"
 #include "faults/several_starts.hpp"
-#include "format/master_rows.hpp"
+#include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
 #include "persist/catalog.hpp"
 #include "persist/prefix.hpp"
@@ -20,18 +20,18 @@ namespace {
 
 class PrefixAttack : public FlushFixture {
  protected:
-  /// A copy of a tag folder as another commit of the same run: another generation, owned by `owner`.
+  /// A copy of a tag directory as another commit of the same run: another generation, owned by `owner`.
   static void plant(SimulatedJob& job, const Tag& tag, std::uint64_t generation, std::uint32_t owner) {
-    const std::string from = folder_of(job, tag);
+    const std::string from = directory_of(job, tag);
     const auto snapshot = job.disk.snapshot();
-    auto master = snapshot.at(master_of(job, tag)).bytes;
-    format::MasterHead head = format::decode_master_head(master, "planted");
+    auto manifest = snapshot.at(manifest_of(job, tag)).bytes;
+    format::ManifestHead head = format::decode_manifest_head(manifest, "planted");
     head.generation = generation;
     const auto bytes = format::encode(head);
-    std::ranges::copy(bytes, master.begin());
-    const std::string to = "/prefix/" + persist::folder_name(head.tag, generation, head.commit_id);
+    std::ranges::copy(bytes, manifest.begin());
+    const std::string to = "/prefix/" + persist::directory_name(head.tag, generation, head.commit_id);
     job.disk.make_directories(to, 0755);
-    job.disk.write_all(to + "/checkpoint.h5", master);
+    job.disk.write_all(to + "/checkpoint.h5", manifest);
     for (const std::string& path : {to, to + "/checkpoint.h5"}) {
       fs::FileStatus status = job.disk.snapshot().at(path).status;
       status.owner = owner;
@@ -40,16 +40,16 @@ class PrefixAttack : public FlushFixture {
     }
     const auto planted = list(job);
     EXPECT_EQ(planted.entries.front().generation, generation);
-    for (const auto& one : planted.unusable) ADD_FAILURE() << one.folder << ": " << one.reason;
+    for (const auto& one : planted.unusable) ADD_FAILURE() << one.directory << ": " << one.reason;
   }
 };
 
 // --- damage that is known and yet believed
 
-TEST_F(PrefixAttack, AMasterKnownToBeDamagedIsNotCalledPersistent) {
+TEST_F(PrefixAttack, AManifestKnownToBeDamagedIsNotCalledPersistent) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  job.disk.flip_bit(master_of(job, "b"), 70);
+  job.disk.flip_bit(manifest_of(job, "b"), 70);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_EQ(engine.open(), "b");
@@ -62,12 +62,12 @@ TEST_F(PrefixAttack, AMasterKnownToBeDamagedIsNotCalledPersistent) {
   EXPECT_EQ(reopen(job).tag, "b");
 }
 
-TEST_F(PrefixAttack, StoresAreNotRemovedForTheSakeOfADamagedMasterOrMissingContainers) {
+TEST_F(PrefixAttack, StoresAreNotRemovedForTheSakeOfADamagedManifestOrMissingContainers) {
   for (const bool missing : {false, true}) {
     PersistentJob job(2);
     commit_steps(job, {{"a", 1}, {"b", 2}});
     if (missing) job.disk.remove_all(container_of(job, "b", 1));
-    else job.disk.flip_bit(master_of(job, "b"), 70);
+    else job.disk.flip_bit(manifest_of(job, "b"), 70);
     job.options.store.on_exit = OnExit::remove_if_persistent;
     job.options.persistent.every = 0;  // finalize does not write it anew
     expect_all_returned(job.start([&](RankScope& scope) {
@@ -93,11 +93,11 @@ TEST_F(PrefixAttack, DiscardedCommitsAreNotAmongThoseThatAreKept) {
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
 }
 
-TEST_F(PrefixAttack, DamagedMastersAreNotAmongThoseThatAreKept) {
+TEST_F(PrefixAttack, DamagedManifestsAreNotAmongThoseThatAreKept) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   job.options.persistent.keep = 2;
-  job.disk.flip_bit(master_of(job, "b"), 70);
+  job.disk.flip_bit(manifest_of(job, "b"), 70);
   job.disk.remove_all("/nodes");
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).tag, "a");
   job.disk.remove_all("/nodes");
@@ -106,7 +106,7 @@ TEST_F(PrefixAttack, DamagedMastersAreNotAmongThoseThatAreKept) {
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
 }
 
-TEST_F(PrefixAttack, OthersFoldersAreNotAmongThoseThatAreKept) {
+TEST_F(PrefixAttack, OthersDirectoriesAreNotAmongThoseThatAreKept) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
   plant(job, "a", 1'500'000'000, 4711);
@@ -178,7 +178,7 @@ TEST_F(PrefixAttack, AnothersGenerationDoesNotCount) {
   EXPECT_EQ(opened.tag, "b") << (opened.failure ? to_string(*opened.failure) : "");
 }
 
-TEST_F(PrefixAttack, AnothersFolderDoesNotStopAStartWithoutRecords) {
+TEST_F(PrefixAttack, AnothersDirectoryDoesNotStopAStartWithoutRecords) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   plant(job, "a", 1'500'000'000, 4711);
@@ -188,7 +188,7 @@ TEST_F(PrefixAttack, AnothersFolderDoesNotStopAStartWithoutRecords) {
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
 }
 
-// --- trust: each of what is read is judged, not only the folder or only the master
+// --- trust: each of what is read is judged, not only the directory or only the manifest
 
 TEST_F(PrefixAttack, EachOfASourcesFilesMustBeTrusted) {
   PersistentJob job(2);
@@ -196,7 +196,7 @@ TEST_F(PrefixAttack, EachOfASourcesFilesMustBeTrusted) {
   commit_steps(job, {{"a", 1}});
   job.options.run = "second";
   const auto before = job.disk.snapshot();
-  for (const std::string& path : {folder_of(job, "a"), master_of(job, "a"), container_of(job, "a", 1)}) {
+  for (const std::string& path : {directory_of(job, "a"), manifest_of(job, "a"), container_of(job, "a", 1)}) {
     fs::FileStatus status = before.at(path).status;
     status.owner = 4711;
     status.mode |= 0044U;
@@ -210,13 +210,13 @@ TEST_F(PrefixAttack, EachOfASourcesFilesMustBeTrusted) {
   }
 }
 
-TEST_F(PrefixAttack, ThisRunsFoldersMustBeTrusted) {
+TEST_F(PrefixAttack, ThisRunsDirectoriesMustBeTrusted) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   job.disk.remove_all("/nodes");
-  fs::FileStatus status = job.disk.snapshot().at(folder_of(job, "a")).status;
+  fs::FileStatus status = job.disk.snapshot().at(directory_of(job, "a")).status;
   status.mode = 0775;
-  job.disk.plant(folder_of(job, "a"), status);
+  job.disk.plant(directory_of(job, "a"), status);
   const Opened refused = reopen(job);
   EXPECT_TRUE(refused.failure && says(to_string(*refused.failure), {"persistent.trust", "a."}));
   job.options.persistent.trust = Trust::group;
@@ -256,11 +256,11 @@ TEST_F(PrefixAttack, ASourceIsFoundBelowManyThatDoNotFit) {
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
 }
 
-TEST_F(PrefixAttack, ACopyWithADamagedMasterIsNamed) {
+TEST_F(PrefixAttack, ACopyWithADamagedManifestIsNamed) {
   PersistentJob job(2);
   job.options.run = "first";
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  const std::string newer = master_of(job, "b");
+  const std::string newer = manifest_of(job, "b");
   job.disk.flip_bit(newer, 70);
   job.disk.remove_all("/prefix/.kedge/first/tags.jsonl");
   job.options.run = "second";
@@ -271,7 +271,7 @@ TEST_F(PrefixAttack, ACopyWithADamagedMasterIsNamed) {
   EXPECT_TRUE(job.logged("passed over")) << "for " << newer;
 }
 
-/// A shared folder with the sticky bit: nobody can put another folder in a tag folder's place.
+/// A shared directory with the sticky bit: nobody can put another directory in a tag directory's place.
 TEST_F(PrefixAttack, ASourcesParentMayBelongToAnybodyIfOthersCannotReplaceWhatIsInIt) {
   PersistentJob job(2);
   fs::FileStatus status = job.disk.snapshot().at("/prefix").status;

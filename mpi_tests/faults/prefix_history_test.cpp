@@ -181,13 +181,13 @@ class Story {
   void note_retired() {
     const std::uint64_t keep = job_.options.persistent.keep;
     if (keep == 0) return;
-    std::set<int> masters;
+    std::set<int> manifests;
     for (const auto& [path, entry] : job_.disk.snapshot()) {
-      if (path.starts_with("/prefix/s") && path.ends_with("/checkpoint.h5")) masters.insert(step_in(path));
+      if (path.starts_with("/prefix/s") && path.ends_with("/checkpoint.h5")) manifests.insert(step_in(path));
     }
     for (auto& [step, known] : commits_) {
-      const auto newer = std::distance(masters.upper_bound(step), masters.end());
-      if (!masters.contains(step) && static_cast<std::uint64_t>(newer) >= keep) known.persistent = false;
+      const auto newer = std::distance(manifests.upper_bound(step), manifests.end());
+      if (!manifests.contains(step) && static_cast<std::uint64_t>(newer) >= keep) known.persistent = false;
     }
   }
 

@@ -1,5 +1,5 @@
 // Unusual checkpoints through the prefix and back: no regions, no shards, structures that change, one rank, attributes
-// of every kind and size; two runs on one prefix; repeated tags; masters that lie.
+// of every kind and size; two runs on one prefix; repeated tags; manifests that lie.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "faults/flush_fixture.hpp"
 #include "faults/several_starts.hpp"
-#include "format/master_rows.hpp"
+#include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
 
 namespace kedge::faults {
@@ -196,12 +196,12 @@ TEST_F(PrefixLimits, RepeatedTagsAcrossStoreAndPrefix) {
   EXPECT_EQ(reopen(job, Tag("a")).step, 1);
 }
 
-/// Masters with a right checksum that lie about their sizes; memory stays in proportion, and all ranks agree.
-TEST_F(PrefixLimits, HostileMastersAreRefused) {
+/// Manifests with a right checksum that lie about their sizes; memory stays in proportion, and all ranks agree.
+TEST_F(PrefixLimits, HostileManifestsAreRefused) {
   PersistentJob job(2);
   job.options.run = "first";
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  const std::string path = master_of(job, "b");
+  const std::string path = manifest_of(job, "b");
   const auto before = job.disk.snapshot();
   const auto good = before.at(path).bytes;
   std::vector<std::pair<std::string, std::function<void(std::vector<std::byte>&)>>> lies;
@@ -209,15 +209,15 @@ TEST_F(PrefixLimits, HostileMastersAreRefused) {
     return [at, value](std::vector<std::byte>& bytes) { std::memcpy(bytes.data() + at, &value, sizeof value); };
   };
   for (const std::uint32_t world : {0U, 1U, 3U, 0xffffffffU})
-    lies.emplace_back(compose("world {}", world), set(format::master_at::kWorldSize, world));
+    lies.emplace_back(compose("world {}", world), set(format::manifest_at::kWorldSize, world));
   for (const std::uint64_t big :
        {std::uint64_t{0}, std::uint64_t{1} << 40U, std::numeric_limits<std::uint64_t>::max()}) {
-    lies.emplace_back(compose("file size {}", big), set(format::master_at::kFileSize, big));
-    lies.emplace_back(compose("table at {}", big), set(format::master_at::kShardsOffset, big));
-    lies.emplace_back(compose("attributes at {}", big), set(format::master_at::kAttributesOffset, big));
-    lies.emplace_back(compose("attributes of {}", big), set(format::master_at::kAttributesSize, big));
-    lies.emplace_back(compose("generation {}", big), set(format::master_at::kGeneration, big));
-    lies.emplace_back(compose("total {}", big), set(format::master_at::kTotalBytes, big));
+    lies.emplace_back(compose("file size {}", big), set(format::manifest_at::kFileSize, big));
+    lies.emplace_back(compose("table at {}", big), set(format::manifest_at::kShardsOffset, big));
+    lies.emplace_back(compose("attributes at {}", big), set(format::manifest_at::kAttributesOffset, big));
+    lies.emplace_back(compose("attributes of {}", big), set(format::manifest_at::kAttributesSize, big));
+    lies.emplace_back(compose("generation {}", big), set(format::manifest_at::kGeneration, big));
+    lies.emplace_back(compose("total {}", big), set(format::manifest_at::kTotalBytes, big));
   }
   for (const bool claims : {true, false}) {
     for (const auto& [what, lie] : lies) {
@@ -227,8 +227,8 @@ TEST_F(PrefixLimits, HostileMastersAreRefused) {
         if (!claims) job.disk.remove_all("/prefix/.kedge/first/tags.jsonl");
         auto bytes = good;
         lie(bytes);
-        const std::uint32_t crc = crc32c(std::span(bytes).first(format::master_at::kCrc));
-        std::memcpy(bytes.data() + format::master_at::kCrc, &crc, sizeof crc);
+        const std::uint32_t crc = crc32c(std::span(bytes).first(format::manifest_at::kCrc));
+        std::memcpy(bytes.data() + format::manifest_at::kCrc, &crc, sizeof crc);
         job.disk.write_all(path, bytes);
         job.options.run = run;
         const Opened opened = run == "first" ? reopen(job) : reopen(job, Source{"/prefix", "first", "latest"});

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "faults/flush_fixture.hpp"
 #include "faults/several_starts.hpp"
-#include "format/master_rows.hpp"
+#include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
 #include "persist/catalog.hpp"
 #include "persist/prefix.hpp"
@@ -22,18 +22,18 @@ std::string text_of_failure(const std::optional<Failure>& failure) { return fail
 
 class PrefixReach : public FlushFixture {};
 
-TEST_F(PrefixReach, LinksInPlaceOfDataFoldersAreNotFollowed) {
+TEST_F(PrefixReach, LinksInPlaceOfDataDirectoriesAreNotFollowed) {
   PersistentJob job(2);
   job.options.run = "first";
   commit_steps(job, {{"a", 1}});
-  const std::string folder = folder_of(job, "a");
+  const std::string directory = directory_of(job, "a");
   job.disk.make_directories("/elsewhere", 0755);
   for (int rank = 0; rank < 2; ++rank) {
     job.disk.write_all(compose("/elsewhere/rank-{}.h5", rank),
-                       job.disk.read_all(compose("{}/data/0/rank-{}.h5", folder, rank)));
+                       job.disk.read_all(compose("{}/data/0/rank-{}.h5", directory, rank)));
   }
-  job.disk.remove_all(folder + "/data/0");
-  job.disk.plant_link(folder + "/data/0", "/elsewhere");
+  job.disk.remove_all(directory + "/data/0");
+  job.disk.plant_link(directory + "/data/0", "/elsewhere");
   job.options.run = "second";
   const Opened opened = reopen(job, Source{"/prefix", "first", "a"});
   EXPECT_TRUE(opened.failure);
@@ -86,7 +86,7 @@ TEST_F(PrefixReach, EachOfTheTwoNotesAloneTellsOfCommits) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   job.disk.remove_all("/nodes");
-  job.disk.remove_all(folder_of(job, "a"));
+  job.disk.remove_all(directory_of(job, "a"));
   job.disk.remove_all("/prefix/.kedge/test/tags.jsonl");
   const auto before = job.disk.snapshot();
   for (const std::string note : {"first-commit", "first-master"}) {
@@ -97,7 +97,7 @@ TEST_F(PrefixReach, EachOfTheTwoNotesAloneTellsOfCommits) {
   }
 }
 
-TEST_F(PrefixReach, AFlushGoesIntoNoFolderOfOthers) {
+TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   const auto file_system = job.disk.view(0);
@@ -106,38 +106,38 @@ TEST_F(PrefixReach, AFlushGoesIntoNoFolderOfOthers) {
   catalog.begin_incarnation();
   persist::Prefix prefix(file_system, catalog, job.options.persistent);
   const auto before = job.disk.snapshot();
-  fs::FileStatus status = before.at(folder_of(job, "a")).status;
+  fs::FileStatus status = before.at(directory_of(job, "a")).status;
   status.owner = 4711;
   status.mode = 0777;
-  const std::string folder = "x.5000000-0123abcd";
+  const std::string directory = "x.5000000-0123abcd";
   for (const std::string& path :
-       {"/prefix/" + folder, "/prefix/" + folder + "/data", "/prefix/" + folder + "/data/0"}) {
+       {"/prefix/" + directory, "/prefix/" + directory + "/data", "/prefix/" + directory + "/data/0"}) {
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.plant(path, status);
-    EXPECT_TRUE(attempt([&] { prefix.begin(folder, 2, 1000); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.begin(directory, 2, 1000); })) << path;
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.remove_all(path);
     job.disk.make_directories("/elsewhere", 0755);
     job.disk.plant_link(path, "/elsewhere");
-    EXPECT_TRUE(attempt([&] { prefix.begin(folder, 2, 1000); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.begin(directory, 2, 1000); })) << path;
   }
 }
 
 // --- an old start in the middle of its flush
 
-TEST_F(PrefixReach, ASweepTakesTheUnnamedMasterFirst) {
+TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   const auto file_system = job.disk.view(0);
   const auto entry = list(job).entries.front();
-  const std::string folder = "/prefix/" + entry.folder;
+  const std::string directory = "/prefix/" + entry.directory;
   persist::Catalog old_catalog(file_system, "/prefix", job.options.run, "");
   (void)old_catalog.take_incarnation();
   old_catalog.begin_incarnation();
-  old_catalog.note_unfinished(entry.folder);
-  file_system->rename(folder + "/checkpoint.h5", folder + "/checkpoint.h5.new");  // about to be renamed back
+  old_catalog.note_unfinished(entry.directory);
+  file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
   persist::Catalog new_catalog(file_system, "/prefix", job.options.run, "");
   (void)new_catalog.take_incarnation();
   new_catalog.begin_incarnation();
@@ -149,8 +149,9 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedMasterFirst) {
     (void)attempt([&] { (void)prefix.sweep(); });
     job.disk.heal(0);
     const auto after = job.disk.snapshot();
-    const bool whole = after.contains(folder + "/data/0/rank-0.h5") && after.contains(folder + "/data/0/rank-1.h5");
-    EXPECT_TRUE(whole || !after.contains(folder + "/checkpoint.h5.new")) << "operation " << n;
+    const bool whole =
+        after.contains(directory + "/data/0/rank-0.h5") && after.contains(directory + "/data/0/rank-1.h5");
+    EXPECT_TRUE(whole || !after.contains(directory + "/checkpoint.h5.new")) << "operation " << n;
   }
 }
 

@@ -154,7 +154,7 @@ TEST(Proof, NodesMayBeOfDifferentSizes) {
   expect_refused(job, {"ranks 0 and 1"});
 }
 
-TEST(Proof, WithoutAConfiguredPathEachSimulatedNodeGetsAFolderOfItsOwn) {
+TEST(Proof, WithoutAConfiguredPathEachSimulatedNodeGetsADirectoryOfItsOwn) {
   SimulatedJob job(4);
   job.options.store.path = "";
   job.surroundings = [](int rank, engine::Environment& environment) {
@@ -171,17 +171,18 @@ TEST(Proof, WithoutAConfiguredPathEachSimulatedNodeGetsAFolderOfItsOwn) {
 TEST(Proof, NoncesThatACrashLeftAreSweptAndDisturbNobody) {
   SimulatedJob job(4);
   commit_steps(job, {{"a", 1}});
-  const std::string folder = "/nodes/node1/kedge-1000-test";
+  const std::string directory = "/nodes/node1/kedge-1000-test";
   write_text(job.disk, kRecords + "/nonce-1", "rubbish");
   write_text(job.disk, kRecords + "/nonce-2", "of a start that came to nothing");
-  write_text(job.disk, folder + "/nonce-1-0", std::string(32, '1'));
-  write_text(job.disk, folder + "/nonce-2-0", std::string(32, '1'));
-  write_text(job.disk, folder + "/nonce-2-2", "short");
+  write_text(job.disk, directory + "/nonce-1-0", std::string(32, '1'));
+  write_text(job.disk, directory + "/nonce-2-0", std::string(32, '1'));
+  write_text(job.disk, directory + "/nonce-2-2", "short");
   expect_works(job);
-  write_text(job.disk, folder + "/nonce-9-0", std::string(32, '1'));
-  write_text(job.disk, folder + "/nonce-of-something-else", "");
+  write_text(job.disk, directory + "/nonce-9-0", std::string(32, '1'));
+  write_text(job.disk, directory + "/nonce-of-something-else", "");
   expect_all_returned(start_only(job));
-  EXPECT_EQ(nonces(job.disk), (std::vector<std::string>{folder + "/nonce-9-0", folder + "/nonce-of-something-else"}));
+  EXPECT_EQ(nonces(job.disk),
+            (std::vector<std::string>{directory + "/nonce-9-0", directory + "/nonce-of-something-else"}));
 }
 
 TEST(Proof, AStartThatDiesAnywhereLeavesNoNonceForTheOneAfterTheNext) {
@@ -228,7 +229,7 @@ struct Started {
 /// A start in which each rank has options and surroundings of its own.
 Started start_each(int ranks, const Setting& set) {
   FaultyDisk disk(SimulatedJob::memory_disk());
-  for (const char* folder : {"/nodes", "/prefix"}) disk.make_directories(folder, 0755);
+  for (const char* directory : {"/nodes", "/prefix"}) disk.make_directories(directory, 0755);
   comm::InProcessWorld world(ranks);
   Started started;
   started.topologies.resize(static_cast<std::size_t>(ranks));

@@ -118,7 +118,7 @@ TEST_P(Permuted, R43_AndANodeLost) {
   }
 }
 
-TEST_P(Permuted, StoreFoldersSwappedBetweenNodes) {
+TEST_P(Permuted, StoreDirectoriesSwappedBetweenNodes) {
   const Names nodes = on_nodes({2, 2, 2, 2});
   Job job(nodes, GetParam());
   move_store(job.disk, "node0", "aside");
@@ -151,7 +151,7 @@ TEST_P(Permuted, AContainerPresentTwiceCountsOnce) {
   for (const bool original_is_damaged : {false, true}) {
     Job job(nodes, GetParam());
     const std::string path = container_of(job.disk, 1, "b");
-    const std::string copy = run_folder_of("node3") + path.substr(path.rfind('/'));
+    const std::string copy = run_directory_of("node3") + path.substr(path.rfind('/'));
     job.disk.write_all(copy, job.disk.read_all(path));
     if (original_is_damaged) job.disk.flip_bit(path, inside_large(job.disk, path));
     expect_step(reopen(job), 2, original_is_damaged ? RecoverySource::moved : RecoverySource::in_place);
@@ -265,7 +265,7 @@ TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {
 TEST(Relocation, FilesOfOthersStayAsTheyAre) {
   const Names before = on_nodes({1, 1, 1, 1});
   Job job(before);
-  const std::string mine = run_folder_of("node1");
+  const std::string mine = run_directory_of("node1");
   SimulatedJob other(1);  // another run's container, for the bytes
   commit_steps(other, {{"x", 7}});
   const auto foreign = other.disk.read_all(container_of(other.disk, 0, "x"));

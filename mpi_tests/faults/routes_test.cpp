@@ -131,16 +131,16 @@ TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   EXPECT_EQ(large.code, ErrorCode::invalid_argument);
   EXPECT_THAT(large.message, testing::AllOf(HasSubstr("1001"), HasSubstr("1000")));
 
-  const Failure folder =
+  const Failure directory =
       commit_throws([](SimulatedJob& job, const std::string& path) { job.disk.make_directories(path); });
-  EXPECT_EQ(folder.code, ErrorCode::invalid_argument);
-  EXPECT_THAT(folder.message, HasSubstr("regular file"));
+  EXPECT_EQ(directory.code, ErrorCode::invalid_argument);
+  EXPECT_THAT(directory.message, HasSubstr("regular file"));
 
-  const Failure full_folder = commit_throws([](SimulatedJob& job, const std::string& path) {
+  const Failure full_directory = commit_throws([](SimulatedJob& job, const std::string& path) {
     job.disk.make_directories(path);
     job.disk.write_all(path + "/inside", content_of(1, 10));
   });
-  EXPECT_EQ(full_folder.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(full_directory.code, ErrorCode::invalid_argument);
 
   const Failure link = commit_throws([](SimulatedJob& job, const std::string& path) {
     job.disk.write_all("/nodes/target", content_of(1, 10));
@@ -262,7 +262,7 @@ TEST(Routes, R30_WhatACrashedStartLeftIsSweptByTheNext) {
   }));
 }
 
-TEST(Routes, R30_EverythingThatIsMadeLiesBelowTheRunsFolders) {
+TEST(Routes, R30_EverythingThatIsMadeLiesBelowTheRunsDirectories) {
   SimulatedJob job(2);
   const auto before = job.disk.snapshot();
   expect_returned(job.start([&](RankScope& scope) {

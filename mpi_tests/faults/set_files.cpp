@@ -12,7 +12,7 @@ namespace kedge::faults {
 
 std::string store_of(int node) { return compose("/nodes/node{}", node); }
 
-std::string run_folder_of(const std::string& node) { return compose("/nodes/{}/kedge-1000-test", node); }
+std::string run_directory_of(const std::string& node) { return compose("/nodes/{}/kedge-1000-test", node); }
 
 std::vector<SetFile> set_files(const FaultyDisk& disk, format::SetFileKind kind, const Id128& commit_id) {
   const bool parity = kind == format::SetFileKind::parity;
@@ -88,11 +88,11 @@ void move_store(FaultyDisk& disk, const std::string& from_node, const std::strin
 }
 
 std::vector<std::string> files_in(const FaultyDisk& disk, const std::string& node) {
-  const std::string folder = run_folder_of(node) + "/";
+  const std::string directory = run_directory_of(node) + "/";
   std::vector<std::string> files;
   for (const auto& [path, entry] : disk.snapshot()) {
-    if (!path.starts_with(folder)) continue;
-    const std::string name = path.substr(folder.size());
+    if (!path.starts_with(directory)) continue;
+    const std::string name = path.substr(directory.size());
     if (name.starts_with("rank-") || name.starts_with("parity-") || name.starts_with("set-")) files.push_back(name);
   }
   return files;

@@ -12,8 +12,8 @@ namespace kedge::faults {
 
 /// The store of "node<number>", as SimulatedJob names nodes.
 [[nodiscard]] std::string store_of(int node);
-/// The run's folder in the store of a node of this name.
-[[nodiscard]] std::string run_folder_of(const std::string& node);
+/// The run's directory in the store of a node of this name.
+[[nodiscard]] std::string run_directory_of(const std::string& node);
 
 struct SetFile {
   std::string path;
@@ -37,7 +37,7 @@ void place(SimulatedJob& job, const std::vector<std::string>& node_of_rank);
 /// A node's store goes to another name, which must be free.
 void move_store(FaultyDisk& disk, const std::string& from_node, const std::string& to_node);
 
-/// Files in the run's folder of a node, but for locks and the run's record.
+/// Files in the run's directory of a node, but for locks and the run's record.
 [[nodiscard]] std::vector<std::string> files_in(const FaultyDisk& disk, const std::string& node);
 
 /// Where the region field/large lies in a container.

@@ -1,4 +1,4 @@
-// A new run begins with another run's tag, or with a folder that somebody copied.
+// A new run begins with another run's tag, or with a directory that somebody copied.
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
@@ -15,9 +15,9 @@ class SourceTest : public FlushFixture {
     commit_steps(job, {{"a", 1}, {"b", 2}});
     job.options.run = "second";
   }
-  /// The tag folder of a run lies elsewhere as well.
+  /// The tag directory of a run lies elsewhere as well.
   std::string copied(const Tag& tag, const std::string& to) {
-    const std::string from = folder_of(job, tag);
+    const std::string from = directory_of(job, tag);
     for (const auto& [path, entry] : job.disk.snapshot()) {
       if (!path.starts_with(from)) continue;
       const std::string target = to + path.substr(from.size());
@@ -63,8 +63,8 @@ TEST_F(SourceTest, WhatIsNotThereIsNotFoundOnAllRanks) {
   EXPECT_EQ(opened.failure->path, "/nowhere");
 }
 
-TEST_F(SourceTest, ACopiedFolderOpensWhereItIs) {
-  const std::string name = folder_of(job, "b").substr(std::string("/prefix/").size());
+TEST_F(SourceTest, ACopiedDirectoryOpensWhereItIs) {
+  const std::string name = directory_of(job, "b").substr(std::string("/prefix/").size());
   copied("b", "/archive/" + name);
   copied("b", "/renamed");
   job.disk.remove_all("/prefix/" + name);
@@ -96,9 +96,9 @@ TEST_F(SourceTest, ABlockThatIsDamagedIsFoundByLoad) {
 }
 
 TEST_F(SourceTest, OthersFilesObeyTrust) {
-  const std::string folder = folder_of(job, "a");
+  const std::string directory = directory_of(job, "a");
   for (const auto& [path, entry] : job.disk.snapshot()) {
-    if (!path.starts_with(folder)) continue;
+    if (!path.starts_with(directory)) continue;
     fs::FileStatus status = entry.status;
     status.owner = 4711;
     job.disk.plant(path, status);

@@ -72,7 +72,7 @@ TEST_P(EveryHarm, R31_R32_OfTheNewestContainerOfOneRankBringsTheOneBeforeOnAllRa
   EXPECT_EQ(opened.step, 2);
   EXPECT_TRUE(job.logged("passed over c"));
   EXPECT_TRUE(job.logged("the container of rank 2"));
-  // What became an intact older one cannot be told from one that was never there, but the folder can be named.
+  // What became an intact older one cannot be told from one that was never there, but the directory can be named.
   EXPECT_TRUE(job.logged(path) || job.logged("it is not in " + path.substr(0, path.rfind('/'))));
   expect_few_files(job, 3);
 
@@ -126,7 +126,7 @@ TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
   }
 }
 
-TEST(StepBack, AContainerThatWentWhileTheJobRanIsNotInItsFolder) {
+TEST(StepBack, AContainerThatWentWhileTheJobRanIsNotInItsDirectory) {
   SimulatedJob job(2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

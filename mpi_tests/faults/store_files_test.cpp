@@ -291,11 +291,11 @@ TEST_P(StoreFiles, RemoveAllTakesEveryKindAndLeavesOtherRanks) {
   EXPECT_EQ(scanned(*open_store(1)).size(), 3U);
 }
 
-TEST_P(StoreFiles, AParityNameTakenByAFolderIsSkipped) {
-  fs::FileStatus folder;
-  folder.kind = fs::FileStatus::Kind::directory;
-  folder.owner = 1000;
-  disk.plant("/store/parity-0.0.kedge", folder);
+TEST_P(StoreFiles, AParityNameTakenByADirectoryIsSkipped) {
+  fs::FileStatus directory;
+  directory.kind = fs::FileStatus::Kind::directory;
+  directory.owner = 1000;
+  disk.plant("/store/parity-0.0.kedge", directory);
   const auto own = open_store(0);
   EXPECT_THAT(own->scan(run_id, Verify::all).front().damage, HasSubstr("not a file of this user"));
   EXPECT_EQ(put(*own, FileKind::parity, 0, 1).path(), "/store/parity-0.1.kedge");

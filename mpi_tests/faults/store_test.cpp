@@ -51,10 +51,10 @@ TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
   disk.make_directories("/disk");
   const auto system = disk.view(0);
   const auto best = store::locate(*system, {"", "n", {"/missing", "/disk", "/memory"}}, "r");
-  EXPECT_EQ(best.folder, "/memory/kedge-1000-r");
+  EXPECT_EQ(best.directory, "/memory/kedge-1000-r");
   EXPECT_TRUE(best.memory_backed);
   const auto fallback = store::locate(*system, {"", "n", {"/missing", "/disk"}}, "r");
-  EXPECT_EQ(fallback.folder, "/disk/kedge-1000-r");
+  EXPECT_EQ(fallback.directory, "/disk/kedge-1000-r");
   EXPECT_FALSE(fallback.memory_backed);
   EXPECT_THROW((void)store::locate(*system, {"", "n", {"/missing"}}, "r"), Error);
 }

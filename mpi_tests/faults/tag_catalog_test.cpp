@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "faults/faulty_fixture.hpp"
 #include "persist/tag_catalog.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -28,7 +28,7 @@ TagEntry entry(std::uint64_t generation) {
   entry.world_size = 4096;
   entry.time_ns = 1'790'000'000'123'456'789;
   entry.total_bytes = std::uint64_t{1} << 50U;
-  entry.folder = persist::folder_name(entry.tag, generation, entry.commit_id);
+  entry.directory = persist::directory_name(entry.tag, generation, entry.commit_id);
   return entry;
 }
 
@@ -47,7 +47,7 @@ TEST_F(Catalog, GivesBackWhatWasAddedAndNotRemoved) {
   TagCatalog mine = catalog();
   EXPECT_TRUE(mine.read().empty());
   for (const std::uint64_t generation : {1U, 2U, 3U}) mine.add(entry(generation));
-  mine.remove(entry(2).folder);
+  mine.remove(entry(2).directory);
   mine.remove("never.1-01234567");
   EXPECT_EQ(catalog().read(), (std::vector{entry(1), entry(3)}));
   mine.add(entry(2));
@@ -143,7 +143,7 @@ TEST_F(Catalog, DoesNotGrowWithoutEndWhenTagsComeAndGo) {
   TagCatalog mine = catalog();
   for (std::uint64_t generation = 1; generation <= 250; ++generation) {
     mine.add(entry(generation));
-    if (generation > 3) mine.remove(entry(generation - 3).folder);
+    if (generation > 3) mine.remove(entry(generation - 3).directory);
   }
   EXPECT_EQ(mine.read(), (std::vector{entry(248), entry(249), entry(250)}));
   const std::string now = text();
@@ -162,7 +162,7 @@ TEST_F(Catalog, ARewriteCutShortLosesNothing) {
       added = 1;
       for (std::uint64_t generation = 2; generation <= 70; ++generation) {
         mine.add(entry(generation));
-        mine.remove(entry(generation).folder);
+        mine.remove(entry(generation).directory);
       }
     });
     disk.restart(Crash::power, stop);

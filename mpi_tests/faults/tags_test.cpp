@@ -1,4 +1,4 @@
-// Which commits a prefix has: by masters and catalogs, over damage, links, liars and filesystems that fail.
+// Which commits a prefix has: by manifests and catalogs, over damage, links, liars and filesystems that fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "faults/faulty_fixture.hpp"
 #include "interop/sample_prefix.hpp"
 #include "persist/tag_catalog.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::faults {
@@ -28,26 +28,26 @@ TagEntry entry(std::uint64_t generation) { return testing::sample_entry(generati
 class Tags : public Faulty {
  protected:
   void add(const TagEntry& entry) {
-    disk.make_directories("/d/" + entry.folder, 0755);
-    disk.write_all(master(entry), testing::sample_master(entry));
+    disk.make_directories("/d/" + entry.directory, 0755);
+    disk.write_all(manifest(entry), testing::sample_manifest(entry));
   }
   void catalog(const TagEntry& entry, const std::string& run = "heat") {
     disk.make_directories("/d/.kedge/" + run, 0755);
     persist::TagCatalog(*system, "/d/.kedge/" + run).add(entry);
   }
-  static std::string master(const TagEntry& entry) { return "/d/" + entry.folder + "/checkpoint.h5"; }
+  static std::string manifest(const TagEntry& entry) { return "/d/" + entry.directory + "/checkpoint.h5"; }
   TagList list() { return persist::list_tags(*system, "/d"); }
   std::string why(const TagEntry& entry, ErrorCode code) {
-    const auto failure = failure_of([&] { static_cast<void>(persist::read_tag(*system, "/d", entry.folder)); });
+    const auto failure = failure_of([&] { static_cast<void>(persist::read_tag(*system, "/d", entry.directory)); });
     if (!failure) return "it was read";
     EXPECT_EQ(failure->code, code) << failure->message;
     return failure->message;
   }
 };
 
-TEST_F(Tags, ListsNewestFirstByMastersAlone) {
+TEST_F(Tags, ListsNewestFirstByManifestsAlone) {
   for (const unsigned generation : {2U, 10U, 1U}) add(entry(generation));
-  disk.write_all("/d/" + entry(2).folder + "/pinned", {});
+  disk.write_all("/d/" + entry(2).directory + "/pinned", {});
   disk.write_all("/d/latest", bytes_of(5, 'x'));
   disk.make_directories("/d/somebody-elses/checkpoint.h5");
   TagEntry pinned = entry(2);
@@ -55,35 +55,35 @@ TEST_F(Tags, ListsNewestFirstByMastersAlone) {
   const TagList found = list();
   EXPECT_THAT(found.entries, ElementsAre(entry(10), pinned, entry(1)));
   EXPECT_THAT(found.unusable, IsEmpty());
-  EXPECT_EQ(persist::read_tag(*system, "/d", pinned.folder), pinned);
+  EXPECT_EQ(persist::read_tag(*system, "/d", pinned.directory), pinned);
 }
 
-TEST_F(Tags, AFolderWithoutMasterIsNotCommittedWhateverACatalogSays) {
-  disk.make_directories("/d/" + entry(3).folder + "/data/0");
+TEST_F(Tags, ADirectoryWithoutManifestIsNotCommittedWhateverACatalogSays) {
+  disk.make_directories("/d/" + entry(3).directory + "/data/0");
   catalog(entry(3));
   const TagList found = list();
   EXPECT_THAT(found.entries, IsEmpty());
   ASSERT_THAT(found.unusable, SizeIs(1));
   EXPECT_FALSE(found.unusable[0].committed);
-  EXPECT_EQ(found.unusable[0].folder, entry(3).folder);
+  EXPECT_EQ(found.unusable[0].directory, entry(3).directory);
   EXPECT_THAT(found.unusable[0].reason, HasSubstr("a flush or removal is under way or was cut short"));
   EXPECT_THAT(why(entry(3), ErrorCode::not_found), HasSubstr("no checkpoint.h5"));
 }
 
-TEST_F(Tags, TheCatalogSparesMastersAndThreeLooksATagAreEnough) {
+TEST_F(Tags, TheCatalogSparesManifestsAndThreeLooksATagAreEnough) {
   constexpr unsigned kTags = 50;
   for (unsigned generation = 1; generation <= kTags; ++generation) {
     add(entry(generation));
     catalog(entry(generation));
   }
   const std::uint64_t before = disk.reads(0);
-  const std::uint64_t bytes_before = disk.bytes_read("/d/" + entry(7).folder);
+  const std::uint64_t bytes_before = disk.bytes_read("/d/" + entry(7).directory);
   EXPECT_THAT(list().entries, SizeIs(kTags));
   EXPECT_LE(disk.reads(0) - before, 3 * kTags + 20);
-  EXPECT_EQ(disk.bytes_read("/d/" + entry(7).folder), bytes_before);
+  EXPECT_EQ(disk.bytes_read("/d/" + entry(7).directory), bytes_before);
 }
 
-TEST_F(Tags, WhatACatalogSaysIsBelievedOnlyOfItsOwnersAndItsOwnRunsFolders) {
+TEST_F(Tags, WhatACatalogSaysIsBelievedOnlyOfItsOwnersAndItsOwnRunsDirectories) {
   TagEntry lie = entry(1);
   lie.world_size = 77;
   add(entry(1));
@@ -125,10 +125,10 @@ TEST_F(Tags, ADamagedCatalogCostsTimeOnly) {
   EXPECT_THAT(list().entries, SizeIs(2));
 }
 
-TEST_F(Tags, ADamagedMasterIsNamedAndTheOthersStay) {
+TEST_F(Tags, ADamagedManifestIsNamedAndTheOthersStay) {
   for (const unsigned generation : {1U, 2U, 3U}) add(entry(generation));
-  disk.flip_bit(master(entry(2)), 700);
-  disk.truncate_from_outside(master(entry(3)), 100);
+  disk.flip_bit(manifest(entry(2)), 700);
+  disk.truncate_from_outside(manifest(entry(3)), 100);
   const TagList found = list();
   EXPECT_THAT(found.entries, ElementsAre(entry(1)));
   ASSERT_THAT(found.unusable, SizeIs(2));
@@ -139,34 +139,34 @@ TEST_F(Tags, ADamagedMasterIsNamedAndTheOthersStay) {
   }
 }
 
-TEST_F(Tags, AMasterOfAnotherTagIsRefused) {
+TEST_F(Tags, AManifestOfAnotherTagIsRefused) {
   add(entry(1));
   add(entry(2));
-  disk.write_all(master(entry(1)), disk.read_all(master(entry(2))));
-  EXPECT_THAT(why(entry(1), ErrorCode::corrupt), HasSubstr(entry(2).folder));
+  disk.write_all(manifest(entry(1)), disk.read_all(manifest(entry(2))));
+  EXPECT_THAT(why(entry(1), ErrorCode::corrupt), HasSubstr(entry(2).directory));
   EXPECT_THAT(list().entries, ElementsAre(entry(2)));
   TagEntry copy = entry(2);
-  copy.folder = "my copy";  // anybody may call a copy as he likes
+  copy.directory = "my copy";  // anybody may call a copy as he likes
   disk.make_directories("/d/my copy");
-  disk.write_all("/d/my copy/checkpoint.h5", disk.read_all(master(entry(2))));
-  EXPECT_EQ(persist::read_tag(*system, "/d", copy.folder), copy);
+  disk.write_all("/d/my copy/checkpoint.h5", disk.read_all(manifest(entry(2))));
+  EXPECT_EQ(persist::read_tag(*system, "/d", copy.directory), copy);
 }
 
 TEST_F(Tags, FollowsNoLinkAndParsesNothingForeign) {
   add(entry(1));
-  disk.plant_link("/d/" + entry(2).folder, "/d/" + entry(1).folder);
-  disk.make_directories("/d/" + entry(3).folder);
-  disk.plant_link(master(entry(3)), master(entry(1)));
-  disk.make_directories(master(entry(4)));
-  disk.write_all("/d/" + entry(5).folder, bytes_of(10, 'x'));
+  disk.plant_link("/d/" + entry(2).directory, "/d/" + entry(1).directory);
+  disk.make_directories("/d/" + entry(3).directory);
+  disk.plant_link(manifest(entry(3)), manifest(entry(1)));
+  disk.make_directories(manifest(entry(4)));
+  disk.write_all("/d/" + entry(5).directory, bytes_of(10, 'x'));
   const TagList found = list();
   EXPECT_THAT(found.entries, ElementsAre(entry(1)));
   EXPECT_THAT(found.unusable, SizeIs(4));
-  for (const auto& unusable : found.unusable) EXPECT_EQ(unusable.code, ErrorCode::io) << unusable.folder;
+  for (const auto& unusable : found.unusable) EXPECT_EQ(unusable.code, ErrorCode::io) << unusable.directory;
   for (const unsigned generation : {2U, 3U, 4U, 5U}) static_cast<void>(why(entry(generation), ErrorCode::io));
 }
 
-TEST_F(Tags, ListingThrowsOnlyIfTheFolderItselfCannotBeListed) {
+TEST_F(Tags, ListingThrowsOnlyIfTheDirectoryItselfCannotBeListed) {
   EXPECT_EQ(failure_of([&] { static_cast<void>(persist::list_tags(*system, "/nowhere")); })->code,
             ErrorCode::not_found);
   for (const unsigned generation : {1U, 2U}) {

@@ -9,7 +9,7 @@
 namespace kedge::faults {
 namespace {
 
-std::string node_folder(int node) { return compose("/nodes/node{}", node); }
+std::string node_directory(int node) { return compose("/nodes/node{}", node); }
 
 /// Two timelines with one tag and one generation number: the second start is made from the state before the first.
 struct Fork : TwoTimelines {
@@ -33,7 +33,7 @@ TEST(Timelines, ForksShareTagAndGenerationAndDifferInTheCommitId) {
 TEST(Timelines, R19_HalvesOfTwoTimelinesAreNeverCombined) {
   for (const int node : {0, 1}) {
     Fork fork(4);
-    fork.job.disk.restore(fork.first, node_folder(node));  // the other node has the second timeline
+    fork.job.disk.restore(fork.first, node_directory(node));  // the other node has the second timeline
     const Opened opened = reopen(fork.job);
     EXPECT_EQ(opened.tag, "base");
     EXPECT_EQ(opened.step, 1);
@@ -81,7 +81,7 @@ TEST(Timelines, AStoreReplacedByAnOlderCopyGivesTheNewestCommitThatAllHave) {
   const auto old = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"c", 3}});
   const auto newest_generation = superblock_of(job.disk, 0, "c").generation;
-  job.disk.restore(old, node_folder(1));
+  job.disk.restore(old, node_directory(1));
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"d", 4}}).tag, "b");
   EXPECT_GT(superblock_of(job.disk, 3, "d").generation, newest_generation);
   EXPECT_EQ(superblock_of(job.disk, 3, "d").parent_commit_id, superblock_of(job.disk, 0, "d").parent_commit_id);
@@ -94,7 +94,7 @@ TEST(Timelines, AnOlderCopyWithoutACommonCommitIsUnrecoverable) {
   commit_steps(job, {{"a", 1}});
   const auto old = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"b", 2}, {"c", 3}, {"d", 4}});
-  job.disk.restore(old, node_folder(0));
+  job.disk.restore(old, node_directory(0));
   const Opened opened = reopen(job);
   ASSERT_TRUE(opened.failure);
   EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);

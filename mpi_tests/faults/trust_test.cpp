@@ -60,10 +60,10 @@ TEST_F(TrustTest, GroupBelievesOnesGroupsToo) {
   EXPECT_THAT(refusal(kOther, kMyGroup, 0666, Trust::group), HasSubstr("chmod o-w"));
 }
 
-TEST_F(TrustTest, AnyBelievesEveryFileAndFolderButNoLink) {
+TEST_F(TrustTest, AnyBelievesEveryFileAndDirectoryButNoLink) {
   EXPECT_EQ(refusal(kOther, kOtherGroup, 0666, Trust::any), "trusted");
-  disk.make_directories("/folder", 0777);
-  EXPECT_FALSE(failure_of([&] { persist::require_trusted(*system, "/folder", Trust::any); }));
+  disk.make_directories("/directory", 0777);
+  EXPECT_FALSE(failure_of([&] { persist::require_trusted(*system, "/directory", Trust::any); }));
   disk.plant_link("/link", "/f");
   disk.plant("/pipe", {Kind::other, 0, kMe, 0600, 1, kMyGroup});
   for (const Trust trust : {Trust::self, Trust::group, Trust::any}) {

@@ -1,4 +1,4 @@
-// mpirun -n 8 commit_through_engine commit|load: the pieces that read_master.py knows, through the engine. `commit`
+// mpirun -n 8 commit_through_engine commit|load: the pieces that read_manifest.py knows, through the engine. `commit`
 // makes one commit of them; `load` opens the newest and loads item by item, in an order other than they were saved in.
 #include <mpi.h>
 

@@ -18,9 +18,9 @@ namespace {
 
 using format::testing::MemoryTarget;
 
-// One number for users; a folder of golden files is of one version in all kinds.
-static_assert(format::kSetVersion == format::kFormatVersion && format::kMasterVersion == format::kFormatVersion,
-              "the versions of containers, sets and masters are raised together");
+// One number for users; a directory of golden files is of one version in all kinds.
+static_assert(format::kSetVersion == format::kFormatVersion && format::kManifestVersion == format::kFormatVersion,
+              "the versions of containers, sets and manifests are raised together");
 
 constexpr std::size_t kAttributesRoom = 512;
 
@@ -59,10 +59,10 @@ format::View make_view() {
   return view;
 }
 
-std::vector<std::byte> make_master(const std::vector<std::vector<std::byte>>& containers) {
+std::vector<std::byte> make_manifest(const std::vector<std::vector<std::byte>>& containers) {
   std::vector<std::string> names;
   std::vector<format::ShardRow> rows;
-  format::MasterHead head = golden_head();
+  format::ManifestHead head = golden_head();
   for (std::uint32_t rank = 0; rank < containers.size(); ++rank) {
     const format::Superblock stored = format::decode(containers[rank], golden_container(rank));
     names.push_back(golden_container(rank));
@@ -71,8 +71,8 @@ std::vector<std::byte> make_master(const std::vector<std::vector<std::byte>>& co
     head.total_bytes += stored.file_size;
   }
   const format::View view = make_view();
-  const auto layout = format::make_master_layout(&view, names, format::encode(golden_attributes()).size());
-  return format::encode_master(*layout, head, rows, golden_attributes());
+  const auto layout = format::make_manifest_layout(&view, names, format::encode(golden_attributes()).size());
+  return format::encode_manifest(*layout, head, rows, golden_attributes());
 }
 
 std::vector<std::byte> make_set_file(format::SetFileKind kind, std::uint32_t position,
@@ -139,7 +139,7 @@ Attributes golden_attributes() {
 }
 
 format::Superblock golden_superblock(std::uint32_t rank) {
-  const format::MasterHead head = golden_head();
+  const format::ManifestHead head = golden_head();
   format::Superblock superblock;
   superblock.run_id = head.run_id;
   superblock.commit_id = head.commit_id;
@@ -153,8 +153,8 @@ format::Superblock golden_superblock(std::uint32_t rank) {
   return superblock;
 }
 
-format::MasterHead golden_head() {
-  format::MasterHead head;
+format::ManifestHead golden_head() {
+  format::ManifestHead head;
   head.run_id = id(0x10);
   head.commit_id = id(0x30);
   head.parent_commit_id = id(0x50);
@@ -168,7 +168,7 @@ format::MasterHead golden_head() {
 }
 
 format::SetDescriptor golden_set(format::SetFileKind kind, std::uint32_t position) {
-  const format::MasterHead head = golden_head();
+  const format::ManifestHead head = golden_head();
   format::SetDescriptor descriptor;
   descriptor.kind = kind;
   descriptor.run_id = head.run_id;
@@ -203,7 +203,7 @@ std::vector<GoldenFile> make_golden_files() {
     files.push_back({golden_parity(rank), make_set_file(format::SetFileKind::parity, rank, set)});
     files.push_back({golden_descriptor(rank), make_set_file(format::SetFileKind::descriptor, rank, set)});
   }
-  files.push_back({kGoldenMaster, make_master(set.container)});
+  files.push_back({kGoldenManifest, make_manifest(set.container)});
   files.push_back({kGoldenHdf5, bytes_of(hdf5_release() + "\n")});
   return files;
 }

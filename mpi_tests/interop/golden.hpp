@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "format/region_spec.hpp"
 #include "format/set_descriptor.hpp"
 #include "format/superblock.hpp"
@@ -18,7 +18,7 @@ namespace kedge::testing {
 inline constexpr std::uint32_t kGoldenRanks = 3;
 
 struct GoldenFile {
-  std::string name;  ///< below the folder of a version, such as "data/0/rank-0.h5"
+  std::string name;  ///< below the directory of a version, such as "data/0/rank-0.h5"
   std::vector<std::byte> bytes;
 };
 
@@ -29,14 +29,14 @@ struct GoldenFile {
 
 /// Who they are; what the writers fill in is left out.
 [[nodiscard]] format::Superblock golden_superblock(std::uint32_t rank);
-[[nodiscard]] format::MasterHead golden_head();
+[[nodiscard]] format::ManifestHead golden_head();
 /// The set of all ranks in their order, as the one at `position` describes it; members by their rank alone.
 [[nodiscard]] format::SetDescriptor golden_set(format::SetFileKind kind, std::uint32_t position);
 
 [[nodiscard]] std::string golden_container(std::uint32_t rank);
 [[nodiscard]] std::string golden_parity(std::uint32_t rank);
 [[nodiscard]] std::string golden_descriptor(std::uint32_t rank);
-inline constexpr const char* kGoldenMaster = "checkpoint.h5";
+inline constexpr const char* kGoldenManifest = "checkpoint.h5";
 /// Which release of HDF5 the files were made with: its metadata is part of them.
 inline constexpr const char* kGoldenHdf5 = "hdf5-release";
 

@@ -9,7 +9,7 @@
 #include "base/checksum.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
-#include "format/master_rows.hpp"
+#include "format/manifest_rows.hpp"
 #include "interop/golden.hpp"
 #include "unit/format_support.hpp"
 #include "unit/redundancy_support.hpp"
@@ -24,10 +24,10 @@ using ::testing::HasSubstr;
 constexpr const char* kWhatToDo =
     "the format changed. If that is meant: raise the versions in src/format/on_disk.hpp (kFormatVersion and those "
     "beside "
-    "it), describe the change in share/doc/format.md, and run mpi_tests/interop/make_golden.sh BUILD_FOLDER";
+    "it), describe the change in share/doc/format.md, and run mpi_tests/interop/make_golden.sh BUILD_DIRECTORY";
 
 std::vector<std::byte> golden(const std::string& name) {
-  const std::string path = compose("{}/v{}/{}", KEDGE_GOLDEN_FOLDER, format::kFormatVersion, name);
+  const std::string path = compose("{}/v{}/{}", KEDGE_GOLDEN_DIRECTORY, format::kFormatVersion, name);
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_FALSE(bytes.empty()) << path << " is missing: mpi_tests/interop/make_golden.sh makes it";
@@ -76,11 +76,11 @@ TEST(Golden, R9_ContainersAreReadWithEveryValue) {
   }
 }
 
-TEST(Golden, R9_TheMasterIsReadWithEveryValue) {
-  MemoryFile file = golden_file(kGoldenMaster);
-  const format::MasterReader reader(file, file.size(), kGoldenMaster);
+TEST(Golden, R9_TheManifestIsReadWithEveryValue) {
+  MemoryFile file = golden_file(kGoldenManifest);
+  const format::ManifestReader reader(file, file.size(), kGoldenManifest);
   EXPECT_TRUE(reader.verify().empty());
-  format::MasterHead expected = golden_head();
+  format::ManifestHead expected = golden_head();
   const auto rows = reader.rows();
   ASSERT_EQ(rows.size(), kGoldenRanks);
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
@@ -91,7 +91,7 @@ TEST(Golden, R9_TheMasterIsReadWithEveryValue) {
                                             crc32c(container)}));
     expected.total_bytes += container.size();
   }
-  const format::MasterHead& head = reader.head();
+  const format::ManifestHead& head = reader.head();
   expected.file_size = file.size();
   expected.table_offset = head.table_offset;  // these four lie where HDF5 put them
   expected.attributes_offset = head.attributes_offset;
@@ -175,16 +175,16 @@ TEST(Golden, R9_KedgesOwnBytesOfSetsAreTheSame) {
   }
 }
 
-TEST(Golden, R9_KedgesOwnBytesOfTheMasterAreTheSame) {
-  const auto bytes = golden(kGoldenMaster);
-  const format::MasterHead head = format::decode_master_head(bytes, kGoldenMaster);
+TEST(Golden, R9_KedgesOwnBytesOfTheManifestAreTheSame) {
+  const auto bytes = golden(kGoldenManifest);
+  const format::ManifestHead head = format::decode_manifest_head(bytes, kGoldenManifest);
   EXPECT_TRUE(std::ranges::equal(format::encode(head), std::span(bytes).first(format::kSuperblockBytes))) << kWhatToDo;
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto stored =
         std::span(bytes).subspan(head.table_offset + rank * format::kShardRowBytes, format::kShardRowBytes);
     const format::RowPlace place{head.commit_id, LogicalRank{rank}};
     std::vector<std::byte> made(format::kShardRowBytes);
-    format::encode_row(format::decode_row(stored, place, kGoldenMaster), place, made);
+    format::encode_row(format::decode_row(stored, place, kGoldenManifest), place, made);
     EXPECT_TRUE(std::ranges::equal(made, stored)) << kWhatToDo;
   }
   const std::string attributes = format::encode(golden_attributes());
@@ -199,11 +199,11 @@ TEST(Golden, R9_KedgesOwnBytesOfTheMasterAreTheSame) {
 std::string refusal(const std::string& name, std::uint32_t version) {
   MemoryFile file = golden_file(name);
   static_assert(format::set_at::kVersion == format::at::kVersion &&
-                format::master_at::kVersion == format::at::kVersion);
+                format::manifest_at::kVersion == format::at::kVersion);
   format::put(std::span(file.content), format::at::kVersion, version);
   format::put(std::span(file.content), format::at::kCrc, crc32c(std::span(file.content).first(format::at::kCrc)));
   try {
-    if (name == kGoldenMaster) static_cast<void>(format::MasterReader(file, file.size(), name));
+    if (name == kGoldenManifest) static_cast<void>(format::ManifestReader(file, file.size(), name));
     else if (name.ends_with(".h5")) static_cast<void>(format::ContainerReader(file, file.size(), name));
     else static_cast<void>(format::decode_set(file.content, name));
     return {};
@@ -216,7 +216,7 @@ std::string refusal(const std::string& name, std::uint32_t version) {
 TEST(Golden, R9_OtherVersionsAreRefusedByName) {
   const std::uint32_t ours = format::kFormatVersion;
   for (const std::string& name :
-       {golden_container(0), golden_descriptor(1), golden_parity(2), std::string(kGoldenMaster)}) {
+       {golden_container(0), golden_descriptor(1), golden_parity(2), std::string(kGoldenManifest)}) {
     SCOPED_TRACE(name);
     EXPECT_EQ(refusal(name, ours), "") << "the test's own change was refused";
     EXPECT_THAT(refusal(name, ours + 1),

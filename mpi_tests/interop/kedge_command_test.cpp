@@ -84,7 +84,7 @@ TEST_F(KedgeCommand, VerifiesAContainer) {
   const Result verified = kedge("verify " + add());
   EXPECT_EQ(verified.status, 0) << verified.text;
   EXPECT_THAT(verified.text, AllOf(StartsWith("ok"), HasSubstr("step-000100 of rank 2"), HasSubstr("1 ok, 0 damaged")));
-  EXPECT_THAT(kedge("verify -q " + store_.folder()).text, IsEmpty());
+  EXPECT_THAT(kedge("verify -q " + store_.directory()).text, IsEmpty());
 }
 
 TEST_F(KedgeCommand, R31_SeesAFlippedBitInEveryKindOfByte) {
@@ -156,18 +156,18 @@ TEST_F(KedgeCommand, VerifiesAllContainersOfAStoreInTheOrderOfRanks) {
   store_.add_file("rank-2.1.h5", 8192, '\0');
   store_.add_file("rank-3.0.h5", 0, '\0');
   store_.add_file("lock.1.0", 10, 'x');
-  const Result verified = kedge("verify " + store_.folder());
+  const Result verified = kedge("verify " + store_.directory());
   EXPECT_EQ(verified.status, 0) << verified.text;
   EXPECT_THAT(verified.text, HasSubstr("2 ok, 0 damaged, 2 being written or free"));
   EXPECT_THAT(verified.text, Not(HasSubstr("lock")));
   EXPECT_LT(verified.text.find("rank-2.0"), verified.text.find("rank-10.0"));
   flip_bit(store_.path("rank-10.0.h5"), 3);  // in the magic: in a store it is damage all the same
-  EXPECT_EQ(kedge("verify " + store_.folder()).status, 1);
+  EXPECT_EQ(kedge("verify " + store_.directory()).status, 1);
 }
 
 TEST_F(KedgeCommand, SeesAnotherRanksContainerInAStore) {
   add("rank-5.0.h5");
-  const Result verified = kedge("verify " + store_.folder());
+  const Result verified = kedge("verify " + store_.directory());
   EXPECT_EQ(verified.status, 1);
   EXPECT_THAT(verified.text, HasSubstr("the container of rank 2, its name says rank 5"));
 }
@@ -183,16 +183,16 @@ TEST_F(KedgeCommand, WhatCannotBeLookedAtIsStatusTwoAndSaysWhatToDo) {
     EXPECT_EQ(missing.status, 2);
     EXPECT_THAT(missing.text, AllOf(HasSubstr("rank-9.0.h5"), HasSubstr("check the path")));
   }
-  EXPECT_THAT(kedge("verify " + store_.folder()).text, HasSubstr("no container is in this folder"));
-  EXPECT_EQ(kedge("verify " + store_.folder()).status, 2);
-  EXPECT_THAT(kedge("show " + store_.folder()).text, HasSubstr("name one of the containers"));
+  EXPECT_THAT(kedge("verify " + store_.directory()).text, HasSubstr("no container is in this directory"));
+  EXPECT_EQ(kedge("verify " + store_.directory()).status, 2);
+  EXPECT_THAT(kedge("show " + store_.directory()).text, HasSubstr("name one of the containers"));
   std::filesystem::create_directory(store_.path("kedge-0-heat"));
-  EXPECT_THAT(kedge("verify " + store_.folder()).text, HasSubstr("e.g. kedge-0-heat"));
+  EXPECT_THAT(kedge("verify " + store_.directory()).text, HasSubstr("e.g. kedge-0-heat"));
 }
 
 TEST_F(KedgeCommand, UnsealedIsNoDamageButNothingWasChecked) {
   const std::string path = store_.add_file("rank-0.0.h5", 8192, '\0');
-  for (const std::string& words : {"verify " + path, "show " + path, "verify " + store_.folder()}) {
+  for (const std::string& words : {"verify " + path, "show " + path, "verify " + store_.directory()}) {
     const Result result = kedge(words);
     EXPECT_EQ(result.status, 2) << words;
     EXPECT_THAT(result.text, HasSubstr("being written or free"));
@@ -212,7 +212,7 @@ TEST_F(KedgeCommand, DamageIsToldBeforeWhatCouldNotBeLookedAt) {
 TEST_F(KedgeCommand, RefusesLinksInAStoreAndFollowsThoseNamedByTheUser) {
   const std::string path = add();
   std::filesystem::create_symlink(path, store_.path("rank-3.0.h5"));
-  const Result store = kedge("verify " + store_.folder());
+  const Result store = kedge("verify " + store_.directory());
   EXPECT_EQ(store.status, 2) << store.text;
   EXPECT_THAT(store.text, HasSubstr("symbolic link"));
   std::filesystem::create_symlink(path, store_.path("mine"));

@@ -20,7 +20,7 @@ class KedgeConfig : public ::testing::Test {
  protected:
   void write(const std::string& text) const { std::ofstream(store_.path("kedge.toml")) << text; }
   [[nodiscard]] Result config(const std::string& words = {}, const std::string& variables = {}) const {
-    return kedge_in(store_.folder(), "config " + words, variables);
+    return kedge_in(store_.directory(), "config " + words, variables);
   }
   SampleStore store_;
 };

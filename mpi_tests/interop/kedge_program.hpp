@@ -28,9 +28,9 @@ inline Result shell(const std::string& command) {
 
 inline Result kedge(const std::string& arguments) { return shell("'" KEDGE_PROGRAM "' " + arguments); }
 
-/// In this folder, with these variables ("A=b C=d").
-inline Result kedge_in(const std::string& folder, const std::string& arguments, const std::string& variables = {}) {
-  return shell("cd '" + folder + "' && env " + variables + " '" KEDGE_PROGRAM "' " + arguments);
+/// In this directory, with these variables ("A=b C=d").
+inline Result kedge_in(const std::string& directory, const std::string& arguments, const std::string& variables = {}) {
+  return shell("cd '" + directory + "' && env " + variables + " '" KEDGE_PROGRAM "' " + arguments);
 }
 
 inline Json kedge_json(const std::string& arguments, int status) {

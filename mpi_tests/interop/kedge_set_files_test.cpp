@@ -57,7 +57,7 @@ class KedgeSetFiles : public ::testing::Test {
 
   /// The file alone and the store that it lies in: both must see the damage.
   void expect_damaged(const std::string& path, const std::string& what) {
-    for (const std::string& target : {path, store_.folder()}) {
+    for (const std::string& target : {path, store_.directory()}) {
       const Result verified = kedge("verify " + target);
       EXPECT_EQ(verified.status, 1) << verified.text;
       EXPECT_THAT(verified.text, HasSubstr(what));
@@ -81,10 +81,10 @@ TEST_F(KedgeSetFiles, ShowTellsTheSetInWordsAndInJson) {
 }
 
 TEST_F(KedgeSetFiles, R31_AWholeStoreIsVerifiedByKind) {
-  const Result verified = kedge("verify " + store_.folder());
+  const Result verified = kedge("verify " + store_.directory());
   EXPECT_EQ(verified.status, 0) << verified.text;
   EXPECT_THAT(verified.text, HasSubstr("3 ok"));
-  const Json json = Json::parse(kedge("verify --json " + store_.folder()).text);
+  const Json json = Json::parse(kedge("verify --json " + store_.directory()).text);
   EXPECT_EQ(json.at("ok_parity"), 1);
   EXPECT_EQ(json.at("ok_descriptors"), 1);
   EXPECT_EQ(json.at("ok_containers"), 1);
@@ -97,7 +97,7 @@ TEST_F(KedgeSetFiles, R31_AFlippedBitInParityIsDamage) {
     expect_damaged(parity(), "parity");
     flip_bit(parity(), offset);
   }
-  EXPECT_EQ(kedge("verify " + store_.folder()).status, 0);
+  EXPECT_EQ(kedge("verify " + store_.directory()).status, 0);
 }
 
 TEST_F(KedgeSetFiles, R31_AFlippedBitInAHeaderIsDamage) {
@@ -119,7 +119,7 @@ TEST_F(KedgeSetFiles, R31_AParityFileOfAnotherSizeIsDamage) {
 
 TEST_F(KedgeSetFiles, AFileUnderAnothersNameIsDamage) {
   std::filesystem::rename(parity(), store_.path("parity-5.0.kedge"));
-  const Result verified = kedge("verify " + store_.folder());
+  const Result verified = kedge("verify " + store_.directory());
   EXPECT_EQ(verified.status, 1) << verified.text;
   EXPECT_THAT(verified.text, HasSubstr("parity-5.0.kedge"));
 }
@@ -129,21 +129,21 @@ TEST_F(KedgeSetFiles, AnUnsealedOneIsNoDamage) {
   const std::vector<char> zeros(4096);
   file.write(zeros.data(), static_cast<std::streamsize>(zeros.size()));
   file.close();
-  const Result verified = kedge("verify " + store_.folder());
+  const Result verified = kedge("verify " + store_.directory());
   EXPECT_EQ(verified.status, 0) << verified.text;
   EXPECT_THAT(verified.text, HasSubstr("1 being written or free"));
 }
 
 TEST_F(KedgeSetFiles, TheListOfAStoreTellsWhatIsProtected) {
-  const Result listed = kedge("ls " + store_.folder());
+  const Result listed = kedge("ls " + store_.directory());
   EXPECT_EQ(listed.status, 0) << listed.text;
   EXPECT_THAT(listed.text,
               ::testing::ContainsRegex("step-000100 +7 +[^\n]* 1 of 8 +[0-9.]+ MiB +protected +9.0 MiB\n"));
   std::filesystem::remove(container_);
-  EXPECT_THAT(kedge("ls " + store_.folder()).text, ::testing::ContainsRegex("\\? +7 +\\? +0 of 8 "));
-  EXPECT_EQ(kedge_json("ls " + store_.folder(), 0)["checkpoints"][0]["parity_files"], 1);
+  EXPECT_THAT(kedge("ls " + store_.directory()).text, ::testing::ContainsRegex("\\? +7 +\\? +0 of 8 "));
+  EXPECT_EQ(kedge_json("ls " + store_.directory(), 0)["checkpoints"][0]["parity_files"], 1);
   truncate(parity(), 5000);
-  const Result cut = kedge("ls " + store_.folder());
+  const Result cut = kedge("ls " + store_.directory());
   EXPECT_EQ(cut.status, 1);
   EXPECT_THAT(cut.text, AllOf(HasSubstr("parity-2.0.kedge"), HasSubstr("truncated")));
 }

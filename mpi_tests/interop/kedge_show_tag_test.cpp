@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "interop/checkpoints_fixture.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::testing {
 namespace {
@@ -33,17 +33,18 @@ TEST_F(KedgeCheckpoints, R12_ShowsHeadAttributesArraysAndRegions) {
   EXPECT_THAT(shown.text, Not(HasSubstr("rank-0.h5")));
 }
 
-TEST_F(KedgeCheckpoints, ShowFindsACheckpointByTagFolderAndMaster) {
+TEST_F(KedgeCheckpoints, ShowFindsACheckpointByTagDirectoryAndManifest) {
   add_three();
   const TagEntry entry = sample_entry(2);
   const std::string tag = on_prefix("show step-000200").text;
-  EXPECT_EQ(on_prefix("show " + entry.folder).text, tag);
-  EXPECT_EQ(kedge("show " + prefix_.path(entry.folder)).text, tag);
-  EXPECT_EQ(kedge("show " + master(entry)).text, tag);
+  EXPECT_EQ(on_prefix("show " + entry.directory).text, tag);
+  EXPECT_EQ(kedge("show " + prefix_.path(entry.directory)).text, tag);
+  EXPECT_EQ(kedge("show " + manifest(entry)).text, tag);
   EXPECT_THAT(on_prefix("show latest").text, HasSubstr("step-000300"));
-  std::ofstream(prefix_.path("latest")) << entry.folder << "\n";
+  std::ofstream(prefix_.path("latest")) << entry.directory << "\n";
   EXPECT_EQ(kedge("show " + prefix_.path("latest")).text, tag);
-  const Result by_tag = kedge_in(prefix_.folder(), "show step-000200", "KEDGE_PERSISTENT_PATH=" + prefix_.folder());
+  const Result by_tag =
+      kedge_in(prefix_.directory(), "show step-000200", "KEDGE_PERSISTENT_PATH=" + prefix_.directory());
   EXPECT_EQ(by_tag.text, tag);
 }
 
@@ -51,10 +52,10 @@ TEST_F(KedgeCheckpoints, ATagThatWasSavedTwiceIsTheNewer) {
   prefix_.add(sample_entry(1));
   TagEntry again = sample_entry(5);
   again.tag = sample_entry(1).tag;
-  again.folder = persist::folder_name(again.tag, again.generation, again.commit_id);
+  again.directory = persist::directory_name(again.tag, again.generation, again.commit_id);
   prefix_.add(again);
   EXPECT_THAT(on_prefix("show step-000100").text, ContainsRegex("generation +5\n"));
-  truncate(master(again), 100);  // a damaged newest is what was meant, not silently the older
+  truncate(manifest(again), 100);  // a damaged newest is what was meant, not silently the older
   EXPECT_EQ(on_prefix("show step-000100").status, 1);
 }
 
@@ -74,7 +75,7 @@ TEST_F(KedgeCheckpoints, ShowTellsOneRankOrAllContainers) {
 
 TEST_F(KedgeCheckpoints, ShowInJson) {
   add_three();
-  const Json shown = kedge_json("show step-000200 --prefix " + prefix_.folder(), 0);
+  const Json shown = kedge_json("show step-000200 --prefix " + prefix_.directory(), 0);
   EXPECT_EQ(shown["kind"], "checkpoint");
   EXPECT_EQ(shown["attributes"], (Json{{"code", "heat2d 1.2"}, {"grid", {1280, 2048}}, {"step", 100}, {"time", 0.25}}));
   ASSERT_EQ(shown["arrays"].size(), 2U);
@@ -93,7 +94,7 @@ TEST_F(KedgeCheckpoints, ShowTellsWhatIsLeftOfADamagedCheckpoint) {
   EXPECT_EQ(shown.status, 1) << shown.text;
   EXPECT_THAT(shown.text, AllOf(HasSubstr("rank-1.h5: missing"), HasSubstr("3 of 4 containers can be used"),
                                 ContainsRegex("temperature +float64 +160 x 64 +3 ")));
-  EXPECT_THAT(kedge_json("show step-000200 --prefix " + prefix_.folder(), 1)["containers"][1]["problem"], "missing");
+  EXPECT_THAT(kedge_json("show step-000200 --prefix " + prefix_.directory(), 1)["containers"][1]["problem"], "missing");
 }
 
 TEST_F(KedgeCheckpoints, WhatIsNotThereIsExplained) {
@@ -102,14 +103,14 @@ TEST_F(KedgeCheckpoints, WhatIsNotThereIsExplained) {
   EXPECT_EQ(misspelt.status, 2);
   EXPECT_THAT(misspelt.text, HasSubstr("did you mean step-000200?"));
   EXPECT_THAT(on_prefix("verify something-else").text, HasSubstr("the newest is step-000300"));
-  write_containers(prefix_.folder(), sample_entry(4));
+  write_containers(prefix_.directory(), sample_entry(4));
   for (const std::string& words :
-       {"show step-000400 --prefix " + prefix_.folder(), "show " + prefix_.path(sample_entry(4).folder)}) {
+       {"show step-000400 --prefix " + prefix_.directory(), "show " + prefix_.path(sample_entry(4).directory)}) {
     EXPECT_EQ(kedge(words).status, 2);
     EXPECT_THAT(kedge(words).text, HasSubstr("a flush or removal is under way or was cut short")) << words;
   }
   const SampleStore elsewhere;
-  const Result nowhere = kedge_in(elsewhere.folder(), "show step-000200");
+  const Result nowhere = kedge_in(elsewhere.directory(), "show step-000200");
   EXPECT_EQ(nowhere.status, 2);
   EXPECT_THAT(nowhere.text, AllOf(HasSubstr("no file is called step-000200"), HasSubstr("--prefix")));
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "interop/plain_file.hpp"
 
 namespace kedge::testing {

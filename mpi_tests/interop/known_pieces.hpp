@@ -1,4 +1,4 @@
-// What write_master and commit_through_engine save and read_master.py knows: arrays of every dtype in uneven blocks
+// What write_manifest and commit_through_engine save and read_manifest.py knows: arrays of every dtype in uneven blocks
 // over 8 ranks, regions of each rank's own, replicated ones, empty ones.
 #pragma once
 

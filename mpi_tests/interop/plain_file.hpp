@@ -26,7 +26,7 @@ class PlainFile final : public format::ContainerTarget, public fs::ByteAccess {
   int number_;
 };
 
-/// Appends element `i` as read_containers.py and read_master.py know it: i - 3 for signed integers, i for unsigned,
+/// Appends element `i` as read_containers.py and read_manifest.py know it: i - 3 for signed integers, i for unsigned,
 /// (i - 3) / 2 for floats, (i / 2, -i) for complex, odd i for bool, 7 i modulo 256 for opaque.
 void append_element(std::vector<std::byte>& bytes, DataType dtype, std::uint64_t i);
 

@@ -97,9 +97,9 @@ def check_tools(path):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.argv[1], folder], check=True)
-        types, second, many = (os.path.join(folder, name + ".kedge") for name in ("types", "second", "many"))
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([sys.argv[1], directory], check=True)
+        types, second, many = (os.path.join(directory, name + ".kedge") for name in ("types", "second", "many"))
         check_types(types)
         check_many(many)
         check_superblock(types)

@@ -9,21 +9,21 @@ import subprocess
 import sys
 import tempfile
 
-import read_master  # ends with 77 where h5py is missing
+import read_manifest  # ends with 77 where h5py is missing
 from known_values import expected
 
 PROGRAM, MPIEXEC = sys.argv[1:3]
-RANKS_PER_FOLDER = 1024
+RANKS_PER_DIRECTORY = 1024
 
 
-def launch(folder, what):
+def launch(directory, what):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "KEDGE_PERSISTENT_EVERY": "1",
-        "KEDGE_STORE_PATH": f"{folder}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{folder}/prefix",
+        "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
         "KEDGE_TOPOLOGY_RANKS_PER_NODE": "2"}
     done = subprocess.run(
         ["timeout", "--kill-after=5", "60", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-         "mpi_yield_when_idle", "1", "-n", str(read_master.RANKS), PROGRAM, what],
+         "mpi_yield_when_idle", "1", "-n", str(read_manifest.RANKS), PROGRAM, what],
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -38,42 +38,42 @@ def names_of(group):
 
 def check_nothing_else(path):
     """What h5py sees in each rank's place is what that rank saved, and no more."""
-    with read_master.h5py.File(path, "r") as file:
+    with read_manifest.h5py.File(path, "r") as file:
         arrays = {name for name in names_of(file) if not name.startswith(".kedge/")}
-        assert arrays == set(read_master.arrays()) - {"step"}, arrays  # step and seed are links to a rank's
-        for rank in range(read_master.RANKS):
+        assert arrays == set(read_manifest.arrays()) - {"step"}, arrays  # step and seed are links to a rank's
+        for rank in range(read_manifest.RANKS):
             saved = {name for name in names_of(file["ranks"][str(rank)]) if not name.startswith(".kedge/")}
             assert {"own/state", "constants/seed", "particles"} <= saved, saved
             assert ("step" in saved) == (rank == 5) and ("holes" in saved) == (rank == 4), (rank, saved)
-            assert saved <= {"own/state", "constants/seed"} | set(read_master.arrays()), saved
+            assert saved <= {"own/state", "constants/seed"} | set(read_manifest.arrays()), saved
 
 
-def check(folder):
-    path = os.path.join(folder, "checkpoint.h5")
-    read_master.check_view(path)
-    read_master.check_ranks(path)
-    read_master.check_table(path, folder, RANKS_PER_FOLDER)
-    read_master.check_attributes(path)
+def check(directory):
+    path = os.path.join(directory, "checkpoint.h5")
+    read_manifest.check_view(path)
+    read_manifest.check_ranks(path)
+    read_manifest.check_table(path, directory, RANKS_PER_DIRECTORY)
+    read_manifest.check_attributes(path)
     check_nothing_else(path)
-    with read_master.h5py.File(path, "r") as file:  # a part of the whole, across blocks of several ranks
+    with read_manifest.h5py.File(path, "r") as file:  # a part of the whole, across blocks of several ranks
         part = file["field/float64"][2:5, 3:10:2, ::4]
         assert (part == expected("float64", (7, 11, 13))[2:5, 3:10:2, ::4]).all()
 
 
 def main():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kedge-interop-"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="kedge-interop-"))
     try:
-        launch(folder, "commit")
-        tag, = folder.glob("prefix/step-000042.*")
+        launch(directory, "commit")
+        tag, = directory.glob("prefix/step-000042.*")
         check(str(tag))
-        shutil.copytree(tag, folder / "elsewhere")
-        check(str(folder / "elsewhere"))
+        shutil.copytree(tag, directory / "elsewhere")
+        check(str(directory / "elsewhere"))
         for source in ("in place", "fetched"):
-            output = launch(folder, "load")
+            output = launch(directory, "load")
             assert f"loaded from {source}\n" in output, output
-            shutil.rmtree(folder / "store")
+            shutil.rmtree(directory / "store")
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 main()

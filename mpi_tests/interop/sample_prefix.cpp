@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "persist/tag_catalog.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::testing {
 namespace {
@@ -93,7 +93,7 @@ persist::TagEntry sample_entry(std::uint64_t generation, std::uint32_t ranks) {
   entry.world_size = ranks;
   entry.time_ns = 1'790'000'000'000'000'000 + static_cast<std::int64_t>(generation) * 60'000'000'000;
   entry.total_bytes = std::uint64_t{ranks} << 20U;
-  entry.folder = persist::folder_name(entry.tag, generation, entry.commit_id);
+  entry.directory = persist::directory_name(entry.tag, generation, entry.commit_id);
   return entry;
 }
 
@@ -110,50 +110,50 @@ std::vector<format::RegionSpec> sample_rank_regions(std::uint32_t rank, std::uin
   return regions;
 }
 
-std::vector<std::byte> sample_master(const persist::TagEntry& entry) {
+std::vector<std::byte> sample_manifest(const persist::TagEntry& entry) {
   const auto files = files_of(entry.world_size);
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) rows.push_back({file, 100'000, 8192, 500, 1, 2});
-  return format::encode_master(*format::make_master_layout(nullptr, files, 0), persist::head_of(entry), rows, {});
+  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, 0), persist::head_of(entry), rows, {});
 }
 
-void write_master(const std::string& prefix, const persist::TagEntry& entry) {
-  std::filesystem::create_directories(fs::join(prefix, entry.folder));
-  write_bytes(fs::join(fs::join(prefix, entry.folder), persist::kMasterFile), sample_master(entry));
+void write_manifest(const std::string& prefix, const persist::TagEntry& entry) {
+  std::filesystem::create_directories(fs::join(prefix, entry.directory));
+  write_bytes(fs::join(fs::join(prefix, entry.directory), persist::kManifestFile), sample_manifest(entry));
 }
 
 void write_containers(const std::string& prefix, const persist::TagEntry& entry) {
-  const std::string folder = fs::join(prefix, entry.folder);
+  const std::string directory = fs::join(prefix, entry.directory);
   for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
-    std::filesystem::create_directories(fs::join(folder, persist::container_folder(LogicalRank{rank})));
-    write_container(fs::join(folder, persist::container_file(LogicalRank{rank})),
+    std::filesystem::create_directories(fs::join(directory, persist::container_directory(LogicalRank{rank})));
+    write_container(fs::join(directory, persist::container_file(LogicalRank{rank})),
                     sample_rank_regions(rank, entry.world_size), identity_of(entry, rank));
   }
 }
 
 void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry) {
   write_containers(prefix, entry);
-  const std::string folder = fs::join(prefix, entry.folder);
+  const std::string directory = fs::join(prefix, entry.directory);
   const auto files = files_of(entry.world_size);
-  format::MasterHead head = persist::head_of(entry);
+  format::ManifestHead head = persist::head_of(entry);
   head.total_bytes = 0;
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) {
-    rows.push_back(row_of(fs::join(folder, file), file));
+    rows.push_back(row_of(fs::join(directory, file), file));
     head.total_bytes += rows.back().size_bytes;
   }
   const format::View view = view_of(entry.world_size);
-  const auto layout = format::make_master_layout(&view, files, 200);
-  write_bytes(fs::join(folder, persist::kMasterFile), format::encode_master(*layout, head, rows, kAttributes));
+  const auto layout = format::make_manifest_layout(&view, files, 200);
+  write_bytes(fs::join(directory, persist::kManifestFile), format::encode_manifest(*layout, head, rows, kAttributes));
 }
 
 std::string SamplePrefix::container(const persist::TagEntry& entry, std::uint32_t rank) const {
-  return fs::join(path(entry.folder), persist::container_file(LogicalRank{rank}));
+  return fs::join(path(entry.directory), persist::container_file(LogicalRank{rank}));
 }
 
 std::string SamplePrefix::add(const persist::TagEntry& entry) const {
-  write_checkpoint(folder(), entry);
-  return path(entry.folder);
+  write_checkpoint(directory(), entry);
+  return path(entry.directory);
 }
 
 void SamplePrefix::catalog(const persist::TagEntry& entry) const {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "interop/sample_store.hpp"
 #include "persist/tags.hpp"
 
@@ -17,25 +17,25 @@ namespace kedge::testing {
 /// a routed file on rank 0.
 [[nodiscard]] std::vector<format::RegionSpec> sample_rank_regions(std::uint32_t rank, std::uint32_t ranks);
 
-/// Bytes of a master without a view whose containers need not exist.
-[[nodiscard]] std::vector<std::byte> sample_master(const persist::TagEntry& entry);
+/// Bytes of a manifest without a view whose containers need not exist.
+[[nodiscard]] std::vector<std::byte> sample_manifest(const persist::TagEntry& entry);
 
-/// The tag folder below `prefix`, with sample_master alone.
-void write_master(const std::string& prefix, const persist::TagEntry& entry);
-/// With containers of all ranks and no master.
+/// The tag directory below `prefix`, with sample_manifest alone.
+void write_manifest(const std::string& prefix, const persist::TagEntry& entry);
+/// With containers of all ranks and no manifest.
 void write_containers(const std::string& prefix, const persist::TagEntry& entry);
-/// With containers of all ranks and a master for them, with attributes and view. The master tells the containers' bytes
-/// instead of the entry's.
+/// With containers of all ranks and a manifest for them, with attributes and view. The manifest tells the containers'
+/// bytes instead of the entry's.
 void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry);
 
 /// A temporary prefix, removed with all that is in it when destroyed.
 class SamplePrefix {
  public:
-  [[nodiscard]] const std::string& folder() const noexcept { return store_.folder(); }
+  [[nodiscard]] const std::string& directory() const noexcept { return store_.directory(); }
   [[nodiscard]] std::string path(const std::string& name) const { return store_.path(name); }
   [[nodiscard]] std::string container(const persist::TagEntry& entry, std::uint32_t rank) const;
 
-  /// write_checkpoint; returns the tag folder's path.
+  /// write_checkpoint; returns the tag directory's path.
   std::string add(const persist::TagEntry& entry) const;
   /// Adds the entry to the run's catalog.
   void catalog(const persist::TagEntry& entry) const;

@@ -13,13 +13,13 @@ namespace kedge::testing {
 
 SampleStore::SampleStore() {
   std::string name = (std::filesystem::temp_directory_path() / "kedge-sample-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  folder_ = name;
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  directory_ = name;
 }
 
 SampleStore::~SampleStore() {
   std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  std::filesystem::remove_all(directory_, ignored);
 }
 
 std::string SampleStore::add(const std::string& name, const std::vector<format::RegionSpec>& regions,

@@ -1,4 +1,4 @@
-// A store's folder with containers as a job leaves them, for tests of programs that read them.
+// A store's directory with containers as a job leaves them, for tests of programs that read them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace kedge::testing {
 
-/// A temporary run folder on the real file system, removed with all that is in it when destroyed.
+/// A temporary run directory on the real file system, removed with all that is in it when destroyed.
 class SampleStore {
  public:
   SampleStore();
@@ -19,8 +19,8 @@ class SampleStore {
   SampleStore(const SampleStore&) = delete;
   SampleStore& operator=(const SampleStore&) = delete;
 
-  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   /// Writes a sealed container with these regions under this name, and returns its path. Contents are a pattern.
   std::string add(const std::string& name, const std::vector<format::RegionSpec>& regions,
@@ -29,7 +29,7 @@ class SampleStore {
   std::string add_file(const std::string& name, std::size_t size_bytes, char fill);
 
  private:
-  std::string folder_;
+  std::string directory_;
 };
 
 /// Writes a sealed container with these regions to `path`, in place of what is there. Contents are a pattern, another

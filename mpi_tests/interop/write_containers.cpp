@@ -1,4 +1,4 @@
-// Writes containers into the folder given, with values that read_containers.py knows.
+// Writes containers into the directory given, with values that read_containers.py knows.
 //   types.kedge   every type in 0 to 8 dimensions, and empty
 //   second.kedge  the same again by prediction: must be byte for byte the same
 //   many.kedge    2000 regions in groups, names beyond ASCII, large and small
@@ -73,14 +73,14 @@ void write_many(const std::string& path) {
 
 int main(int count, char** arguments) {
   if (count != 2) {
-    std::fputs("usage: write_containers FOLDER\n", stderr);
+    std::fputs("usage: write_containers DIRECTORY\n", stderr);
     return 2;
   }
   try {
-    const std::string folder = arguments[1];
-    const auto layout = write_types(folder + "/types.kedge", nullptr);
-    write_types(folder + "/second.kedge", layout);
-    write_many(folder + "/many.kedge");
+    const std::string directory = arguments[1];
+    const auto layout = write_types(directory + "/types.kedge", nullptr);
+    write_types(directory + "/second.kedge", layout);
+    write_many(directory + "/many.kedge");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

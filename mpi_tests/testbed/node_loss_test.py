@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """heat2d on four hosts loses one of them, is started again, and must end as if nothing had happened.
 
-usage: node_loss_test.py HEAT2D MPIEXEC FOLDER [--redundancy]
+usage: node_loss_test.py HEAT2D MPIEXEC DIRECTORY [--redundancy]
 
-The test bed is made below FOLDER, which all hosts share. Exit status 77: this machine does not allow a test bed.
+The test bed is made below DIRECTORY, which all hosts share. Exit status 77: this machine does not allow a test bed.
 """
 import argparse
 import collections
@@ -86,9 +86,9 @@ def test_hosts_are_separate(bed, _heat2d):
     for layout in (dict.fromkeys(bed.hosts, 2), dict(zip(bed.hosts, (3, 1)))):
         found = ranks_of(bed, layout, sum(layout.values()))
         check(found == layout, "expected", layout, "and found", found)
-    for folder in (bed.store, "/dev/shm"):
+    for directory in (bed.store, "/dev/shm"):
         for host in bed.hosts:
-            check(bed.run_on(host, f"touch {folder}/of-{host}; cd {folder}; echo of-*").split() == [f"of-{host}"], host)
+            check(bed.run_on(host, f"touch {directory}/of-{host}; cd {directory}; echo of-*").split() == [f"of-{host}"], host)
     check(not list(bed.store.iterdir()), "the hosts' store is that of this machine")
     check(not any(host in pathlib.Path("/etc/hosts").read_text() for host in bed.hosts), "/etc/hosts was changed")
 
@@ -143,23 +143,23 @@ def test_host_lost_with_redundancy(bed, heat2d):
 
 
 def test_nothing_stays(bed, _heat2d):
-    """However the process that made a bed ends, the bed ends; its folder goes too unless that was SIGKILL."""
+    """However the process that made a bed ends, the bed ends; its directory goes too unless that was SIGKILL."""
     program = ("import testbed, time; testbed.end_on_signals()\n"
                "with testbed.TestBed(2, below='.') as bed:\n"
-               "  print(bed.folder, *(host.namespace for host in (bed.login, *bed.nodes.values())), flush=True)\n"
+               "  print(bed.directory, *(host.namespace for host in (bed.login, *bed.nodes.values())), flush=True)\n"
                "  time.sleep({})")
     environment = os.environ | {"PYTHONPATH": str(pathlib.Path(__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"}
     for number in (0, signal.SIGTERM, signal.SIGKILL):
         owner = subprocess.Popen([sys.executable, "-c", program.format(60 if number else 0)], cwd=bed.shared, text=True,
                                  env=environment, stdout=subprocess.PIPE)
-        folder, *namespaces = owner.stdout.readline().split()
+        directory, *namespaces = owner.stdout.readline().split()
         check(len(namespaces) == 3, namespaces)
         if number:
             check(namespaces_in_use(namespaces) == set(namespaces), "the bed did not begin")
             owner.send_signal(number)
         owner.wait(testbed.LIMIT_S)
         testbed.wait_until(lambda: not namespaces_in_use(namespaces), 10, lambda: f"signal {number}: processes remain")
-        check(pathlib.Path(folder).exists() == (number == signal.SIGKILL), "signal", number, "and the folder", folder)
+        check(pathlib.Path(directory).exists() == (number == signal.SIGKILL), "signal", number, "and the directory", directory)
 
 
 def namespaces_in_use(wanted):
@@ -171,12 +171,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("heat2d")
     parser.add_argument("mpiexec")
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("directory", type=pathlib.Path)
     arguments = parser.parse_args()
     testbed.end_on_signals()
-    arguments.folder.mkdir(parents=True, exist_ok=True)
+    arguments.directory.mkdir(parents=True, exist_ok=True)
     try:
-        bed = testbed.TestBed(4, below=arguments.folder, mpirun=arguments.mpiexec)
+        bed = testbed.TestBed(4, below=arguments.directory, mpirun=arguments.mpiexec)
     except testbed.Unavailable as reason:
         print("skipped:", reason)
         return 77
@@ -186,7 +186,7 @@ def main():
             begin = time.monotonic()
             test(bed, arguments.heat2d)
             print(f"ok {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
-    check(not bed.folder.exists(), bed.folder, "stayed behind")
+    check(not bed.directory.exists(), bed.directory, "stayed behind")
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Several hosts on one machine, for tests that lose a whole host. Needs root, iproute2 and util-linux.
 
-    with TestBed(4, below=FOLDER) as bed:
+    with TestBed(4, below=DIRECTORY) as bed:
         result = bed.run_mpi(bed.hosts, 8, [PROGRAM, ...], {"KEDGE_STORE_PATH": bed.store}, timeout_s=60)
 
 Each host has its own network, hostname, processes, IPC, and a private tmpfs as node-local store and as /dev/shm; it
@@ -11,7 +11,7 @@ bed is in the machine's own namespaces: names and addresses cannot collide with 
 All processes of the bed end with the login host's first one, which ends with the process that built the bed.
 
 From a shell:
-    testbed.py up [--nodes 4] [--below FOLDER]        builds hosts and prints the bed's folder
+    testbed.py up [--nodes 4] [--below DIRECTORY]        builds hosts and prints the bed's directory
     testbed.py run BED [-n RANKS] [--hosts A,B] [-x NAME=VALUE]... [--timeout S] -- PROGRAM ...
     testbed.py kill BED HOST [--processes]            SIGKILL to the host, or to its processes only: the store stays
     testbed.py replace BED HOST [NEW_NAME]            an empty host in its place
@@ -36,18 +36,18 @@ NETWORK = "10.77.0"  # seen by nobody outside the bed
 LIMIT_S = 20  # for what takes well below a second
 NAMESPACES = ("--net", "--uts", "--mount", "--ipc", "--pid")
 
-# The first process of a host; $1 name, $2 the bed's folder, $3 size of each tmpfs, $4... what to stay alive as. It
+# The first process of a host; $1 name, $2 the bed's directory, $3 size of each tmpfs, $4... what to stay alive as. It
 # reads its process id while /proc is still the machine's. Ignoring SIGCHLD lets the kernel reap whom it inherits.
 FIRST_PROCESS = """
 set -e
 read -r pid rest </proc/self/stat
-name=$1 folder=$2 size=$3
+name=$1 directory=$2 size=$3
 shift 3
 hostname "$name"
 mount -t proc proc /proc
-mount -t tmpfs -o "size=$size,mode=0755" "kedge-$name" "$folder/nodelocal"
+mount -t tmpfs -o "size=$size,mode=0755" "kedge-$name" "$directory/nodelocal"
 mount -t tmpfs -o "size=$size,mode=1777" "kedge-$name" /dev/shm
-mount --bind "$folder/etc-hosts" /etc/hosts
+mount --bind "$directory/etc-hosts" /etc/hosts
 ip link set lo up
 echo "$pid"
 exec env --ignore-signal=CHLD "$@" >/dev/null 2>&1
@@ -57,7 +57,7 @@ exec env --ignore-signal=CHLD "$@" >/dev/null 2>&1
 AGENT = """#!/bin/sh
 host=$1
 shift
-pid=$(cat '{folder}/pids'/"$host") || { echo "the test bed has no host $host" >&2; exit 255; }
+pid=$(cat '{directory}/pids'/"$host") || { echo "the test bed has no host $host" >&2; exit 255; }
 exec nsenter --target "$pid" --net --uts --mount --ipc --pid -- /bin/sh -c "$*"
 """
 
@@ -154,23 +154,23 @@ class Job:
 
 
 class TestBed:
-    """folder: of this bed alone, seen by all hosts, removed at the end; shared: a folder in it for the job's files;
+    """directory: of this bed alone, seen by all hosts, removed at the end; shared: a directory in it for the job's files;
     store: the path of the private tmpfs, the same on each host; hosts: the names, in order."""
 
     def __init__(self, nodes=4, below=None, size="1g", mpirun="mpirun", outlives=False):
-        """Builds a bed in a new folder below the one given; size is that of each tmpfs. Unavailable if this machine
+        """Builds a bed in a new directory below the one given; size is that of each tmpfs. Unavailable if this machine
         does not allow it. If it outlives this process, only close() ends it."""
         check_available(mpirun)
         self._use(tempfile.mkdtemp(prefix="kedge-testbed-", dir=below))
         self.size, self.mpirun, self.jobs, self.numbers, self.login, self.nodes = size, mpirun, 0, 0, None, {}
         try:
-            if self.folder.is_relative_to("/dev/shm"):
-                raise ValueError(f"{self.folder} would be hidden by the hosts' own /dev/shm; choose another folder")
+            if self.directory.is_relative_to("/dev/shm"):
+                raise ValueError(f"{self.directory} would be hidden by the hosts' own /dev/shm; choose another directory")
             for name in ("nodelocal", "pids", "shared"):
-                (self.folder / name).mkdir()
-            (self.folder / "etc-hosts").touch()
-            agent = self.folder / "agent"
-            agent.write_text(AGENT.replace("{folder}", str(self.folder)))
+                (self.directory / name).mkdir()
+            (self.directory / "etc-hosts").touch()
+            agent = self.directory / "agent"
+            agent.write_text(AGENT.replace("{directory}", str(self.directory)))
             agent.chmod(0o755)
             self.login = self._start("login", outlives)
             # With an address of its own: else the bridge takes one of a port, changes it when that host goes, and is
@@ -185,11 +185,11 @@ class TestBed:
             raise
 
     @classmethod
-    def attach(cls, folder):
+    def attach(cls, directory):
         """The bed that another process left there."""
         bed = cls.__new__(cls)
-        bed._use(folder)
-        state = json.loads((bed.folder / "bed.json").read_text())
+        bed._use(directory)
+        state = json.loads((bed.directory / "bed.json").read_text())
         bed.size, bed.mpirun, bed.jobs, bed.numbers = (state[key] for key in ("size", "mpirun", "jobs", "numbers"))
         bed.login = Host(*state["login"])
         bed.nodes = {fields[0]: Host(*fields) for fields in state["nodes"]}
@@ -212,10 +212,10 @@ class TestBed:
         self._save()
         if not isinstance(hosts, dict):
             hosts = {host: -(-ranks // len(hosts)) for host in hosts}
-        hostfile, output = (self.folder / f"{name}-{self.jobs}" for name in ("hostfile", "output"))
+        hostfile, output = (self.directory / f"{name}-{self.jobs}" for name in ("hostfile", "output"))
         hostfile.write_text("".join(f"{host} slots={slots}\n" for host, slots in hosts.items()))
         parameters = {
-            "plm": "rsh", "plm_rsh_agent": self.folder / "agent", "plm_rsh_no_tree_spawn": 1,
+            "plm": "rsh", "plm_rsh_agent": self.directory / "agent", "plm_rsh_no_tree_spawn": 1,
             "orte_keep_fqdn_hostnames": 1, "orte_tmpdir_base": "/dev/shm", "mpi_yield_when_idle": 1,
             "oob_tcp_if_include": f"{NETWORK}.0/24", "btl_tcp_if_include": f"{NETWORK}.0/24",
             # Without these a host that can no longer say that it is gone would not be missed.
@@ -243,7 +243,7 @@ class TestBed:
 
     def kill(self, host):
         """SIGKILL to every process of a host, which is gone with its tmpfs."""
-        (self.folder / "pids" / host).unlink(missing_ok=True)
+        (self.directory / "pids" / host).unlink(missing_ok=True)
         self.nodes[host].kill()
 
     def kill_processes(self, host):
@@ -279,11 +279,11 @@ class TestBed:
             self.login.kill()
         for node in self.nodes.values():
             node.kill()  # is on its way
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.directory)
 
-    def _use(self, folder):
-        self.folder = pathlib.Path(folder).resolve()
-        self.shared, self.store = self.folder / "shared", self.folder / "nodelocal"
+    def _use(self, directory):
+        self.directory = pathlib.Path(directory).resolve()
+        self.shared, self.store = self.directory / "shared", self.directory / "nodelocal"
 
     def _add(self, name):
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) or name in (*self.nodes, "login"):
@@ -291,15 +291,15 @@ class TestBed:
         # Addresses are not used again: neighbours would still look for the old host.
         self.numbers += 1
         node = self.nodes[name] = self._start(name)
-        self.login.network(f"link add name host{node.number} master bridge type veth peer name eth0 netns {node.pid}",
+        self.login.network(f"link add name host{node.number} manifest bridge type veth peer name eth0 netns {node.pid}",
                            f"link set host{node.number} up")
         node.network(f"addr add {NETWORK}.{node.number}/24 dev eth0", "link set eth0 up")
         # In place: each host has bound this very file.
-        (self.folder / "etc-hosts").write_text("127.0.0.1 localhost\n" + f"{NETWORK}.254 login\n" + "".join(
+        (self.directory / "etc-hosts").write_text("127.0.0.1 localhost\n" + f"{NETWORK}.254 login\n" + "".join(
             f"{NETWORK}.{other.number} {other.name}\n" for other in self.nodes.values()))
         # The agent runs on the login host and wants the process id that is valid there.
         numbers = re.search(r"^NSpid:(.*)$", pathlib.Path(f"/proc/{node.pid}/status").read_text(), re.M)[1].split()
-        (self.folder / "pids" / name).write_text(numbers[-2] + "\n")
+        (self.directory / "pids" / name).write_text(numbers[-2] + "\n")
 
     def _start(self, name, outlives=True):
         """The login host, or another below it. If it does not outlive this process, it ends with the pipe to it."""
@@ -307,7 +307,7 @@ class TestBed:
         below = self.login.enter(namespaces=["--pid"]) if self.login else []
         process = subprocess.Popen(
             [*below, "unshare", *NAMESPACES, "--fork", "sh", "-c", FIRST_PROCESS, "kedge-testbed", name,
-             str(self.folder), self.size, *stay],
+             str(self.directory), self.size, *stay],
             env=environment(), text=True, stdin=subprocess.DEVNULL if outlives else subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         with process.stdout as said:
@@ -319,7 +319,7 @@ class TestBed:
     def _save(self):
         login, *nodes = ([host.name, host.number, host.pid, host.namespace]
                          for host in (self.login, *self.nodes.values()))
-        (self.folder / "bed.json").write_text(json.dumps(
+        (self.directory / "bed.json").write_text(json.dumps(
             {"size": self.size, "mpirun": self.mpirun, "jobs": self.jobs, "numbers": self.numbers, "login": login,
              "nodes": nodes}))
 
@@ -332,7 +332,7 @@ def check_available(mpirun="mpirun"):
     if missing := [program for program in (*PROGRAMS, mpirun) if not shutil.which(program, path=path)]:
         raise Unavailable(f"these programs are missing: {', '.join(missing)}")
     steps = ("mount -t proc proc /proc && mount -t tmpfs none /dev/shm && ip link add name bridge type bridge && "
-             "ip link add name a master bridge type veth peer name b")
+             "ip link add name a manifest bridge type veth peer name b")
     tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-c", steps], env=environment(), text=True,
                            timeout=LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if tried.returncode != 0:
@@ -378,7 +378,7 @@ def main():
     arguments = parser.parse_args()
     end_on_signals()
     if arguments.action == "up":
-        print(TestBed(arguments.nodes, arguments.below, outlives=True).folder)
+        print(TestBed(arguments.nodes, arguments.below, outlives=True).directory)
         return 0
     if arguments.action == "run" and arguments.bed.isdigit():
         with TestBed(int(arguments.bed)) as bed:

@@ -42,7 +42,7 @@ Holding container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank,
   return holding;
 }
 
-Shelf shelf_of(int process) { return {compose("/folder-{}", process), {}}; }
+Shelf shelf_of(int process) { return {compose("/directory-{}", process), {}}; }
 
 /// Every process's survey; all must be equal.
 Survey agree(const ByProcess& holdings, const std::vector<Shelf>& shelves = {}) {
@@ -144,7 +144,7 @@ TEST(Agreement, EverySubsetOfDamagedAndMissingIsJudgedAndEachPlaceIsNamed) {
       if (fate == 0) continue;
       reason += compose("{} of rank {} is {}", reason.empty() ? "the container" : "; that", rank,
                         fate == 1 ? compose("damaged: bits of {} are flipped", rank)
-                                  : compose("missing: it is not in /folder-{}", rank));
+                                  : compose("missing: it is not in /directory-{}", rank));
     }
     const Survey found = agree(holdings);
     if (!any) {

@@ -84,15 +84,15 @@ class Direct : public testing::Test {
   void SetUp() override {
     std::string name = join(testing::TempDir(), "kedge-direct-XXXXXX");
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   /// A file whose direct writes go by the script; the alignment is not needed there, O_DIRECT is not used.
   [[nodiscard]] std::unique_ptr<DirectWriter> scripted() {
     return std::make_unique<DirectWriter>([this](unsigned) { return std::make_unique<ScriptedQueue>(script_); });
   }
-  [[nodiscard]] std::string path(const std::string& name) const { return join(folder_, name); }
+  [[nodiscard]] std::string path(const std::string& name) const { return join(directory_, name); }
   [[nodiscard]] int open_file() {
     descriptor_ = Descriptor(::open(path("file").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
     return descriptor_.get();
@@ -103,7 +103,7 @@ class Direct : public testing::Test {
     return bytes;
   }
 
-  std::string folder_;
+  std::string directory_;
   ScriptedQueue::Script script_;
   Descriptor descriptor_;
   std::string name_ = "/store/file";
@@ -278,8 +278,8 @@ TEST_F(Direct, AFileOpenedForReadingHasNoDirectWay) {
 
 TEST_F(Direct, TheProbeLeavesNothingAndSaysWhatItMeasured) {
   const auto system = posix_file_system();
-  const WriteProbe probe = system->probe_writes(folder_, "probe");
-  EXPECT_TRUE(system->list(folder_).empty());
+  const WriteProbe probe = system->probe_writes(directory_, "probe");
+  EXPECT_TRUE(system->list(directory_).empty());
   if (probe.refusal.empty()) {
     EXPECT_GT(probe.buffered_bytes_per_s, 0);
     EXPECT_GT(probe.direct_bytes_per_s, 0);

@@ -28,12 +28,12 @@ class Posix : public testing::Test {
   void SetUp() override {
     std::string name = join(testing::TempDir(), "kedge-fs-posix-XXXXXX");
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(std::string_view name) const { return join(folder_, name); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string path(std::string_view name) const { return join(directory_, name); }
 
-  std::string folder_;
+  std::string directory_;
   std::shared_ptr<FileSystem> system_ = posix_file_system();
 };
 
@@ -270,7 +270,7 @@ TEST_F(Cgroups, Version2TakesTheTightestOnTheWayUp) {
   put("job/memory.stat", "anon 300\ninactive_file 100\nactive_file 5\n");
   put("memory.max", "5000\n");
   put("memory.current", "700\n");
-  const auto room = cgroup_room("0::/job/step\n", folder_);
+  const auto room = cgroup_room("0::/job/step\n", directory_);
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 400U);
   EXPECT_THAT(room->limit, HasSubstr("job/memory.max"));
@@ -279,16 +279,16 @@ TEST_F(Cgroups, Version2TakesTheTightestOnTheWayUp) {
 TEST_F(Cgroups, Version1IsReadToo) {
   put("memory/job/memory.limit_in_bytes", "1000\n");
   put("memory/job/memory.usage_in_bytes", "1200\n");
-  const auto room = cgroup_room("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", folder_);
+  const auto room = cgroup_room("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", directory_);
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 0U);
-  EXPECT_FALSE(cgroup_room("3:cpu:/job\n", folder_));
+  EXPECT_FALSE(cgroup_room("3:cpu:/job\n", directory_));
 }
 
 TEST_F(Cgroups, NoLimitIsNoRoom) {
-  EXPECT_FALSE(cgroup_room("0::/job\n", folder_));
-  EXPECT_FALSE(cgroup_room("", folder_));
-  EXPECT_FALSE(cgroup_room("nonsense\n::\n", folder_));
+  EXPECT_FALSE(cgroup_room("0::/job\n", directory_));
+  EXPECT_FALSE(cgroup_room("", directory_));
+  EXPECT_FALSE(cgroup_room("nonsense\n::\n", directory_));
 }
 
 TEST(Machine, AvailableMemoryIsRead) {

@@ -36,7 +36,7 @@ std::optional<ErrorCode> code_thrown(const std::function<void()>& action) {
   return std::nullopt;
 }
 
-/// One file system under test: a folder in it, and what only outsiders do.
+/// One file system under test: a directory in it, and what only outsiders do.
 class Ground {
  public:
   Ground() = default;
@@ -44,7 +44,7 @@ class Ground {
   Ground& operator=(const Ground&) = delete;
   virtual ~Ground() = default;
   virtual FileSystem& system() = 0;
-  virtual std::string folder() const = 0;
+  virtual std::string directory() const = 0;
   virtual void plant_link(const std::string& path, const std::string& target) = 0;
   virtual void truncate(const std::string& path, std::uint64_t size_bytes) = 0;
 };
@@ -53,14 +53,14 @@ class PosixGround final : public Ground {
  public:
   explicit PosixGround(const std::string& parent) {
     std::string name = join(parent, "kedge-fs-test-XXXXXX");
-    if (::mkdtemp(name.data()) != nullptr) folder_ = name;
+    if (::mkdtemp(name.data()) != nullptr) directory_ = name;
   }
   ~PosixGround() override {
     std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+    if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
   }
   FileSystem& system() override { return *system_; }
-  std::string folder() const override { return folder_; }
+  std::string directory() const override { return directory_; }
   void plant_link(const std::string& path, const std::string& target) override {
     std::filesystem::create_symlink(target, path);
   }
@@ -69,15 +69,15 @@ class PosixGround final : public Ground {
   }
 
  private:
-  std::string folder_;
+  std::string directory_;
   std::shared_ptr<FileSystem> system_ = posix_file_system();
 };
 
 class FaultyGround final : public Ground {
  public:
-  FaultyGround() { disk_.make_directories(folder()); }
+  FaultyGround() { disk_.make_directories(directory()); }
   FileSystem& system() override { return *system_; }
-  std::string folder() const override { return "/scratch/test"; }
+  std::string directory() const override { return "/scratch/test"; }
   void plant_link(const std::string& path, const std::string& target) override { disk_.plant_link(path, target); }
   void truncate(const std::string& path, std::uint64_t size_bytes) override {
     disk_.truncate_from_outside(path, size_bytes);
@@ -94,10 +94,10 @@ class Contract : public testing::TestWithParam<const char*> {
     const std::string kind = GetParam();
     if (kind == "faulty") ground_ = std::make_unique<FaultyGround>();
     else ground_ = std::make_unique<PosixGround>(kind == "memory" ? "/dev/shm" : testing::TempDir());
-    if (ground_->folder().empty()) GTEST_SKIP() << "no temporary folder can be made there";
+    if (ground_->directory().empty()) GTEST_SKIP() << "no temporary directory can be made there";
   }
   FileSystem& system() { return ground_->system(); }
-  std::string path(std::string_view name) const { return join(ground_->folder(), name); }
+  std::string path(std::string_view name) const { return join(ground_->directory(), name); }
   std::unique_ptr<File> with_bytes(std::string_view name, std::span<const std::byte> bytes) {
     auto file = system().create(path(name));
     file->copy_in(0, bytes, 0);
@@ -121,14 +121,14 @@ TEST_P(Contract, CreateIsExclusiveAndPrivate) {
   EXPECT_EQ(status.links, 1U);
 }
 
-TEST_P(Contract, OpenRefusesLinksFoldersAndMissingNames) {
+TEST_P(Contract, OpenRefusesLinksDirectoriesAndMissingNames) {
   with_bytes("real", random_bytes(10, 1));
   ground_->plant_link(path("link"), path("real"));
   ground_->plant_link(path("dangling"), path("nowhere"));
-  system().make_directory(path("folder"));
+  system().make_directory(path("directory"));
   for (const Access access : {Access::read, Access::read_write}) {
     EXPECT_EQ(code_thrown([&] { (void)system().open(path("link"), access); }), ErrorCode::io);
-    EXPECT_EQ(code_thrown([&] { (void)system().open(path("folder"), access); }), ErrorCode::io);
+    EXPECT_EQ(code_thrown([&] { (void)system().open(path("directory"), access); }), ErrorCode::io);
     EXPECT_EQ(code_thrown([&] { (void)system().open(path("none"), access); }), ErrorCode::not_found);
   }
   EXPECT_EQ(code_thrown([&] { (void)system().create(path("link")); }), ErrorCode::io);
@@ -258,26 +258,26 @@ TEST_P(Contract, RenameReplacesAndRemoveForgivesAbsence) {
   system().remove(path("b"));
   EXPECT_EQ(a->status().links, 0U);
   EXPECT_NO_THROW(system().remove(path("b")));
-  EXPECT_NO_THROW(system().remove(path("no/such/folder")));
+  EXPECT_NO_THROW(system().remove(path("no/such/directory")));
   EXPECT_EQ(code_thrown([&] { system().rename(path("a"), path("b")); }), ErrorCode::not_found);
 }
 
-TEST_P(Contract, FoldersAreMadeListedAndRemovedWhenEmpty) {
-  system().make_directory(path("folder"));
-  EXPECT_NO_THROW(system().make_directory(path("folder")));
-  EXPECT_EQ(system().status(path("folder")).value().kind, Kind::directory);
-  EXPECT_EQ(system().status(path("folder")).value().mode, 0700U);
-  for (const auto* name : {"folder/c", "folder/a", "folder/b"}) with_bytes(name, {});
-  EXPECT_THAT(system().list(path("folder")), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(code_thrown([&] { system().remove(path("folder")); }), ErrorCode::io);
-  for (const auto* name : {"folder/c", "folder/a", "folder/b"}) system().remove(path(name));
-  system().remove(path("folder"));
-  EXPECT_FALSE(system().status(path("folder")));
-  EXPECT_EQ(code_thrown([&] { (void)system().list(path("folder")); }), ErrorCode::not_found);
+TEST_P(Contract, DirectoriesAreMadeListedAndRemovedWhenEmpty) {
+  system().make_directory(path("directory"));
+  EXPECT_NO_THROW(system().make_directory(path("directory")));
+  EXPECT_EQ(system().status(path("directory")).value().kind, Kind::directory);
+  EXPECT_EQ(system().status(path("directory")).value().mode, 0700U);
+  for (const auto* name : {"directory/c", "directory/a", "directory/b"}) with_bytes(name, {});
+  EXPECT_THAT(system().list(path("directory")), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(code_thrown([&] { system().remove(path("directory")); }), ErrorCode::io);
+  for (const auto* name : {"directory/c", "directory/a", "directory/b"}) system().remove(path(name));
+  system().remove(path("directory"));
+  EXPECT_FALSE(system().status(path("directory")));
+  EXPECT_EQ(code_thrown([&] { (void)system().list(path("directory")); }), ErrorCode::not_found);
   with_bytes("file", {});
   EXPECT_EQ(code_thrown([&] { system().make_directory(path("file")); }), ErrorCode::io);
   EXPECT_EQ(code_thrown([&] { (void)system().list(path("file")); }), ErrorCode::io);
-  ground_->plant_link(path("link"), ground_->folder());
+  ground_->plant_link(path("link"), ground_->directory());
   EXPECT_EQ(code_thrown([&] { (void)system().list(path("link")); }), ErrorCode::io);
   EXPECT_EQ(code_thrown([&] { system().sync_directory(path("link")); }), ErrorCode::io);
 }
@@ -285,15 +285,15 @@ TEST_P(Contract, FoldersAreMadeListedAndRemovedWhenEmpty) {
 TEST_P(Contract, SyncsAndCanonicalPathsWork) {
   const auto file = with_bytes("a", random_bytes(10, 9));
   file->sync();
-  system().sync_directory(ground_->folder());
-  ground_->plant_link(path("link"), ground_->folder());
+  system().sync_directory(ground_->directory());
+  ground_->plant_link(path("link"), ground_->directory());
   EXPECT_EQ(system().canonical(path("link/./a")), system().canonical(path("a")));
   EXPECT_EQ(code_thrown([&] { (void)system().canonical(path("none")); }), ErrorCode::not_found);
   EXPECT_EQ(code_thrown([&] { system().sync_directory(path("none")); }), ErrorCode::not_found);
 }
 
 TEST_P(Contract, SpaceNamesItsLimit) {
-  const Space space = system().space(ground_->folder());
+  const Space space = system().space(ground_->directory());
   EXPECT_GT(space.free_bytes, 0U);
   EXPECT_GT(space.free_inodes, 0U);
   EXPECT_FALSE(space.limit.empty());

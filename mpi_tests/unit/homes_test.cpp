@@ -248,7 +248,8 @@ Outcome run(const World& world) {
   const auto outcomes = threads.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-    const Agreement agreement = agree(communicator, holdings_of(world, me), {compose("/folder-{}", me), {}}, deadline);
+    const Agreement agreement =
+        agree(communicator, holdings_of(world, me), {compose("/directory-{}", me), {}}, deadline);
     const auto& candidates = agreement.survey.candidates;
     const auto chosen = std::ranges::find_if(candidates, &Candidate::recoverable);
     if (chosen != candidates.end()) {

@@ -69,20 +69,20 @@ long page_faults() {
   return usage.ru_minflt;
 }
 
-/// A folder in /dev/shm, which most kernels give small pages only.
+/// A directory in /dev/shm, which most kernels give small pages only.
 class SharedMemory : public testing::Test {
  protected:
   void SetUp() override {
     std::string name = "/dev/shm/kedge-huge-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) GTEST_SKIP() << "no /dev/shm here";
-    folder_ = name;
+    directory_ = name;
   }
   void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
-  std::string path(std::string_view name) const { return join(folder_, name); }
+  std::string path(std::string_view name) const { return join(directory_, name); }
 
-  std::string folder_;
+  std::string directory_;
   std::shared_ptr<FileSystem> system_ = posix_file_system();
 };
 
@@ -197,16 +197,16 @@ INSTANTIATE_TEST_SUITE_P(Options, HugePagesOnAMount, testing::Values("never", "a
                          [](const auto& param) { return std::string(param.param); });
 
 TEST_P(HugePagesOnAMount, AreTakenAndChangeNoByteAndNoLimit) {
-  std::string folder = join(testing::TempDir(), "kedge-huge-mount-XXXXXX");
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const Unmount unmount{folder};
-  if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, ("size=64m,huge=" + std::string(GetParam())).c_str()) != 0) {
+  std::string directory = join(testing::TempDir(), "kedge-huge-mount-XXXXXX");
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const Unmount unmount{directory};
+  if (::mount("tmpfs", directory.c_str(), "tmpfs", 0, ("size=64m,huge=" + std::string(GetParam())).c_str()) != 0) {
     GTEST_SKIP() << "such a tmpfs cannot be mounted here: " << std::generic_category().message(errno);
   }
   constexpr std::uint64_t kSize = 8 * kMiB + 4096;
   const auto bytes = pattern(kSize);
   const auto system = posix_file_system();
-  const auto file = system->create(join(folder, "a"));
+  const auto file = system->create(join(directory, "a"));
   file->reserve(100);  // grows later
   file->reserve(kSize);
   const auto mapping = file->map(kSize);
@@ -214,7 +214,7 @@ TEST_P(HugePagesOnAMount, AreTakenAndChangeNoByteAndNoLimit) {
   EXPECT_EQ(file->checksum(0, kSize, 0), crc32c(bytes));
   const bool on_advice = GetParam() == std::string("advise") && !denied();
   if (on_advice || makes_huge_pages()) {
-    EXPECT_GE(huge_bytes_mapped(join(folder, "a")), on_advice ? 2 * kHugePageBytes : kHugePageBytes);
+    EXPECT_GE(huge_bytes_mapped(join(directory, "a")), on_advice ? 2 * kHugePageBytes : kHugePageBytes);
   }
   // More than there is: an error, no signal, and everything is as it was.
   std::optional<Failure> failure;
@@ -227,12 +227,12 @@ TEST_P(HugePagesOnAMount, AreTakenAndChangeNoByteAndNoLimit) {
   EXPECT_EQ(failure->system_errno, ENOSPC);
   EXPECT_EQ(file->status().size_bytes, kSize);
   EXPECT_EQ(mapping->checksum(0, kSize, 0), crc32c(bytes));
-  EXPECT_GE(system->space(folder).free_bytes, 50 * kMiB);
+  EXPECT_GE(system->space(directory).free_bytes, 50 * kMiB);
   // All that there is: the last page too.
-  const std::uint64_t free_bytes = system->space(folder).free_bytes;
-  const auto rest = system->create(join(folder, "b"));
+  const std::uint64_t free_bytes = system->space(directory).free_bytes;
+  const auto rest = system->create(join(directory, "b"));
   rest->reserve(free_bytes);
-  EXPECT_LT(system->space(folder).free_bytes, kMiB);
+  EXPECT_LT(system->space(directory).free_bytes, kMiB);
   EXPECT_THROW(file->reserve(kSize + 4 * kMiB), Error);
   EXPECT_EQ(mapping->checksum(0, kSize, 0), crc32c(bytes));
 }

@@ -19,20 +19,20 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A folder of its own per test, with a kedge.toml if one is wanted.
+// A directory of its own per test, with a kedge.toml if one is wanted.
 class OptionsTest : public testing::Test {
  protected:
-  OptionsTest() : folder_(testing::TempDir() + "kedge-options-XXXXXX") {
-    if (::mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << "no folder for the test";
+  OptionsTest() : directory_(testing::TempDir() + "kedge-options-XXXXXX") {
+    if (::mkdtemp(directory_.data()) == nullptr) ADD_FAILURE() << "no directory for the test";
   }
-  ~OptionsTest() override { std::filesystem::remove_all(folder_); }
+  ~OptionsTest() override { std::filesystem::remove_all(directory_); }
 
   void write_toml(const std::string& text, const std::string& name = "kedge.toml") const {
     std::ofstream(path(name)) << text;
   }
-  [[nodiscard]] std::string path(const std::string& name = "kedge.toml") const { return folder_ + "/" + name; }
+  [[nodiscard]] std::string path(const std::string& name = "kedge.toml") const { return directory_ + "/" + name; }
   [[nodiscard]] LoadedOptions load(const std::vector<std::string>& environment = {}) const {
-    return load_options(environment, folder_);
+    return load_options(environment, directory_);
   }
   [[nodiscard]] std::string failure(const std::vector<std::string>& environment = {}) const {
     const auto loaded = load(environment);
@@ -41,7 +41,7 @@ class OptionsTest : public testing::Test {
     return to_string(*loaded.options.load_failure);
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(OptionsTest, WithoutFileAndEnvironmentAreTheDefaults) {
@@ -110,7 +110,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
   }
 }
 
-TEST_F(OptionsTest, NamedFileIsTakenInsteadOfTheOneInTheFolder) {
+TEST_F(OptionsTest, NamedFileIsTakenInsteadOfTheOneInTheDirectory) {
   write_toml("run = 'here'");
   write_toml("run = 'named'", "other.toml");
   EXPECT_EQ(load({"KEDGE_CONFIG=" + path("other.toml")}).options.run, "named");
@@ -119,10 +119,10 @@ TEST_F(OptionsTest, NamedFileIsTakenInsteadOfTheOneInTheFolder) {
               AllOf(HasSubstr("KEDGE_CONFIG"), HasSubstr(path("none.toml")), HasSubstr("No such file")));
 }
 
-TEST_F(OptionsTest, EmptyFileIsFineAndAFolderIsNot) {
+TEST_F(OptionsTest, EmptyFileIsFineAndADirectoryIsNot) {
   write_toml("");
   EXPECT_EQ(failure(), "no failure");
-  EXPECT_THAT(failure({"KEDGE_CONFIG=" + folder_}), HasSubstr("it must be a file"));
+  EXPECT_THAT(failure({"KEDGE_CONFIG=" + directory_}), HasSubstr("it must be a file"));
 }
 
 TEST_F(OptionsTest, BadValueNamesFileLineAndField) {

@@ -50,17 +50,17 @@ class Mapped : public testing::Test {
     std::string name = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
     name = join(name, "kedge-mapped-XXXXXX");
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  std::string folder_;
+  std::string directory_;
   std::shared_ptr<FileSystem> system_ = posix_file_system();
 };
 
 TEST_F(Mapped, CopiesThroughANewMappingArriveWhereverTheyLie) {
   constexpr std::uint64_t kSize = (std::uint64_t{9} << 20U) + 12'345;  // the last chunk of the mapping is a part of one
-  const auto file = system_->create(join(folder_, "file"));
+  const auto file = system_->create(join(directory_, "file"));
   file->reserve(kSize);
   const auto mapping = file->map(kSize);
   const auto bytes = noise(kSize);
@@ -77,7 +77,7 @@ TEST_F(Mapped, CopiesThroughANewMappingArriveWhereverTheyLie) {
 
 TEST_F(Mapped, WhatIsReadThroughANewMappingIsThereWhereverItLies) {
   constexpr std::uint64_t kSize = (std::uint64_t{5} << 20U) + 4321;
-  const auto file = system_->create(join(folder_, "file"));
+  const auto file = system_->create(join(directory_, "file"));
   file->reserve(kSize);
   const auto bytes = noise(kSize);
   (void)file->copy_in(0, bytes, 0);
@@ -98,7 +98,7 @@ TEST_F(Mapped, WhatIsReadThroughANewMappingIsThereWhereverItLies) {
 TEST_F(Mapped, SeveralThreadsCopyAtOnce) {
   constexpr std::uint64_t kShare = (std::uint64_t{3} << 20U) + 100;
   constexpr std::uint64_t kThreads = 4;
-  const auto file = system_->create(join(folder_, "file"));
+  const auto file = system_->create(join(directory_, "file"));
   file->reserve(kThreads * kShare);
   const auto mapping = file->map(kThreads * kShare);
   const auto bytes = noise(kThreads * kShare);

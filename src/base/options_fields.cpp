@@ -156,7 +156,7 @@ constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 
 constexpr auto kDomain = [](const std::string& domain) {
   return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
 };
-// The owner may do everything in the folders, others may not write: kedge would not read there itself.
+// The owner may do everything in the directories, others may not write: kedge would not read there itself.
 constexpr auto kMode = [](const std::string& mode) {
   unsigned bits = 0;
   const char* end = mode.data() + mode.size();
@@ -176,7 +176,7 @@ std::vector<Field> make_fields() {
           "Name of the run; empty: derived from the prefix and the communicator's name.", kRunName),
       field(
           {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank, "a path, or empty",
-          "Node-local folder; {node} becomes the node's name; empty: the best one found.", kPath),
+          "Node-local directory; {node} becomes the node's name; empty: the best one found.", kPath),
       field(
           {"store", "keep"}, [](auto& o) -> auto& { return o.store.keep; }, all_ranks,
           "a whole number from 1 to 4294967295", "Complete commits kept per rank on the node-local store.",
@@ -203,7 +203,7 @@ std::vector<Field> make_fields() {
           "How large writes reach a store that is not memory."),
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
-          "The prefix: folder on the parallel filesystem, the same for all ranks.", kSomePath),
+          "The prefix: directory on the parallel filesystem, the same for all ranks.", kSomePath),
       field(
           {"persistent", "every"}, [](auto& o) -> auto& { return o.persistent.every; }, all_ranks,
           "a whole number, 0 or more", "Every Nth commit is moved to the prefix; 0 is none."),
@@ -212,16 +212,16 @@ std::vector<Field> make_fields() {
           "a whole number, 0 or more", "Commits kept on the prefix, pinned ones not counted; 0 keeps all."),
       field(
           {"persistent", "latest"}, [](auto& o) -> auto& { return o.persistent.latest; }, all_ranks, "true or false",
-          "Let the file latest on the prefix name the newest commit's folder."),
+          "Let the file latest on the prefix name the newest commit's directory."),
       field(
           {"persistent", "mode"}, [](auto& o) -> auto& { return o.persistent.mode; }, all_ranks,
-          "octal permission bits from \"0700\" to \"0775\"", "Permissions of tag folders, less the umask.", kMode),
+          "octal permission bits from \"0700\" to \"0775\"", "Permissions of tag directories, less the umask.", kMode),
       field(
           {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks, "self, group or any",
           "Whose files on a prefix are believed."),
       field(
           {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
-          "a whole number, 0 or more", "Above so many shards the master has no HDF5 view of the global arrays."),
+          "a whole number, 0 or more", "Above so many shards the manifest has no HDF5 view of the global arrays."),
       field(
           {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
           "auto, single, partner, xor or rs", "How ranks of different failure domains protect each other."),

@@ -155,13 +155,13 @@ std::optional<std::string> value_of(const std::vector<std::string>& environment,
 
 }  // namespace
 
-LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& folder) {
+LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& directory) {
   LoadedOptions loaded;
   for (const Field& field : option_fields()) loaded.origin[dotted_name(field)] = "default";
   try {
     const auto config = value_of(environment, "KEDGE_CONFIG");
     const bool named = config && !config->empty();
-    apply_file(loaded, named ? *config : folder == "." ? "kedge.toml" : folder + "/kedge.toml", named);
+    apply_file(loaded, named ? *config : directory == "." ? "kedge.toml" : directory + "/kedge.toml", named);
     for (const std::string& entry : environment) {
       const std::size_t equals = entry.find('=');
       if (equals == std::string::npos || !entry.starts_with("KEDGE_")) continue;

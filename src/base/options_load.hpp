@@ -16,9 +16,9 @@ struct LoadedOptions {
   std::map<std::string, std::string> origin;
 };
 
-/// Local. `environment` holds NAME=value entries; ./kedge.toml is looked for in `folder`. The first thing that
+/// Local. `environment` holds NAME=value entries; ./kedge.toml is looked for in `directory`. The first thing that
 /// is wrong ends the reading: what came before it is set, what comes after it is not.
-[[nodiscard]] LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& folder);
+[[nodiscard]] LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& directory);
 
 /// This process's environment, for load_options.
 [[nodiscard]] std::vector<std::string> process_environment();

@@ -50,7 +50,7 @@ struct Redundancy {
   std::uint32_t parities = 1;         ///< (same) rs: members of a set that may be lost, 2 to 4; else 1
   std::uint64_t set_number = 0;       ///< of this rank's set
   redundancy::Membership membership;  ///< of this rank's set; alone in it if the scheme is single
-  int second_master = -1;             ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
+  int second_manifest = -1;           ///< (same) lowest rank outside of rank 0's failure domain; -1: there is none
 };
 
 /// State of one engine on one rank. Values that are the same on every rank are marked (same).

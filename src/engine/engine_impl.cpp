@@ -9,7 +9,7 @@
 #include "base/units.hpp"
 #include "engine/protector.hpp"
 #include "persist/container_source.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -135,15 +135,15 @@ void EngineImpl::remove_on_purpose() {
 }
 
 /// COLLECTIVE. store.on_exit = remove_if_persistent: what is newest outlives the stores, if each rank finds its
-/// container there as the master knows it. What tells of commits stays.
+/// container there as the manifest knows it. What tells of commits stays.
 void EngineImpl::remove_if_persistent() {
   if (context.commits_lost || context.commits.empty()) return;
   const Commit& newest = context.commits.front();
   std::optional<Failure> not_there;
   if (newest.persistent)
     not_there = context.vote(attempt([&] {
-      const std::string folder = persist::folder_name(newest.tag, newest.generation, newest.commit_id);
-      (void)persist::ContainerSource(*context.environment.file_system, fs::join(context.prefix_path, folder),
+      const std::string directory = persist::directory_name(newest.tag, newest.generation, newest.commit_id);
+      (void)persist::ContainerSource(*context.environment.file_system, fs::join(context.prefix_path, directory),
                                      newest.commit_id, context.logical_rank());
     }));
   if (newest.persistent && !not_there) {
@@ -170,9 +170,9 @@ void EngineImpl::leave_store() {
     if (kept_bytes != 0) {
       const bool several = context.topology.node.size() < static_cast<std::size_t>(context.comm->size());
       context.log.info(compose("finalized: {} {} stay in {}{} for the next start; free them{} with: rm -r {}",
-                               human_bytes(kept_bytes), place, context.store->folder(),
+                               human_bytes(kept_bytes), place, context.store->directory(),
                                several ? " and on the other nodes" : "", several ? ", on each node its own," : "",
-                               shell_word(context.store->folder())));
+                               shell_word(context.store->directory())));
     } else {
       context.log.info("finalized: nothing stays on the node-local store");
     }

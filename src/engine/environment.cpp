@@ -57,7 +57,7 @@ Environment Environment::system() {
   environment.variable = variable_of_process;
   environment.store_candidates.emplace_back("/dev/shm");
   for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
-    if (const char* folder = std::getenv(variable)) environment.store_candidates.emplace_back(folder);
+    if (const char* directory = std::getenv(variable)) environment.store_candidates.emplace_back(directory);
   }
   environment.store_candidates.emplace_back("/tmp");
   return environment;

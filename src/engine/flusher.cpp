@@ -14,13 +14,13 @@
 #include "engine/global_arrays.hpp"
 #include "format/attributes.hpp"
 #include "persist/flush.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "redundancy/drafts.hpp"
 
 namespace kedge::engine {
 namespace {
 
-constexpr int kMasterChannel = 4;
+constexpr int kManifestChannel = 4;
 
 /// To rank 0, never stored.
 struct RowRecord {
@@ -41,7 +41,7 @@ std::uint64_t hash_of_shape(const Shape& shape) {
   return hash;
 }
 
-/// Of everything that the master's view depends on.
+/// Of everything that the manifest's view depends on.
 std::uint64_t hash_of_structure(std::span<const format::PlacedRegion> regions) {
   std::uint64_t hash = regions.size();
   for (const auto& [spec, offset, bytes, first_checksum] : regions) {
@@ -86,8 +86,8 @@ std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Contain
   if (auto failure = make_layout(container)) return failure;
   persist::FlushJob job;
   job.entry = entry_of(container);
-  if (auto failure = make_master(job.entry, container, job.master)) return failure;
-  keep_copies(job.entry, job.master);
+  if (auto failure = make_manifest(job.entry, container, job.manifest)) return failure;
+  keep_copies(job.entry, job.manifest);
   job.prefix = context_.prefix_path;
   job.mode = persist::mode_bits(context_.options.persistent.mode);
   job.logical_rank = context_.logical_rank();
@@ -134,12 +134,12 @@ std::optional<Failure> Flusher::make_layout(const Container& container) {
       files.push_back(persist::container_file(LogicalRank{rank}));
     }
     const std::size_t room = container.attributes.empty() ? 0 : format::encode(container.attributes).size();
-    layout_ = format::make_master_layout(view ? &*view : nullptr, files, room);
+    layout_ = format::make_manifest_layout(view ? &*view : nullptr, files, room);
   });
   if (auto failure = context_.vote(local)) return failure;
   if (!view && context_.is_root()) {
     context_.log.info(
-        compose("the global arrays have more than persistent.view_limit = {} shards: the master has no "
+        compose("the global arrays have more than persistent.view_limit = {} shards: the manifest has no "
                 "HDF5 view of them; their containers have all the data",
                 context_.options.persistent.view_limit));
   }
@@ -152,7 +152,7 @@ std::optional<Failure> Flusher::make_layout(const Container& container) {
 persist::TagEntry Flusher::entry_of(const Container& container) const {
   const format::Superblock& superblock = container.reader->superblock();
   persist::TagEntry entry;
-  entry.folder = persist::folder_name(superblock.tag, superblock.generation, superblock.commit_id);
+  entry.directory = persist::directory_name(superblock.tag, superblock.generation, superblock.commit_id);
   entry.tag = superblock.tag;
   entry.generation = superblock.generation;
   entry.commit_id = superblock.commit_id;
@@ -168,8 +168,8 @@ persist::TagEntry Flusher::entry_of(const Container& container) const {
 }
 
 /// COLLECTIVE. One row of each rank goes to rank 0; of their regions nothing does.
-std::optional<Failure> Flusher::make_master(const persist::TagEntry& entry, const Container& container,
-                                            std::vector<std::byte>& master) const {
+std::optional<Failure> Flusher::make_manifest(const persist::TagEntry& entry, const Container& container,
+                                              std::vector<std::byte>& manifest) const {
   const format::Superblock& superblock = container.reader->superblock();
   const RowRecord mine{container.file->size_bytes(), superblock.index_offset,
                        static_cast<std::uint32_t>(superblock.index_size), superblock.index_crc, container.crc};
@@ -182,23 +182,23 @@ std::optional<Failure> Flusher::make_master(const persist::TagEntry& entry, cons
       rows.push_back({persist::container_file(LogicalRank{static_cast<std::uint32_t>(rank)}), record.size_bytes,
                       record.index_offset, record.index_size, record.index_crc, record.crc});
     }
-    master = format::encode_master(*layout_, persist::head_of(entry), rows, container.attributes);
+    manifest = format::encode_manifest(*layout_, persist::head_of(entry), rows, container.attributes);
   }));
 }
 
-/// COLLECTIVE. The master stays in the stores of two failure domains, so that a commit whose flush was cut short can be
-/// drained later by whoever finds it. A flush does without: what is missing here is said at debug level only.
-void Flusher::keep_copies(const persist::TagEntry& entry, const std::vector<std::byte>& master) const {
-  const int second = context_.redundancy.second_master;
+/// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was cut short can
+/// be drained later by whoever finds it. A flush does without: what is missing here is said at debug level only.
+void Flusher::keep_copies(const persist::TagEntry& entry, const std::vector<std::byte>& manifest) const {
+  const int second = context_.redundancy.second_manifest;
   const bool is_second = context_.rank() == second;
-  std::uint64_t bytes = master.size();
+  std::uint64_t bytes = manifest.size();
   context_.broadcast(bytes);
   const auto received = std::make_shared<std::vector<std::byte>>(is_second ? bytes : 0);
   const auto sent =
-      std::make_shared<std::vector<std::byte>>(context_.is_root() && second >= 0 ? master : std::vector<std::byte>{});
+      std::make_shared<std::vector<std::byte>>(context_.is_root() && second >= 0 ? manifest : std::vector<std::byte>{});
   std::vector<Communicator::Request> requests;
-  if (is_second) requests.push_back(context_.comm->receive(0, kMasterChannel, *received));
-  if (context_.is_root() && second >= 0) requests.push_back(context_.comm->send(second, kMasterChannel, *sent));
+  if (is_second) requests.push_back(context_.comm->receive(0, kManifestChannel, *received));
+  if (context_.is_root() && second >= 0) requests.push_back(context_.comm->send(second, kManifestChannel, *sent));
   try {
     context_.comm->wait(requests, context_.deadline());
   } catch (const Error&) {
@@ -209,13 +209,13 @@ void Flusher::keep_copies(const persist::TagEntry& entry, const std::vector<std:
   redundancy::Drafts drafts(*context_.comm, *context_.store, context_.options.store.durable, context_.patience());
   const auto failure = drafts.seal(attempt([&] {
     if (!is_second && !context_.is_root()) return;
-    const std::span<const std::byte> whole = is_second ? *received : master;
+    const std::span<const std::byte> whole = is_second ? *received : manifest;
     redundancy::Draft& draft =
-        drafts.begin(store::FileKind::master, {entry.commit_id, {}}, entry.generation, whole.size());
+        drafts.begin(store::FileKind::manifest, {entry.commit_id, {}}, entry.generation, whole.size());
     (void)draft.copy_in(0, whole, 0);
   }));
   if (failure && context_.is_root()) {
-    context_.log.debug("the stores keep no copy of the master: " + to_string(*failure));
+    context_.log.debug("the stores keep no copy of the manifest: " + to_string(*failure));
   }
 }
 
@@ -245,7 +245,7 @@ std::optional<Failure> Flusher::retain(const Commit& commit) {
     context_.prefix->retain(
         context_.run_id, {commit.commit_id, context_.parent_commit_id}, no_use, [&](const persist::TagEntry& entry) {
           removed.push_back(entry.commit_id);
-          context_.log.debug(compose("removing {} from the prefix (persistent.keep)", entry.folder));
+          context_.log.debug(compose("removing {} from the prefix (persistent.keep)", entry.directory));
         });
   });
   std::uint64_t count = removed.size();

@@ -1,4 +1,4 @@
-// The engine's part in persistence: the master's bytes, and what follows from a flush.
+// The engine's part in persistence: the manifest's bytes, and what follows from a flush.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "engine/context.hpp"
 #include "format/container_reader.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 
 namespace kedge::engine {
 
@@ -36,17 +36,17 @@ class Flusher {
   [[nodiscard]] std::optional<Failure> make_layout(const Container& container);
   [[nodiscard]] bool needs_layout(const Container& container) const;
   [[nodiscard]] persist::TagEntry entry_of(const Container& container) const;
-  [[nodiscard]] std::optional<Failure> make_master(const persist::TagEntry& entry, const Container& container,
-                                                   std::vector<std::byte>& master) const;
-  void keep_copies(const persist::TagEntry& entry, const std::vector<std::byte>& master) const;
+  [[nodiscard]] std::optional<Failure> make_manifest(const persist::TagEntry& entry, const Container& container,
+                                                     std::vector<std::byte>& manifest) const;
+  void keep_copies(const persist::TagEntry& entry, const std::vector<std::byte>& manifest) const;
   [[nodiscard]] std::optional<Failure> sweep();
   [[nodiscard]] std::optional<Failure> retain(const Commit& commit);
 
   Context& context_;
-  bool must_sweep_ = true;                              ///< (same) something may lie half made on the prefix
-  bool has_layout_ = false;                             ///< (same)
-  std::uint64_t structure_hash_ = 0;                    ///< of this rank's part of the structure of the layout
-  std::shared_ptr<const format::MasterLayout> layout_;  ///< rank 0's: of the last master
+  bool must_sweep_ = true;                                ///< (same) something may lie half made on the prefix
+  bool has_layout_ = false;                               ///< (same)
+  std::uint64_t structure_hash_ = 0;                      ///< of this rank's part of the structure of the layout
+  std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's: of the last manifest
 };
 
 }  // namespace kedge::engine

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/cover.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "format/region_map.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
@@ -39,7 +39,7 @@ class GlobalArrays {
   /// a name; a hole or overlap; a name that is an array on one rank and a group on another.
   [[nodiscard]] std::optional<Failure> check() const;
 
-  /// COLLECTIVE. What rank 0 needs for the master's HDF5 view; nothing on every rank if there are more than
+  /// COLLECTIVE. What rank 0 needs for the manifest's HDF5 view; nothing on every rank if there are more than
   /// `view_limit` shards, and an empty one elsewhere.
   [[nodiscard]] std::optional<format::View> gather(Communicator& communicator, std::uint64_t view_limit,
                                                    Deadline deadline) const;

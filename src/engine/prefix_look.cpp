@@ -55,23 +55,24 @@ class Look {
  private:
   [[nodiscard]] fs::FileSystem& file_system() const { return *context_.environment.file_system; }
 
-  /// This run's folders are this user's: what others put there under its name must not count its generations up.
+  /// This run's directories are this user's: what others put there under its name must not count its generations up.
   [[nodiscard]] bool is_possible(const persist::TagEntry& entry) const {
     if (context_.options.persistent.trust != Trust::self) return true;
-    const std::string folder = fs::join(context_.catalog->prefix(), entry.folder);
-    const auto status = file_system().status(folder);
+    const std::string directory = fs::join(context_.catalog->prefix(), entry.directory);
+    const auto status = file_system().status(directory);
     if (status && status->owner == file_system().user()) return true;
     context_.log.warning(
         compose("{} on the prefix is not believed: it says that it is of this run and belongs to "
                 "another user",
-                entry.folder));
+                entry.directory));
     return false;
   }
 
   /// A commit's name alone does not tell whose it is.
   void warn_of(const std::vector<persist::Unusable>& unusable) const {
     for (const persist::Unusable& one : unusable) {
-      if (one.committed) context_.log.warning(compose("{} on the prefix cannot be used: {}", one.folder, one.reason));
+      if (one.committed)
+        context_.log.warning(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
     }
   }
 
@@ -114,11 +115,11 @@ class Look {
                      context_.comm->size(), entry.world_size);
     }
     const auto failure = attempt([&] {
-      const std::string folder = fs::join(context_.catalog->prefix(), entry.folder);
-      persist::require_trusted(file_system(), folder, context_.options.persistent.trust);
-      const persist::TagEntry read = persist::read_tag(file_system(), context_.catalog->prefix(), entry.folder);
+      const std::string directory = fs::join(context_.catalog->prefix(), entry.directory);
+      persist::require_trusted(file_system(), directory, context_.options.persistent.trust);
+      const persist::TagEntry read = persist::read_tag(file_system(), context_.catalog->prefix(), entry.directory);
       if (read.commit_id != entry.commit_id) {
-        throw Error(Failure{ErrorCode::corrupt, "the master is that of another commit", -1, folder, 0});
+        throw Error(Failure{ErrorCode::corrupt, "the manifest is that of another commit", -1, directory, 0});
       }
     });
     return failure ? "on the prefix: " + to_string(*failure) : "";
@@ -148,7 +149,7 @@ void merge(recovery::Survey& survey, const ToldTag& told) {
     found = survey.candidates.insert(std::ranges::find_if(survey.candidates, older), candidate);
   }
   if (told.usable()) {
-    found->folder = told.folder.data();
+    found->directory = told.directory.data();
     found->recoverable = true;
     found->total_bytes = told.total_bytes;
     return;

@@ -41,7 +41,7 @@ void read_back(const Context& context, const Id128& nonce) {
   }
   throw Error(Failure{ErrorCode::invalid_argument,
                       compose("the prefix is not the same filesystem on rank {}, which {} that rank 0 wrote; set "
-                              "persistent.path to a folder that all nodes share",
+                              "persistent.path to a directory that all nodes share",
                               context.rank(), seen),
                       -1, path, 0});
 }
@@ -53,9 +53,9 @@ struct StoreNonce {
   int rank = 0;
 };
 
-std::optional<StoreNonce> parse_store_nonce(const std::string& folder, const std::string& name) {
+std::optional<StoreNonce> parse_store_nonce(const std::string& directory, const std::string& name) {
   if (!name.starts_with(kNoncePrefix)) return std::nullopt;
-  StoreNonce nonce{fs::join(folder, name), 0, 0};
+  StoreNonce nonce{fs::join(directory, name), 0, 0};
   const char* end = name.data() + name.size();
   const auto incarnation = std::from_chars(name.data() + kNoncePrefix.size(), end, nonce.incarnation);
   if (incarnation.ec != std::errc{} || incarnation.ptr == end || *incarnation.ptr != '-') return std::nullopt;
@@ -71,8 +71,8 @@ class StoreProof {
       : context_(context),
         file_system_(*context.environment.file_system),
         nonce_(nonce),
-        own_(fs::join(context.store->folder(), compose("{}{}-{}", kNoncePrefix, context.incarnation, context.rank()))) {
-  }
+        own_(fs::join(context.store->directory(),
+                      compose("{}{}-{}", kNoncePrefix, context.incarnation, context.rank()))) {}
 
   void write() const {
     file_system_.remove(own_);
@@ -83,8 +83,8 @@ class StoreProof {
   }
 
   void look() {
-    for (const std::string& name : file_system_.list(context_.store->folder())) {
-      const auto found = parse_store_nonce(context_.store->folder(), name);
+    for (const std::string& name : file_system_.list(context_.store->directory())) {
+      const auto found = parse_store_nonce(context_.store->directory(), name);
       if (found && found->incarnation <= context_.incarnation) found_.push_back(*found);
     }
     for (const StoreNonce& found : found_) {
@@ -95,7 +95,7 @@ class StoreProof {
   /// Those of earlier starts too; nobody looks any more.
   void remove() const {
     for (const StoreNonce& found : found_) file_system_.remove(found.path);
-    file_system_.remove(own_);  // also if the folder could not be listed
+    file_system_.remove(own_);  // also if the directory could not be listed
   }
 
  private:
@@ -111,7 +111,7 @@ class StoreProof {
                 compose("ranks {} and {} are in different failure domains and share a node-local store, so "
                         "losing it would lose both; put {{node}} into store.path, so that each node has its own",
                         std::min(context_.rank(), other), std::max(context_.rank(), other)),
-                -1, context_.store->folder(), 0});
+                -1, context_.store->directory(), 0});
   }
 
   const Context& context_;
@@ -124,9 +124,9 @@ class StoreProof {
 /// COLLECTIVE. The lowest rank of each node speaks for it, and beside it whoever has a store of its own there: paths
 /// may differ by rank.
 bool speaks_for_its_store(const Context& context) {
-  const std::string& folder = context.store->folder();
+  const std::string& directory = context.store->directory();
   const int lowest = context.topology.node.front();
-  const std::uint32_t mine = crc32c(std::as_bytes(std::span(folder)));
+  const std::uint32_t mine = crc32c(std::as_bytes(std::span(directory)));
   std::uint32_t theirs = mine;
   context.comm->broadcast(std::as_writable_bytes(std::span(&theirs, 1)), lowest, context.deadline(),
                           context.topology.node);

@@ -145,7 +145,7 @@ void join_set(Context& context) {
   const bool with_root = std::ranges::binary_search(context.topology.domain, 0);
   std::uint64_t second = with_root ? nobody : static_cast<std::uint64_t>(context.rank());
   context.comm->all_reduce(std::span(&second, 1), Reduction::min, context.deadline());
-  context.redundancy.second_master = second == nobody ? -1 : static_cast<int>(second);
+  context.redundancy.second_manifest = second == nobody ? -1 : static_cast<int>(second);
 }
 
 std::optional<Failure> protect(Context& context, const Commit& commit) {

@@ -11,7 +11,7 @@
 #include "engine/protector.hpp"
 #include "engine/stock.hpp"
 #include "format/attributes.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::engine {
@@ -35,7 +35,7 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
     return failure_of(
         ErrorCode::mismatch,
         compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() tells the "
-                "shapes before loading, and another program in the same folder needs another run name (option run)",
+                "shapes before loading, and another program in the same directory needs another run name (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
@@ -117,7 +117,7 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
     settings.patience = context_.patience();
     settings.pieces = piece_settings(context_.options);
     settings.file_system = context_.environment.file_system.get();
-    if (!chosen.folder.empty()) settings.tag_folder = fs::join(context_.prefix_path, chosen.folder);
+    if (!chosen.directory.empty()) settings.tag_directory = fs::join(context_.prefix_path, chosen.directory);
     return recovery::recover(*context_.comm, *context_.store, orders, settings);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
@@ -125,7 +125,7 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
       context_.log.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
                                    chosen.tag, chosen.generation, to_string(error.failure())));
     }
-    if (!chosen.folder.empty()) require_prefix(chosen);
+    if (!chosen.directory.empty()) require_prefix(chosen);
     if (look != Look::all_that_counts) return std::nullopt;
     const bool first_time = failed_once_.insert(chosen.commit_id).second;
     if (!first_time) context_.excluded[chosen.commit_id] = "it could not be recovered: " + to_string(error.failure());
@@ -135,12 +135,13 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
 
 /// COLLECTIVE. Throws io if some rank does not see what rank 0 saw on the prefix: an older commit would be no answer.
 void Reader::require_prefix(const recovery::Candidate& chosen) const {
-  const std::string master = fs::join(fs::join(context_.prefix_path, chosen.folder), persist::kMasterFile);
+  const std::string manifest = fs::join(fs::join(context_.prefix_path, chosen.directory), persist::kManifestFile);
   comm::throw_if(context_.vote(attempt([&] {
-    if (context_.environment.file_system->status(master)) return;
-    throw Error(Failure{ErrorCode::io,
-                        "this rank does not see the master that rank 0 sees; check the mount of the prefix on its node",
-                        -1, master, 0});
+    if (context_.environment.file_system->status(manifest)) return;
+    throw Error(
+        Failure{ErrorCode::io,
+                "this rank does not see the manifest that rank 0 sees; check the mount of the prefix on its node", -1,
+                manifest, 0});
   })));
 }
 

@@ -52,7 +52,7 @@ std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& ch
   open_->source_prefix = source.prefix;
   auto failure = context_.vote(attempt([&] {
     fs::FileSystem& file_system = *context_.environment.file_system;
-    open_->source = std::make_unique<persist::ContainerSource>(file_system, folder_of(context_, source, chosen),
+    open_->source = std::make_unique<persist::ContainerSource>(file_system, directory_of(context_, source, chosen),
                                                                chosen.commit_id, context_.logical_rank());
     persist::require_trusted(file_system, open_->source->path(), context_.options.persistent.trust);
     open_->container = std::make_unique<format::ContainerReader>(open_->source->file(), open_->source->row().size_bytes,

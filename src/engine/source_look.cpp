@@ -6,7 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -51,9 +51,9 @@ class Look {
   std::string warn_of(const std::vector<persist::Unusable>& unusable) const {
     std::string damaged;
     for (const persist::Unusable& one : unusable) {
-      const auto name = persist::parse_folder_name(one.folder);
+      const auto name = persist::parse_directory_name(one.directory);
       if (!one.committed || !name || !is_wanted(name->tag)) continue;
-      const std::string line = compose("{}: {}", one.folder, one.reason);
+      const std::string line = compose("{}: {}", one.directory, one.reason);
       context_.log.warning("passed over " + line);
       damaged += compose("{}{}", damaged.empty() ? "" : "; ", line);
     }
@@ -61,11 +61,11 @@ class Look {
   }
 
   [[nodiscard]] persist::TagList candidates(const std::string& prefix) const {
-    if (!file_system_.status(fs::join(prefix, persist::kMasterFile))) {
+    if (!file_system_.status(fs::join(prefix, persist::kManifestFile))) {
       return persist::list_tags(file_system_, prefix);
     }
     persist::TagEntry entry = persist::read_tag(file_system_, prefix, ".");
-    entry.folder.assign(1, '.');
+    entry.directory.assign(1, '.');
     return {{std::move(entry)}, {}};
   }
 
@@ -76,10 +76,11 @@ class Look {
                      context_.comm->size(), entry.world_size);
     }
     const auto failure = attempt([&] {
-      const std::string folder = fs::join(prefix, entry.folder);
-      persist::require_trusted(file_system_, folder, context_.options.persistent.trust);
-      persist::require_trusted(file_system_, fs::join(folder, persist::kMasterFile), context_.options.persistent.trust);
-      (void)persist::read_tag(file_system_, prefix, entry.folder);
+      const std::string directory = fs::join(prefix, entry.directory);
+      persist::require_trusted(file_system_, directory, context_.options.persistent.trust);
+      persist::require_trusted(file_system_, fs::join(directory, persist::kManifestFile),
+                               context_.options.persistent.trust);
+      (void)persist::read_tag(file_system_, prefix, entry.directory);
     });
     return failure ? to_string(*failure) : "";
   }
@@ -105,10 +106,10 @@ std::vector<ToldTag> look_at_source(Context& context, const Source& source, cons
   return told;
 }
 
-std::string folder_of(const Context& context, const Source& source, const ToldTag& told) {
+std::string directory_of(const Context& context, const Source& source, const ToldTag& told) {
   const std::string prefix = context.environment.file_system->canonical(source.prefix);
-  const std::string folder = told.folder.data();
-  return folder == "." ? prefix : fs::join(prefix, folder);
+  const std::string directory = told.directory.data();
+  return directory == "." ? prefix : fs::join(prefix, directory);
 }
 
 }  // namespace kedge::engine

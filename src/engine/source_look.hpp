@@ -12,13 +12,13 @@ namespace kedge::engine {
 
 using GivenUp = std::map<Id128, std::string>;
 
-/// COLLECTIVE. The newest commits that `source` names, down to the first of which the master is good, newest first; the
-/// same on every rank. `given_up`: found to be no use, and why. A Source whose prefix is itself a tag folder names that
-/// one. Throws Error{not_found} if it names none, Error{unrecoverable} if all that it may name cannot be read,
-/// Error{io} if its prefix cannot be listed.
+/// COLLECTIVE. The newest commits that `source` names, down to the first of which the manifest is good, newest first;
+/// the same on every rank. `given_up`: found to be no use, and why. A Source whose prefix is itself a tag directory
+/// names that one. Throws Error{not_found} if it names none, Error{unrecoverable} if all that it may name cannot be
+/// read, Error{io} if its prefix cannot be listed.
 [[nodiscard]] std::vector<ToldTag> look_at_source(Context& context, const Source& source, const GivenUp& given_up);
 
-/// Path of the tag folder, as this process names it.
-[[nodiscard]] std::string folder_of(const Context& context, const Source& source, const ToldTag& told);
+/// Path of the tag directory, as this process names it.
+[[nodiscard]] std::string directory_of(const Context& context, const Source& source, const ToldTag& told);
 
 }  // namespace kedge::engine

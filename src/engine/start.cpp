@@ -90,7 +90,7 @@ void take_incarnation(Context& context) {
                                                          context.options.persistent);
       facts.incarnation = context.catalog->take_incarnation();
       facts.run_id = context.catalog->run_id().value_or(Id128{});
-      facts.commit_noted = context.catalog->has_first_commit() || context.catalog->has_first_master() ? 1 : 0;
+      facts.commit_noted = context.catalog->has_first_commit() || context.catalog->has_first_manifest() ? 1 : 0;
       const std::string& run = context.catalog->run();
       std::copy_n(run.begin(), std::min(run.size(), facts.run.size() - 1), facts.run.begin());
     });
@@ -115,10 +115,10 @@ void take_store(Context& context) {
       throw Error(Failure{ErrorCode::invalid_argument,
                           "store.durable is asked for and the store lies in memory, which no power loss survives; set "
                           "store.path to block storage or store.durable to false",
-                          -1, location.folder, 0});
+                          -1, location.directory, 0});
     }
-    if (context.options.store.durable) fs::sync_path(file_system, location.folder);
-    context.lock = std::make_unique<store::StoreLock>(context.environment.file_system, location.folder,
+    if (context.options.store.durable) fs::sync_path(file_system, location.directory);
+    context.lock = std::make_unique<store::StoreLock>(context.environment.file_system, location.directory,
                                                       context.incarnation, context.rank(), *context.environment.clock,
                                                       context.options.store.lock_timeout_s);
     const LogicalRank mine = context.logical_rank();
@@ -134,24 +134,24 @@ void take_store(Context& context) {
   comm::throw_if(comm::vote(*context.comm, local, Deadline::after(patience)));
 }
 
-/// Local, rank 0. Whose the masters under this run's name are, if all records of it were lost; none if there are none.
-/// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
-Id128 run_id_of_masters(const Context& context) {
+/// Local, rank 0. Whose the manifests under this run's name are, if all records of it were lost; none if there are
+/// none. Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
+Id128 run_id_of_manifests(const Context& context) {
   fs::FileSystem& file_system = *context.environment.file_system;
   std::optional<Failure> refused;
   for (const auto& entry : persist::list_tags(file_system, context.catalog->prefix()).entries) {
     if (entry.run != context.run) continue;
-    const std::string folder = context.prefix->path_of(entry.folder);
-    auto failure = attempt([&] { persist::require_trusted(file_system, folder, context.options.persistent.trust); });
+    const std::string directory = context.prefix->path_of(entry.directory);
+    auto failure = attempt([&] { persist::require_trusted(file_system, directory, context.options.persistent.trust); });
     if (!failure) return entry.run_id;
-    const auto status = file_system.status(folder);
+    const auto status = file_system.status(directory);
     if (status && status->owner == file_system.user() && !refused) refused = std::move(failure);
   }
   comm::throw_if(refused);
   return {};
 }
 
-/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else from masters of the run's
+/// The run's UUID: from the prefix, else from the lowest rank whose store knows one, else from manifests of the run's
 /// name, else a new one. And whether commits of it exist.
 void settle_identity(Context& context) {
   Id128 in_store;
@@ -164,7 +164,7 @@ void settle_identity(Context& context) {
     const int speaker = knows == nobody ? 0 : static_cast<int>(knows);
     const auto drawn = attempt([&] {
       context.run_id = in_store;
-      if (knows == nobody && context.catalog) context.run_id = run_id_of_masters(context);
+      if (knows == nobody && context.catalog) context.run_id = run_id_of_manifests(context);
       if (knows == nobody && context.run_id.is_none()) context.run_id = random_id();
     });
     comm::throw_if(context.vote(drawn));

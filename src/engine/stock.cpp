@@ -48,7 +48,7 @@ Found sort(const std::vector<store::Held>& files, const Id128& run_id) {
   Found found;
   for (const store::Held& held : files) {
     found.highest_generation = std::max(found.highest_generation, held.generation());
-    if (held.kind == store::FileKind::master) continue;  // made anew if it is needed
+    if (held.kind == store::FileKind::manifest) continue;  // made anew if it is needed
     if (held.kind != store::FileKind::container) {
       // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
       if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
@@ -104,8 +104,8 @@ class Stock {
   /// COLLECTIVE. What can be had with what is known now; sets the history.
   recovery::Agreement agree(const Selection* selection) {
     const Found found = sort(files_, context_.run_id);
-    recovery::Agreement agreement = recovery::agree(*context_.comm, found.holdings,
-                                                    {context_.store->folder(), found.unreadable}, context_.deadline());
+    recovery::Agreement agreement = recovery::agree(
+        *context_.comm, found.holdings, {context_.store->directory(), found.unreadable}, context_.deadline());
     look_at_prefix(context_, agreement.survey, selection);
     const auto not_ruled_out = rule_out(context_, agreement.survey);
     if (selection != nullptr) comm::throw_if(not_ruled_out);

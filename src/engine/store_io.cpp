@@ -14,20 +14,20 @@ std::string rate(double bytes_per_s) { return human_bytes(static_cast<std::uint6
 
 /// Local, rank 0.
 bool decide(const Context& context) {
-  const std::string& folder = context.store->folder();
+  const std::string& directory = context.store->directory();
   fs::WriteProbe probe;
   const auto failure =
-      attempt([&] { probe = context.environment.file_system->probe_writes(folder, "probe-of-writes"); });
+      attempt([&] { probe = context.environment.file_system->probe_writes(directory, "probe-of-writes"); });
   if (failure) probe = {0, 0, to_string(*failure)};
   if (!probe.refusal.empty()) {
     context.log.info(compose("store {}: large writes go through the page cache; direct ones are not to be had: {}",
-                             folder, probe.refusal));
+                             directory, probe.refusal));
     return false;
   }
   const bool faster = probe.direct_bytes_per_s >= kGain * probe.buffered_bytes_per_s;
   const bool direct = context.options.store.io == StoreIo::direct || faster;
   context.log.info(compose("store {}: large writes go {}; measured with sync: direct {}, through the page cache {}",
-                           folder, direct ? "direct, past the page cache" : "through the page cache",
+                           directory, direct ? "direct, past the page cache" : "through the page cache",
                            rate(probe.direct_bytes_per_s), rate(probe.buffered_bytes_per_s)));
   return direct;
 }

@@ -21,8 +21,8 @@ struct ToldTag {
   std::uint64_t total_bytes = 0;
   std::uint32_t world_size = 0;
   std::array<char, 132> tag{};
-  std::array<char, 256> folder{};
-  std::array<char, 384> problem{};  ///< why it cannot be used; empty if its master is good
+  std::array<char, 256> directory{};
+  std::array<char, 384> problem{};  ///< why it cannot be used; empty if its manifest is good
 
   [[nodiscard]] bool usable() const noexcept { return problem[0] == '\0'; }
 };
@@ -42,7 +42,7 @@ void set_text(std::array<char, size>& characters, std::string_view text) {
   told.total_bytes = entry.total_bytes;
   told.world_size = entry.world_size;
   set_text(told.tag, entry.tag);
-  set_text(told.folder, entry.folder);
+  set_text(told.directory, entry.directory);
   set_text(told.problem, problem);
   return told;
 }

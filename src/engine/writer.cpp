@@ -164,7 +164,7 @@ void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
   if (status->kind != fs::FileStatus::Kind::file) {
     throw Error(Failure{ErrorCode::invalid_argument,
                         compose("what lies at the path for '{}' is no regular file; write the file itself there, no "
-                                "folder and no link",
+                                "directory and no link",
                                 routed.name),
                         -1, routed.path, 0});
   }

@@ -1,4 +1,4 @@
-// Attributes as JSON: how they lie in containers and masters.
+// Attributes as JSON: how they lie in containers and manifests.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// The only user of the HDF5 library: makes the structure of a container or master in a scratch file that holds no data.
+// The only user of the HDF5 library: makes the structure of a container or manifest in a scratch file that holds no
+// data.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What masters have beyond containers: a table, a text, virtual datasets and links to other files.
+// What manifests have beyond containers: a table, a text, virtual datasets and links to other files.
 #include <array>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// Numbers of the container, parity file, set descriptor and master that are on disk: do not change them. Described in
+// Numbers of the container, parity file, set descriptor and manifest that are on disk: do not change them. Described in
 // share/doc/format.md.
 #pragma once
 
@@ -32,12 +32,12 @@ inline constexpr std::size_t kSetMemberBytes = 16;
 /// Like the container's in no more than half of its bytes: with one of them flipped it is still told apart.
 inline constexpr std::array<unsigned char, 8> kSetMagic{'K', 'P', 'S', 'E', 'T', '\r', '\n', 0x1a};
 
-inline constexpr std::uint32_t kMasterVersion = 1;
+inline constexpr std::uint32_t kManifestVersion = 1;
 inline constexpr std::size_t kRunNameBytesMax = 64;
 inline constexpr std::size_t kShardFileBytesMax = 32;
 inline constexpr std::size_t kShardRowBytes = 64;
 /// As far from the two others as they are from each other.
-inline constexpr std::array<unsigned char, 8> kMasterMagic{'K', 'M', 'A', 'I', 'N', '\r', '\n', 0x1a};
+inline constexpr std::array<unsigned char, 8> kManifestMagic{'K', 'M', 'A', 'I', 'N', '\r', '\n', 0x1a};
 
 consteval std::size_t differences(const std::array<unsigned char, 8>& one, const std::array<unsigned char, 8>& other) {
   std::size_t count = 0;
@@ -45,9 +45,9 @@ consteval std::size_t differences(const std::array<unsigned char, 8>& one, const
   return count;
 }
 static_assert(differences(kSetMagic, kMagic) >= 4);
-static_assert(differences(kMasterMagic, kMagic) >= 4 && differences(kMasterMagic, kSetMagic) >= 4);
+static_assert(differences(kManifestMagic, kMagic) >= 4 && differences(kManifestMagic, kSetMagic) >= 4);
 
-/// What an extent holds. Containers: metadata, index, data. Masters: metadata, shards, attributes.
+/// What an extent holds. Containers: metadata, index, data. Manifests: metadata, shards, attributes.
 enum class ExtentKind : std::uint32_t { metadata = 1, index = 2, data = 3, shards = 4, attributes = 5 };
 
 /// Places of the superblock's fields.
@@ -98,8 +98,8 @@ inline constexpr std::size_t kTable = 256;
 inline constexpr std::size_t kCrc = 4092;
 }  // namespace set_at
 
-/// Places of the fields that begin a master.
-namespace master_at {
+/// Places of the fields that begin a manifest.
+namespace manifest_at {
 inline constexpr std::size_t kMagic = 0;
 inline constexpr std::size_t kVersion = 8;
 inline constexpr std::size_t kSealed = 12;
@@ -124,9 +124,9 @@ inline constexpr std::size_t kFieldsEnd = 336;
 inline constexpr std::size_t kTableSize = 2056;
 inline constexpr std::size_t kTable = 2064;
 inline constexpr std::size_t kCrc = 4092;
-}  // namespace master_at
+}  // namespace manifest_at
 
-/// Places of the columns of a master's shard table.
+/// Places of the columns of a manifest's shard table.
 namespace row_at {
 inline constexpr std::size_t kFile = 0;
 inline constexpr std::size_t kSizeBytes = 32;
@@ -146,13 +146,13 @@ static_assert(at::kTag + kTagBytesMax <= 512, "512-519, 1024-1031 and 2048-2055 
 static_assert(at::kTableSize >= 2056);
 static_assert(at::kTable + kTableEntriesMax * kTableEntryBytes <= at::kCrc);
 static_assert(at::kCrc + 4 == kSuperblockBytes);
-static_assert(master_at::kTag + kTagBytesMax == master_at::kRun);
-static_assert(master_at::kRun + kRunNameBytesMax == master_at::kFieldsEnd);
-static_assert(master_at::kFieldsEnd <= 512, "512-519, 1024-1031 and 2048-2055 stay zero: HDF5 looks there");
-static_assert(master_at::kTableSize == at::kTableSize && master_at::kTable == at::kTable,
+static_assert(manifest_at::kTag + kTagBytesMax == manifest_at::kRun);
+static_assert(manifest_at::kRun + kRunNameBytesMax == manifest_at::kFieldsEnd);
+static_assert(manifest_at::kFieldsEnd <= 512, "512-519, 1024-1031 and 2048-2055 stay zero: HDF5 looks there");
+static_assert(manifest_at::kTableSize == at::kTableSize && manifest_at::kTable == at::kTable,
               "one table, written by one piece");
-static_assert(master_at::kTable + kTableEntriesMax * kTableEntryBytes <= master_at::kCrc);
-static_assert(master_at::kVersion == at::kVersion && master_at::kCrc == at::kCrc, "as for the set's description");
+static_assert(manifest_at::kTable + kTableEntriesMax * kTableEntryBytes <= manifest_at::kCrc);
+static_assert(manifest_at::kVersion == at::kVersion && manifest_at::kCrc == at::kCrc, "as for the set's description");
 static_assert(row_at::kFile + kShardFileBytesMax == row_at::kSizeBytes && row_at::kRowCrc + 4 == kShardRowBytes);
 static_assert(kLargeRegionBytes % kAlignmentBytes == 0 && kBlockBytes % kAlignmentBytes == 0);
 

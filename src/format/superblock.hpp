@@ -51,8 +51,8 @@ using SuperblockBytes = std::array<std::byte, kSuperblockBytes>;
 /// sealed, checksum wrong, made by a newer Kedge, or fields that contradict each other.
 [[nodiscard]] Superblock decode(std::span<const std::byte> bytes, std::string_view path);
 
-/// The table of extents at the end of a container's superblock and of a master's head: the same place in both. At most
-/// kTableEntriesMax of them.
+/// The table of extents at the end of a container's superblock and of a manifest's head: the same place in both. At
+/// most kTableEntriesMax of them.
 void put_extents(std::span<std::byte> bytes, std::span<const Extent> extents);
 [[nodiscard]] std::vector<Extent> get_extents(std::span<const std::byte> bytes, std::size_t count);
 

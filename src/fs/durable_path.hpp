@@ -1,4 +1,4 @@
-// Names that survive a power loss: a folder is only as durable as every name on the way to it.
+// Names that survive a power loss: a directory is only as durable as every name on the way to it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace kedge::fs {
 
 /// Local. Brings the names on the way to `path` to stable storage, from the root down to its parent's entry for
 /// it. It does not matter who made them or when: an earlier start may have died between making and syncing.
-/// Folders that this user may not open were not made by this user and are left out. Throws Error{io}.
+/// Directories that this user may not open were not made by this user and are left out. Throws Error{io}.
 void sync_path(FileSystem& file_system, const std::string& path);
 
 }  // namespace kedge::fs

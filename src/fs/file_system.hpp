@@ -112,27 +112,27 @@ class FileSystem {
   FileSystem& operator=(const FileSystem&) = delete;
   virtual ~FileSystem() = default;
 
-  /// An existing regular file. Refuses links, folders and devices.
+  /// An existing regular file. Refuses links, directories and devices.
   [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Access access) = 0;
   /// A new file with these permission bits, or null if the name is taken (exclusive create).
   [[nodiscard]] virtual std::unique_ptr<File> create(const std::string& path, std::uint32_t mode = 0600) = 0;
-  /// Removes a file (or an empty folder); a name that does not exist is fine.
+  /// Removes a file (or an empty directory); a name that does not exist is fine.
   virtual void remove(const std::string& path) = 0;
   /// Atomically replaces `to`.
   virtual void rename(const std::string& from, const std::string& to) = 0;
-  /// One level, with these permission bits; a folder that exists already is fine (look at status() for whose).
+  /// One level, with these permission bits; a directory that exists already is fine (look at status() for whose).
   virtual void make_directory(const std::string& path, std::uint32_t mode = 0700) = 0;
-  /// Names in a folder, sorted, without . and ...
+  /// Names in a directory, sorted, without . and ...
   [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) = 0;
   /// Nothing if the name does not exist.
   [[nodiscard]] virtual std::optional<FileStatus> status(const std::string& path) = 0;
-  /// Names in the folder are on stable storage when it returns.
+  /// Names in the directory are on stable storage when it returns.
   virtual void sync_directory(const std::string& path) = 0;
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
-  /// Writes and syncs up to 16 MiB, for about half a second at most, to a file in `folder` that it names `name` and
+  /// Writes and syncs up to 16 MiB, for about half a second at most, to a file in `directory` that it names `name` and
   /// removes: once through the page cache and once by File::write_directly. Throws Error{io | no_space}.
-  [[nodiscard]] virtual WriteProbe probe_writes(const std::string& folder, const std::string& name) {
-    (void)folder;
+  [[nodiscard]] virtual WriteProbe probe_writes(const std::string& directory, const std::string& name) {
+    (void)directory;
     (void)name;
     return {0, 0, "this file system has one way only"};
   }
@@ -150,9 +150,9 @@ class FileSystem {
   [[nodiscard]] virtual bool in_group(std::uint32_t group) const = 0;
 };
 
-/// `folder` + "/" + `name`.
-[[nodiscard]] inline std::string join(std::string_view folder, std::string_view name) {
-  std::string path(folder);
+/// `directory` + "/" + `name`.
+[[nodiscard]] inline std::string join(std::string_view directory, std::string_view name) {
+  std::string path(directory);
   if (!path.empty() && path.back() != '/') path += '/';
   return path.append(name);
 }

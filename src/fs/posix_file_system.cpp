@@ -65,14 +65,15 @@ class PosixFileSystem final : public FileSystem {
     struct stat info {};
     if (error == EEXIST && ::lstat(path.c_str(), &info) == 0) {
       if (S_ISDIR(info.st_mode)) return;
-      throw_system_error("make the folder", path, S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR);
+      throw_system_error("make the directory", path, S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR);
     }
-    throw_system_error("make the folder", path, error);
+    throw_system_error("make the directory", path, error);
   }
 
   std::vector<std::string> list(const std::string& path) override {
     struct stat info {};
-    if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) throw_system_error("list the folder", path, ELOOP);
+    if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode))
+      throw_system_error("list the directory", path, ELOOP);
     boost::system::error_code error;
     std::vector<std::string> names;
     boost::filesystem::directory_iterator entry(path, error);
@@ -80,7 +81,7 @@ class PosixFileSystem final : public FileSystem {
       names.push_back(entry->path().filename().string());
       entry.increment(error);
     }
-    if (error) throw_system_error("list the folder", path, error.value());
+    if (error) throw_system_error("list the directory", path, error.value());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -94,16 +95,16 @@ class PosixFileSystem final : public FileSystem {
 
   void sync_directory(const std::string& path) override {
     const Descriptor descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (!descriptor.valid()) throw_system_error("open the folder", path, errno);
+    if (!descriptor.valid()) throw_system_error("open the directory", path, errno);
     const int result = retry_interrupted([&] { return ::fsync(descriptor.get()); });
     // EINVAL: this filesystem keeps names without being asked.
-    if (result != 0 && errno != EINVAL) throw_system_error("bring the folder to stable storage", path, errno);
+    if (result != 0 && errno != EINVAL) throw_system_error("bring the directory to stable storage", path, errno);
   }
 
   Space space(const std::string& path) override { return posix_space(path); }
 
-  WriteProbe probe_writes(const std::string& folder, const std::string& name) override {
-    return fs::probe_writes(*this, join(folder, name), *direct_writer_);
+  WriteProbe probe_writes(const std::string& directory, const std::string& name) override {
+    return fs::probe_writes(*this, join(directory, name), *direct_writer_);
   }
 
   std::string canonical(const std::string& path) override {

@@ -57,19 +57,19 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
 
 std::uint64_t minus(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a - b : 0; }
 
-std::optional<Room> room_of_one(const std::string& folder, const Version& version) {
-  const auto limit = leading_number(text_of(join(folder, version.limit)));
-  const auto used = leading_number(text_of(join(folder, version.used)));
+std::optional<Room> room_of_one(const std::string& directory, const Version& version) {
+  const auto limit = leading_number(text_of(join(directory, version.limit)));
+  const auto used = leading_number(text_of(join(directory, version.used)));
   if (!limit || !used) return std::nullopt;
-  const auto droppable = number_of(text_of(join(folder, "memory.stat")), version.droppable).value_or(0);
-  return Room{minus(*limit, minus(*used, droppable)), compose("memory cgroup ({})", join(folder, version.limit))};
+  const auto droppable = number_of(text_of(join(directory, "memory.stat")), version.droppable).value_or(0);
+  return Room{minus(*limit, minus(*used, droppable)), compose("memory cgroup ({})", join(directory, version.limit))};
 }
 
 void take_tighter(std::optional<Room>& best, std::optional<Room> other) {
   if (other && (!best || other->free_bytes < best->free_bytes)) best = std::move(other);
 }
 
-/// From `group` up to the root. Folders that are not there are skipped: in a container the membership may be
+/// From `group` up to the root. Directories that are not there are skipped: in a container the membership may be
 /// written as the host sees it, while only the container's own group is mounted.
 std::optional<Room> room_up_from(std::string group, const std::string& mount, const Version& version) {
   std::optional<Room> best;

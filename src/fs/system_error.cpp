@@ -9,7 +9,7 @@ namespace {
 
 std::string_view advice(int system_errno) noexcept {
   switch (system_errno) {
-    case ENOENT: return "there is no such file or folder; check the path";
+    case ENOENT: return "there is no such file or directory; check the path";
     case ENOSPC: return "no space or no inodes are left there; free some or choose another place";
     case EDQUOT: return "the quota of this user is used up; free some or ask for more";
     case EMFILE:
@@ -17,8 +17,8 @@ std::string_view advice(int system_errno) noexcept {
     case ENOMEM: return "no memory is left; ask for more memory or a smaller store";
     case EFBIG: return "the file would be larger than allowed; raise the limit (ulimit -f)";
     case ELOOP: return "it is a symbolic link and links are not followed; remove it or give the real path";
-    case EISDIR: return "it is a folder and a regular file is needed; move it away";
-    case ENOTDIR: return "a part of the path is not a folder; check the path";
+    case EISDIR: return "it is a directory and a regular file is needed; move it away";
+    case ENOTDIR: return "a part of the path is not a directory; check the path";
     case EACCES:
     case EPERM: return "this user may not; check owner and permissions";
     case EROFS: return "the filesystem is read-only; choose another place or remount it";

@@ -26,7 +26,7 @@ constexpr int kIncarnationTries = 1000;
 
 struct Unfinished {
   std::uint64_t incarnation = 0;
-  std::string folder;
+  std::string directory;
 };
 
 std::optional<Unfinished> parse_unfinished(std::string_view name) {
@@ -36,7 +36,7 @@ std::optional<Unfinished> parse_unfinished(std::string_view name) {
   const char* end = name.data() + name.size();
   const auto parsed = std::from_chars(name.data(), end, found.incarnation);
   if (parsed.ec != std::errc{} || parsed.ptr == end || *parsed.ptr != '-') return std::nullopt;
-  found.folder.assign(parsed.ptr + 1, end);
+  found.directory.assign(parsed.ptr + 1, end);
   return found;
 }
 
@@ -44,14 +44,14 @@ std::optional<Unfinished> parse_unfinished(std::string_view name) {
   throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
 }
 
-fs::FileStatus folder_status(fs::FileSystem& file_system, const std::string& path) {
+fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path) {
   const auto status = file_system.status(path);
   if (!status || status->kind != fs::FileStatus::Kind::directory)
-    refuse("not a folder; remove it or choose another prefix", path);
+    refuse("not a directory; remove it or choose another prefix", path);
   return *status;
 }
 
-void make_folders(fs::FileSystem& file_system, const std::string& path) {
+void make_directories(fs::FileSystem& file_system, const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     const std::string parent = path.substr(0, slash);
     if (!parent.empty() && !file_system.status(parent)) file_system.make_directory(parent, 0777);
@@ -59,10 +59,10 @@ void make_folders(fs::FileSystem& file_system, const std::string& path) {
   if (!file_system.status(path)) file_system.make_directory(path, 0777);
 }
 
-void refuse_if_open_to_all(const fs::FileStatus& status, const std::string& folder) {
+void refuse_if_open_to_all(const fs::FileStatus& status, const std::string& directory) {
   if ((status.mode & kOthersWrite) == 0 || (status.mode & kSticky) != 0) return;
-  refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on this folder", status.mode),
-         folder);
+  refuse(compose("anybody may replace files in the prefix (mode {:04o}); run chmod o-w on this directory", status.mode),
+         directory);
 }
 
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
@@ -91,36 +91,36 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
                  std::string_view communicator_name)
     : file_system_(std::move(file_system)), run_(std::move(run)) {
   try {
-    make_folders(*file_system_, prefix);
+    make_directories(*file_system_, prefix);
   } catch (const Error& error) {
     Failure failure = error.failure();
-    failure.message += "; this is the prefix: set persistent.path to a folder that all nodes share";
+    failure.message += "; this is the prefix: set persistent.path to a directory that all nodes share";
     throw Error(std::move(failure));
   }
   prefix_ = file_system_->canonical(prefix);
-  refuse_if_open_to_all(folder_status(*file_system_, prefix_), prefix_);
+  refuse_if_open_to_all(directory_status(*file_system_, prefix_), prefix_);
   if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);
   const std::string records = fs::join(prefix_, ".kedge");
   file_system_->make_directory(records, 0755);
-  refuse_if_open_to_all(folder_status(*file_system_, records), records);
-  folder_ = fs::join(records, run_);
-  file_system_->make_directory(folder_, 0755);
-  const fs::FileStatus mine = folder_status(*file_system_, folder_);
+  refuse_if_open_to_all(directory_status(*file_system_, records), records);
+  directory_ = fs::join(records, run_);
+  file_system_->make_directory(directory_, 0755);
+  const fs::FileStatus mine = directory_status(*file_system_, directory_);
   if (mine.owner != file_system_->user()) {
     refuse(compose("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
-           folder_);
+           directory_);
   }
   if ((mine.mode & kGroupOrOthersWrite) != 0) {
-    refuse(compose("others may write the run's records (mode {:04o}); run chmod go-w on the folder", mine.mode),
-           folder_);
+    refuse(compose("others may write the run's records (mode {:04o}); run chmod go-w on the directory", mine.mode),
+           directory_);
   }
   // Records that nobody finds after a power loss would let a start begin from zero.
-  fs::sync_path(*file_system_, folder_);
+  fs::sync_path(*file_system_, directory_);
 }
 
 std::vector<std::uint64_t> Catalog::numbers(std::string_view kind) {
   std::vector<std::uint64_t> numbers;
-  for (const std::string& name : file_system_->list(folder_)) {
+  for (const std::string& name : file_system_->list(directory_)) {
     if (!name.starts_with(kind)) continue;
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
@@ -141,23 +141,23 @@ std::uint64_t Catalog::take_incarnation() {
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
     if (!file_system_->create(record(compose("{}{}", kTakenPrefix, number)), 0644)) continue;
-    file_system_->sync_directory(folder_);
+    file_system_->sync_directory(directory_);
     incarnation_ = number;
     return number;
   }
-  refuse("no incarnation could be taken: something else keeps making them", folder_);
+  refuse("no incarnation could be taken: something else keeps making them", directory_);
 }
 
 void Catalog::begin_incarnation() {
   (void)file_system_->create(record(compose("{}{}", kBegunPrefix, incarnation_)), 0644);
-  file_system_->sync_directory(folder_);
+  file_system_->sync_directory(directory_);
   require_newest_incarnation();
 }
 
 void Catalog::require_newest_incarnation() {
   if (is_newest_incarnation()) return;
-  throw Error(
-      Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1, folder_, 0});
+  throw Error(Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1,
+                      directory_, 0});
 }
 
 bool Catalog::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnation_; }
@@ -210,7 +210,7 @@ void Catalog::write_run_id(const Id128& run_id) {
   file_system_->remove(temporary);
   write_once(temporary, content.dump(2) + "\n");
   file_system_->rename(temporary, record("run.json"));
-  file_system_->sync_directory(folder_);
+  file_system_->sync_directory(directory_);
 }
 
 bool Catalog::has_first_commit() { return file_system_->status(record("first-commit")).has_value(); }
@@ -222,36 +222,37 @@ void Catalog::note_first_commit(const Id128& commit_id) {
 void Catalog::forget_commits() {
   require_newest_incarnation();
   file_system_->remove(record("first-commit"));
-  file_system_->sync_directory(folder_);
+  file_system_->sync_directory(directory_);
 }
 
-bool Catalog::has_first_master() { return file_system_->status(record("first-master")).has_value(); }
+bool Catalog::has_first_manifest() { return file_system_->status(record("first-master")).has_value(); }
 
-void Catalog::note_first_master(const Id128& commit_id) {
+void Catalog::note_first_manifest(const Id128& commit_id) {
   write_once(record("first-master"), to_string(commit_id) + "\n");
 }
 
-// Records are called unfinished-<incarnation>-<folder>: several starts may have one for the same folder.
-void Catalog::note_unfinished(std::string_view folder) {
+// Records are called unfinished-<incarnation>-<directory>: several starts may have one for the same directory.
+void Catalog::note_unfinished(std::string_view directory) {
   require_newest_incarnation();
-  write_once(record(compose("{}{}-{}", kUnfinishedPrefix, incarnation_, folder)), "\n");
+  write_once(record(compose("{}{}-{}", kUnfinishedPrefix, incarnation_, directory)), "\n");
 }
 
-void Catalog::forget_unfinished(std::string_view folder) {
-  for (const std::string& name : file_system_->list(folder_)) {
+void Catalog::forget_unfinished(std::string_view directory) {
+  for (const std::string& name : file_system_->list(directory_)) {
     const auto found = parse_unfinished(name);
-    if (found && found->incarnation <= incarnation_ && found->folder == folder) file_system_->remove(record(name));
+    if (found && found->incarnation <= incarnation_ && found->directory == directory)
+      file_system_->remove(record(name));
   }
 }
 
 std::vector<std::string> Catalog::unfinished() {
   require_newest_incarnation();
-  std::vector<std::string> folders;
-  for (const std::string& name : file_system_->list(folder_)) {
+  std::vector<std::string> directories;
+  for (const std::string& name : file_system_->list(directory_)) {
     const auto found = parse_unfinished(name);
-    if (found && found->incarnation <= incarnation_) folders.push_back(found->folder);
+    if (found && found->incarnation <= incarnation_) directories.push_back(found->directory);
   }
-  return folders;
+  return directories;
 }
 
 bool Catalog::is_discarded(const Id128& commit_id) {
@@ -266,7 +267,7 @@ void Catalog::write_once(const std::string& path, std::string_view text) {
   // A name that is taken may be what an earlier try left before it failed: not yet on stable storage.
   else file = file_system_->open(path, fs::Access::read_write);
   file->sync();
-  file_system_->sync_directory(folder_);
+  file_system_->sync_directory(directory_);
 }
 
 }  // namespace kedge::persist

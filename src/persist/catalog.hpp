@@ -22,8 +22,8 @@ namespace kedge::persist {
 /// returns.
 class Catalog {
  public:
-  /// Makes the prefix and the run's folder if they are missing. An empty `run` takes the default name. Throws
-  /// io if a folder belongs to somebody else or can be written by others.
+  /// Makes the prefix and the run's directory if they are missing. An empty `run` takes the default name. Throws
+  /// io if a directory belongs to somebody else or can be written by others.
   Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
           std::string_view communicator_name);
 
@@ -59,28 +59,28 @@ class Catalog {
   /// start has begun: then they are not this one's to forget.
   void forget_commits();
 
-  /// A first master was renamed into place.
-  [[nodiscard]] bool has_first_master();
-  void note_first_master(const Id128& commit_id);
+  /// A first manifest was renamed into place.
+  [[nodiscard]] bool has_first_manifest();
+  void note_first_manifest(const Id128& commit_id);
 
-  /// This start makes or removes a tag folder: whatever of it is no commit when the start has ended is nobody's. Throws
-  /// Error{busy} if a later start has begun.
-  void note_unfinished(std::string_view folder);
-  void forget_unfinished(std::string_view folder);
-  /// Tag folders that this start or one before left unfinished. Throws Error{busy} if a later start has begun.
+  /// This start makes or removes a tag directory: whatever of it is no commit when the start has ended is nobody's.
+  /// Throws Error{busy} if a later start has begun.
+  void note_unfinished(std::string_view directory);
+  void forget_unfinished(std::string_view directory);
+  /// Tag directories that this start or one before left unfinished. Throws Error{busy} if a later start has begun.
   [[nodiscard]] std::vector<std::string> unfinished();
 
   /// Throws Error{busy} if a later start has begun: then this one commits and removes nothing on the prefix any more.
   void require_newest_incarnation();
   /// Where the run's records lie.
-  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
 
   /// Commits that were abandoned by open(…, Newer::discard) are never offered again.
   [[nodiscard]] bool is_discarded(const Id128& commit_id);
   void discard(const Id128& commit_id);
 
  private:
-  [[nodiscard]] std::string record(std::string_view name) const { return fs::join(folder_, name); }
+  [[nodiscard]] std::string record(std::string_view name) const { return fs::join(directory_, name); }
   /// The numbers of all records called `kind` and a number.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view kind);
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
@@ -90,7 +90,7 @@ class Catalog {
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string prefix_;
   std::string run_;
-  std::string folder_;
+  std::string directory_;
   std::uint64_t incarnation_ = 0;
 };
 

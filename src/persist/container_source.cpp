@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "format/container_reader.hpp"
 #include "kedge/error.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -14,31 +14,31 @@ namespace {
   throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, path, 0});
 }
 
-format::ShardRow row_of(fs::FileSystem& file_system, const std::string& tag_folder, const Id128& commit_id,
+format::ShardRow row_of(fs::FileSystem& file_system, const std::string& tag_directory, const Id128& commit_id,
                         LogicalRank logical_rank) {
-  const std::string path = fs::join(tag_folder, kMasterFile);
+  const std::string path = fs::join(tag_directory, kManifestFile);
   const auto file = file_system.open(path, fs::Access::read);
-  const format::MasterReader master(*file, file->status().size_bytes, path);
-  if (master.head().commit_id != commit_id) refuse(path, "it is the master of another commit");
-  if (logical_rank.value >= master.head().world_size) {
-    refuse(path, compose("the commit has {} ranks, none is {}", master.head().world_size, logical_rank.value));
+  const format::ManifestReader manifest(*file, file->status().size_bytes, path);
+  if (manifest.head().commit_id != commit_id) refuse(path, "it is the manifest of another commit");
+  if (logical_rank.value >= manifest.head().world_size) {
+    refuse(path, compose("the commit has {} ranks, none is {}", manifest.head().world_size, logical_rank.value));
   }
-  format::ShardRow row = master.row(logical_rank);
-  // Names are Kedge's own, inside the folder: what else a master says is not followed.
+  format::ShardRow row = manifest.row(logical_rank);
+  // Names are Kedge's own, inside the directory: what else a manifest says is not followed.
   if (row.file != container_file(logical_rank))
     refuse(path, compose("the container of rank {} has a strange name", logical_rank.value));
   return row;
 }
 
-// Opening refuses a link in the file's place; the folders on the way are looked at here.
-const std::string& on_real_folders(fs::FileSystem& file_system, const std::string& tag_folder,
-                                   const std::string& file) {
+// Opening refuses a link in the file's place; the directories on the way are looked at here.
+const std::string& on_real_directories(fs::FileSystem& file_system, const std::string& tag_directory,
+                                       const std::string& file) {
   for (std::size_t slash = file.find('/'); slash != std::string::npos; slash = file.find('/', slash + 1)) {
-    const std::string folder = fs::join(tag_folder, file.substr(0, slash));
-    const auto status = file_system.status(folder);
+    const std::string directory = fs::join(tag_directory, file.substr(0, slash));
+    const auto status = file_system.status(directory);
     if (status && status->kind != fs::FileStatus::Kind::directory) {
-      throw Error(
-          Failure{ErrorCode::io, "a link or file is in the place of a folder; it is not followed", -1, folder, 0});
+      throw Error(Failure{ErrorCode::io, "a link or file is in the place of a directory; it is not followed", -1,
+                          directory, 0});
     }
   }
   return file;
@@ -46,14 +46,14 @@ const std::string& on_real_folders(fs::FileSystem& file_system, const std::strin
 
 }  // namespace
 
-ContainerSource::ContainerSource(fs::FileSystem& file_system, const std::string& tag_folder, const Id128& commit_id,
+ContainerSource::ContainerSource(fs::FileSystem& file_system, const std::string& tag_directory, const Id128& commit_id,
                                  LogicalRank logical_rank)
-    : row_(row_of(file_system, tag_folder, commit_id, logical_rank)),
-      file_(file_system.open(fs::join(tag_folder, on_real_folders(file_system, tag_folder, row_.file)),
+    : row_(row_of(file_system, tag_directory, commit_id, logical_rank)),
+      file_(file_system.open(fs::join(tag_directory, on_real_directories(file_system, tag_directory, row_.file)),
                              fs::Access::read)) {
   const std::uint64_t bytes = file_->status().size_bytes;
   if (bytes != row_.size_bytes) {
-    refuse(path(), compose("the container has {} bytes, the master knows it with {}", bytes, row_.size_bytes));
+    refuse(path(), compose("the container has {} bytes, the manifest knows it with {}", bytes, row_.size_bytes));
   }
   const format::ContainerReader reader(*file_, bytes, path());
   const format::Superblock& superblock = reader.superblock();
@@ -63,7 +63,7 @@ ContainerSource::ContainerSource(fs::FileSystem& file_system, const std::string&
   }
   if (superblock.index_offset != row_.index_offset || superblock.index_size != row_.index_size ||
       superblock.index_crc != row_.index_crc) {
-    refuse(path(), "its index is not the one that the master knows");
+    refuse(path(), "its index is not the one that the manifest knows");
   }
 }
 

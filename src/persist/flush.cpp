@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "comm/vote.hpp"
 #include "fs/copy.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -24,9 +24,9 @@ class Flush {
     std::uint64_t already = 0;
     std::optional<Failure> failure = vote(attempt([&] {
       if (prefix_ == nullptr) return;
-      already = prefix_->confirm(job_.entry.folder, job_.entry.commit_id) ? 1 : 0;
+      already = prefix_->confirm(job_.entry.directory, job_.entry.commit_id) ? 1 : 0;
       if (already == 0)
-        prefix_->begin(job_.entry.folder, job_.entry.world_size, job_.entry.total_bytes + job_.master.size());
+        prefix_->begin(job_.entry.directory, job_.entry.world_size, job_.entry.total_bytes + job_.manifest.size());
     }));
     if (!failure) {
       communicator_.broadcast(std::as_writable_bytes(std::span(&already, 1)), 0, deadline());
@@ -35,7 +35,7 @@ class Flush {
     }
     if (!failure) {
       failure = vote(attempt([&] {
-        if (prefix_ != nullptr) flushed.left_out = prefix_->commit(job_.entry, job_.master);
+        if (prefix_ != nullptr) flushed.left_out = prefix_->commit(job_.entry, job_.manifest);
       }));
     }
     if (failure) undo(*failure);
@@ -54,7 +54,7 @@ class Flush {
   }
 
   void copy_container() const {
-    const std::string path = fs::join(fs::join(job_.prefix, job_.entry.folder), container_file(job_.logical_rank));
+    const std::string path = fs::join(fs::join(job_.prefix, job_.entry.directory), container_file(job_.logical_rank));
     file_system_.remove(path);  // of an attempt that failed
     const auto file = file_system_.create(path, job_.mode & kFileBits);
     if (!file) throw Error(Failure{ErrorCode::io, "something else makes files of the container's name", -1, path, 0});
@@ -74,7 +74,7 @@ class Flush {
   /// An old start that was overtaken removes nothing any more.
   void undo(const Failure& failure) {
     if (failure.code == ErrorCode::busy || prefix_ == nullptr) return;
-    (void)attempt([&] { prefix_->undo(job_.entry.folder); });
+    (void)attempt([&] { prefix_->undo(job_.entry.directory); });
   }
 
   Communicator& communicator_;

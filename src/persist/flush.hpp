@@ -20,11 +20,11 @@ namespace kedge::persist {
 struct FlushJob {
   TagEntry entry;                    ///< (same)
   std::string prefix;                ///< (same) canonical path
-  std::uint32_t mode = 0755;         ///< (same) of folders
+  std::uint32_t mode = 0755;         ///< (same) of directories
   LogicalRank logical_rank;          ///< whose container this rank copies
   store::StoreFile* file = nullptr;  ///< it, pinned and intact
   std::uint32_t crc = 0;             ///< that its bytes must have
-  std::vector<std::byte> master;     ///< rank 0: the master's bytes
+  std::vector<std::byte> manifest;   ///< rank 0: the manifest's bytes
   std::chrono::duration<double> patience{300};
 };
 
@@ -34,8 +34,8 @@ struct Flushed {
 };
 
 /// COLLECTIVE. `prefix` is rank 0's, null elsewhere. Copies each container under its final name, comparing its checksum
-/// on the way, and syncs it; when all ranks have, rank 0 writes the master and renames it, which is the commit. After a
-/// failure the folder is removed again, as far as that is possible; what is left the next sweep removes. Throws
+/// on the way, and syncs it; when all ranks have, rank 0 writes the manifest and renames it, which is the commit. After
+/// a failure the directory is removed again, as far as that is possible; what is left the next sweep removes. Throws
 /// Error{timeout} only.
 [[nodiscard]] Flushed flush(Communicator& communicator, fs::FileSystem& file_system, Prefix* prefix,
                             const FlushJob& job);

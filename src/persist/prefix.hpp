@@ -1,4 +1,4 @@
-// Rank 0's hands on the prefix: tag folders come into being, are committed by a rename, and are removed again.
+// Rank 0's hands on the prefix: tag directories come into being, are committed by a rename, and are removed again.
 #pragma once
 
 #include <cstddef>
@@ -28,19 +28,19 @@ class Prefix {
   Prefix(std::shared_ptr<fs::FileSystem> file_system, Catalog& catalog, Options::Persistent options)
       : file_system_(std::move(file_system)), catalog_(catalog), options_(std::move(options)) {}
 
-  [[nodiscard]] std::string path_of(std::string_view folder) const { return fs::join(catalog_.prefix(), folder); }
+  [[nodiscard]] std::string path_of(std::string_view directory) const { return fs::join(catalog_.prefix(), directory); }
 
-  /// True if the commit is there already: an earlier attempt renamed its master and could not say so.
-  [[nodiscard]] bool confirm(const std::string& folder, const Id128& commit_id);
-  /// Makes an empty tag folder with the folders for `world_size` containers, of `total_bytes` with the master; what a
-  /// failed attempt left under the name is used. Throws no_space before anything is written if there is no room.
-  void begin(const std::string& folder, std::uint32_t world_size, std::uint64_t total_bytes);
-  /// The containers are there, each synced: brings their names to stable storage, then writes the master beside its
+  /// True if the commit is there already: an earlier attempt renamed its manifest and could not say so.
+  [[nodiscard]] bool confirm(const std::string& directory, const Id128& commit_id);
+  /// Makes an empty tag directory with the directories for `world_size` containers, of `total_bytes` with the manifest;
+  /// what a failed attempt left under the name is used. Throws no_space before anything is written if there is no room.
+  void begin(const std::string& directory, std::uint32_t world_size, std::uint64_t total_bytes);
+  /// The containers are there, each synced: brings their names to stable storage, then writes the manifest beside its
   /// place and renames it. Then the commit exists, whatever fails after it: the catalog and `latest` are conveniences,
   /// and what of them failed is returned in words, empty if nothing did.
-  [[nodiscard]] std::string commit(const TagEntry& entry, std::span<const std::byte> master);
-  /// Removes what begin() made and ranks put there, unless a master makes it a commit.
-  void undo(const std::string& folder);
+  [[nodiscard]] std::string commit(const TagEntry& entry, std::span<const std::byte> manifest);
+  /// Removes what begin() made and ranks put there, unless a manifest makes it a commit.
+  void undo(const std::string& directory);
 
   /// Finishes what this start or earlier ones of this run left half made or half removed; what could not be removed, in
   /// words, is tried again next time.
@@ -48,7 +48,7 @@ class Prefix {
   /// Puts into the catalog what it lacks of the run's commits: somebody may have removed it.
   void complete_catalog(const Id128& run_id);
   /// Removes the run's commits beyond the newest `persistent.keep` that are some use, but pinned ones and those in
-  /// `spared`. Discarded ones, those whose master cannot be read and those in `no_use` are not counted. Tells of each
+  /// `spared`. Discarded ones, those whose manifest cannot be read and those in `no_use` are not counted. Tells of each
   /// that goes, just before; a removal that a crash cuts short is finished by the next sweep.
   void retain(const Id128& run_id, const std::set<Id128>& spared, const std::set<Id128>& no_use,
               const std::function<void(const TagEntry&)>& removing);
@@ -57,15 +57,15 @@ class Prefix {
   void set_pinned(const Id128& run_id, const Tag& tag, bool pinned);
 
  private:
-  void pin(const std::string& folder);
-  void unpin(const std::string& folder);
-  void make_folder(const std::string& path) const;
+  void pin(const std::string& directory);
+  void unpin(const std::string& directory);
+  void make_directory(const std::string& path) const;
   /// This run's and this user's, newest first: what others put there under the run's id is not this run's.
   [[nodiscard]] std::vector<TagEntry> own_commits(const Id128& run_id) const;
   [[nodiscard]] bool is_some_use(const TagEntry& entry);
-  void write_master(const TagEntry& entry, std::span<const std::byte> master);
-  void write_latest(const std::string& folder);
-  void remove_folder(const std::string& folder);
+  void write_manifest(const TagEntry& entry, std::span<const std::byte> manifest);
+  void write_latest(const std::string& directory);
+  void remove_directory(const std::string& directory);
   void remove_containers(const std::string& data);
 
   std::shared_ptr<fs::FileSystem> file_system_;

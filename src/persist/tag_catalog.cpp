@@ -28,7 +28,7 @@ std::string with_crc(std::string object) {
 }
 
 std::string added_line(const TagEntry& entry) {
-  const Json fields = {{"folder", entry.folder},
+  const Json fields = {{"folder", entry.directory},
                        {"tag", entry.tag},
                        {"generation", entry.generation},
                        {"commit_id", to_string(entry.commit_id)},
@@ -42,8 +42,8 @@ std::string added_line(const TagEntry& entry) {
   return with_crc(Json{{"added", fields}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-std::string removed_line(const std::string& folder) {
-  return with_crc(Json{{"removed", folder}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string removed_line(const std::string& directory) {
+  return with_crc(Json{{"removed", directory}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 bool is_intact(std::string_view line) {
@@ -60,7 +60,7 @@ Id128 id_of(const Json& fields, const char* key) {
 
 TagEntry entry_of(const Json& fields) {
   TagEntry entry;
-  fields.at("folder").get_to(entry.folder);
+  fields.at("folder").get_to(entry.directory);
   fields.at("tag").get_to(entry.tag);
   fields.at("generation").get_to(entry.generation);
   entry.commit_id = id_of(fields, "commit_id");
@@ -74,7 +74,7 @@ TagEntry entry_of(const Json& fields) {
   return entry;
 }
 
-// Entries by folder, in order: what was removed leaves a hole.
+// Entries by directory, in order: what was removed leaves a hole.
 class Ledger {
  public:
   void apply(std::string_view line) {
@@ -84,7 +84,7 @@ class Ledger {
     try {
       if (object.contains("added")) add(entry_of(object["added"]));
       else if (object.contains("removed")) remove(object["removed"].get_ref<const std::string&>());
-    } catch (const std::exception&) {  // a right checksum and other fields: of a newer Kedge, for the masters to tell
+    } catch (const std::exception&) {  // a right checksum and other fields: of a newer Kedge, for the manifests to tell
     }
   }
 
@@ -99,12 +99,12 @@ class Ledger {
 
  private:
   void add(TagEntry entry) {
-    remove(entry.folder);
-    places_[entry.folder] = entries_.size();
+    remove(entry.directory);
+    places_[entry.directory] = entries_.size();
     entries_.emplace_back(std::move(entry));
   }
-  void remove(const std::string& folder) {
-    const auto place = places_.find(folder);
+  void remove(const std::string& directory) {
+    const auto place = places_.find(directory);
     if (place == places_.end()) return;
     entries_[place->second].reset();
     places_.erase(place);
@@ -124,13 +124,13 @@ std::string read_text(fs::File& file) {
 
 }  // namespace
 
-TagCatalog::TagCatalog(fs::FileSystem& file_system, const std::string& folder)
-    : file_system_(file_system), folder_(folder), path_(fs::join(folder, kTagCatalogFile)) {}
+TagCatalog::TagCatalog(fs::FileSystem& file_system, const std::string& directory)
+    : file_system_(file_system), directory_(directory), path_(fs::join(directory, kTagCatalogFile)) {}
 
 void TagCatalog::add(const TagEntry& entry) { append(added_line(entry)); }
 
-void TagCatalog::remove(const std::string& folder) {
-  append(removed_line(folder));
+void TagCatalog::remove(const std::string& directory) {
+  append(removed_line(directory));
   if (removals_until_look_ && --*removals_until_look_ > 0) return;
   const Content now = content();
   const std::size_t living = now.living.size();
@@ -144,10 +144,10 @@ void TagCatalog::remove(const std::string& folder) {
 
 void TagCatalog::complete(const std::vector<TagEntry>& entries) {
   std::set<std::string> known;
-  for (const TagEntry& entry : content().living) known.insert(entry.folder);
+  for (const TagEntry& entry : content().living) known.insert(entry.directory);
   std::string lines;
   for (const TagEntry& entry : entries) {
-    if (!known.contains(entry.folder)) lines += added_line(entry);
+    if (!known.contains(entry.directory)) lines += added_line(entry);
   }
   if (!lines.empty()) append(lines);
 }
@@ -182,7 +182,7 @@ void TagCatalog::append(std::string_view line) {
   file->copy_in(end, bytes_of(text), 0);
   file->sync();
   if (name_is_durable_) return;
-  file_system_.sync_directory(folder_);  // also if an earlier start made the file: it may have died before this
+  file_system_.sync_directory(directory_);  // also if an earlier start made the file: it may have died before this
   name_is_durable_ = true;
 }
 
@@ -197,7 +197,7 @@ void TagCatalog::rewrite(const std::vector<TagEntry>& entries) {
   file->copy_in(0, bytes_of(text), 0);
   file->sync();
   file_system_.rename(temporary, path_);
-  file_system_.sync_directory(folder_);
+  file_system_.sync_directory(directory_);
 }
 
 }  // namespace kedge::persist

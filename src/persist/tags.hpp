@@ -1,4 +1,4 @@
-// What is committed on a prefix: read from the catalogs of its runs, and from the masters where these do not say.
+// What is committed on a prefix: read from the catalogs of its runs, and from the manifests where these do not say.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/error.hpp"
@@ -15,9 +15,9 @@
 
 namespace kedge::persist {
 
-/// One persistent commit, as its master's head says.
+/// One persistent commit, as its manifest's head says.
 struct TagEntry {
-  std::string folder;  ///< its name below the prefix
+  std::string directory;  ///< its name below the prefix
   Tag tag;
   std::uint64_t generation = 0;
   Id128 commit_id;
@@ -32,14 +32,14 @@ struct TagEntry {
   bool operator==(const TagEntry&) const = default;
 };
 
-/// What the master of that commit says; the rest of the head is for encode_master.
-[[nodiscard]] format::MasterHead head_of(const TagEntry& entry);
+/// What the manifest of that commit says; the rest of the head is for encode_manifest.
+[[nodiscard]] format::ManifestHead head_of(const TagEntry& entry);
 
-/// A tag folder that is no usable commit.
+/// A tag directory that is no usable commit.
 struct Unusable {
-  std::string folder;
-  bool committed = false;  ///< it has a master, which cannot be used; false: no master, a flush or removal is under way
-                           ///< or was cut short
+  std::string directory;
+  bool committed = false;  ///< it has a manifest, which cannot be used; false: no manifest, a flush or removal is under
+                           ///< way or was cut short
   std::string reason;
   ErrorCode code = ErrorCode::not_found;  ///< as read_tag throws it: io says nothing about the commit
 };
@@ -49,21 +49,21 @@ struct TagList {
   std::vector<Unusable> unusable;
 };
 
-/// Local. Lists the tag folders below `prefix` once. What the catalogs of the runs there tell of them is taken from
-/// these, the rest from the masters. A catalog's word for a folder without a master counts for nothing. Throws Error{io
-/// | not_found} if the folder cannot be listed; what is wrong with single folders is in the list.
+/// Local. Lists the tag directories below `prefix` once. What the catalogs of the runs there tell of them is taken from
+/// these, the rest from the manifests. A catalog's word for a directory without a manifest counts for nothing. Throws
+/// Error{io | not_found} if the directory cannot be listed; what is wrong with single directories is in the list.
 [[nodiscard]] TagList list_tags(fs::FileSystem& file_system, const std::string& prefix);
 
-/// Local. Reads and checks the master's head of one tag folder, not believing any catalog. Throws Error{not_found}
-/// (no master), corrupt, mismatch (newer format), io.
-[[nodiscard]] TagEntry read_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& folder);
+/// Local. Reads and checks the manifest's head of one tag directory, not believing any catalog. Throws Error{not_found}
+/// (no manifest), corrupt, mismatch (newer format), io.
+[[nodiscard]] TagEntry read_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& directory);
 
-/// Local. Refuses what is not trusted: `path` (a file or folder) must belong to whom `trust` permits and not be
+/// Local. Refuses what is not trusted: `path` (a file or directory) must belong to whom `trust` permits and not be
 /// writable by anybody beyond. Throws Error{io} that says what to do.
 void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
-/// Local. Likewise for the folder that tag folders lie in: it may belong to anybody, if those who are not trusted
-/// cannot put something else in a tag folder's place.
+/// Local. Likewise for the directory that tag directories lie in: it may belong to anybody, if those who are not
+/// trusted cannot put something else in a tag directory's place.
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust);
 
 }  // namespace kedge::persist

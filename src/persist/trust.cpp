@@ -51,7 +51,7 @@ void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust
   const auto status = file_system.status(path);
   if (!status) throw Error(Failure{ErrorCode::not_found, "it is not there; check the path", -1, path, 0});
   if (status->kind == Kind::link) refuse("it is a symbolic link, which is not followed; put the real one here", path);
-  if (status->kind == Kind::other) refuse("it is neither a file nor a folder; move it away", path);
+  if (status->kind == Kind::other) refuse("it is neither a file nor a directory; move it away", path);
   switch (trust) {
     case Trust::self: return require_own(file_system, *status, path);
     case Trust::group: return require_groups(file_system, *status, path);
@@ -62,7 +62,7 @@ void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust) {
   const auto status = file_system.status(path);
   if (!status) throw Error(Failure{ErrorCode::not_found, "it is not there; check the path", -1, path, 0});
-  if (status->kind != Kind::directory) refuse("it is no folder; check the path", path);
+  if (status->kind != Kind::directory) refuse("it is no directory; check the path", path);
   if (trust == Trust::any || (status->mode & kSticky) != 0) return;
   if ((status->mode & kOthersWrite) != 0) {
     refuse(

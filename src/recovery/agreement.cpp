@@ -294,7 +294,7 @@ class Surveyor {
   }
 
   [[nodiscard]] std::string what_is_here() const {
-    return shelf_.unreadable.empty() ? compose("it is not in {}", shelf_.folder)
+    return shelf_.unreadable.empty() ? compose("it is not in {}", shelf_.directory)
                                      : compose("found instead: {}", shelf_.unreadable);
   }
 

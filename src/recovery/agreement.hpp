@@ -14,7 +14,7 @@ namespace kedge::recovery {
 
 /// Where one process looked.
 struct Shelf {
-  std::string folder;      ///< of its node-local store
+  std::string directory;   ///< of its node-local store
   std::string unreadable;  ///< damage in files there that named no commit, or empty
 };
 
@@ -33,7 +33,7 @@ struct Candidate {
   bool recoverable = false;   ///< from the stores, the prefix, or both, and not ruled out
   bool is_protected = false;  ///< every container belongs to a set of which nothing is missing
   bool persistent = false;    ///< the prefix has it too
-  std::string folder;         ///< its tag folder there, if the containers may be fetched from it
+  std::string directory;      ///< its tag directory there, if the containers may be fetched from it
   bool discarded = false;     ///< given up on purpose, by the application
   std::string reason;         ///< why it is not recoverable
 };

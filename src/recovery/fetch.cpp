@@ -9,7 +9,7 @@ namespace kedge::recovery {
 namespace {
 
 void fetch_one(redundancy::Drafts& drafts, const Fetch& order, const RecoverySettings& settings, Recovered& recovered) {
-  const persist::ContainerSource source(*settings.file_system, settings.tag_folder, order.key.commit_id,
+  const persist::ContainerSource source(*settings.file_system, settings.tag_directory, order.key.commit_id,
                                         order.logical_rank);
   const std::uint64_t bytes = source.row().size_bytes;
   redundancy::Draft& draft = drafts.begin(store::FileKind::container, order.key, order.generation, bytes);

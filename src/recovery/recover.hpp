@@ -20,7 +20,7 @@ struct RecoverySettings {
   redundancy::Patience patience{300};
   redundancy::PieceSettings pieces;
   fs::FileSystem* file_system = nullptr;  ///< of the prefix
-  std::string tag_folder;                 ///< path of the commit's folder there; empty if nothing is to be fetched
+  std::string tag_directory;              ///< path of the commit's directory there; empty if nothing is to be fetched
 };
 
 /// What this process got.

@@ -31,12 +31,12 @@ void Adopted::find(std::span<const FileName> names) {
 }
 
 void Adopted::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
-  for (const auto& slot : slots_) found.push_back(slot->scan(folder_, run_id, verify));
+  for (const auto& slot : slots_) found.push_back(slot->scan(directory_, run_id, verify));
 }
 
 void Adopted::verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found) {
   for (const auto& slot : slots_) {
-    if (slot->offers_of(commit_id)) found.push_back(slot->verify(folder_, run_id));
+    if (slot->offers_of(commit_id)) found.push_back(slot->verify(directory_, run_id));
   }
 }
 
@@ -48,7 +48,7 @@ void Adopted::remove_if(Condition&& condition) {
       continue;
     }
     (*slot)->file.reset();
-    folder_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    directory_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
     slot = slots_.erase(slot);
   }
 }
@@ -66,7 +66,7 @@ std::size_t Adopted::drop(const Id128& commit_id) {
 }
 
 void Adopted::remove_all() {
-  remove_if([&](const Slot& slot) { return !folder_.is_foreign(slot.name); });
+  remove_if([&](const Slot& slot) { return !directory_.is_foreign(slot.name); });
 }
 
 Slot* Adopted::slot_of(const StoreFile& file) noexcept {
@@ -84,7 +84,7 @@ Slot* Adopted::slot_with(FileKind kind, LogicalRank whose, const FileKey& key) n
 
 std::uint64_t Adopted::used_bytes() const {
   std::uint64_t used = 0;
-  for (const auto& slot : slots_) used += slot->size_bytes(folder_);
+  for (const auto& slot : slots_) used += slot->size_bytes(directory_);
   return used;
 }
 

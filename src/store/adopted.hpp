@@ -13,7 +13,7 @@ namespace kedge::store {
 /// read while pinned, and removes it when nobody needs it any more.
 class Adopted {
  public:
-  explicit Adopted(const RunFolder& folder) : folder_(folder) {}
+  explicit Adopted(const RunDirectory& directory) : directory_(directory) {}
 
   /// Takes in what of `names` is in this process's share, and forgets what has gone. Adopts nothing before a share was
   /// given: `ranks_on_node` ascending, `place` is this process's in it.
@@ -40,7 +40,7 @@ class Adopted {
   template <class Condition>
   void remove_if(Condition&& condition);
 
-  const RunFolder& folder_;
+  const RunDirectory& directory_;
   std::vector<std::uint32_t> ranks_on_node_;
   std::size_t place_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -17,7 +17,7 @@ struct Pattern {
 // By FileKind.
 constexpr std::array kPatterns{
     Pattern{FileKind::container, "rank-", ".h5"}, Pattern{FileKind::parity, "parity-", ".kedge"},
-    Pattern{FileKind::descriptor, "set-", ".kedge"}, Pattern{FileKind::master, "master-", ".h5"}};
+    Pattern{FileKind::descriptor, "set-", ".kedge"}, Pattern{FileKind::manifest, "master-", ".h5"}};
 static_assert(kPatterns.size() == kFileKinds);
 
 // A number as to_string writes it, taken off the front: "03" is no name that the store would find again.

@@ -1,4 +1,5 @@
-// Names of the files in a run's folder on the node-local store: "rank-<logical rank>.<number>.h5" and its companions.
+// Names of the files in a run's directory on the node-local store: "rank-<logical rank>.<number>.h5" and its
+// companions.
 #pragma once
 
 #include <compare>
@@ -16,11 +17,11 @@ enum class FileKind : std::uint8_t {
   container,
   parity,
   descriptor,
-  master,  ///< the master of a commit that is to become persistent, kept until it is
+  manifest,  ///< the manifest of a commit that is to become persistent, kept until it is
 };
 inline constexpr std::size_t kFileKinds = 4;
 
-/// Which file of a run's folder it is: the rank that keeps it, and which of that rank's files, reused in turn.
+/// Which file of a run's directory it is: the rank that keeps it, and which of that rank's files, reused in turn.
 struct FileName {
   FileKind kind = FileKind::container;
   LogicalRank logical_rank;
@@ -28,7 +29,7 @@ struct FileName {
   auto operator<=>(const FileName&) const = default;
 };
 
-/// The file's name, without folder.
+/// The file's name, without directory.
 [[nodiscard]] std::string to_string(const FileName& name);
 
 /// Nothing for any name that to_string would not write.

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "format/set_descriptor.hpp"
 #include "format/superblock.hpp"
 #include "kedge/types.hpp"
@@ -31,7 +31,7 @@ struct Held {
   LogicalRank logical_rank;                      ///< whose file it is, by its name
   std::optional<format::Superblock> superblock;  ///< containers; nothing if it cannot be read or is unsealed
   std::optional<format::SetDescriptor> set;      ///< parity and descriptors; likewise
-  std::optional<format::MasterHead> master;      ///< masters; likewise
+  std::optional<format::ManifestHead> manifest;  ///< manifests; likewise
   std::string path;
   std::uint64_t size_bytes = 0;
   bool intact = false;  ///< everything that was asked to be verified is as it was written
@@ -41,12 +41,12 @@ struct Held {
   [[nodiscard]] std::optional<FileKey> key() const {
     if (superblock) return FileKey{superblock->commit_id, {}};
     if (set) return FileKey{set->commit_id, set->protection_id};
-    if (master) return FileKey{master->commit_id, {}};
+    if (manifest) return FileKey{manifest->commit_id, {}};
     return std::nullopt;
   }
   /// 0 if it has no key.
   [[nodiscard]] std::uint64_t generation() const noexcept {
-    return superblock ? superblock->generation : set ? set->generation : master ? master->generation : 0;
+    return superblock ? superblock->generation : set ? set->generation : manifest ? manifest->generation : 0;
   }
 };
 

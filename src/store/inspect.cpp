@@ -7,7 +7,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/container_reader.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 
 namespace kedge::store {
 namespace {
@@ -21,7 +21,7 @@ std::string_view noun(FileKind kind) {
     case FileKind::container: return "container";
     case FileKind::parity: return "parity";
     case FileKind::descriptor: return "set descriptor";
-    case FileKind::master: return "master";
+    case FileKind::manifest: return "manifest";
   }
   return "file";
 }
@@ -58,11 +58,11 @@ void inspect_set_file(Held& held, fs::ByteAccess& bytes, std::span<const std::by
   if (bytes.checksum(kSuperblockBytes, set.parity_bytes, 0) != set.parity_crc) damaged("its parity is damaged");
 }
 
-/// Any rank may keep a master.
-void inspect_master(Held& held, fs::ByteAccess& bytes, const Id128& run_id, Verify verify) {
-  const format::MasterReader reader(bytes, held.size_bytes, held.path);
+/// Any rank may keep a manifest.
+void inspect_manifest(Held& held, fs::ByteAccess& bytes, const Id128& run_id, Verify verify) {
+  const format::ManifestReader reader(bytes, held.size_bytes, held.path);
   if (reader.head().run_id != run_id) damaged("it belongs to another run");
-  held.master = reader.head();
+  held.manifest = reader.head();
   if (verify != Verify::all) return;
   const auto damages = reader.verify();
   if (!damages.empty()) damaged(damages.front().what + " is damaged");
@@ -70,14 +70,14 @@ void inspect_master(Held& held, fs::ByteAccess& bytes, const Id128& run_id, Veri
 
 }  // namespace
 
-Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify,
+Inspection inspect(const RunDirectory& directory, const FileName& name, const Id128& run_id, Verify verify,
                    fs::ByteAccess* bytes) {
   Inspection result;
   Held& held = result.held;
   held.kind = name.kind;
   held.logical_rank = name.logical_rank;
-  held.path = folder.path_of(name);
-  fs::FileSystem& file_system = folder.file_system();
+  held.path = directory.path_of(name);
+  fs::FileSystem& file_system = directory.file_system();
   const auto failure = attempt([&] {
     const auto status = file_system.status(held.path);
     if (!status) return;  // gone is no damage: who misses it says where it should be
@@ -99,7 +99,7 @@ Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& r
     (void)bytes->copy_out(0, first, 0);
     if (format::is_unsealed(first)) return;
     if (held.kind == FileKind::container) inspect_container(held, *bytes, first, run_id, verify);
-    else if (held.kind == FileKind::master) inspect_master(held, *bytes, run_id, verify);
+    else if (held.kind == FileKind::manifest) inspect_manifest(held, *bytes, run_id, verify);
     else inspect_set_file(held, *bytes, first, run_id, verify);
     held.intact = true;
   });

@@ -3,7 +3,7 @@
 
 #include "kedge/options.hpp"
 #include "store/held.hpp"
-#include "store/run_folder.hpp"
+#include "store/run_directory.hpp"
 
 namespace kedge::store {
 
@@ -16,7 +16,7 @@ struct Inspection {
 /// its name says. Containers: superblock, structure and index; parity: header and exact file size; with Verify::all
 /// every byte of both. Descriptors are verified whole in any case. What is read is read through `bytes`, which must be
 /// the file of this name; null: through the file, opened for this.
-[[nodiscard]] Inspection inspect(const RunFolder& folder, const FileName& name, const Id128& run_id, Verify verify,
-                                 fs::ByteAccess* bytes = nullptr);
+[[nodiscard]] Inspection inspect(const RunDirectory& directory, const FileName& name, const Id128& run_id,
+                                 Verify verify, fs::ByteAccess* bytes = nullptr);
 
 }  // namespace kedge::store

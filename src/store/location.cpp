@@ -14,28 +14,28 @@ constexpr std::uint32_t kOthersMask = 077;
   throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
 }
 
-void check_private(fs::FileSystem& file_system, const std::string& folder) {
-  const auto status = file_system.status(folder);
+void check_private(fs::FileSystem& file_system, const std::string& directory) {
+  const auto status = file_system.status(directory);
   if (!status || status->kind != fs::FileStatus::Kind::directory) {
-    refuse("the name of the node-local store is taken by something that is no folder; remove it or set store.path",
-           folder);
+    refuse("the name of the node-local store is taken by something that is no directory; remove it or set store.path",
+           directory);
   }
   if (status->owner != file_system.user()) {
     refuse(compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
-                   "folder of your own",
+                   "directory of your own",
                    status->owner, file_system.user()),
-           folder);
+           directory);
   }
   if ((status->mode & kOthersMask) != 0) {
     refuse(compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
                    "is yours, or set store.path",
                    status->mode),
-           folder);
+           directory);
   }
 }
 
-/// Usable as a parent: a folder that exists.
-bool is_folder(fs::FileSystem& file_system, const std::string& path) {
+/// Usable as a parent: a directory that exists.
+bool is_directory(fs::FileSystem& file_system, const std::string& path) {
   const auto status = file_system.status(path);
   return status && status->kind == fs::FileStatus::Kind::directory;
 }
@@ -43,19 +43,19 @@ bool is_folder(fs::FileSystem& file_system, const std::string& path) {
 std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {
   if (!surroundings.configured.empty()) {
     std::string root = expand_node(surroundings.configured, surroundings.node);
-    ensure_folder(file_system, root, 0700);
+    ensure_directory(file_system, root, 0700);
     return root;
   }
   // Memory first: copies into it run at memory speed. Else the first place that exists.
   const std::string* fallback = nullptr;
   for (const std::string& candidate : surroundings.candidates) {
-    if (!is_folder(file_system, candidate)) continue;
+    if (!is_directory(file_system, candidate)) continue;
     if (file_system.space(candidate).memory_backed) return candidate;
     if (fallback == nullptr) fallback = &candidate;
   }
   if (fallback == nullptr) {
     throw Error(ErrorCode::io,
-                "no node-local folder was found for the store; set store.path (KEDGE_STORE_PATH) to one");
+                "no node-local directory was found for the store; set store.path (KEDGE_STORE_PATH) to one");
   }
   return *fallback;
 }
@@ -72,8 +72,8 @@ std::string expand_node(std::string_view path, std::string_view node) {
   return expanded.append(path);
 }
 
-void ensure_folder(fs::FileSystem& file_system, const std::string& path, std::uint32_t mode) {
-  // A parent that is a link to a folder is the user's own arrangement and fine; the last component is checked
+void ensure_directory(fs::FileSystem& file_system, const std::string& path, std::uint32_t mode) {
+  // A parent that is a link to a directory is the user's own arrangement and fine; the last component is checked
   // by whoever puts files there.
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     const std::string parent = path.substr(0, slash);
@@ -86,16 +86,16 @@ void ensure_folder(fs::FileSystem& file_system, const std::string& path, std::ui
 Location locate(fs::FileSystem& file_system, const Surroundings& surroundings, std::string_view run) {
   const std::string root = choose_root(file_system, surroundings);
   Location location;
-  location.folder = fs::join(root, compose("kedge-{}-{}", file_system.user(), run));
+  location.directory = fs::join(root, compose("kedge-{}-{}", file_system.user(), run));
   if (surroundings.configured.empty() && surroundings.nodes_share_candidates) {
-    // No run's name has an @, so no other run's folder is called like that.
+    // No run's name has an @, so no other run's directory is called like that.
     std::string node = surroundings.node;
     std::ranges::replace(node, '/', '-');
-    location.folder += "@" + node;
+    location.directory += "@" + node;
   }
-  file_system.make_directory(location.folder, 0700);
-  check_private(file_system, location.folder);
-  location.memory_backed = file_system.space(location.folder).memory_backed;
+  file_system.make_directory(location.directory, 0700);
+  check_private(file_system, location.directory);
+  location.memory_backed = file_system.space(location.directory).memory_backed;
   return location;
 }
 

@@ -26,12 +26,12 @@ bool NodeRecords::tells_of_commit(const Id128& run_id) { return read(kCommitted)
 void NodeRecords::note_commit(const Id128& run_id) { write(kCommitted, run_id); }
 
 void NodeRecords::forget_commit() {
-  file_system_->remove(fs::join(location_.folder, kCommitted));
-  if (!location_.memory_backed) file_system_->sync_directory(location_.folder);
+  file_system_->remove(fs::join(location_.directory, kCommitted));
+  if (!location_.memory_backed) file_system_->sync_directory(location_.directory);
 }
 
 Id128 NodeRecords::read(std::string_view name) {
-  const std::string path = fs::join(location_.folder, name);
+  const std::string path = fs::join(location_.directory, name);
   if (!file_system_->status(path)) return {};
   const auto file = file_system_->open(path, fs::Access::read);
   std::string text(32, '\0');
@@ -41,7 +41,7 @@ Id128 NodeRecords::read(std::string_view name) {
 }
 
 void NodeRecords::write(std::string_view name, const Id128& id) {
-  const std::string path = fs::join(location_.folder, name);
+  const std::string path = fs::join(location_.directory, name);
   const std::string temporary = compose("{}.new-{}", path, writer_.value);
   file_system_->remove(temporary);
   const auto file = file_system_->create(temporary);
@@ -50,7 +50,7 @@ void NodeRecords::write(std::string_view name, const Id128& id) {
   file->copy_in(0, std::as_bytes(std::span(text)), 0);
   if (!location_.memory_backed) file->sync();
   file_system_->rename(temporary, path);
-  if (!location_.memory_backed) file_system_->sync_directory(location_.folder);
+  if (!location_.memory_backed) file_system_->sync_directory(location_.directory);
 }
 
 }  // namespace kedge::store

@@ -1,4 +1,4 @@
-// What the run's folder on a node says of the run besides its containers: whose it is, and that a commit was made.
+// What the run's directory on a node says of the run besides its containers: whose it is, and that a commit was made.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class NodeRecords {
  public:
   NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
-  /// The run's UUID; none if the folder is new.
+  /// The run's UUID; none if the directory is new.
   [[nodiscard]] Id128 run_id();
   void write_run_id(const Id128& run_id);
 

@@ -26,11 +26,11 @@ bool ascending(std::span<const int> ranks) {
 NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
                      LogicalRank logical_rank)
     : logical_rank_(logical_rank),
-      folder_(std::move(file_system), std::move(options), std::move(location), [this] { return own_bytes(); }),
-      own_{Slots(folder_, FileKind::container, logical_rank), Slots(folder_, FileKind::parity, logical_rank),
-           Slots(folder_, FileKind::descriptor, logical_rank), Slots(folder_, FileKind::master, logical_rank)},
-      adopted_(folder_) {
-  const std::vector<FileName> names = folder_.list();
+      directory_(std::move(file_system), std::move(options), std::move(location), [this] { return own_bytes(); }),
+      own_{Slots(directory_, FileKind::container, logical_rank), Slots(directory_, FileKind::parity, logical_rank),
+           Slots(directory_, FileKind::descriptor, logical_rank), Slots(directory_, FileKind::manifest, logical_rank)},
+      adopted_(directory_) {
+  const std::vector<FileName> names = directory_.list();
   for (Slots& slots : own_) slots.find(names);
 }
 
@@ -44,7 +44,7 @@ void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
 }
 
 std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
-  const std::vector<FileName> names = folder_.list();
+  const std::vector<FileName> names = directory_.list();
   std::vector<Held> found;
   for (Slots& slots : own_) {
     slots.find(names);
@@ -115,7 +115,7 @@ std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
 std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
   Slot* descriptor = of(FileKind::descriptor).slot_with(key);
   if (descriptor == nullptr || of(FileKind::parity).slot_with(key) == nullptr) return std::nullopt;
-  StoreFile& file = descriptor->opened(folder_);
+  StoreFile& file = descriptor->opened(directory_);
   file.check_present();
   format::SetDescriptorBytes bytes{};
   (void)file.bytes().copy_out(0, bytes, 0);
@@ -128,9 +128,9 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
     throw Error(
         Failure{ErrorCode::not_found,
                 compose("no file of rank {} is here that belongs to commit {}", whose.value, to_string(key.commit_id)),
-                -1, folder(), 0});
+                -1, directory(), 0});
   }
-  StoreFile& file = slot->opened(folder_);
+  StoreFile& file = slot->opened(directory_);
   file.check_present();
   ++slot->pins;
   return file;
@@ -144,27 +144,27 @@ void NodeStore::unpin(StoreFile& file) {
 
 std::string NodeStore::routed_path() {
   while (true) {
-    std::string path = fs::join(folder(), compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
-    if (!folder_.file_system().status(path)) return path;
+    std::string path = fs::join(directory(), compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
+    if (!directory_.file_system().status(path)) return path;
   }
 }
 
 void NodeStore::sweep() {
-  fs::FileSystem& file_system = folder_.file_system();
+  fs::FileSystem& file_system = directory_.file_system();
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
-  for (const std::string& name : file_system.list(folder())) {
-    // What somebody else put there and cannot be removed (a folder with files) must not keep the run from starting:
+  for (const std::string& name : file_system.list(directory())) {
+    // What somebody else put there and cannot be removed (a directory with files) must not keep the run from starting:
     // routed_path goes around it.
-    if (name.starts_with(mine)) (void)attempt([&] { file_system.remove(fs::join(folder(), name)); });
+    if (name.starts_with(mine)) (void)attempt([&] { file_system.remove(fs::join(directory(), name)); });
   }
 }
 
 void NodeStore::remove_all() {
   for (Slots& slots : own_) slots.remove_all();
-  adopted_.find(folder_.list());  // a start that never scanned has them too
+  adopted_.find(directory_.list());  // a start that never scanned has them too
   adopted_.remove_all();
   sweep();
-  folder_.make_names_durable();  // what is removed does not come back
+  directory_.make_names_durable();  // what is removed does not come back
 }
 
 std::uint64_t NodeStore::own_bytes() const {

@@ -15,16 +15,16 @@
 #include "store/adopted.hpp"
 #include "store/held.hpp"
 #include "store/location.hpp"
-#include "store/run_folder.hpp"
+#include "store/run_directory.hpp"
 #include "store/slots.hpp"
 #include "store/store_file.hpp"
 
 namespace kedge::store {
 
-/// Containers, parity, set descriptors and masters in one run's folder: those of one logical rank, which are its own
-/// and reused in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of ranks
-/// that do not run on this node, which are read and removed but never written. All calls are local. A call that wants a
-/// file that is not one of this store's throws Error{bad_state}.
+/// Containers, parity, set descriptors and manifests in one run's directory: those of one logical rank, which are its
+/// own and reused in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of
+/// ranks that do not run on this node, which are read and removed but never written. All calls are local. A call that
+/// wants a file that is not one of this store's throws Error{bad_state}.
 class NodeStore {
  public:
   NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
@@ -39,7 +39,7 @@ class NodeStore {
   void take_charge_of(std::span<const int> ranks_on_node);
 
   /// Files that are opened or made from now on write past the page cache what is large, where that is possible.
-  void write_directly() noexcept { folder_.write_directly(); }
+  void write_directly() noexcept { directory_.write_directly(); }
   /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
   [[nodiscard]] std::vector<Held> scan(const Id128& run_id, Verify verify);
 
@@ -82,15 +82,15 @@ class NodeStore {
   /// io, and then some may be removed.
   std::size_t drop_adopted(const Id128& commit_id) { return adopted_.drop(commit_id); }
 
-  /// A name in the folder for a routed file of this rank that does not exist yet.
+  /// A name in the directory for a routed file of this rank that does not exist yet.
   [[nodiscard]] std::string routed_path();
   /// Removes what crashed runs of this rank left besides files of the store.
   void sweep();
   /// Removes every file of this rank and every adopted one.
   void remove_all();
 
-  [[nodiscard]] const std::string& folder() const noexcept { return folder_.location().folder; }
-  [[nodiscard]] bool memory_backed() const noexcept { return folder_.location().memory_backed; }
+  [[nodiscard]] const std::string& directory() const noexcept { return directory_.location().directory; }
+  [[nodiscard]] bool memory_backed() const noexcept { return directory_.location().memory_backed; }
   /// Bytes in own files of all kinds: what the quota is about.
   [[nodiscard]] std::uint64_t own_bytes() const;
   /// Bytes in own and adopted files.
@@ -107,7 +107,7 @@ class NodeStore {
   [[nodiscard]] Slot& slot_of(const StoreFile& file);
 
   LogicalRank logical_rank_;
-  RunFolder folder_;
+  RunDirectory directory_;
   std::array<Slots, kFileKinds> own_;  ///< by FileKind
   Adopted adopted_;
   std::uint64_t routed_count_ = 0;

@@ -6,25 +6,25 @@
 
 namespace kedge::store {
 
-StoreFile& Slot::opened(const RunFolder& folder) {
-  if (!file) file = folder.open(name);
+StoreFile& Slot::opened(const RunDirectory& directory) {
+  if (!file) file = directory.open(name);
   return *file;
 }
 
-Held Slot::scan(const RunFolder& folder, const Id128& run_id, Verify verify) {
-  return take_over(inspect(folder, name, run_id, verify));
+Held Slot::scan(const RunDirectory& directory, const Id128& run_id, Verify verify) {
+  return take_over(inspect(directory, name, run_id, verify));
 }
 
-Held Slot::verify(const RunFolder& folder, const Id128& run_id) {
-  StoreFile* in_memory = mapped(folder);
-  return take_over(inspect(folder, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
+Held Slot::verify(const RunDirectory& directory, const Id128& run_id) {
+  StoreFile* in_memory = mapped(directory);
+  return take_over(inspect(directory, name, run_id, Verify::all, in_memory == nullptr ? nullptr : &in_memory->bytes()));
 }
 
 /// The file, if its bytes can be read where they lie. Null is no verdict: it is read by calls, and what keeps it from
 /// being opened is told by whoever needs it open.
-StoreFile* Slot::mapped(const RunFolder& folder) {
-  if (!folder.location().memory_backed) return nullptr;
-  const auto present = [&] { opened(folder).check_present(); };
+StoreFile* Slot::mapped(const RunDirectory& directory) {
+  if (!directory.location().memory_backed) return nullptr;
+  const auto present = [&] { opened(directory).check_present(); };
   auto failure = attempt(present);
   if (failure && file && pins == 0) {  // it was removed, or another one took its name: that one is to be looked at
     file.reset();
@@ -50,9 +50,9 @@ Held Slot::take_over(Inspection inspection) {
   return std::move(inspection.held);
 }
 
-std::uint64_t Slot::size_bytes(const RunFolder& folder) const {
+std::uint64_t Slot::size_bytes(const RunDirectory& directory) const {
   if (file) return file->size_bytes();
-  const auto status = folder.file_system().status(folder.path_of(name));
+  const auto status = directory.file_system().status(directory.path_of(name));
   return status ? status->size_bytes : 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include "store/held.hpp"
 #include "store/inspect.hpp"
-#include "store/run_folder.hpp"
+#include "store/run_directory.hpp"
 #include "store/store_file.hpp"
 
 namespace kedge::store {
@@ -38,16 +38,16 @@ struct Slot {
     return holds_something() && intact && key.commit_id == commit_id;
   }
   /// Throws Error{not_found | io}.
-  [[nodiscard]] StoreFile& opened(const RunFolder& folder);
+  [[nodiscard]] StoreFile& opened(const RunDirectory& directory);
   /// Looks into the file anew and takes over what is found.
-  [[nodiscard]] Held scan(const RunFolder& folder, const Id128& run_id, Verify verify);
+  [[nodiscard]] Held scan(const RunDirectory& directory, const Id128& run_id, Verify verify);
   /// The same with every byte, where it lies: what was touched here is not fetched again by whoever reads it next.
-  [[nodiscard]] Held verify(const RunFolder& folder, const Id128& run_id);
+  [[nodiscard]] Held verify(const RunDirectory& directory, const Id128& run_id);
   /// 0 if it is gone.
-  [[nodiscard]] std::uint64_t size_bytes(const RunFolder& folder) const;
+  [[nodiscard]] std::uint64_t size_bytes(const RunDirectory& directory) const;
 
  private:
-  [[nodiscard]] StoreFile* mapped(const RunFolder& folder);
+  [[nodiscard]] StoreFile* mapped(const RunDirectory& directory);
   [[nodiscard]] Held take_over(Inspection inspection);
 };
 

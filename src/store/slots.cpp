@@ -33,7 +33,7 @@ void Slots::find(std::span<const FileName> names) {
 
 void Slots::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
   for (const auto& slot : slots_) {
-    if (slot->state != Slot::State::writing) found.push_back(slot->scan(folder_, run_id, verify));
+    if (slot->state != Slot::State::writing) found.push_back(slot->scan(directory_, run_id, verify));
   }
 }
 
@@ -41,7 +41,7 @@ void Slots::verify(const Id128& run_id, const Id128& commit_id, std::span<const 
                    std::vector<Held>& found) {
   for (const auto& slot : slots_) {
     const bool left_out = std::ranges::find(but, slot->key) != but.end();
-    if (slot->offers_of(commit_id) && !left_out) found.push_back(slot->verify(folder_, run_id));
+    if (slot->offers_of(commit_id) && !left_out) found.push_back(slot->verify(directory_, run_id));
   }
 }
 
@@ -64,7 +64,7 @@ Slot& Slots::free_slot() {
   for (const auto& slot : slots_) name.number = std::max(name.number, slot->name.number + 1);
   auto slot = std::make_unique<Slot>();
   slot->name = name;
-  slot->file = folder_.create(name);
+  slot->file = directory_.create(name);
   slots_.push_back(std::move(slot));
   return *slots_.back();
 }
@@ -73,22 +73,22 @@ Slot& Slots::free_slot() {
 void Slots::replace_if_lost(Slot& slot) {
   if (slot.file && attempt([&] { slot.file->check_present(); })) {
     slot.file.reset();
-    folder_.remove(slot.name);
+    directory_.remove(slot.name);
   }
-  if (slot.file || folder_.file_system().status(folder_.path_of(slot.name))) return;
-  slot.file = folder_.create(slot.name);
+  if (slot.file || directory_.file_system().status(directory_.path_of(slot.name))) return;
+  slot.file = directory_.create(slot.name);
 }
 
 /// Opening fills the holes of a file, which a death in the midst of making it may have left. Where there is no room for
 /// that, a new file takes its place: what an idle one held is given up anyway.
 StoreFile& Slots::opened_for_refill(Slot& slot) {
-  const auto failure = attempt([&] { (void)slot.opened(folder_); });
+  const auto failure = attempt([&] { (void)slot.opened(directory_); });
   if (!failure) return *slot.file;
   if (failure->code != ErrorCode::no_space) throw Error(*failure);
-  folder_.remove(slot.name);
+  directory_.remove(slot.name);
   slot.state = Slot::State::free;
   slot.key = {};
-  slot.file = folder_.create(slot.name);
+  slot.file = directory_.create(slot.name);
   return *slot.file;
 }
 
@@ -97,7 +97,7 @@ StoreFile& Slots::begin(std::uint64_t expected_bytes) {
   replace_if_lost(slot);
   StoreFile& file = opened_for_refill(slot);
   // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
-  folder_.make_names_durable();
+  directory_.make_names_durable();
   const auto failure = attempt([&] {
     file.unseal();
     file.reserve(expected_bytes);
@@ -123,14 +123,14 @@ void Slots::make_ready(std::uint64_t size_bytes) {
   if (idle_slot() != nullptr) return;
   Slot& slot = free_slot();
   const auto failure = attempt([&] {
-    StoreFile& file = slot.opened(folder_);
+    StoreFile& file = slot.opened(directory_);
     file.reserve(size_bytes);
     file.warm_up();
   });
   if (!failure) return;
   // It is a new one, and must not be taken for one that is ready.
   slot.file.reset();
-  folder_.remove(slot.name);
+  directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
   throw Error(*failure);
 }
@@ -148,7 +148,7 @@ void Slots::discard(Slot& slot) {
   if (!attempt([&] { slot.file->empty(); })) return;
   // What cannot be unsealed must not be found as a sealed file later: it goes as a whole.
   slot.file.reset();
-  folder_.remove(slot.name);
+  directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
 }
 
@@ -182,7 +182,7 @@ void Slots::remove_idle() {
       continue;
     }
     (*slot)->file.reset();
-    folder_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
+    directory_.remove((*slot)->name);  // if it throws, the slot is still there to be tried again
     slot = slots_.erase(slot);
   }
 }
@@ -190,7 +190,7 @@ void Slots::remove_idle() {
 void Slots::remove_all() {
   for (const auto& slot : slots_) {
     slot->file.reset();
-    if (!folder_.is_foreign(slot->name)) folder_.remove(slot->name);
+    if (!directory_.is_foreign(slot->name)) directory_.remove(slot->name);
   }
   slots_.clear();
 }
@@ -216,7 +216,7 @@ std::vector<FileKey> Slots::keys() const {
 
 std::uint64_t Slots::used_bytes() const {
   std::uint64_t used = 0;
-  for (const auto& slot : slots_) used += slot->size_bytes(folder_);
+  for (const auto& slot : slots_) used += slot->size_bytes(directory_);
   return used;
 }
 

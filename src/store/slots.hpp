@@ -13,7 +13,8 @@ namespace kedge::store {
 /// one, else the oldest retired one, else a new one; of what is idle one file at most is spared.
 class Slots {
  public:
-  Slots(const RunFolder& folder, FileKind kind, LogicalRank owner) : folder_(folder), kind_(kind), owner_(owner) {}
+  Slots(const RunDirectory& directory, FileKind kind, LogicalRank owner)
+      : directory_(directory), kind_(kind), owner_(owner) {}
 
   /// Takes in what of `names` is this rank's and of this kind.
   void find(std::span<const FileName> names);
@@ -50,7 +51,7 @@ class Slots {
   [[nodiscard]] bool has_better(const Slot& slot) const;
   void remove_idle();
 
-  const RunFolder& folder_;
+  const RunDirectory& directory_;
   FileKind kind_;
   LogicalRank owner_;
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -112,13 +112,13 @@ void StoreFile::check_present() {
   if (now.links == 0) {
     throw Error(Failure{ErrorCode::io,
                         "a file was removed from the node-local store while the job runs; leave the store's "
-                        "folder alone, or give the job one that no cleaner touches (store.path)",
+                        "directory alone, or give the job one that no cleaner touches (store.path)",
                         -1, path(), 0});
   }
   if (now.size_bytes < size_bytes_) {
     throw Error(Failure{ErrorCode::io,
                         "a file on the node-local store was cut from outside while the job runs; leave the "
-                        "store's folder alone",
+                        "store's directory alone",
                         -1, path(), 0});
   }
 }

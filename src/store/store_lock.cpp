@@ -29,12 +29,12 @@ std::optional<std::uint64_t> incarnation_of(std::string_view name) {
 
 }  // namespace
 
-StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string folder, std::uint64_t incarnation,
+StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation,
                      int rank, Clock& clock, double timeout_s)
     : file_system_(std::move(file_system)),
-      folder_(std::move(folder)),
+      directory_(std::move(directory)),
       incarnation_(incarnation),
-      path_(fs::join(folder_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
+      path_(fs::join(directory_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
   lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
   if (!lock_) {
     throw Error(Failure{ErrorCode::busy,
@@ -49,10 +49,10 @@ StoreLock::~StoreLock() = default;
 
 void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
   const double give_up_at = clock.seconds() + timeout_s;
-  for (const std::string& name : file_system_->list(folder_)) {
+  for (const std::string& name : file_system_->list(directory_)) {
     const auto incarnation = incarnation_of(name);
     if (!incarnation || *incarnation == incarnation_) continue;
-    const std::string path = fs::join(folder_, name);
+    const std::string path = fs::join(directory_, name);
     auto holder = file_system_->lock_holder(path);
     if (holder && *incarnation > incarnation_) {
       throw Error(Failure{ErrorCode::busy,

@@ -10,13 +10,13 @@
 
 namespace kedge::store {
 
-/// This process's lock on the run's folder, released when destroyed or when the process dies.
+/// This process's lock on the run's directory, released when destroyed or when the process dies.
 class StoreLock {
  public:
-  /// Takes `<folder>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
+  /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
   /// incarnation holds one, and removes what dead ones left. Throws Error{busy} that names the holder, at
   /// once if a newer incarnation is there.
-  StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string folder, std::uint64_t incarnation, int rank,
+  StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
             Clock& clock, double timeout_s);
   ~StoreLock();
   StoreLock(const StoreLock&) = delete;
@@ -29,7 +29,7 @@ class StoreLock {
   void wait_for_older(Clock& clock, double timeout_s);
 
   std::shared_ptr<fs::FileSystem> file_system_;
-  std::string folder_;
+  std::string directory_;
   std::uint64_t incarnation_;
   std::string path_;
   std::unique_ptr<fs::Lock> lock_;

@@ -51,7 +51,7 @@ std::string_view noun(store::FileKind kind) {
     case store::FileKind::container: return "container";
     case store::FileKind::parity: return "parity";
     case store::FileKind::descriptor: return "set descriptor";
-    case store::FileKind::master: return "master";
+    case store::FileKind::manifest: return "manifest";
   }
   return "file";
 }
@@ -93,10 +93,10 @@ void check_set_file(const OpenedFile& opened, const std::optional<store::FileNam
 }
 
 // Any rank may keep one.
-void check_master(const OpenedFile& opened, const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
-  finding.kind = store::FileKind::master;
-  const format::MasterReader reader(*opened.file, opened.size_bytes, finding.path);
-  finding.master = reader.head();
+void check_manifest(const OpenedFile& opened, const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
+  finding.kind = store::FileKind::manifest;
+  const format::ManifestReader reader(*opened.file, opened.size_bytes, finding.path);
+  finding.manifest = reader.head();
   judge(reader.verify(on_progress), finding);
 }
 
@@ -125,10 +125,10 @@ FileKind classify(std::span<const std::byte> first, std::optional<store::FileKin
   return other ? FileKind::other_version : content;
 }
 
-bool is_master(const OpenedFile& opened, const std::optional<store::FileName>& name) {
+bool is_manifest(const OpenedFile& opened, const std::optional<store::FileName>& name) {
   if (opened.kind == FileKind::unsealed) return false;
-  if (name) return name->kind == store::FileKind::master;
-  return matching_bytes(opened.first, format::kMasterMagic) >= kMagicBytesEnough;
+  if (name) return name->kind == store::FileKind::manifest;
+  return matching_bytes(opened.first, format::kManifestMagic) >= kMagicBytesEnough;
 }
 
 OpenedFile open_file(fs::FileSystem& file_system, const std::string& path) {
@@ -159,7 +159,7 @@ Error refusal(FileKind kind, const std::string& path) {
     default:
       return Error(Failure{ErrorCode::mismatch,
                            "not a Kedge container, parity file or set descriptor; give a file named rank-<r>.<n>.h5, "
-                           "parity-<r>.<n>.kedge or set-<r>.<n>.kedge in a store's folder",
+                           "parity-<r>.<n>.kedge or set-<r>.<n>.kedge in a store's directory",
                            -1, path, 0});
   }
 }
@@ -206,8 +206,8 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
   const auto failure = attempt([&] {
     opened = open_file(file_system, path);
     finding.size_bytes = opened.size_bytes;
-    if (is_master(opened, name)) {
-      check_master(opened, on_progress, finding);
+    if (is_manifest(opened, name)) {
+      check_manifest(opened, on_progress, finding);
       return;
     }
     if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);

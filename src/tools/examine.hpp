@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "format/container_reader.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "format/set_descriptor.hpp"
 #include "fs/file_system.hpp"
 #include "store/file_name.hpp"
@@ -27,7 +27,7 @@ enum class FileKind : std::uint8_t {
 };
 
 /// Pure. `first` is the first 4096 bytes of the file, or all if it is shorter; `named` is what the
-/// file would be by its name in a store's folder, if it has one of those: then its content is damage rather than
+/// file would be by its name in a store's directory, if it has one of those: then its content is damage rather than
 /// somebody else's file.
 [[nodiscard]] FileKind classify(std::span<const std::byte> first, std::optional<store::FileKind> named);
 
@@ -49,9 +49,9 @@ struct OpenedFile {
 /// What is wrong with the beginning of a container or set file that the reader refuses as none; else empty.
 [[nodiscard]] std::string damaged_beginning(const OpenedFile& opened);
 
-/// True for a master, as a store keeps it beside containers until its commit is on the prefix: by its name there, else
-/// by its content.
-[[nodiscard]] bool is_master(const OpenedFile& opened, const std::optional<store::FileName>& name);
+/// True for a manifest, as a store keeps it beside containers until its commit is on the prefix: by its name there,
+/// else by its content.
+[[nodiscard]] bool is_manifest(const OpenedFile& opened, const std::optional<store::FileName>& name);
 
 /// What became of checking one file.
 struct Finding {
@@ -62,7 +62,7 @@ struct Finding {
   std::optional<store::FileKind> kind;           ///< by its content, else by its name, if either tells
   std::optional<format::Superblock> superblock;  ///< of a container, if it could be read
   std::optional<format::SetDescriptor> set;      ///< of a parity file or set descriptor, likewise
-  std::optional<format::MasterHead> master;      ///< of a checkpoint's master, likewise
+  std::optional<format::ManifestHead> manifest;  ///< of a checkpoint's manifest, likewise
   std::vector<format::Damage> damages;           ///< if state is damaged and the places are known
   std::string reason;                            ///< one sentence, unless ok
 };
@@ -72,7 +72,7 @@ void judge(const Failure& failure, Finding& finding);
 /// Damaged if there is any damage, else ok.
 void judge(std::vector<format::Damage> damages, Finding& finding);
 
-/// Reads the whole file and checks every byte against its checksum. In a store's folder, `name` is the file's, and
+/// Reads the whole file and checks every byte against its checksum. In a store's directory, `name` is the file's, and
 /// the file must be of that kind and rank. Never throws Error: what went wrong is in the finding. A file that the
 /// running job recycles meanwhile is reported as unsealed, not as damaged.
 [[nodiscard]] Finding check_file(fs::FileSystem& file_system, const std::string& path,

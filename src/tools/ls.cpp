@@ -24,28 +24,30 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
   const auto status = status_of(file_system, path);
   if (!status) {
     refuse(ErrorCode::not_found,
-           configured ? "there is no such folder, and this is where persistent.path says that checkpoints are; give "
-                        "another folder, or see kedge config for where the option comes from"
-                      : "there is no such folder; check the path",
+           configured ? "there is no such directory, and this is where persistent.path says that checkpoints are; give "
+                        "another directory, or see kedge config for where the option comes from"
+                      : "there is no such directory; check the path",
            path);
   }
   if (status->kind != fs::FileStatus::Kind::directory) {
     refuse(ErrorCode::invalid_argument, "it is a file; kedge show tells what is in it", path);
   }
-  const std::string folder = file_system.canonical(path);
-  const std::vector<std::string> names = file_system.list(folder);
-  switch (classify_folder(names)) {
-    case FolderKind::store: return list_store(file_system, folder, path, json);
-    case FolderKind::prefix:
-    case FolderKind::empty: return list_prefix(file_system, folder, path, json);
-    case FolderKind::tag:
-      refuse(ErrorCode::invalid_argument, "one checkpoint's folder; kedge show tells what is in it", path);
-    case FolderKind::foreign: break;
+  const std::string directory = file_system.canonical(path);
+  const std::vector<std::string> names = file_system.list(directory);
+  switch (classify_directory(names)) {
+    case DirectoryKind::store: return list_store(file_system, directory, path, json);
+    case DirectoryKind::prefix:
+    case DirectoryKind::empty: return list_prefix(file_system, directory, path, json);
+    case DirectoryKind::tag:
+      refuse(ErrorCode::invalid_argument, "one checkpoint's directory; kedge show tells what is in it", path);
+    case DirectoryKind::foreign: break;
   }
-  refuse(ErrorCode::mismatch,
-         compose("neither a prefix (tag folders, .kedge) nor a run's folder on a node-local store (rank-<r>.<n>.h5){}",
-                 run_folder_hint(names)),
-         path);
+  refuse(
+      ErrorCode::mismatch,
+      compose(
+          "neither a prefix (tag directories, .kedge) nor a run's directory on a node-local store (rank-<r>.<n>.h5){}",
+          run_directory_hint(names)),
+      path);
 }
 
 Outcome ls(const Arguments& arguments) {
@@ -63,7 +65,7 @@ Command add_ls(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* parser = program.add_subcommand("ls", "Which checkpoints a prefix has, or a node's store");
   parser->add_option("PREFIX|STORE", arguments->path,
-                     "A folder with tag folders, or a run's folder on a node-local store; the prefix of the "
+                     "A directory with tag directories, or a run's directory on a node-local store; the prefix of the "
                      "configuration (persistent.path) if it is left out");
   parser->add_flag("--json", arguments->json, "For programs");
   parser->footer(

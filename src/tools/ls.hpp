@@ -13,11 +13,11 @@ struct Listing {
   Outcome outcome = Outcome::ok;
 };
 
-/// Words, or JSON for programs. `folder` is canonical, `shown` as the user wrote it. What is wrong with single entries
-/// is in the listing; throws what the folder itself throws.
-[[nodiscard]] Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown,
+/// Words, or JSON for programs. `directory` is canonical, `shown` as the user wrote it. What is wrong with single
+/// entries is in the listing; throws what the directory itself throws.
+[[nodiscard]] Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, const std::string& shown,
                                   bool json);
-[[nodiscard]] Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown,
+[[nodiscard]] Listing list_store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown,
                                  bool json);
 
 }  // namespace kedge::tools

@@ -78,7 +78,7 @@ std::string_view state_of(const persist::Unusable& unusable) {
 std::string unusable_text(const std::vector<persist::Unusable>& all) {
   Table table("lll");
   for (const persist::Unusable& unusable : all) {
-    table.add({printable(unusable.folder), std::string(state_of(unusable)), printable(unusable.reason)});
+    table.add({printable(unusable.directory), std::string(state_of(unusable)), printable(unusable.reason)});
   }
   return table.text();
 }
@@ -99,7 +99,7 @@ std::string text_of(const persist::TagList& list, const std::string& shown) {
 
 Json entry_json(const TagEntry& entry, const Tags& tags) {
   Json json = {{"tag", entry.tag},
-               {"folder", entry.folder},
+               {"directory", entry.directory},
                {"generation", entry.generation},
                {"commit_id", to_string(entry.commit_id)},
                {"parent_commit_id", id_json(entry.parent_commit_id)},
@@ -122,7 +122,7 @@ Json json_of(const persist::TagList& list, const std::string& shown) {
   Json json = {{"path", shown}, {"kind", "prefix"}, {"checkpoints", Json::array()}, {"unusable", Json::array()}};
   for (const TagEntry& entry : list.entries) json["checkpoints"].push_back(entry_json(entry, tags));
   for (const persist::Unusable& unusable : list.unusable) {
-    json["unusable"].push_back({{"folder", unusable.folder},
+    json["unusable"].push_back({{"directory", unusable.directory},
                                 {"committed", unusable.committed},
                                 {"state", unusable.code == ErrorCode::corrupt ? "damaged" : state_of(unusable)},
                                 {"reason", unusable.reason}});
@@ -132,8 +132,8 @@ Json json_of(const persist::TagList& list, const std::string& shown) {
 
 }  // namespace
 
-Listing list_prefix(fs::FileSystem& file_system, const std::string& folder, const std::string& shown, bool json) {
-  const persist::TagList list = persist::list_tags(file_system, folder);
+Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, const std::string& shown, bool json) {
+  const persist::TagList list = persist::list_tags(file_system, directory);
   Listing listing;
   listing.output = json ? json_text(json_of(list, shown)) : text_of(list, shown);
   for (const persist::Unusable& unusable : list.unusable) {

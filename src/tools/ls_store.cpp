@@ -51,11 +51,11 @@ struct Broken {
 
 class Store {
  public:
-  Store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown) : shown_(shown) {
-    for (const std::string& name : file_system.list(folder)) {
+  Store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown) : shown_(shown) {
+    for (const std::string& name : file_system.list(directory)) {
       const auto parsed = store::parse_file_name(name);
       if (!parsed) continue;
-      const auto failure = attempt([&] { add(file_system, fs::join(folder, name), *parsed); });
+      const auto failure = attempt([&] { add(file_system, fs::join(directory, name), *parsed); });
       if (failure) note(fs::join(shown, name), *failure);
     }
   }
@@ -83,7 +83,7 @@ void Store::add(fs::FileSystem& file_system, const std::string& path, const stor
     ++unsealed_;
     return;
   }
-  if (is_master(opened, name)) return;  // it adds nothing to what the containers say
+  if (is_manifest(opened, name)) return;  // it adds nothing to what the containers say
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
   const std::string beginning = damaged_beginning(opened);
   if (!beginning.empty()) throw Error(ErrorCode::corrupt, beginning);
@@ -187,8 +187,8 @@ Listing Store::listing(bool as_json) const { return {as_json ? json_text(json())
 
 }  // namespace
 
-Listing list_store(fs::FileSystem& file_system, const std::string& folder, const std::string& shown, bool json) {
-  return Store(file_system, folder, shown).listing(json);
+Listing list_store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown, bool json) {
+  return Store(file_system, directory, shown).listing(json);
 }
 
 }  // namespace kedge::tools

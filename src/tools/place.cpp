@@ -7,7 +7,7 @@
 #include "base/options_load.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "store/file_name.hpp"
 #include "tools/table.hpp"
 
@@ -25,24 +25,24 @@ std::string parent_of(const std::string& path) {
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }  // npos + 1 is 0
 
-TagPlace place_of(const std::string& real_folder, const std::string& shown) {
-  return {parent_of(real_folder), name_of(real_folder), shown};
+TagPlace place_of(const std::string& real_directory, const std::string& shown) {
+  return {parent_of(real_directory), name_of(real_directory), shown};
 }
 
 struct Candidate {
   bool committed = false;
   std::uint64_t generation = 0;
-  std::string folder;
+  std::string directory;
   auto operator<=>(const Candidate&) const = default;
 };
 
-// `latest` holds the name of a tag folder beside it.
-std::optional<std::string> folder_named_in(fs::FileSystem& file_system, const std::string& path) {
+// `latest` holds the name of a tag directory beside it.
+std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const std::string& path) {
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(std::min<std::uint64_t>(file->status().size_bytes, 256), '\0');
   static_cast<void>(file->copy_out(0, std::as_writable_bytes(std::span(text)), 0));
   text.resize(std::min(text.find('\n'), text.size()));
-  return persist::parse_folder_name(text) ? std::optional(text) : std::nullopt;
+  return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }
 
 std::string what_there_is(const persist::TagList& list, const std::string& word) {
@@ -68,77 +68,79 @@ std::optional<fs::FileStatus> status_of(fs::FileSystem& file_system, const std::
   return status;
 }
 
-std::optional<TagPlace> tag_folder_at(fs::FileSystem& file_system, const std::string& path) {
+std::optional<TagPlace> tag_directory_at(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);
   if (!status) return std::nullopt;
   const std::string real_path = file_system.canonical(path);
   if (status->kind == Kind::directory) {
-    const bool is_tag_folder = persist::parse_folder_name(name_of(real_path)).has_value();
-    if (!is_tag_folder && !file_system.status(fs::join(real_path, persist::kMasterFile))) return std::nullopt;
+    const bool is_tag_directory = persist::parse_directory_name(name_of(real_path)).has_value();
+    if (!is_tag_directory && !file_system.status(fs::join(real_path, persist::kManifestFile))) return std::nullopt;
     return place_of(real_path, path);
   }
-  if (name_of(real_path) == persist::kMasterFile) {
-    const std::string shown = name_of(path) == persist::kMasterFile ? parent_of(path) : parent_of(real_path);
+  if (name_of(real_path) == persist::kManifestFile) {
+    const std::string shown = name_of(path) == persist::kManifestFile ? parent_of(path) : parent_of(real_path);
     return place_of(parent_of(real_path), shown);
   }
   if (name_of(real_path) != kLatestFile) return std::nullopt;
-  const auto folder = folder_named_in(file_system, real_path);
-  if (!folder) return std::nullopt;
-  return TagPlace{parent_of(real_path), *folder, fs::join(parent_of(path), *folder)};
+  const auto directory = directory_named_in(file_system, real_path);
+  if (!directory) return std::nullopt;
+  return TagPlace{parent_of(real_path), *directory, fs::join(parent_of(path), *directory)};
 }
 
 TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word) {
   if (!status_of(file_system, prefix)) {
-    throw Error(Failure{ErrorCode::not_found,
-                        compose("no file is called {}, and there is no such folder to look for a checkpoint in; give "
-                                "--prefix, or set persistent.path",
-                                printable(word)),
-                        -1, prefix, 0});
+    throw Error(
+        Failure{ErrorCode::not_found,
+                compose("no file is called {}, and there is no such directory to look for a checkpoint in; give "
+                        "--prefix, or set persistent.path",
+                        printable(word)),
+                -1, prefix, 0});
   }
   const std::string real_prefix = file_system.canonical(prefix);
   const persist::TagList list = persist::list_tags(file_system, real_prefix);
   // A damaged one that is newer is the one that is meant; what was never committed only if nothing else is there.
   std::optional<Candidate> newest;
-  const auto consider = [&](const std::string& folder, bool committed) {
-    const auto name = persist::parse_folder_name(folder);
-    if (!name || (name->tag != word && folder != word && (word != "latest" || !committed))) return;
-    const Candidate candidate{committed, name->generation, folder};
+  const auto consider = [&](const std::string& directory, bool committed) {
+    const auto name = persist::parse_directory_name(directory);
+    if (!name || (name->tag != word && directory != word && (word != "latest" || !committed))) return;
+    const Candidate candidate{committed, name->generation, directory};
     if (!newest || *newest < candidate) newest = candidate;
   };
-  for (const persist::TagEntry& entry : list.entries) consider(entry.folder, true);
-  for (const persist::Unusable& unusable : list.unusable) consider(unusable.folder, unusable.committed);
-  if (newest) return {real_prefix, newest->folder, fs::join(prefix, newest->folder)};
+  for (const persist::TagEntry& entry : list.entries) consider(entry.directory, true);
+  for (const persist::Unusable& unusable : list.unusable) consider(unusable.directory, unusable.committed);
+  if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
   throw Error(ErrorCode::not_found, compose("no checkpoint on {} is called {}; {}", printable(prefix), printable(word),
                                             what_there_is(list, word)));
 }
 
 std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
   if (!prefix.empty()) return find_tag(file_system, prefix, word);
-  if (auto place = tag_folder_at(file_system, word)) return place;
+  if (auto place = tag_directory_at(file_system, word)) return place;
   if (word.find('/') != std::string::npos) return std::nullopt;
   const auto status = status_of(file_system, word);
   if (!status) return find_tag(file_system, configured_prefix(), word);
   if (status->kind != Kind::directory) return std::nullopt;
-  // A folder that is no checkpoint may only happen to be called like one.
+  // A directory that is no checkpoint may only happen to be called like one.
   std::optional<TagPlace> place;
   static_cast<void>(attempt([&] { place = find_tag(file_system, configured_prefix(), word); }));
   return place;
 }
 
-FolderKind classify_folder(const std::vector<std::string>& names) {
+DirectoryKind classify_directory(const std::vector<std::string>& names) {
   const auto any = [&](const auto& is) { return std::any_of(names.begin(), names.end(), is); };
-  if (names.empty()) return FolderKind::empty;
-  if (any([](const std::string& name) { return name == persist::kMasterFile; })) return FolderKind::tag;
-  if (any([](const std::string& name) { return store::parse_file_name(name).has_value(); })) return FolderKind::store;
+  if (names.empty()) return DirectoryKind::empty;
+  if (any([](const std::string& name) { return name == persist::kManifestFile; })) return DirectoryKind::tag;
+  if (any([](const std::string& name) { return store::parse_file_name(name).has_value(); }))
+    return DirectoryKind::store;
   const bool is_prefix =
-      any([](const std::string& name) { return name == ".kedge" || persist::parse_folder_name(name).has_value(); });
-  return is_prefix ? FolderKind::prefix : FolderKind::foreign;
+      any([](const std::string& name) { return name == ".kedge" || persist::parse_directory_name(name).has_value(); });
+  return is_prefix ? DirectoryKind::prefix : DirectoryKind::foreign;
 }
 
-std::string run_folder_hint(const std::vector<std::string>& names) {
+std::string run_directory_hint(const std::vector<std::string>& names) {
   const auto run =
       std::find_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("kedge-"); });
-  return run == names.end() ? "" : compose("; the run's folder in it is meant, e.g. {}", printable(*run));
+  return run == names.end() ? "" : compose("; the run's directory in it is meant, e.g. {}", printable(*run));
 }
 
 }  // namespace kedge::tools

@@ -27,16 +27,17 @@ OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
   const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
   if (status && status->kind == fs::FileStatus::Kind::directory) {
-    throw Error(Failure{ErrorCode::invalid_argument,
-                        "a folder without checkpoint.h5: list it with kedge ls, name one of the containers in it, or "
-                        "check all with kedge verify",
-                        -1, path, 0});
+    throw Error(
+        Failure{ErrorCode::invalid_argument,
+                "a directory without checkpoint.h5: list it with kedge ls, name one of the containers in it, or "
+                "check all with kedge verify",
+                -1, path, 0});
   }
   OpenedFile opened = open_file(file_system, real_path);
-  if (is_master(opened, store::parse_file_name(path.substr(path.rfind('/') + 1)))) {  // npos + 1 is 0
+  if (is_manifest(opened, store::parse_file_name(path.substr(path.rfind('/') + 1)))) {  // npos + 1 is 0
     throw Error(
         Failure{ErrorCode::mismatch,
-                "a master that a store keeps: kedge show TAG shows the checkpoint on the prefix, and kedge verify "
+                "a manifest that a store keeps: kedge show TAG shows the checkpoint on the prefix, and kedge verify "
                 "checks this file",
                 -1, path, 0});
   }
@@ -88,8 +89,8 @@ Command add_show(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* parser = program.add_subcommand("show", "What a checkpoint or one of its files holds");
   parser
-      ->add_option("TAG|FOLDER|FILE", arguments->what,
-                   "A tag on the prefix (latest: the newest), a tag folder, or a file of a store's folder: "
+      ->add_option("TAG|DIRECTORY|FILE", arguments->what,
+                   "A tag on the prefix (latest: the newest), a tag directory, or a file of a store's directory: "
                    "rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
       ->required();
   parser->add_option("--prefix", arguments->prefix,

@@ -1,7 +1,7 @@
 #include "tools/tag_reader.hpp"
 
 #include "base/text.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "tools/examine.hpp"
 #include "tools/table.hpp"
 #include "tools/words.hpp"
@@ -15,17 +15,17 @@ using Kind = fs::FileStatus::Kind;
   throw Error(Failure{code, std::move(message), -1, path, 0});
 }
 
-// Each folder on the way: HDF5 would follow a link, Kedge does not.
-void require_folders(fs::FileSystem& file_system, const std::string& tag_folder, const std::string& file,
-                     const std::string& shown) {
+// Each directory on the way: HDF5 would follow a link, Kedge does not.
+void require_directories(fs::FileSystem& file_system, const std::string& tag_directory, const std::string& file,
+                         const std::string& shown) {
   for (std::size_t slash = file.find('/'); slash != std::string::npos; slash = file.find('/', slash + 1)) {
-    const auto status = file_system.status(fs::join(tag_folder, file.substr(0, slash)));
-    if (!status) refuse(ErrorCode::corrupt, "missing, and so is its folder", shown);
+    const auto status = file_system.status(fs::join(tag_directory, file.substr(0, slash)));
+    if (!status) refuse(ErrorCode::corrupt, "missing, and so is its directory", shown);
     if (status->kind == Kind::link) {
       refuse(ErrorCode::io, compose("{} is a symbolic link, which is not followed", file.substr(0, slash)), shown);
     }
     if (status->kind != Kind::directory) {
-      refuse(ErrorCode::corrupt, compose("missing: {} is no folder", file.substr(0, slash)), shown);
+      refuse(ErrorCode::corrupt, compose("missing: {} is no directory", file.substr(0, slash)), shown);
     }
   }
 }
@@ -39,7 +39,7 @@ void require_size(std::uint64_t size_bytes, const format::ShardRow& row, const s
          shown);
 }
 
-void require_identity(const format::Superblock& superblock, const format::MasterHead& head, LogicalRank rank,
+void require_identity(const format::Superblock& superblock, const format::ManifestHead& head, LogicalRank rank,
                       const std::string& shown) {
   // The file's CRC says nothing of the superblock, whatever is in it: it ends with its own.
   const bool same_commit = superblock.commit_id == head.commit_id && superblock.run_id == head.run_id &&
@@ -57,25 +57,26 @@ void require_identity(const format::Superblock& superblock, const format::Master
 
 }  // namespace
 
-OpenedMaster open_master(fs::FileSystem& file_system, const TagPlace& place) {
-  OpenedMaster opened;
-  opened.entry = persist::read_tag(file_system, place.prefix, place.folder);
-  const std::string path = fs::join(fs::join(place.prefix, place.folder), persist::kMasterFile);
+OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPlace& place) {
+  OpenedManifest opened;
+  opened.entry = persist::read_tag(file_system, place.prefix, place.directory);
+  const std::string path = fs::join(fs::join(place.prefix, place.directory), persist::kManifestFile);
   opened.file = file_system.open(path, fs::Access::read);
-  opened.reader = std::make_unique<format::MasterReader>(*opened.file, opened.file->status().size_bytes,
-                                                         fs::join(place.shown, persist::kMasterFile));
+  opened.reader = std::make_unique<format::ManifestReader>(*opened.file, opened.file->status().size_bytes,
+                                                           fs::join(place.shown, persist::kManifestFile));
   return opened;
 }
 
-OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place, const format::MasterHead& head,
+OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place, const format::ManifestHead& head,
                                const format::ShardRow& row, LogicalRank rank) {
   const std::string shown = fs::join(place.shown, row.file);
-  if (row.file != persist::container_file(rank)) {  // no name that leads out of the folder is ever opened
-    refuse(ErrorCode::corrupt, compose("the master names another file for rank {} than Kedge does", rank.value), shown);
+  if (row.file != persist::container_file(rank)) {  // no name that leads out of the directory is ever opened
+    refuse(ErrorCode::corrupt, compose("the manifest names another file for rank {} than Kedge does", rank.value),
+           shown);
   }
-  const std::string folder = fs::join(place.prefix, place.folder);
-  require_folders(file_system, folder, row.file, shown);
-  const std::string path = fs::join(folder, row.file);
+  const std::string directory = fs::join(place.prefix, place.directory);
+  require_directories(file_system, directory, row.file, shown);
+  const std::string path = fs::join(directory, row.file);
   const auto status = file_system.status(path);
   if (!status) refuse(ErrorCode::corrupt, "missing", shown);
   OpenedFile opened = open_file(file_system, path);
@@ -93,7 +94,7 @@ OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& plac
   const bool same_index = superblock.index_offset == row.index_offset && superblock.index_size == row.index_size &&
                           superblock.index_crc == row.index_crc;
   if (same_index && container.reader->file_crc() == row.crc) return container;
-  refuse(ErrorCode::corrupt, "its content is not what the master was made for, though whole in itself", shown);
+  refuse(ErrorCode::corrupt, "its content is not what the manifest was made for, though whole in itself", shown);
 }
 
 }  // namespace kedge::tools

@@ -2,44 +2,44 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "tools/tag_reader.hpp"
 
 namespace kedge::tools {
 namespace {
 
-bool has_master(fs::FileSystem& file_system, const TagPlace& place) {
+bool has_manifest(fs::FileSystem& file_system, const TagPlace& place) {
   bool exists = true;
   const auto failure = attempt([&] {
-    const std::string folder = fs::join(place.prefix, place.folder);
-    exists = file_system.status(fs::join(folder, persist::kMasterFile)).has_value();
+    const std::string directory = fs::join(place.prefix, place.directory);
+    exists = file_system.status(fs::join(directory, persist::kManifestFile)).has_value();
   });
   return failure || exists;
 }
 
-Finding check_master(const TagPlace& place, const OpenedMaster& master,
-                     const std::function<void(std::uint64_t)>& on_progress) {
+Finding check_manifest(const TagPlace& place, const OpenedManifest& manifest,
+                       const std::function<void(std::uint64_t)>& on_progress) {
   Finding finding;
-  finding.path = fs::join(place.shown, persist::kMasterFile);
-  finding.master = master.reader->head();
-  finding.size_bytes = finding.master->file_size;
-  const auto failure = attempt([&] { judge(master.reader->verify(on_progress), finding); });
+  finding.path = fs::join(place.shown, persist::kManifestFile);
+  finding.manifest = manifest.reader->head();
+  finding.size_bytes = finding.manifest->file_size;
+  const auto failure = attempt([&] { judge(manifest.reader->verify(on_progress), finding); });
   if (failure) judge(*failure, finding);
   return finding;
 }
 
-Finding check_rank(fs::FileSystem& file_system, const TagPlace& place, const OpenedMaster& master, LogicalRank rank,
+Finding check_rank(fs::FileSystem& file_system, const TagPlace& place, const OpenedManifest& manifest, LogicalRank rank,
                    const std::function<void(std::uint64_t)>& on_progress) {
   Finding finding;
   finding.path = fs::join(place.shown, persist::container_file(rank));
   finding.kind = store::FileKind::container;
   std::optional<format::ShardRow> row;
-  if (const auto failure = attempt([&] { row = master.reader->row(rank); })) {
-    finding.reason = "the master's row for it is damaged, so nothing tells what it should be";
-    return finding;  // the damage is the master's
+  if (const auto failure = attempt([&] { row = manifest.reader->row(rank); })) {
+    finding.reason = "the manifest's row for it is damaged, so nothing tells what it should be";
+    return finding;  // the damage is the manifest's
   }
   const auto failure = attempt([&] {
-    const auto opened = open_container(file_system, place, master.reader->head(), *row, rank);
+    const auto opened = open_container(file_system, place, manifest.reader->head(), *row, rank);
     finding.size_bytes = row->size_bytes;
     finding.superblock = opened.reader->superblock();
     judge(opened.reader->verify(on_progress), finding);
@@ -49,7 +49,7 @@ Finding check_rank(fs::FileSystem& file_system, const TagPlace& place, const Ope
 }
 
 void forgive_if_removed(fs::FileSystem& file_system, const TagPlace& place, Finding& finding) {
-  if (finding.state == Finding::State::ok || has_master(file_system, place)) return;
+  if (finding.state == Finding::State::ok || has_manifest(file_system, place)) return;
   finding.state = Finding::State::uncommitted;
   finding.damages.clear();
   finding.reason = "the checkpoint was removed while it was read";
@@ -60,20 +60,20 @@ void forgive_if_removed(fs::FileSystem& file_system, const TagPlace& place, Find
 void check_tag(fs::FileSystem& file_system, const TagPlace& place,
                const std::function<void(std::uint64_t)>& on_progress,
                const std::function<void(const Finding&)>& report) {
-  OpenedMaster master;
-  if (const auto failure = attempt([&] { master = open_master(file_system, place); })) {
+  OpenedManifest manifest;
+  if (const auto failure = attempt([&] { manifest = open_manifest(file_system, place); })) {
     Finding finding;
     judge(*failure, finding);
     const bool uncommitted = failure->code == ErrorCode::not_found;
-    finding.path = uncommitted ? place.shown : fs::join(place.shown, persist::kMasterFile);
+    finding.path = uncommitted ? place.shown : fs::join(place.shown, persist::kManifestFile);
     if (uncommitted) finding.state = Finding::State::uncommitted;
     return report(finding);
   }
-  Finding of_master = check_master(place, master, on_progress);
-  forgive_if_removed(file_system, place, of_master);
-  report(of_master);
-  for (std::uint32_t rank = 0; rank < master.reader->head().world_size; ++rank) {
-    Finding finding = check_rank(file_system, place, master, LogicalRank{rank}, on_progress);
+  Finding of_manifest = check_manifest(place, manifest, on_progress);
+  forgive_if_removed(file_system, place, of_manifest);
+  report(of_manifest);
+  for (std::uint32_t rank = 0; rank < manifest.reader->head().world_size; ++rank) {
+    Finding finding = check_rank(file_system, place, manifest, LogicalRank{rank}, on_progress);
     forgive_if_removed(file_system, place, finding);
     report(finding);
     if (finding.state == Finding::State::uncommitted) return;
@@ -83,8 +83,8 @@ void check_tag(fs::FileSystem& file_system, const TagPlace& place,
 std::uint64_t bytes_of_tag(fs::FileSystem& file_system, const TagPlace& place) {
   std::uint64_t bytes = 0;
   static_cast<void>(attempt([&] {
-    const OpenedMaster master = open_master(file_system, place);
-    bytes = master.reader->head().file_size + master.reader->head().total_bytes;
+    const OpenedManifest manifest = open_manifest(file_system, place);
+    bytes = manifest.reader->head().file_size + manifest.reader->head().total_bytes;
   }));
   return bytes;
 }

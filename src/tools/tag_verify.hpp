@@ -1,4 +1,4 @@
-// Every byte of a committed checkpoint: its master and the containers of all ranks.
+// Every byte of a committed checkpoint: its manifest and the containers of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace kedge::tools {
 
-/// Calls `report` with a finding for the master and then one per rank; only the first if the master cannot tell of the
-/// others. Never throws Error. A checkpoint that is removed meanwhile, or has no master, is uncommitted, not damaged.
+/// Calls `report` with a finding for the manifest and then one per rank; only the first if the manifest cannot tell of
+/// the others. Never throws Error. A checkpoint that is removed meanwhile, or has no manifest, is uncommitted, not
+/// damaged.
 void check_tag(fs::FileSystem& file_system, const TagPlace& place,
                const std::function<void(std::uint64_t)>& on_progress,
                const std::function<void(const Finding&)>& report);

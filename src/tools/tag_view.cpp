@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "format/on_disk.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "tools/container_view.hpp"
 #include "tools/table.hpp"
 #include "tools/tag_reader.hpp"
@@ -52,7 +52,7 @@ struct TagContent {
   persist::TagEntry entry;
   std::optional<std::string> parent_tag;  // if it lies beside this one
   bool has_view = false;
-  std::uint64_t master_bytes = 0;
+  std::uint64_t manifest_bytes = 0;
   Attributes attributes;
   std::optional<Failure> attributes_failure;
   std::map<std::pair<std::string, DataType>, ArraySummary> arrays;
@@ -83,13 +83,13 @@ void add_region(TagContent& content, const format::PlacedRegion& region) {
   ++summary.ranks;
 }
 
-// By the names of the folders alone: their masters need not be opened.
+// By the names of the directories alone: their manifests need not be opened.
 std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagPlace& place,
                                        const persist::TagEntry& entry) {
   std::optional<std::string> tag;
   static_cast<void>(attempt([&] {
     for (const std::string& name : file_system.list(place.prefix)) {
-      const auto parsed = persist::parse_folder_name(name);
+      const auto parsed = persist::parse_directory_name(name);
       const bool is_parent = parsed && parsed->id_digits == short_id(entry.parent_commit_id);
       if (is_parent && parsed->generation < entry.generation) tag = parsed->tag;
     }
@@ -98,22 +98,22 @@ std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagPla
 }
 
 TagContent read_content(fs::FileSystem& file_system, const TagPlace& place) {
-  const OpenedMaster master = open_master(file_system, place);
+  const OpenedManifest manifest = open_manifest(file_system, place);
   TagContent content;
   content.place = place;
-  content.entry = master.entry;
+  content.entry = manifest.entry;
   if (!content.entry.parent_commit_id.is_none()) content.parent_tag = find_parent(file_system, place, content.entry);
-  content.has_view = master.reader->head().has_view;
-  content.master_bytes = master.reader->head().file_size;
-  content.attributes_failure = attempt([&] { content.attributes = master.reader->attributes(); });
+  content.has_view = manifest.reader->head().has_view;
+  content.manifest_bytes = manifest.reader->head().file_size;
+  content.attributes_failure = attempt([&] { content.attributes = manifest.reader->attributes(); });
   for (std::uint32_t rank = 0; rank < content.entry.world_size; ++rank) {
     Held held;
     held.file = persist::container_file(LogicalRank{rank});
     held.failure = attempt([&] {
-      const format::ShardRow row = master.reader->row(LogicalRank{rank});
+      const format::ShardRow row = manifest.reader->row(LogicalRank{rank});
       held.size_bytes = row.size_bytes;
       held.crc = row.crc;
-      const auto opened = open_container(file_system, place, master.reader->head(), row, LogicalRank{rank});
+      const auto opened = open_container(file_system, place, manifest.reader->head(), row, LogicalRank{rank});
       for (const auto& region : opened.reader->regions()) add_region(content, region);
     });
     content.containers.push_back(std::move(held));
@@ -151,7 +151,7 @@ std::string head_text(const TagContent& content) {
   head.add({"written", utc(entry.time_ns)});
   head.add({"ranks", compose("{}", entry.world_size)});
   head.add({"containers", containers_cell(content)});
-  head.add({"master", size_text(content.master_bytes)});
+  head.add({"manifest", size_text(content.manifest_bytes)});
   head.add({"HDF5 view", content.has_view ? "yes" : "left out: more shards than persistent.view_limit"});
   head.add({"pinned", entry.pinned ? "yes" : "no"});
   return head.text();
@@ -207,7 +207,7 @@ Json head_json(const TagContent& content) {
   Json json = {{"path", content.place.shown},
                {"kind", "checkpoint"},
                {"tag", entry.tag},
-               {"folder", entry.folder},
+               {"directory", entry.directory},
                {"generation", entry.generation},
                {"commit_id", to_string(entry.commit_id)},
                {"parent_commit_id", id_json(entry.parent_commit_id)},
@@ -218,7 +218,7 @@ Json head_json(const TagContent& content) {
                {"time_ns", entry.time_ns},
                {"world_size", entry.world_size},
                {"bytes", entry.total_bytes},
-               {"master_bytes", content.master_bytes},
+               {"manifest_bytes", content.manifest_bytes},
                {"has_view", content.has_view},
                {"pinned", entry.pinned},
                {"attributes", Json::object()}};
@@ -278,13 +278,13 @@ Outcome complain_of(const TagContent& content) {
 }
 
 Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint32_t rank, bool json) {
-  const OpenedMaster master = open_master(file_system, place);
-  const format::MasterHead& head = master.reader->head();
+  const OpenedManifest manifest = open_manifest(file_system, place);
+  const format::ManifestHead& head = manifest.reader->head();
   if (rank >= head.world_size) {
     throw Error(ErrorCode::invalid_argument,
                 compose("--rank {}: the checkpoint has ranks 0 to {}", rank, head.world_size - 1));
   }
-  const format::ShardRow row = master.reader->row(LogicalRank{rank});
+  const format::ShardRow row = manifest.reader->row(LogicalRank{rank});
   const OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});
   Content content;
   content.path = fs::join(place.shown, row.file);

@@ -1,4 +1,4 @@
-// A committed checkpoint in words and in JSON: its master, and what the indexes of its containers tell.
+// A committed checkpoint in words and in JSON: its manifest, and what the indexes of its containers tell.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct TagViewOptions {
   std::optional<std::uint32_t> rank;  ///< this rank's container alone
 };
 
-/// Prints it, and complains of what is missing or damaged. Throws what open_master throws, and invalid_argument for a
+/// Prints it, and complains of what is missing or damaged. Throws what open_manifest throws, and invalid_argument for a
 /// rank that the checkpoint does not have.
 [[nodiscard]] Outcome show_tag(fs::FileSystem& file_system, const TagPlace& place, const TagViewOptions& options);
 

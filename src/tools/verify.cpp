@@ -1,4 +1,4 @@
-// kedge verify TAG|FOLDER|FILE...: every checksum of checkpoints, containers, parity files and set descriptors.
+// kedge verify TAG|DIRECTORY|FILE...: every checksum of checkpoints, containers, parity files and set descriptors.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,7 +9,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
 #include "tools/place.hpp"
@@ -31,7 +31,7 @@ struct Arguments {
   bool quiet = false;
 };
 
-// One file, or one checkpoint, to check. `name` is set for what was found in a store's folder.
+// One file, or one checkpoint, to check. `name` is set for what was found in a store's directory.
 struct Task {
   std::string path;   // to open
   std::string shown;  // as the user named it
@@ -62,25 +62,27 @@ Finding unreadable(const std::string& path, const Failure& failure) {
 Task checkpoint(TagPlace place) { return {{}, place.shown, std::nullopt, std::move(place)}; }
 
 // All checkpoints of a prefix, newest first.
-std::vector<Task> tags_of(const std::vector<std::string>& names, const std::string& folder, const std::string& shown) {
+std::vector<Task> tags_of(const std::vector<std::string>& names, const std::string& directory,
+                          const std::string& shown) {
   std::vector<std::pair<std::uint64_t, std::string>> tags;
   for (const std::string& name : names) {
-    if (const auto parsed = persist::parse_folder_name(name)) tags.emplace_back(parsed->generation, name);
+    if (const auto parsed = persist::parse_directory_name(name)) tags.emplace_back(parsed->generation, name);
   }
   std::sort(tags.rbegin(), tags.rend());
   std::vector<Task> tasks;
-  for (const auto& [generation, name] : tags) tasks.push_back(checkpoint({folder, name, fs::join(shown, name)}));
+  for (const auto& [generation, name] : tags) tasks.push_back(checkpoint({directory, name, fs::join(shown, name)}));
   if (tasks.empty()) throw Error(Failure{ErrorCode::not_found, "no checkpoint is on this prefix yet", -1, shown, 0});
   return tasks;
 }
 
-// The files of a run's folder, by rank within each kind. Links in it are not followed: nobody but its owner should put
-// any there.
-std::vector<Task> files_of(const std::vector<std::string>& names, const std::string& folder, const std::string& shown) {
+// The files of a run's directory, by rank within each kind. Links in it are not followed: nobody but its owner should
+// put any there.
+std::vector<Task> files_of(const std::vector<std::string>& names, const std::string& directory,
+                           const std::string& shown) {
   std::vector<Task> tasks;
   for (const std::string& name : names) {
     if (const auto parsed = store::parse_file_name(name)) {
-      tasks.push_back({fs::join(folder, name), fs::join(shown, name), parsed, std::nullopt});
+      tasks.push_back({fs::join(directory, name), fs::join(shown, name), parsed, std::nullopt});
     }
   }
   std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.name < b.name; });
@@ -94,14 +96,14 @@ std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& word,
   if (!status || status->kind != fs::FileStatus::Kind::directory)
     return {{real_path, word, std::nullopt, std::nullopt}};
   const std::vector<std::string> names = file_system.list(real_path);
-  const FolderKind kind = classify_folder(names);
-  if (kind == FolderKind::store) return files_of(names, real_path, word);
-  if (kind == FolderKind::prefix) return tags_of(names, real_path, word);
+  const DirectoryKind kind = classify_directory(names);
+  if (kind == DirectoryKind::store) return files_of(names, real_path, word);
+  if (kind == DirectoryKind::prefix) return tags_of(names, real_path, word);
   throw Error(
       Failure{ErrorCode::not_found,
-              compose("no container is in this folder and no checkpoint; give a prefix, a tag folder, or a run's "
-                      "folder on the node-local store{}",
-                      run_folder_hint(names)),
+              compose("no container is in this directory and no checkpoint; give a prefix, a tag directory, or a run's "
+                      "directory on the node-local store{}",
+                      run_directory_hint(names)),
               -1, word, 0});
 }
 
@@ -118,7 +120,7 @@ std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tas
 }
 
 std::string whose(const Finding& finding) {
-  if (finding.master) return compose("master of {}", printable(finding.master->tag));
+  if (finding.manifest) return compose("manifest of {}", printable(finding.manifest->tag));
   if (finding.set) return set_line(*finding.set);
   return compose("{} of rank {}", printable(finding.superblock->tag), finding.superblock->logical_rank.value);
 }
@@ -127,7 +129,7 @@ std::string_view name_of(store::FileKind kind) {
   switch (kind) {
     case store::FileKind::container: return "container";
     case store::FileKind::parity: return "parity";
-    case store::FileKind::master: return "master";
+    case store::FileKind::manifest: return "manifest";
     case store::FileKind::descriptor: break;
   }
   return "descriptor";
@@ -165,12 +167,12 @@ Json finding_json(const Finding& finding) {
     json["logical_rank"] = finding.superblock->logical_rank.value;
   }
   if (finding.kind) json["kind"] = name_of(*finding.kind);
-  if (finding.master) {
-    json["kind"] = "master";
-    json["tag"] = finding.master->tag;
-    json["generation"] = finding.master->generation;
-    json["commit_id"] = kedge::to_string(finding.master->commit_id);
-    json["world_size"] = finding.master->world_size;
+  if (finding.manifest) {
+    json["kind"] = "manifest";
+    json["tag"] = finding.manifest->tag;
+    json["generation"] = finding.manifest->generation;
+    json["commit_id"] = kedge::to_string(finding.manifest->commit_id);
+    json["world_size"] = finding.manifest->world_size;
   }
   if (finding.set) {
     json["generation"] = finding.set->generation;
@@ -197,7 +199,7 @@ struct Tally {
   std::uint64_t uncommitted = 0;
   std::uint64_t cannot_look = 0;
   std::uint64_t checked_bytes = 0;
-  std::uint64_t ok_masters = 0;
+  std::uint64_t ok_manifests = 0;
   std::array<std::uint64_t, store::kFileKinds> ok_of_kind{};  // by store::FileKind
 
   [[nodiscard]] std::uint64_t ok_of(store::FileKind kind) const {
@@ -208,7 +210,7 @@ struct Tally {
     switch (finding.state) {
       case State::ok:
         ++ok;
-        if (finding.master) ++ok_masters;
+        if (finding.manifest) ++ok_manifests;
         if (finding.kind) ++ok_of_kind.at(static_cast<std::size_t>(*finding.kind));
         break;
       case State::damaged: ++damaged; break;
@@ -242,9 +244,9 @@ struct Tally {
     if (ok == containers) return {};
     const std::uint64_t parity = ok_of(store::FileKind::parity);
     const std::uint64_t descriptors = ok_of(store::FileKind::descriptor);
-    if (parity + descriptors == 0) return compose("masters {}, containers {}", ok_masters, ok - ok_masters);
+    if (parity + descriptors == 0) return compose("manifests {}, containers {}", ok_manifests, ok - ok_manifests);
     return compose("containers {}, parity {}, descriptors {}{}", containers, parity, descriptors,
-                   ok_masters == 0 ? "" : compose(", masters {}", ok_masters));
+                   ok_manifests == 0 ? "" : compose(", manifests {}", ok_manifests));
   }
 };
 
@@ -289,7 +291,7 @@ class Verification {
     std::string tag;
     bool all_ok = true;
     check_tag(*file_system_, place, on_progress, [&](const Finding& finding) {
-      if (finding.master) tag = printable(finding.master->tag);
+      if (finding.manifest) tag = printable(finding.manifest->tag);
       else ++containers;
       bytes += finding.size_bytes;
       const bool ok = finding.state == State::ok;
@@ -299,7 +301,7 @@ class Verification {
     });
     if (!all_ok || arguments_.json || arguments_.quiet) return;
     progress_->clear();
-    print(compose("ok       {}  {}: master and {}, {}\n", printable(place.shown), tag,
+    print(compose("ok       {}  {}: manifest and {}, {}\n", printable(place.shown), tag,
                   count_text(containers, "container"), human_bytes(bytes)));
   }
 
@@ -317,7 +319,7 @@ class Verification {
     if (arguments_.json) {
       const Json json = {{"files", json_},
                          {"ok", tally_.ok},
-                         {"ok_masters", tally_.ok_masters},
+                         {"ok_manifests", tally_.ok_manifests},
                          {"ok_containers", tally_.ok_of(store::FileKind::container)},
                          {"ok_parity", tally_.ok_of(store::FileKind::parity)},
                          {"ok_descriptors", tally_.ok_of(store::FileKind::descriptor)},
@@ -356,8 +358,8 @@ Command add_verify(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("verify", "Check every checksum of checkpoints, containers and parity");
   parser
       ->add_option(
-          "TAG|FOLDER|FILE", arguments->paths,
-          "Tags on the prefix (latest: the newest), tag folders, whole prefixes, run folders of the node-local "
+          "TAG|DIRECTORY|FILE", arguments->paths,
+          "Tags on the prefix (latest: the newest), tag directories, whole prefixes, run directories of the node-local "
           "store, and single files in these")
       ->required();
   parser->add_option("--prefix", arguments->prefix, "Where to look for tags; else the configuration's persistent.path");
@@ -365,7 +367,8 @@ Command add_verify(CLI::App& program) {
   parser->add_flag("--quiet,-q", arguments->quiet, "Say only what is wrong");
   parser->footer(
       "Exit status: 0 all is well, 1 something is damaged or missing, 2 something cannot be looked at or nothing is "
-      "sealed yet.\nUnsealed files are being written or free, folders without checkpoint.h5 are not committed: neither "
+      "sealed yet.\nUnsealed files are being written or free, directories without checkpoint.h5 are not committed: "
+      "neither "
       "is damage.");
   return {parser, [arguments] { return Verification(*arguments).run(); }};
 }

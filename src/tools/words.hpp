@@ -17,7 +17,7 @@ namespace kedge::tools {
 
 /// All 32 digits, or "none".
 [[nodiscard]] std::string id_or_none(const Id128& id);
-/// The first 8 digits, as in the names of tag folders.
+/// The first 8 digits, as in the names of tag directories.
 [[nodiscard]] std::string short_id(const Id128& id);
 /// All 32 digits, or null.
 [[nodiscard]] Json id_json(const Id128& id);

@@ -24,23 +24,23 @@ class MappedFile {
  public:
   explicit MappedFile(std::uint64_t size_bytes) {
     std::string name = (std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") + std::string("/kedge-XXXXXX");
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder as " + name);
-    folder_ = name;
-    const auto file = kedge::fs::posix_file_system()->create(folder_ + "/file");
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory as " + name);
+    directory_ = name;
+    const auto file = kedge::fs::posix_file_system()->create(directory_ + "/file");
     file->reserve(size_bytes);
     mapping_ = file->map(size_bytes);
   }
   ~MappedFile() {
     mapping_.reset();
     std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
+    std::filesystem::remove_all(directory_, ignored);
   }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   [[nodiscard]] kedge::fs::Mapping& mapping() { return *mapping_; }
 
  private:
-  std::string folder_;
+  std::string directory_;
   std::unique_ptr<kedge::fs::Mapping> mapping_;
 };
 

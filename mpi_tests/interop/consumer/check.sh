@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh BUILD_FOLDER WORK_FOLDER WITH_MPI CMAKE: installs Kedge, builds a user's project against what was
+# check.sh BUILD_DIRECTORY WORK_DIRECTORY WITH_MPI CMAKE: installs Kedge, builds a user's project against what was
 # installed and runs it.
 set -euo pipefail
 build=$1 work=$2 with_mpi=$3 cmake=$4
@@ -21,7 +21,7 @@ for header in mpi.hpp kedge_mpi.h; do
   fi
 done
 if grep -rIl "$build" "$work/prefix/lib"*/cmake; then
-  echo "the package names the build folder"
+  echo "the package names the build directory"
   exit 1
 fi
 

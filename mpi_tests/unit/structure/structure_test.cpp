@@ -20,12 +20,12 @@ using testing::IsEmpty;
 
 const std::filesystem::path kRoot = KEDGE_SOURCE_DIR;
 
-// All files below the folders whose text people write.
-std::vector<Source> read_sources(const std::vector<std::string>& folders) {
+// All files below the directories whose text people write.
+std::vector<Source> read_sources(const std::vector<std::string>& directories) {
   static const std::set<std::string> kinds = {".c", ".h", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".f90", ""};
   std::vector<Source> sources;
-  for (const std::string& folder : folders) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / folder)) {
+  for (const std::string& directory : directories) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / directory)) {
       if (!entry.is_regular_file() || !kinds.contains(entry.path().extension().string())) continue;
       std::ifstream file(entry.path());
       std::ostringstream text;
@@ -36,7 +36,7 @@ std::vector<Source> read_sources(const std::vector<std::string>& folders) {
   return sources;
 }
 
-// What git tracks at the top; without git, what lies there but for build folders and the like.
+// What git tracks at the top; without git, what lies there but for build directories and the like.
 std::vector<std::string> top_level_names() {
   std::set<std::string> names;
   const std::string command = "git -C '" + kRoot.string() + "' ls-files 2>/dev/null";

@@ -1,4 +1,4 @@
-#include "format/master_rows.hpp"
+#include "format/manifest_rows.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +23,7 @@ std::optional<std::string> shard_file_problem(std::string_view file) {
   }
   for (std::string_view rest = file;; rest.remove_prefix(rest.find('/') + 1)) {
     const std::string_view part = rest.substr(0, rest.find('/'));
-    if (part.empty() || part == "." || part == "..") return because("it does not lead downwards from the master");
+    if (part.empty() || part == "." || part == "..") return because("it does not lead downwards from the manifest");
     if (part.size() == rest.size()) return std::nullopt;
   }
 }
@@ -48,7 +48,7 @@ void encode_row(const ShardRow& row, const RowPlace& place, std::span<std::byte>
 ShardRow decode_row(std::span<const std::byte> bytes, const RowPlace& place, std::string_view path) {
   const auto refuse_row = [&](std::string_view why) {
     refuse(path,
-           kedge::compose("the master's row of rank {} {}; the master is damaged", place.logical_rank.value, why));
+           kedge::compose("the manifest's row of rank {} {}; the manifest is damaged", place.logical_rank.value, why));
   };
   if (row_crc(bytes, place) != get<std::uint32_t>(bytes, row_at::kRowCrc)) {
     refuse_row("has a wrong checksum");

@@ -1,4 +1,4 @@
-"""Reads what write_master wrote as other programs do: h5py, h5ls, and plain bytes by share/doc/format.md.
+"""Reads what write_manifest wrote as other programs do: h5py, h5ls, and plain bytes by share/doc/format.md.
 
 read_engine_commit.py uses it too.
 """
@@ -90,13 +90,13 @@ def check_ranks(path):
         assert counted == 7 * 11 * 13
 
 
-def check_table(path, folder, ranks_per_folder=4):
+def check_table(path, directory, ranks_per_directory=4):
     with h5py.File(path, "r") as file:
         table = file[".kedge/shards"][()]
         assert table.dtype.names == ("file", "size_bytes", "index_offset", "index_size", "index_crc", "crc", "row_crc")
         for rank, row in enumerate(table):
-            assert row["file"].decode() == f"data/{rank // ranks_per_folder}/rank-{rank}.h5"
-            data = open(os.path.join(folder, row["file"].decode()), "rb").read()
+            assert row["file"].decode() == f"data/{rank // ranks_per_directory}/rank-{rank}.h5"
+            data = open(os.path.join(directory, row["file"].decode()), "rb").read()
             assert row["size_bytes"] == len(data)
             assert struct.unpack_from("<QQI", data, 104) == (row["index_offset"], row["index_size"], row["index_crc"])
         assert crc32c(data) == row["crc"]  # of the last one; in Python it takes its time
@@ -172,23 +172,23 @@ def check_tools(path):
     assert "(0,0,0): -3, -2, -1, 0, 1" in dump, dump
 
 
-def check_all(folder):
-    path = os.path.join(folder, "checkpoint.h5")
+def check_all(directory):
+    path = os.path.join(directory, "checkpoint.h5")
     check_view(path)
     check_ranks(path)
-    check_table(path, folder)
+    check_table(path, directory)
     check_attributes(path)
-    check_plain(os.path.join(folder, "plain.h5"))
+    check_plain(os.path.join(directory, "plain.h5"))
 
 
 def main():
     with tempfile.TemporaryDirectory() as base:
-        folder, moved = os.path.join(base, "tag"), os.path.join(base, "elsewhere")
+        directory, moved = os.path.join(base, "tag"), os.path.join(base, "elsewhere")
         for part in ("0", "1"):
-            os.makedirs(os.path.join(folder, "data", part))
-        subprocess.run([sys.argv[1], folder], check=True)
-        path = os.path.join(folder, "checkpoint.h5")
-        check_all(folder)
+            os.makedirs(os.path.join(directory, "data", part))
+        subprocess.run([sys.argv[1], directory], check=True)
+        path = os.path.join(directory, "checkpoint.h5")
+        check_all(directory)
         check_bytes(path)
         check_survives_writing_by_others(path)
         if shutil.which("h5ls") and shutil.which("h5dump"):
@@ -196,7 +196,7 @@ def main():
         else:
             print("h5ls and h5dump are missing (hdf5-tools); not tried")
         assert base.encode() not in open(path, "rb").read(), "an absolute path"
-        os.rename(folder, moved)
+        os.rename(directory, moved)
         check_all(moved)
 
 

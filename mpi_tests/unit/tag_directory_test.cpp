@@ -1,9 +1,9 @@
-// Names of tag folders and of what lies in them.
+// Names of tag directories and of what lies in them.
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -14,24 +14,24 @@ Id128 id(std::uint8_t fill) {
   return id;
 }
 
-TEST(TagFolder, NameSaysTagGenerationAndBeginningOfTheId) {
-  EXPECT_EQ(folder_name("step-000100", 7, id(0xab)), "step-000100.7-abababab");
+TEST(TagDirectory, NameSaysTagGenerationAndBeginningOfTheId) {
+  EXPECT_EQ(directory_name("step-000100", 7, id(0xab)), "step-000100.7-abababab");
 }
 
-TEST(TagFolder, ParsesWhatItWrites) {
+TEST(TagDirectory, ParsesWhatItWrites) {
   const std::vector<std::string> tags = {"a", "0",  "step-000100", "v1.2", "x.5-01234567",       "-",
                                          "_", "a.", "a-",          "7",    std::string(128, 'z')};
   for (const std::string& tag : tags) {
     for (const std::uint64_t generation : {std::uint64_t{0}, std::uint64_t{10}, ~std::uint64_t{0}}) {
-      const std::string name = folder_name(tag, generation, id(0x0f));
-      const auto parsed = parse_folder_name(name);
+      const std::string name = directory_name(tag, generation, id(0x0f));
+      const auto parsed = parse_directory_name(name);
       ASSERT_TRUE(parsed) << name;
-      EXPECT_EQ(*parsed, (TagFolder{tag, generation, "0f0f0f0f"})) << name;
+      EXPECT_EQ(*parsed, (TagDirectory{tag, generation, "0f0f0f0f"})) << name;
     }
   }
 }
 
-TEST(TagFolder, RefusesWhatItWouldNotWrite) {
+TEST(TagDirectory, RefusesWhatItWouldNotWrite) {
   const std::vector<std::string> names = {"",
                                           "latest",
                                           ".kedge",
@@ -58,14 +58,14 @@ TEST(TagFolder, RefusesWhatItWouldNotWrite) {
                                           "st\xc3\xa9p.7-abababab",
                                           std::string(129, 'z') + ".7-abababab",
                                           std::string("st\0p.7-abababab", 15)};
-  for (const std::string& name : names) EXPECT_FALSE(parse_folder_name(name)) << name;
+  for (const std::string& name : names) EXPECT_FALSE(parse_directory_name(name)) << name;
 }
 
-TEST(TagFolder, ContainersAreSpreadOverFoldersAndFitTheShardTable) {
+TEST(TagDirectory, ContainersAreSpreadOverDirectoriesAndFitTheShardTable) {
   EXPECT_EQ(container_file(LogicalRank{0}), "data/0/rank-0.h5");
   EXPECT_EQ(container_file(LogicalRank{999}), "data/0/rank-999.h5");
   EXPECT_EQ(container_file(LogicalRank{1000}), "data/1/rank-1000.h5");
-  EXPECT_EQ(container_folder(LogicalRank{54321}), "data/54");
+  EXPECT_EQ(container_directory(LogicalRank{54321}), "data/54");
   EXPECT_LE(container_file(LogicalRank{~0U}).size(), 32U);
 }
 

@@ -1,4 +1,4 @@
-// Masters: round trip, every bit guarded, contradictions refused, and the bytes themselves. What h5py sees of them is
+// Manifests: round trip, every bit guarded, contradictions refused, and the bytes themselves. What h5py sees of them is
 // tried in interop/.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "format/fields.hpp"
-#include "format/master_rows.hpp"
-#include "format_master_support.hpp"
+#include "format/manifest_rows.hpp"
+#include "format_manifest_support.hpp"
 
 namespace kedge::format::testing {
 namespace {
@@ -29,22 +29,22 @@ std::string refusal(MemoryFile& file, ErrorCode code = ErrorCode::corrupt) {
 
 // Makes the head's checksum right again after a field was changed on purpose.
 void reseal(MemoryFile& file) {
-  put(file.content, master_at::kCrc, crc32c(std::span<const std::byte>(file.content).first(master_at::kCrc)));
+  put(file.content, manifest_at::kCrc, crc32c(std::span<const std::byte>(file.content).first(manifest_at::kCrc)));
 }
 
 template <class T>
 std::string refusal_with(std::size_t place, const T& value, ErrorCode code = ErrorCode::corrupt) {
-  MemoryFile file = master_of(2);
+  MemoryFile file = manifest_of(2);
   put(file.content, place, value);
   reseal(file);
   return refusal(file, code);
 }
 
-TEST(FormatMaster, R12_ComesBackAsItWas) {
+TEST(FormatManifest, R12_ComesBackAsItWas) {
   for (const std::uint32_t ranks : {1U, 2U, 100U}) {
-    MemoryFile file = master_of(ranks);
-    const MasterReader reader = reader_of(file);
-    MasterHead head = head_of(ranks);
+    MemoryFile file = manifest_of(ranks);
+    const ManifestReader reader = reader_of(file);
+    ManifestHead head = head_of(ranks);
     head.file_size = file.size();
     head.table_offset = reader.head().table_offset;
     head.attributes_offset = reader.head().attributes_offset;
@@ -60,22 +60,22 @@ TEST(FormatMaster, R12_ComesBackAsItWas) {
   }
 }
 
-TEST(FormatMaster, WithoutAttributesOrViewThereIsLess) {
-  MemoryFile none = master_of(2, {});
+TEST(FormatManifest, WithoutAttributesOrViewThereIsLess) {
+  MemoryFile none = manifest_of(2, {});
   EXPECT_EQ(reader_of(none).head().attributes_offset, 0U);
   EXPECT_TRUE(reader_of(none).attributes().empty());
   const auto files = files_of(3);
-  const auto layout = make_master_layout(nullptr, files, 1);
+  const auto layout = make_manifest_layout(nullptr, files, 1);
   EXPECT_EQ(attributes_room(*layout), 512U);
   MemoryFile file;
-  file.content = encode_master(*layout, head_of(3), rows_of(files), {});
+  file.content = encode_manifest(*layout, head_of(3), rows_of(files), {});
   EXPECT_FALSE(reader_of(file).head().has_view);
   EXPECT_TRUE(reader_of(file).attributes().empty()) << "{} of room for more";
   EXPECT_TRUE(reader_of(file).verify().empty());
 }
 
-TEST(FormatMaster, R31_EveryFlippedBitOfTheHeadIsRefused) {
-  MemoryFile file = master_of(2);
+TEST(FormatManifest, R31_EveryFlippedBitOfTheHeadIsRefused) {
+  MemoryFile file = manifest_of(2);
   for (std::size_t bit = 0; bit < kSuperblockBytes * 8; ++bit) {
     file.content[bit / 8] ^= std::byte{1} << (bit % 8);
     ASSERT_NE(refusal(file), "") << "bit " << bit;
@@ -84,9 +84,9 @@ TEST(FormatMaster, R31_EveryFlippedBitOfTheHeadIsRefused) {
   EXPECT_EQ(refusal(file), "");
 }
 
-TEST(FormatMaster, R31_EveryFlippedByteIsFoundByVerify) {
-  MemoryFile file = master_of(2);
-  const MasterReader reader = reader_of(file);
+TEST(FormatManifest, R31_EveryFlippedByteIsFoundByVerify) {
+  MemoryFile file = manifest_of(2);
+  const ManifestReader reader = reader_of(file);
   for (std::size_t place = 0; place < file.size(); ++place) {
     file.content[place] ^= std::byte{0x10};
     const auto damages = reader.verify();
@@ -100,9 +100,9 @@ TEST(FormatMaster, R31_EveryFlippedByteIsFoundByVerify) {
   EXPECT_EQ(checked, file.size());
 }
 
-TEST(FormatMaster, ADamagedRowIsNamedAndTheOthersAreRead) {
-  MemoryFile file = master_of(3);
-  const MasterReader reader = reader_of(file);
+TEST(FormatManifest, ADamagedRowIsNamedAndTheOthersAreRead) {
+  MemoryFile file = manifest_of(3);
+  const ManifestReader reader = reader_of(file);
   const std::uint64_t row = reader.head().table_offset + kShardRowBytes;
   for (std::size_t bit = 0; bit < kShardRowBytes * 8; ++bit) {
     file.content[row + bit / 8] ^= std::byte{1} << (bit % 8);
@@ -126,13 +126,13 @@ TEST(FormatMaster, ADamagedRowIsNamedAndTheOthersAreRead) {
   EXPECT_EQ(reader.verify().size(), 2U);
 }
 
-TEST(FormatMaster, ARowOfAnotherCommitIsRefused) {
+TEST(FormatManifest, ARowOfAnotherCommitIsRefused) {
   const auto files = files_of(2);
-  const auto layout = make_master_layout(nullptr, files, 0);
-  MasterHead other = head_of(2);
+  const auto layout = make_manifest_layout(nullptr, files, 0);
+  ManifestHead other = head_of(2);
   other.commit_id.bytes.fill(9);
-  MemoryFile file(encode_master(*layout, head_of(2), rows_of(files), {}));
-  const auto foreign = encode_master(*layout, other, rows_of(files), {});
+  MemoryFile file(encode_manifest(*layout, head_of(2), rows_of(files), {}));
+  const auto foreign = encode_manifest(*layout, other, rows_of(files), {});
   const std::uint64_t row = reader_of(file).head().table_offset + kShardRowBytes;
   std::memcpy(file.content.data() + row, foreign.data() + row, kShardRowBytes);
   EXPECT_NO_THROW(static_cast<void>(reader_of(file).row(LogicalRank{0})));
@@ -141,7 +141,7 @@ TEST(FormatMaster, ARowOfAnotherCommitIsRefused) {
   EXPECT_THAT(reader_of(file).verify()[0].what, HasSubstr("row of rank 1"));
 }
 
-TEST(FormatMaster, RowsThatLeadOutsideAreRefused) {
+TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {
   const auto refusal_of = [](const ShardRow& row, const std::function<void(std::span<std::byte>)>& change = {}) {
     std::array<std::byte, kShardRowBytes> bytes{};
     const RowPlace place{head_of(8).commit_id, LogicalRank{7}};
@@ -174,8 +174,8 @@ TEST(FormatMaster, RowsThatLeadOutsideAreRefused) {
   EXPECT_THAT(refusal_of(outside), HasSubstr("outside"));
 }
 
-TEST(FormatMaster, WhatIsNoneOrUnfinishedIsRefused) {
-  MemoryFile file = master_of(2);
+TEST(FormatManifest, WhatIsNoneOrUnfinishedIsRefused) {
+  MemoryFile file = manifest_of(2);
   const auto whole = file.content;
   for (const std::size_t size : {std::size_t{0}, std::size_t{4095}, std::size_t{4096}, whole.size() - 1}) {
     file.content.assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -186,36 +186,36 @@ TEST(FormatMaster, WhatIsNoneOrUnfinishedIsRefused) {
   EXPECT_THAT(refusal(file), HasSubstr("appended"));
   file.content.assign(whole.size(), std::byte{0});
   EXPECT_THAT(refusal(file), HasSubstr("never finished"));
-  EXPECT_THAT(refusal_with(master_at::kMagic, kMagic), HasSubstr("first bytes")) << "a container";
-  EXPECT_THAT(refusal_with(master_at::kMagic, kSetMagic), HasSubstr("first bytes")) << "a set's description";
-  EXPECT_THAT(refusal_with(master_at::kSealed, std::uint32_t{0}), HasSubstr("sealed flag"));
-  EXPECT_THAT(refusal_with(master_at::kVersion, std::uint32_t{0}, ErrorCode::mismatch), HasSubstr("older"));
+  EXPECT_THAT(refusal_with(manifest_at::kMagic, kMagic), HasSubstr("first bytes")) << "a container";
+  EXPECT_THAT(refusal_with(manifest_at::kMagic, kSetMagic), HasSubstr("first bytes")) << "a set's description";
+  EXPECT_THAT(refusal_with(manifest_at::kSealed, std::uint32_t{0}), HasSubstr("sealed flag"));
+  EXPECT_THAT(refusal_with(manifest_at::kVersion, std::uint32_t{0}, ErrorCode::mismatch), HasSubstr("older"));
 }
 
-TEST(FormatMaster, R9_ANewerVersionIsRefusedByName) {
-  EXPECT_THAT(refusal_with(master_at::kVersion, kMasterVersion + 1, ErrorCode::mismatch),
+TEST(FormatManifest, R9_ANewerVersionIsRefusedByName) {
+  EXPECT_THAT(refusal_with(manifest_at::kVersion, kManifestVersion + 1, ErrorCode::mismatch),
               AllOf(HasSubstr("version 2"), HasSubstr("newer Kedge")));
 }
 
-TEST(FormatMaster, FieldsThatContradictEachOtherAreRefused) {
-  EXPECT_THAT(refusal_with(master_at::kWorldSize, std::uint32_t{3}), HasSubstr("shard table"));
-  EXPECT_THAT(refusal_with(master_at::kWorldSize, std::uint32_t{0}), HasSubstr("no ranks"));
-  EXPECT_THAT(refusal_with(master_at::kHasView, std::uint32_t{2}), HasSubstr("view"));
-  EXPECT_THAT(refusal_with(master_at::kFileSize, ~std::uint64_t{0}), HasSubstr("bytes"));
-  EXPECT_THAT(refusal_with(master_at::kFileSize, std::uint64_t{4096}), HasSubstr("extents"));
-  EXPECT_THAT(refusal_with(master_at::kShardsOffset, std::uint64_t{4096}), HasSubstr("shard table"));
-  EXPECT_THAT(refusal_with(master_at::kAttributesOffset, std::uint64_t{0}), HasSubstr("attributes"));
-  EXPECT_THAT(refusal_with(master_at::kAttributesOffset, std::uint64_t{4096}), HasSubstr("attributes"));
-  EXPECT_THAT(refusal_with(master_at::kAttributesSize, std::uint64_t{513}), HasSubstr("attributes"));
-  EXPECT_THAT(refusal_with(master_at::kTagSize, std::uint32_t{129}), HasSubstr("tag"));
-  EXPECT_THAT(refusal_with(master_at::kTagSize, std::uint32_t{3}), HasSubstr("tag"));
-  EXPECT_THAT(refusal_with(master_at::kRunSize, ~std::uint32_t{0}), HasSubstr("run"));
-  EXPECT_THAT(refusal_with(master_at::kTableSize, std::uint32_t{85}), HasSubstr("extents"));
-  EXPECT_THAT(refusal_with(master_at::kTableSize, std::uint32_t{1}), HasSubstr("extents"));
-  EXPECT_THAT(refusal_with(master_at::kTable, std::uint32_t{9}), HasSubstr("kind 9"));
-  EXPECT_THAT(refusal_with(master_at::kTable + 16, ~std::uint64_t{0}), HasSubstr("extents"));
-  for (const std::size_t place : {master_at::kFieldsEnd, std::size_t{512}, std::size_t{1024}, std::size_t{2048},
-                                  master_at::kTableSize + 4, master_at::kCrc - 1}) {
+TEST(FormatManifest, FieldsThatContradictEachOtherAreRefused) {
+  EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{3}), HasSubstr("shard table"));
+  EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{0}), HasSubstr("no ranks"));
+  EXPECT_THAT(refusal_with(manifest_at::kHasView, std::uint32_t{2}), HasSubstr("view"));
+  EXPECT_THAT(refusal_with(manifest_at::kFileSize, ~std::uint64_t{0}), HasSubstr("bytes"));
+  EXPECT_THAT(refusal_with(manifest_at::kFileSize, std::uint64_t{4096}), HasSubstr("extents"));
+  EXPECT_THAT(refusal_with(manifest_at::kShardsOffset, std::uint64_t{4096}), HasSubstr("shard table"));
+  EXPECT_THAT(refusal_with(manifest_at::kAttributesOffset, std::uint64_t{0}), HasSubstr("attributes"));
+  EXPECT_THAT(refusal_with(manifest_at::kAttributesOffset, std::uint64_t{4096}), HasSubstr("attributes"));
+  EXPECT_THAT(refusal_with(manifest_at::kAttributesSize, std::uint64_t{513}), HasSubstr("attributes"));
+  EXPECT_THAT(refusal_with(manifest_at::kTagSize, std::uint32_t{129}), HasSubstr("tag"));
+  EXPECT_THAT(refusal_with(manifest_at::kTagSize, std::uint32_t{3}), HasSubstr("tag"));
+  EXPECT_THAT(refusal_with(manifest_at::kRunSize, ~std::uint32_t{0}), HasSubstr("run"));
+  EXPECT_THAT(refusal_with(manifest_at::kTableSize, std::uint32_t{85}), HasSubstr("extents"));
+  EXPECT_THAT(refusal_with(manifest_at::kTableSize, std::uint32_t{1}), HasSubstr("extents"));
+  EXPECT_THAT(refusal_with(manifest_at::kTable, std::uint32_t{9}), HasSubstr("kind 9"));
+  EXPECT_THAT(refusal_with(manifest_at::kTable + 16, ~std::uint64_t{0}), HasSubstr("extents"));
+  for (const std::size_t place : {manifest_at::kFieldsEnd, std::size_t{512}, std::size_t{1024}, std::size_t{2048},
+                                  manifest_at::kTableSize + 4, manifest_at::kCrc - 1}) {
     EXPECT_THAT(refusal_with(place, std::byte{1}), HasSubstr("not zero")) << place;
   }
 }

@@ -1,4 +1,4 @@
-// Masters in memory for the tests of the format.
+// Manifests in memory for the tests of the format.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "format_support.hpp"
 #include "kedge/error.hpp"
 
@@ -27,8 +27,8 @@ inline std::vector<ShardRow> rows_of(const std::vector<std::string>& files) {
   return rows;
 }
 
-inline MasterHead head_of(std::uint32_t ranks) {
-  MasterHead head;
+inline ManifestHead head_of(std::uint32_t ranks) {
+  ManifestHead head;
   head.run_id.bytes.fill(1);
   head.commit_id.bytes.fill(2);
   head.parent_commit_id.bytes.fill(3);
@@ -59,14 +59,14 @@ inline View view_of(std::uint64_t count, std::uint32_t ranks) {
 inline const Attributes kAttributes{
     {"time", 0.5}, {"code", std::string("v1.2")}, {"cells", std::vector<std::int64_t>{3, 4}}};
 
-inline MemoryFile master_of(std::uint32_t ranks, const Attributes& attributes = kAttributes) {
+inline MemoryFile manifest_of(std::uint32_t ranks, const Attributes& attributes = kAttributes) {
   const View view = view_of(3, ranks);
   const auto files = files_of(ranks);
-  const auto layout = make_master_layout(&view, files, attributes.empty() ? 0 : 100);
-  return MemoryFile(encode_master(*layout, head_of(ranks), rows_of(files), attributes));
+  const auto layout = make_manifest_layout(&view, files, attributes.empty() ? 0 : 100);
+  return MemoryFile(encode_manifest(*layout, head_of(ranks), rows_of(files), attributes));
 }
 
-inline MasterReader reader_of(MemoryFile& file) { return {file, file.size(), "the/path"}; }
+inline ManifestReader reader_of(MemoryFile& file) { return {file, file.size(), "the/path"}; }
 
 inline std::string refused_argument(const std::function<void()>& call) {
   try {

@@ -1,4 +1,4 @@
-#include "store/run_folder.hpp"
+#include "store/run_directory.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,30 +9,30 @@
 
 namespace kedge::store {
 
-RunFolder::RunFolder(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
-                     std::function<std::uint64_t()> used_bytes)
+RunDirectory::RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
+                           std::function<std::uint64_t()> used_bytes)
     : file_system_(std::move(file_system)),
       options_(std::move(options)),
       location_(std::move(location)),
       used_bytes_(std::move(used_bytes)) {}
 
-std::string RunFolder::path_of(const FileName& name) const { return fs::join(location_.folder, to_string(name)); }
+std::string RunDirectory::path_of(const FileName& name) const { return fs::join(location_.directory, to_string(name)); }
 
-std::vector<FileName> RunFolder::list() const {
+std::vector<FileName> RunDirectory::list() const {
   std::vector<FileName> names;
-  for (const std::string& name : file_system_->list(location_.folder)) {
+  for (const std::string& name : file_system_->list(location_.directory)) {
     if (const auto parsed = parse_file_name(name)) names.push_back(*parsed);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-bool RunFolder::is_foreign(const FileName& name) const {
+bool RunDirectory::is_foreign(const FileName& name) const {
   const auto status = file_system_->status(path_of(name));
   return status && (status->owner != file_system_->user() || status->kind != fs::FileStatus::Kind::file);
 }
 
-std::unique_ptr<StoreFile> RunFolder::open(const FileName& name) const {
+std::unique_ptr<StoreFile> RunDirectory::open(const FileName& name) const {
   auto file = file_system_->open(path_of(name), fs::Access::read_write);
   if (file->status().owner != file_system_->user()) {
     throw Error(Failure{ErrorCode::io, "the name of a file of the node-local store is taken by another user; remove it",
@@ -42,7 +42,7 @@ std::unique_ptr<StoreFile> RunFolder::open(const FileName& name) const {
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
 }
 
-std::unique_ptr<StoreFile> RunFolder::create(const FileName& name) const {
+std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
   auto file = file_system_->create(path_of(name), 0600);
   if (!file) {
     throw Error(Failure{ErrorCode::io, "the name of a new file of the node-local store is taken; remove the file", -1,
@@ -52,7 +52,7 @@ std::unique_ptr<StoreFile> RunFolder::create(const FileName& name) const {
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
 }
 
-StoreFile::SpaceCheck RunFolder::space_check() const {
+StoreFile::SpaceCheck RunDirectory::space_check() const {
   return [this](std::uint64_t additional_bytes, const Failure* refused) {
     if (refused != nullptr) explain_refusal(*refused, additional_bytes);
     check_space(additional_bytes);
@@ -60,11 +60,11 @@ StoreFile::SpaceCheck RunFolder::space_check() const {
 }
 
 /// Throws it.
-void RunFolder::explain_refusal(const Failure& refused, std::uint64_t needed_bytes) const {
+void RunDirectory::explain_refusal(const Failure& refused, std::uint64_t needed_bytes) const {
   Failure failure = refused;
   // If the system cannot even say what is free, what it refused is the better reason.
   (void)attempt([&] {
-    const fs::Space space = file_system_->space(location_.folder);
+    const fs::Space space = file_system_->space(location_.directory);
     failure.message +=
         compose("; up to {} more are needed, and {} and {} inodes are free ({})", human_bytes(needed_bytes),
                 human_bytes(space.free_bytes), space.free_inodes, space.limit);
@@ -72,13 +72,13 @@ void RunFolder::explain_refusal(const Failure& refused, std::uint64_t needed_byt
   throw Error(failure);
 }
 
-void RunFolder::make_names_durable() const {
-  if (options_.durable) file_system_->sync_directory(location_.folder);
+void RunDirectory::make_names_durable() const {
+  if (options_.durable) file_system_->sync_directory(location_.directory);
 }
 
-void RunFolder::check_space(std::uint64_t additional_bytes) const {
+void RunDirectory::check_space(std::uint64_t additional_bytes) const {
   const auto no_space = [&](std::string message) {
-    return Error(Failure{ErrorCode::no_space, std::move(message), -1, location_.folder, 0});
+    return Error(Failure{ErrorCode::no_space, std::move(message), -1, location_.directory, 0});
   };
   if (const std::uint64_t quota = options_.quota_bytes; quota != 0) {
     const std::uint64_t left = quota - std::min(used_bytes_(), quota);
@@ -88,7 +88,7 @@ void RunFolder::check_space(std::uint64_t additional_bytes) const {
                   human_bytes(additional_bytes), human_bytes(left)));
     }
   }
-  const fs::Space space = file_system_->space(location_.folder);
+  const fs::Space space = file_system_->space(location_.directory);
   if (additional_bytes > space.free_bytes) {
     throw no_space(
         compose("the node-local store needs {} more, and {} is free ({}); free some or set store.path to a "

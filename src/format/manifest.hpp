@@ -1,4 +1,4 @@
-// The master file of a persistent commit, checkpoint.h5: who belongs to it, and a view of all containers as one.
+// The manifest file of a persistent commit, checkpoint.h5: who belongs to it, and a view of all containers as one.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace kedge::format {
 
 /// One row of the shard table: the container of one logical rank.
 struct ShardRow {
-  std::string file;  ///< below the master's folder, e.g. "data/0/rank-17.h5"; at most 32 bytes
+  std::string file;  ///< below the manifest's directory, e.g. "data/0/rank-17.h5"; at most 32 bytes
   std::uint64_t size_bytes = 0;
   std::uint64_t index_offset = 0;
   std::uint32_t index_size = 0;
@@ -31,8 +31,8 @@ struct ShardRow {
   bool operator==(const ShardRow&) const = default;
 };
 
-/// What the first 4096 bytes of a master say.
-struct MasterHead {
+/// What the first 4096 bytes of a manifest say.
+struct ManifestHead {
   Id128 run_id;
   Id128 commit_id;
   Id128 parent_commit_id;
@@ -43,14 +43,14 @@ struct MasterHead {
   std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
   std::string tag;
   std::string run;  ///< the run's name
-  // Set by encode_master:
+  // Set by encode_manifest:
   std::uint64_t file_size = 0;
   std::uint64_t table_offset = 0;       ///< world_size rows of kShardRowBytes
   std::uint64_t attributes_offset = 0;  ///< 0: there are none
   std::uint64_t attributes_size = 0;    ///< JSON, padding not counted
   bool has_view = false;                ///< false: there were more shards than persistent.view_limit
   std::vector<Extent> extents;          ///< all of the file behind these bytes, by offset
-  bool operator==(const MasterHead&) const = default;
+  bool operator==(const ManifestHead&) const = default;
 };
 
 /// What the HDF5 view shows. It depends on the structure of the checkpoint alone, not on its data.
@@ -70,36 +70,36 @@ struct View {
   std::vector<Replica> replicas;
 };
 
-/// Everything of a master that stays the same while the structure does. Immutable and shared.
-class MasterLayout;
+/// Everything of a manifest that stays the same while the structure does. Immutable and shared.
+class ManifestLayout;
 
-/// `files`: the container of each logical rank, below the master's folder; that is the world size. The file shows
+/// `files`: the container of each logical rank, below the manifest's directory; that is the world size. The file shows
 /// `/ranks/<r>` as link to each container's root, each array as virtual dataset over the containers, each replica as
 /// link, `/.kedge/shards` as a table with named columns and `/.kedge/attributes` as JSON text with room for
 /// `attributes_bytes` or somewhat more (no such dataset for 0). Without `view` the arrays and replicas are left out.
 /// Throws Error{io} if HDF5 fails, Error{invalid_argument} if two names contradict each other ("a" and "a/b").
-[[nodiscard]] std::shared_ptr<const MasterLayout> make_master_layout(const View* view,
-                                                                     std::span<const std::string> files,
-                                                                     std::size_t attributes_bytes);
+[[nodiscard]] std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view,
+                                                                         std::span<const std::string> files,
+                                                                         std::size_t attributes_bytes);
 
-/// How many bytes of attributes a master of this layout takes.
-[[nodiscard]] std::size_t attributes_room(const MasterLayout& layout) noexcept;
+/// How many bytes of attributes a manifest of this layout takes.
+[[nodiscard]] std::size_t attributes_room(const ManifestLayout& layout) noexcept;
 
 /// The whole file. HDF5 is not called. head.world_size and the rows' files must be those of the layout. Throws
 /// Error{invalid_argument} if they are not, or anything does not fit.
-[[nodiscard]] std::vector<std::byte> encode_master(const MasterLayout& layout, MasterHead head,
-                                                   std::span<const ShardRow> rows, const Attributes& attributes);
+[[nodiscard]] std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head,
+                                                     std::span<const ShardRow> rows, const Attributes& attributes);
 
-/// Reads a master without HDF5; nothing is believed that has no right checksum.
-class MasterReader {
+/// Reads a manifest without HDF5; nothing is believed that has no right checksum.
+class ManifestReader {
  public:
   /// Reads and checks the first 4096 bytes and the file's size. `bytes` must outlive the reader. Throws Error{corrupt}:
-  /// no master, not sealed, checksum wrong, truncated, fields that contradict each other; Error{mismatch} by name if it
-  /// is of a newer format version.
-  MasterReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
+  /// no manifest, not sealed, checksum wrong, truncated, fields that contradict each other; Error{mismatch} by name if
+  /// it is of a newer format version.
+  ManifestReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path);
 
-  [[nodiscard]] const MasterHead& head() const noexcept { return head_; }
-  /// One row, read and checked by its own checksum; what it says lies below the folder and inside the container.
+  [[nodiscard]] const ManifestHead& head() const noexcept { return head_; }
+  /// One row, read and checked by its own checksum; what it says lies below the directory and inside the container.
   /// Throws Error{corrupt}; Error{not_found} if there is no such rank.
   [[nodiscard]] ShardRow row(LogicalRank logical_rank) const;
   /// All of them, by rank, read at once. Throws Error{corrupt} that names the first damaged one.
@@ -113,7 +113,7 @@ class MasterReader {
  private:
   fs::ByteAccess& bytes_;
   std::string path_;
-  MasterHead head_;
+  ManifestHead head_;
 };
 
 }  // namespace kedge::format

@@ -1,4 +1,4 @@
-#include "format/master_layout.hpp"
+#include "format/manifest_layout.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,15 +9,15 @@
 #include "base/text.hpp"
 #include "format/attributes.hpp"
 #include "format/hdf5_structure.hpp"
-#include "format/master.hpp"
-#include "format/master_rows.hpp"
+#include "format/manifest.hpp"
+#include "format/manifest_rows.hpp"
 #include "format/region_spec.hpp"
 #include "format/utf8.hpp"
 
 namespace kedge::format {
 namespace {
 
-constexpr std::uint64_t kMetaBlockBytes = 2048;  // HDF5's own default: a master has few extents whatever it is
+constexpr std::uint64_t kMetaBlockBytes = 2048;  // HDF5's own default: a manifest has few extents whatever it is
 constexpr std::uint64_t kAttributesRoomMin = 512;
 
 [[noreturn]] void refuse_argument(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
@@ -27,11 +27,11 @@ bool has_elements(const Shape& shape) {
 }
 
 // Makes the file by HDF5 and then forgets HDF5.
-class MasterBuilder {
+class ManifestBuilder {
  public:
-  MasterBuilder(std::span<const std::string> files, std::size_t attributes_bytes);
+  ManifestBuilder(std::span<const std::string> files, std::size_t attributes_bytes);
   void add(const View& view);
-  [[nodiscard]] std::shared_ptr<const MasterLayout> finish();
+  [[nodiscard]] std::shared_ptr<const ManifestLayout> finish();
 
  private:
   void add_array(const View::Array& array);
@@ -41,14 +41,14 @@ class MasterBuilder {
   void divide();
 
   Hdf5Scratch scratch_{kMetaBlockBytes, Hdf5Versions::v1_10};
-  std::shared_ptr<MasterLayout> layout_ = std::make_shared<MasterLayout>();
+  std::shared_ptr<ManifestLayout> layout_ = std::make_shared<ManifestLayout>();
   std::unordered_set<std::string> names_;
   std::unordered_set<std::string> groups_;
 };
 
-MasterBuilder::MasterBuilder(std::span<const std::string> files, std::size_t attributes_bytes) {
+ManifestBuilder::ManifestBuilder(std::span<const std::string> files, std::size_t attributes_bytes) {
   if (files.empty() || files.size() > std::numeric_limits<std::uint32_t>::max()) {
-    refuse_argument(kedge::compose("a master of {} containers cannot be", files.size()));
+    refuse_argument(kedge::compose("a manifest of {} containers cannot be", files.size()));
   }
   if (attributes_bytes > kAttributesBytesMax) {
     refuse_argument(kedge::compose("{} bytes of attributes are more than {}", attributes_bytes, kAttributesBytesMax));
@@ -70,7 +70,7 @@ MasterBuilder::MasterBuilder(std::span<const std::string> files, std::size_t att
 }
 
 // The file must not depend on the order in which somebody heard of arrays and blocks.
-void MasterBuilder::add(const View& view) {
+void ManifestBuilder::add(const View& view) {
   layout_->has_view = true;
   std::vector<const View::Array*> arrays;
   for (const View::Array& array : view.arrays) arrays.push_back(&array);
@@ -82,7 +82,7 @@ void MasterBuilder::add(const View& view) {
   for (const View::Replica* replica : replicas) add_replica(*replica);
 }
 
-void MasterBuilder::add_array(const View::Array& array) {
+void ManifestBuilder::add_array(const View::Array& array) {
   RegionSpec spec{array.name, array.dtype, array.global_shape, {}, false};
   if (auto problem = check(spec)) throw Error(*std::move(problem));
   add_name(array.name);
@@ -105,7 +105,7 @@ void MasterBuilder::add_array(const View::Array& array) {
   scratch_.create_virtual(array.name, array.dtype, array.global_shape, "/" + array.name, parts);
 }
 
-void MasterBuilder::add_replica(const View::Replica& replica) {
+void ManifestBuilder::add_replica(const View::Replica& replica) {
   if (auto problem = check(RegionSpec{replica.name, DataType::opaque, Shape{}, {}, false})) {
     throw Error(*std::move(problem));
   }
@@ -113,14 +113,14 @@ void MasterBuilder::add_replica(const View::Replica& replica) {
   scratch_.create_external_link(replica.name, file_of(replica.rank, replica.name), "/" + replica.name);
 }
 
-const std::string& MasterBuilder::file_of(std::uint32_t rank, const std::string& name) const {
+const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::string& name) const {
   if (rank < layout_->shard_files.size()) return layout_->shard_files[rank];
   refuse_argument(
       kedge::compose("'{}' lies with rank {}, there are {} ranks", shown(name), rank, layout_->shard_files.size()));
 }
 
 // Ranks save under names that fit each other; different ranks' names may not.
-void MasterBuilder::add_name(const std::string& name) {
+void ManifestBuilder::add_name(const std::string& name) {
   if (groups_.contains(name)) {
     refuse_argument(
         kedge::compose("'{0}' is saved by one rank, and something below '{0}/' by another; rename one", shown(name)));
@@ -140,7 +140,7 @@ void MasterBuilder::add_name(const std::string& name) {
   }
 }
 
-std::shared_ptr<const MasterLayout> MasterBuilder::finish() {
+std::shared_ptr<const ManifestLayout> ManifestBuilder::finish() {
   layout_->file.resize(scratch_.close());
   scratch_.read(kSuperblockBytes, std::span(layout_->file).subspan(kSuperblockBytes));
   divide();
@@ -148,7 +148,7 @@ std::shared_ptr<const MasterLayout> MasterBuilder::finish() {
 }
 
 // Table and attributes are extents of their own, what lies between is HDF5's metadata.
-void MasterBuilder::divide() {
+void ManifestBuilder::divide() {
   std::vector<Extent> pieces{
       {ExtentKind::shards, 0, layout_->table_offset, kShardRowBytes * layout_->shard_files.size()}};
   if (layout_->attributes_room != 0) {
@@ -170,13 +170,13 @@ void MasterBuilder::divide() {
 
 }  // namespace
 
-std::shared_ptr<const MasterLayout> make_master_layout(const View* view, std::span<const std::string> files,
-                                                       std::size_t attributes_bytes) {
-  MasterBuilder builder(files, attributes_bytes);
+std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view, std::span<const std::string> files,
+                                                           std::size_t attributes_bytes) {
+  ManifestBuilder builder(files, attributes_bytes);
   if (view != nullptr) builder.add(*view);
   return builder.finish();
 }
 
-std::size_t attributes_room(const MasterLayout& layout) noexcept { return layout.attributes_room; }
+std::size_t attributes_room(const ManifestLayout& layout) noexcept { return layout.attributes_room; }
 
 }  // namespace kedge::format

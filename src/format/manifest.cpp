@@ -1,4 +1,4 @@
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,19 +7,19 @@
 #include "base/text.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
-#include "format/master_layout.hpp"
-#include "format/master_rows.hpp"
+#include "format/manifest_layout.hpp"
+#include "format/manifest_rows.hpp"
 
 namespace kedge::format {
 namespace {
 
 [[noreturn]] void refuse_argument(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
 
-void fill_table(const MasterLayout& layout, const Id128& commit_id, std::span<const ShardRow> rows,
+void fill_table(const ManifestLayout& layout, const Id128& commit_id, std::span<const ShardRow> rows,
                 std::span<std::byte> table) {
   for (std::uint32_t rank = 0; rank < rows.size(); ++rank) {
     if (rows[rank].file != layout.shard_files[rank]) {
-      refuse_argument(kedge::compose("the container of rank {} is '{}', the master was laid out for '{}'", rank,
+      refuse_argument(kedge::compose("the container of rank {} is '{}', the manifest was laid out for '{}'", rank,
                                      rows[rank].file, layout.shard_files[rank]));
     }
     encode_row(rows[rank], {commit_id, LogicalRank{rank}}, table.subspan(rank * kShardRowBytes, kShardRowBytes));
@@ -32,7 +32,7 @@ std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> r
   if (auto problem = check(attributes)) throw Error(*std::move(problem));
   const std::string text = encode(attributes);
   if (text.size() > room.size()) {
-    refuse_argument(kedge::compose("the attributes take {} bytes, the master was laid out for {}; make a new layout",
+    refuse_argument(kedge::compose("the attributes take {} bytes, the manifest was laid out for {}; make a new layout",
                                    text.size(), room.size()));
   }
   std::memcpy(room.data(), text.data(), text.size());
@@ -40,24 +40,24 @@ std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> r
   return text.size();
 }
 
-MasterHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
-  if (file_size < kSuperblockBytes) refuse(path, kedge::compose("not a Kedge master: it has {} bytes", file_size));
+ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
+  if (file_size < kSuperblockBytes) refuse(path, kedge::compose("not a Kedge manifest: it has {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
-  MasterHead head = decode_master_head(stored, path);
+  ManifestHead head = decode_manifest_head(stored, path);
   if (head.file_size != file_size) {
-    refuse(path, kedge::compose("the master was written with {} bytes and has {}: {}", head.file_size, file_size,
+    refuse(path, kedge::compose("the manifest was written with {} bytes and has {}: {}", head.file_size, file_size,
                                 file_size < head.file_size ? "truncated" : "something was appended"));
   }
   return head;
 }
 
-const Extent& extent_of(const MasterHead& head, ExtentKind kind) {
-  return *std::ranges::find(head.extents, kind, &Extent::kind);  // decode_master_head saw to it that there is one
+const Extent& extent_of(const ManifestHead& head, ExtentKind kind) {
+  return *std::ranges::find(head.extents, kind, &Extent::kind);  // decode_manifest_head saw to it that there is one
 }
 
 // What of a damaged extent can be named.
-std::vector<Damage> damages_of(fs::ByteAccess& bytes, const MasterHead& head, const Extent& extent) {
+std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, const Extent& extent) {
   if (extent.kind == ExtentKind::attributes) return {{"attributes", extent.offset, extent.length}};
   if (extent.kind != ExtentKind::shards) return {{"HDF5 metadata", extent.offset, extent.length}};
   std::vector<std::byte> stored(extent.length);
@@ -75,10 +75,10 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const MasterHead& head, co
 
 }  // namespace
 
-std::vector<std::byte> encode_master(const MasterLayout& layout, MasterHead head, std::span<const ShardRow> rows,
-                                     const Attributes& attributes) {
+std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
+                                       const Attributes& attributes) {
   if (rows.size() != layout.shard_files.size() || head.world_size != rows.size()) {
-    refuse_argument(kedge::compose("a master laid out for {} ranks was given {} rows and world size {}",
+    refuse_argument(kedge::compose("a manifest laid out for {} ranks was given {} rows and world size {}",
                                    layout.shard_files.size(), rows.size(), head.world_size));
   }
   std::vector<std::byte> file = layout.file;
@@ -97,10 +97,10 @@ std::vector<std::byte> encode_master(const MasterLayout& layout, MasterHead head
   return file;
 }
 
-MasterReader::MasterReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path)
+ManifestReader::ManifestReader(fs::ByteAccess& bytes, std::uint64_t file_size, std::string path)
     : bytes_(bytes), path_(std::move(path)), head_(read_head(bytes, file_size, path_)) {}
 
-ShardRow MasterReader::row(LogicalRank logical_rank) const {
+ShardRow ManifestReader::row(LogicalRank logical_rank) const {
   if (logical_rank.value >= head_.world_size) {
     throw Error(
         Failure{ErrorCode::not_found,
@@ -113,7 +113,7 @@ ShardRow MasterReader::row(LogicalRank logical_rank) const {
   return decode_row(stored, {head_.commit_id, logical_rank}, path_);
 }
 
-std::vector<ShardRow> MasterReader::rows() const {
+std::vector<ShardRow> ManifestReader::rows() const {
   std::vector<std::byte> stored(head_.world_size * std::uint64_t{kShardRowBytes});
   static_cast<void>(bytes_.copy_out(head_.table_offset, stored, 0));
   std::vector<ShardRow> rows;
@@ -124,24 +124,24 @@ std::vector<ShardRow> MasterReader::rows() const {
   return rows;
 }
 
-Attributes MasterReader::attributes() const {
+Attributes ManifestReader::attributes() const {
   if (head_.attributes_offset == 0) return {};
   const Extent& extent = extent_of(head_, ExtentKind::attributes);
   std::string text(extent.length, ' ');
   if (bytes_.copy_out(extent.offset, std::as_writable_bytes(std::span(text)), 0) != extent.crc) {
-    refuse(path_, "the checksum of the master's attributes is wrong; the master is damaged");
+    refuse(path_, "the checksum of the manifest's attributes is wrong; the manifest is damaged");
   }
   return decode_attributes(std::string_view(text).substr(0, head_.attributes_size), path_);
 }
 
-std::vector<Damage> MasterReader::verify(const std::function<void(std::uint64_t)>& on_progress) const {
+std::vector<Damage> ManifestReader::verify(const std::function<void(std::uint64_t)>& on_progress) const {
   const auto report = [&](std::uint64_t bytes) {
     if (on_progress) on_progress(bytes);
   };
   std::vector<Damage> damages;
   // The head was checked when the reader was made, but may have changed since.
   if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(encode(head_))) {
-    damages.push_back({"head of the master", 0, kSuperblockBytes});
+    damages.push_back({"head of the manifest", 0, kSuperblockBytes});
   }
   report(kSuperblockBytes);
   for (const Extent& extent : head_.extents) {

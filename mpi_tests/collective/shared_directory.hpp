@@ -1,4 +1,4 @@
-// A folder of its own for a test that all ranks run.
+// A directory of its own for a test that all ranks run.
 #pragma once
 
 #include <mpi.h>
@@ -10,7 +10,7 @@
 namespace kedge {
 
 /// COLLECTIVE. Rank 0 makes it below `parent`; empty, on all ranks, if it cannot. The test removes it.
-inline std::string make_shared_folder(const std::string& parent) {
+inline std::string make_shared_directory(const std::string& parent) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::array<char, 256> path{};

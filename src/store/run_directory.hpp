@@ -1,4 +1,4 @@
-// The run's folder on this node: how the files in it are named, made, opened and removed.
+// The run's directory on this node: how the files in it are named, made, opened and removed.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@
 namespace kedge::store {
 
 /// All calls are local. Files that are open must not outlive it: they ask it for space.
-class RunFolder {
+class RunDirectory {
  public:
   /// `used_bytes` says how much of the quota is taken.
-  RunFolder(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
-            std::function<std::uint64_t()> used_bytes);
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
+  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
+               std::function<std::uint64_t()> used_bytes);
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
   [[nodiscard]] const Location& location() const noexcept { return location_; }

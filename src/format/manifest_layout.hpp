@@ -1,4 +1,4 @@
-// What a MasterLayout holds; shared by those who make it and those who fill it in.
+// What a ManifestLayout holds; shared by those who make it and those who fill it in.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace kedge::format {
 
-class MasterLayout {
+class ManifestLayout {
  public:
   std::vector<std::byte> file;  ///< all of it; head, shard table and attributes are still zero
   std::vector<Extent> extents;  ///< as in the head; checksums of shard table and attributes are still 0

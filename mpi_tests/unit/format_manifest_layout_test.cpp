@@ -1,4 +1,4 @@
-// How masters are made: by HDF5 once for a structure, then without it; what they refuse to be made of; large ones in
+// How manifests are made: by HDF5 once for a structure, then without it; what they refuse to be made of; large ones in
 // time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,39 +6,40 @@
 #include <chrono>
 
 #include "format/hdf5_structure.hpp"
-#include "format_master_support.hpp"
+#include "format_manifest_support.hpp"
 
 namespace kedge::format::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST(FormatMasterLayout, AttributesMayChangeWithoutANewLayout) {
+TEST(FormatManifestLayout, AttributesMayChangeWithoutANewLayout) {
   const auto files = files_of(2);
-  const auto layout = make_master_layout(nullptr, files, 513);
+  const auto layout = make_manifest_layout(nullptr, files, 513);
   EXPECT_EQ(attributes_room(*layout), 1024U);
   for (const std::size_t size : {1U, 900U, 1013U}) {
     const Attributes attributes{{"text", std::string(size, 'x')}};
     MemoryFile file;
-    file.content = encode_master(*layout, head_of(2), rows_of(files), attributes);
+    file.content = encode_manifest(*layout, head_of(2), rows_of(files), attributes);
     EXPECT_EQ(reader_of(file).attributes(), attributes);
   }
   const Attributes larger{{"text", std::string(1014, 'x')}};
-  EXPECT_THAT(refused_argument([&] { static_cast<void>(encode_master(*layout, head_of(2), rows_of(files), larger)); }),
-              HasSubstr("make a new layout"));
+  EXPECT_THAT(
+      refused_argument([&] { static_cast<void>(encode_manifest(*layout, head_of(2), rows_of(files), larger)); }),
+      HasSubstr("make a new layout"));
 }
 
-TEST(FormatMasterLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
+TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
   const View view = view_of(5, 4);
   const auto files = files_of(4);
-  const auto layout = make_master_layout(&view, files, 100);
+  const auto layout = make_manifest_layout(&view, files, 100);
   const std::uint64_t entries = hdf5_entries();
-  MasterHead head = head_of(4);
+  ManifestHead head = head_of(4);
   auto rows = rows_of(files);
-  const auto one = encode_master(*layout, head, rows, kAttributes);
+  const auto one = encode_manifest(*layout, head, rows, kAttributes);
   head.generation += 1;
   rows[2].crc += 1;
-  const auto two = encode_master(*layout, head, rows, kAttributes);
+  const auto two = encode_manifest(*layout, head, rows, kAttributes);
   EXPECT_EQ(hdf5_entries(), entries);
   MemoryFile file;
   file.content = one;
@@ -50,11 +51,11 @@ TEST(FormatMasterLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
   }
 }
 
-TEST(FormatMasterLayout, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn) {
+TEST(FormatManifestLayout, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn) {
   View view = view_of(40, 8);
   const auto files = files_of(8);
   const auto bytes = [&] {
-    return encode_master(*make_master_layout(&view, files, 100), head_of(8), rows_of(files), kAttributes);
+    return encode_manifest(*make_manifest_layout(&view, files, 100), head_of(8), rows_of(files), kAttributes);
   };
   const auto one = bytes();
   EXPECT_TRUE(one == bytes());
@@ -65,13 +66,13 @@ TEST(FormatMasterLayout, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn) 
   EXPECT_FALSE(one == bytes());
 }
 
-TEST(FormatMasterLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
+TEST(FormatManifestLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
   const auto files = files_of(2);
-  const auto layout = make_master_layout(nullptr, files, 0);
-  const auto encode = [&](const MasterHead& head, const std::vector<ShardRow>& rows, const Attributes& attributes) {
-    return refused_argument([&] { static_cast<void>(encode_master(*layout, head, rows, attributes)); });
+  const auto layout = make_manifest_layout(nullptr, files, 0);
+  const auto encode = [&](const ManifestHead& head, const std::vector<ShardRow>& rows, const Attributes& attributes) {
+    return refused_argument([&] { static_cast<void>(encode_manifest(*layout, head, rows, attributes)); });
   };
-  MasterHead head = head_of(2);
+  ManifestHead head = head_of(2);
   const auto rows = rows_of(files);
   EXPECT_EQ(encode(head, rows, {}), "");
   EXPECT_THAT(encode(head, rows, kAttributes), HasSubstr("new layout"));
@@ -85,10 +86,10 @@ TEST(FormatMasterLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
   EXPECT_THAT(encode(head, rows, {}), HasSubstr("run"));
 }
 
-TEST(FormatMasterLayout, NamesThatContradictEachOtherAreRefused) {
+TEST(FormatManifestLayout, NamesThatContradictEachOtherAreRefused) {
   const auto files = files_of(2);
   const auto layout = [&](const View& view) {
-    return refused_argument([&] { static_cast<void>(make_master_layout(&view, files, 0)); });
+    return refused_argument([&] { static_cast<void>(make_manifest_layout(&view, files, 0)); });
   };
   const View::Array array{"a/b", DataType::int8, Shape{1}, {{0, Shape{0}, Shape{1}}}};
   View::Array inner = array;
@@ -105,9 +106,9 @@ TEST(FormatMasterLayout, NamesThatContradictEachOtherAreRefused) {
   inner.blocks[0] = {0, Shape{1}, Shape{1}};
   EXPECT_THAT(layout({{inner}, {}}), HasSubstr("does not fit"));
   for (const std::string file : {"", "/rank-0.h5", "../rank-0.h5", "a//b", "0123456789012345678901234567890123"}) {
-    EXPECT_NE(refused_argument([&] { static_cast<void>(make_master_layout(nullptr, std::vector{file}, 0)); }), "");
+    EXPECT_NE(refused_argument([&] { static_cast<void>(make_manifest_layout(nullptr, std::vector{file}, 0)); }), "");
   }
-  EXPECT_THAT(refused_argument([] { static_cast<void>(make_master_layout(nullptr, {}, 0)); }),
+  EXPECT_THAT(refused_argument([] { static_cast<void>(make_manifest_layout(nullptr, {}, 0)); }),
               HasSubstr("0 containers"));
 }
 
@@ -120,10 +121,10 @@ double seconds(const std::function<void()>& work) {
 void measure(const View* view, std::uint32_t ranks, double limit_s) {
   const auto files = files_of(ranks);
   const auto rows = rows_of(files);
-  std::shared_ptr<const MasterLayout> layout;
+  std::shared_ptr<const ManifestLayout> layout;
   MemoryFile file;
-  const double layout_s = seconds([&] { layout = make_master_layout(view, files, 100); });
-  const double encode_s = seconds([&] { file.content = encode_master(*layout, head_of(ranks), rows, kAttributes); });
+  const double layout_s = seconds([&] { layout = make_manifest_layout(view, files, 100); });
+  const double encode_s = seconds([&] { file.content = encode_manifest(*layout, head_of(ranks), rows, kAttributes); });
   const double verify_s = seconds([&] { EXPECT_TRUE(reader_of(file).verify().empty()); });
   const double rows_s = seconds([&] { EXPECT_EQ(reader_of(file).rows().size(), ranks); });
   std::printf("%zu arrays, %u ranks: layout %.3f s, encode %.4f s, verify %.4f s, rows %.4f s, %.2f MB\n",
@@ -133,7 +134,7 @@ void measure(const View* view, std::uint32_t ranks, double limit_s) {
   EXPECT_LT(encode_s, limit_s / 10);
 }
 
-TEST(FormatMasterLayout, LargeOnesTakeLittleTime) {
+TEST(FormatManifestLayout, LargeOnesTakeLittleTime) {
   const View view = view_of(1000, 64);
   measure(&view, 64, 10);  // sanitizers and busy machines included
   const View wide = view_of(10, 4096);

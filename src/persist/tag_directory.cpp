@@ -1,4 +1,4 @@
-#include "persist/tag_folder.hpp"
+#include "persist/tag_directory.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -36,12 +36,12 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 
 }  // namespace
 
-std::string folder_name(std::string_view tag, std::uint64_t generation, const Id128& commit_id) {
+std::string directory_name(std::string_view tag, std::uint64_t generation, const Id128& commit_id) {
   return compose("{}.{}-{}", tag, generation, to_string(commit_id).substr(0, kIdDigits));
 }
 
 // From the back: the tag may have dots, dashes and digits of its own.
-std::optional<TagFolder> parse_folder_name(std::string_view name) {
+std::optional<TagDirectory> parse_directory_name(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const std::string_view digits = name.substr(dash + 1);
@@ -50,15 +50,15 @@ std::optional<TagFolder> parse_folder_name(std::string_view name) {
   const std::string_view tag = name.substr(0, dot);
   const auto generation = parse_number(name.substr(dot + 1, dash - dot - 1));
   if (!generation || !is_tag(tag)) return std::nullopt;
-  return TagFolder{std::string(tag), *generation, std::string(digits)};
+  return TagDirectory{std::string(tag), *generation, std::string(digits)};
 }
 
-std::string container_folder(LogicalRank logical_rank) {
-  return compose("{}/{}", kDataFolder, logical_rank.value / kContainersPerFolder);
+std::string container_directory(LogicalRank logical_rank) {
+  return compose("{}/{}", kDataDirectory, logical_rank.value / kContainersPerDirectory);
 }
 
 std::string container_file(LogicalRank logical_rank) {
-  return compose("{}/rank-{}.h5", container_folder(logical_rank), logical_rank.value);
+  return compose("{}/rank-{}.h5", container_directory(logical_rank), logical_rank.value);
 }
 
 }  // namespace kedge::persist

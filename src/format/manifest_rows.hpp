@@ -1,4 +1,4 @@
-// The bytes of a master's head and of the rows of its shard table.
+// The bytes of a manifest's head and of the rows of its shard table.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,22 @@
 #include <string>
 #include <string_view>
 
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "format/superblock.hpp"
 
 namespace kedge::format {
 
 /// Throws Error{invalid_argument} if tag, run or extents do not fit.
-[[nodiscard]] SuperblockBytes encode(const MasterHead& head);
+[[nodiscard]] SuperblockBytes encode(const ManifestHead& head);
 
-/// The reverse, with every field checked; for MasterReader, see there.
-[[nodiscard]] MasterHead decode_master_head(std::span<const std::byte> bytes, std::string_view path);
+/// The reverse, with every field checked; for ManifestReader, see there.
+[[nodiscard]] ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_view path);
 
-/// Nothing if a shard's file may be called this: a path of 1 to 32 bytes downwards from the master's folder.
+/// Nothing if a shard's file may be called this: a path of 1 to 32 bytes downwards from the manifest's directory.
 [[nodiscard]] std::optional<std::string> shard_file_problem(std::string_view file);
 
-/// Whose row it is, and in which commit's master. A row's checksum covers this too: a CRC over bytes that each end with
-/// their own CRC does not depend on them, so the extent's would not tell exchanged rows from the right ones.
+/// Whose row it is, and in which commit's manifest. A row's checksum covers this too: a CRC over bytes that each end
+/// with their own CRC does not depend on them, so the extent's would not tell exchanged rows from the right ones.
 struct RowPlace {
   Id128 commit_id;
   LogicalRank logical_rank;

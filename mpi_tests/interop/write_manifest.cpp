@@ -1,5 +1,5 @@
-// Writes a persistent commit of 8 ranks into the folder given, data/0 and data/1 below it exist already; its values and
-// shapes are known to read_master.py. Every element of a global array says which one it is.
+// Writes a persistent commit of 8 ranks into the directory given, data/0 and data/1 below it exist already; its values
+// and shapes are known to read_manifest.py. Every element of a global array says which one it is.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 #include "base/text.hpp"
 #include "format/attributes.hpp"
-#include "format/master.hpp"
+#include "format/manifest.hpp"
 #include "interop/known_pieces.hpp"
 #include "interop/plain_file.hpp"
 
@@ -40,8 +40,8 @@ View view_of(const std::vector<Piece>& pieces) {
   return view;
 }
 
-MasterHead identity() {
-  MasterHead head;
+ManifestHead identity() {
+  ManifestHead head;
   std::iota(head.run_id.bytes.begin(), head.run_id.bytes.end(), std::uint8_t{1});
   std::iota(head.commit_id.bytes.begin(), head.commit_id.bytes.end(), std::uint8_t{101});
   head.generation = 42;
@@ -53,15 +53,15 @@ MasterHead identity() {
   return head;
 }
 
-ShardRow write_container(const std::string& folder, const std::vector<Piece>& pieces, std::uint32_t rank) {
+ShardRow write_container(const std::string& directory, const std::vector<Piece>& pieces, std::uint32_t rank) {
   const std::string name = compose("data/{}/rank-{}.h5", rank / 4, rank);
-  PlainFile file(folder + "/" + name);
+  PlainFile file(directory + "/" + name);
   ContainerWriter writer(file, nullptr);
   for (const Piece& piece : pieces) {
     if (piece.rank == rank) writer.add(piece.spec, bytes_of(piece.spec));
   }
   const auto layout = writer.finish();
-  const MasterHead head = identity();
+  const ManifestHead head = identity();
   Superblock superblock;
   superblock.run_id = head.run_id;
   superblock.commit_id = head.commit_id;
@@ -84,27 +84,28 @@ void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
   static_cast<void>(file.copy_in(0, bytes, 0));
 }
 
-void write_all(const std::string& folder) {
+void write_all(const std::string& directory) {
   const std::vector<Piece> pieces = kedge::testing::known_pieces();
   std::vector<ShardRow> rows;
   std::vector<std::string> files;
-  MasterHead head = identity();
+  ManifestHead head = identity();
   for (std::uint32_t rank = 0; rank < kKnownRanks; ++rank) {
-    rows.push_back(write_container(folder, pieces, rank));
+    rows.push_back(write_container(directory, pieces, rank));
     files.push_back(rows.back().file);
     head.total_bytes += rows.back().size_bytes;
   }
   const View view = view_of(pieces);
   const Attributes attributes = kedge::testing::known_attributes();
-  write_bytes(folder + "/checkpoint.h5", encode_master(*make_master_layout(&view, files, 100), head, rows, attributes));
-  write_bytes(folder + "/plain.h5", encode_master(*make_master_layout(nullptr, files, 0), head, rows, {}));
+  write_bytes(directory + "/checkpoint.h5",
+              encode_manifest(*make_manifest_layout(&view, files, 100), head, rows, attributes));
+  write_bytes(directory + "/plain.h5", encode_manifest(*make_manifest_layout(nullptr, files, 0), head, rows, {}));
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count != 2) {
-    std::fputs("usage: write_master FOLDER\n", stderr);
+    std::fputs("usage: write_manifest DIRECTORY\n", stderr);
     return 2;
   }
   try {

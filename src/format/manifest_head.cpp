@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "format/attributes.hpp"
+#include "format/fields.hpp"
+#include "format/manifest_rows.hpp"
+
+namespace kedge::format {
+namespace {
+
+constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+
+static_assert(sizeof(Id128) == 16 && sizeof(ExtentKind) == 4);
+
+void check_header(std::span<const std::byte> bytes, std::string_view path) {
+  if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge manifest: shorter than 4096 bytes");
+  if (is_unsealed(bytes.first(kSuperblockBytes))) refuse(path, "not a sealed Kedge manifest: it was never finished");
+  if (std::memcmp(bytes.data(), kManifestMagic.data(), kManifestMagic.size()) != 0) {
+    refuse(path, "not a Kedge manifest: its first bytes are others");
+  }
+  if (crc32c(bytes.first(manifest_at::kCrc)) != get<std::uint32_t>(bytes, manifest_at::kCrc)) {
+    refuse(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
+  }
+  const auto version = get<std::uint32_t>(bytes, manifest_at::kVersion);
+  if (auto problem = version_problem("the manifest's format version", version, kManifestVersion)) {
+    throw Error(Failure{ErrorCode::mismatch, std::move(*problem), -1, std::string(path), 0});
+  }
+  if (get<std::uint32_t>(bytes, manifest_at::kSealed) != 1) {
+    refuse(path, "not a sealed Kedge manifest: the sealed flag is impossible");
+  }
+}
+
+[[noreturn]] void refuse_fields(std::string_view path, std::string_view what) {
+  refuse(path, kedge::compose("the manifest's head contradicts itself: {}; the manifest is damaged", what));
+}
+
+// A text in its place, zeros behind it.
+std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::size_t at, std::size_t room,
+                    std::string_view path) {
+  const auto size = get<std::uint32_t>(bytes, size_at);
+  if (size > room || !is_unsealed(bytes.subspan(at + size, room - size))) {
+    refuse_fields(path, "tag or run do not fit their place");
+  }
+  std::string text;
+  for (const std::byte letter : bytes.subspan(at, size)) text += static_cast<char>(letter);
+  return text;
+}
+
+// Nothing, or what cannot be about the extents: they follow each other without holes and end with the file.
+std::optional<std::string> wrong_extents(const ManifestHead& head) {
+  std::uint64_t end = kSuperblockBytes;
+  std::size_t shards = 0;
+  std::size_t attributes = 0;
+  for (const Extent& extent : head.extents) {
+    if (extent.offset != end || extent.length == 0 || extent.length > head.file_size - end) {
+      return "its extents are not the file";
+    }
+    end += extent.length;
+    if (extent.kind == ExtentKind::shards) {
+      ++shards;
+      if (extent.offset != head.table_offset || extent.length != head.world_size * std::uint64_t{kShardRowBytes}) {
+        return "the shard table is elsewhere";
+      }
+    } else if (extent.kind == ExtentKind::attributes) {
+      ++attributes;
+      if (extent.offset != head.attributes_offset || head.attributes_size > extent.length) {
+        return "the attributes are elsewhere";
+      }
+    } else if (extent.kind != ExtentKind::metadata) {
+      return kedge::compose("extents of kind {} are unknown", static_cast<std::uint32_t>(extent.kind));
+    }
+  }
+  if (end != head.file_size) return "its extents are not the file";
+  if (shards != 1) return "it has no shard table or several";
+  if (attributes != (head.attributes_offset == 0 ? 0 : 1)) return "the attributes are elsewhere";
+  return std::nullopt;
+}
+
+std::optional<std::string> contradiction(const ManifestHead& head) {
+  if (head.world_size == 0) return "there are no ranks";
+  if (head.file_size < kSuperblockBytes || head.file_size > kFileBytesMax) {
+    return kedge::compose("the file would have {} bytes", head.file_size);
+  }
+  const bool none = head.attributes_offset == 0;
+  if (head.attributes_size > kAttributesBytesMax || none != (head.attributes_size == 0)) {
+    return kedge::compose("there would be {} bytes of attributes", head.attributes_size);
+  }
+  return wrong_extents(head);
+}
+
+// Bytes without a meaning must be zero, so that a later version may give them one.
+void check_unused(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
+  const auto unused = [&](std::size_t begin, std::size_t end) {
+    if (!is_unsealed(bytes.subspan(begin, end - begin))) refuse_fields(path, "unused bytes are not zero");
+  };
+  unused(manifest_at::kFieldsEnd, manifest_at::kTableSize);
+  unused(manifest_at::kTableSize + 4, manifest_at::kTable);
+  unused(manifest_at::kTable + extents * kTableEntryBytes, manifest_at::kCrc);
+}
+
+void require_fit(bool fits, std::string_view what, std::size_t max) {
+  if (!fits) throw Error(ErrorCode::invalid_argument, kedge::compose("{} does not fit a manifest ({})", what, max));
+}
+
+}  // namespace
+
+SuperblockBytes encode(const ManifestHead& head) {
+  require_fit(head.tag.size() <= kTagBytesMax, "tag '" + head.tag + "'", kTagBytesMax);
+  require_fit(head.run.size() <= kRunNameBytesMax, "run '" + head.run + "'", kRunNameBytesMax);
+  require_fit(head.extents.size() <= kTableEntriesMax, "the number of extents", kTableEntriesMax);
+  SuperblockBytes bytes{};
+  put(bytes, manifest_at::kMagic, kManifestMagic);
+  put(bytes, manifest_at::kVersion, kManifestVersion);
+  put(bytes, manifest_at::kSealed, std::uint32_t{1});
+  put(bytes, manifest_at::kRunId, head.run_id.bytes);
+  put(bytes, manifest_at::kCommitId, head.commit_id.bytes);
+  put(bytes, manifest_at::kParentCommitId, head.parent_commit_id.bytes);
+  put(bytes, manifest_at::kGeneration, head.generation);
+  put(bytes, manifest_at::kIncarnation, head.incarnation);
+  put(bytes, manifest_at::kWorldSize, head.world_size);
+  put(bytes, manifest_at::kHasView, std::uint32_t{head.has_view ? 1U : 0U});
+  put(bytes, manifest_at::kTimeNs, head.time_ns);
+  put(bytes, manifest_at::kFileSize, head.file_size);
+  put(bytes, manifest_at::kTotalBytes, head.total_bytes);
+  put(bytes, manifest_at::kShardsOffset, head.table_offset);
+  put(bytes, manifest_at::kAttributesOffset, head.attributes_offset);
+  put(bytes, manifest_at::kAttributesSize, head.attributes_size);
+  put(bytes, manifest_at::kTagSize, static_cast<std::uint32_t>(head.tag.size()));
+  put(bytes, manifest_at::kRunSize, static_cast<std::uint32_t>(head.run.size()));
+  std::memcpy(bytes.data() + manifest_at::kTag, head.tag.data(), head.tag.size());
+  std::memcpy(bytes.data() + manifest_at::kRun, head.run.data(), head.run.size());
+  put_extents(bytes, head.extents);
+  put(bytes, manifest_at::kCrc, crc32c(std::span(bytes).first(manifest_at::kCrc)));
+  return bytes;
+}
+
+ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_view path) {
+  check_header(bytes, path);
+  bytes = bytes.first(kSuperblockBytes);
+  ManifestHead head;
+  head.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
+  head.commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kCommitId);
+  head.parent_commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kParentCommitId);
+  head.generation = get<std::uint64_t>(bytes, manifest_at::kGeneration);
+  head.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
+  head.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
+  const auto has_view = get<std::uint32_t>(bytes, manifest_at::kHasView);
+  if (has_view > 1) refuse_fields(path, "whether it has a view is neither 0 nor 1");
+  head.has_view = has_view == 1;
+  head.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
+  head.file_size = get<std::uint64_t>(bytes, manifest_at::kFileSize);
+  head.total_bytes = get<std::uint64_t>(bytes, manifest_at::kTotalBytes);
+  head.table_offset = get<std::uint64_t>(bytes, manifest_at::kShardsOffset);
+  head.attributes_offset = get<std::uint64_t>(bytes, manifest_at::kAttributesOffset);
+  head.attributes_size = get<std::uint64_t>(bytes, manifest_at::kAttributesSize);
+  head.tag = text_at(bytes, manifest_at::kTagSize, manifest_at::kTag, kTagBytesMax, path);
+  head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
+
+  const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);
+  if (extents > kTableEntriesMax) refuse_fields(path, "there are too many extents");
+  head.extents = get_extents(bytes, extents);
+  if (const auto what = contradiction(head)) refuse_fields(path, *what);
+  check_unused(bytes, extents, path);
+  return head;
+}
+
+}  // namespace kedge::format

@@ -1,0 +1,38 @@
+// How a persistent commit's directory is called and what lies where in it. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kedge/engine.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::persist {
+
+/// Below the tag directory. Its rename to this name is the commit.
+inline constexpr std::string_view kManifestFile = "checkpoint.h5";
+/// Below the tag directory: it is not to be removed by retention.
+inline constexpr std::string_view kPinFile = "pinned";
+inline constexpr std::string_view kDataDirectory = "data";
+inline constexpr std::uint32_t kContainersPerDirectory = 1000;
+
+/// What a directory's name says: `<tag>.<generation>-<first 8 hex digits of the commit id>`.
+struct TagDirectory {
+  std::string tag;
+  std::uint64_t generation = 0;
+  std::string id_digits;  ///< 8 of them
+  bool operator==(const TagDirectory&) const = default;
+};
+
+[[nodiscard]] std::string directory_name(std::string_view tag, std::uint64_t generation, const Id128& commit_id);
+/// Nothing for any name that directory_name would not write.
+[[nodiscard]] std::optional<TagDirectory> parse_directory_name(std::string_view name);
+
+/// "data/<r / 1000>", below the tag directory.
+[[nodiscard]] std::string container_directory(LogicalRank logical_rank);
+/// "data/<r / 1000>/rank-<r>.h5": the same in every tag directory, at most 32 bytes.
+[[nodiscard]] std::string container_file(LogicalRank logical_rank);
+
+}  // namespace kedge::persist
