@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "harness/redundancy_support.hpp"
 #include "kedge/mpi.hpp"
 #include "redundancy/exchange.hpp"
-#include "unit/redundancy_support.hpp"
 
 namespace kedge::redundancy {
 namespace {
