@@ -4,11 +4,10 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
 
+#include "unit/structure/project.hpp"
 #include "unit/structure/rules.hpp"
 
 namespace kedge::structure {
@@ -17,24 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-const std::filesystem::path kRoot = KEDGE_SOURCE_DIR;
-
-// All files below the directories whose text people write.
-std::vector<Source> read_sources(const std::vector<std::string>& directories) {
-  static const std::set<std::string> kinds = {".c", ".h", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".f90", ""};
-  std::vector<Source> sources;
-  for (const std::string& directory : directories) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / directory)) {
-      if (!entry.is_regular_file() || !kinds.contains(entry.path().extension().string())) continue;
-      std::ifstream file(entry.path());
-      std::ostringstream text;
-      text << file.rdbuf();
-      sources.push_back({entry.path().lexically_relative(kRoot).generic_string(), text.str()});
-    }
-  }
-  return sources;
-}
 
 // What git tracks at the top; without git, what lies there but for build directories and the like.
 std::vector<std::string> top_level_names() {
