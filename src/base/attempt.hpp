@@ -14,7 +14,7 @@ namespace kedge {
 [[nodiscard]] inline Failure to_failure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->failure();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return Failure{ErrorCode::no_space, "out of memory: give the job more memory or save less per rank", -1, {}, 0};
+    return Failure{ErrorCode::no_space, "out of memory; give the job more memory or save less per rank", -1, {}, 0};
   }
   return Failure{ErrorCode::io, std::string("unexpected: ") + error.what(), -1, {}, 0};
 }
