@@ -152,7 +152,7 @@ class FaultyFile final : public fs::File {
   }
   const std::string& path() const noexcept override { return handle_->path(); }
   fs::FileStatus status() override {
-    return disk().read(handle_->caller(), "look at the file", path(), [&] { return handle_->node().status; });
+    return disk().read(handle_->caller(), "check the file's status", path(), [&] { return handle_->node().status; });
   }
 
   std::uint64_t reserve(std::uint64_t size_bytes) override {
@@ -187,8 +187,8 @@ class FaultyFile final : public fs::File {
     });
   }
   void sync() override {
-    disk().mutate(handle_->caller(), "bring the file to stable storage", path(), [&] {
-      require_working(*handle_->node().volume, true, "bring the file to stable storage", path());
+    disk().mutate(handle_->caller(), "sync the file", path(), [&] {
+      require_working(*handle_->node().volume, true, "sync the file", path());
       disk().tree.sync_file(handle_->node());
     });
   }
@@ -198,8 +198,8 @@ class FaultyFile final : public fs::File {
       require_working(*node.volume, false, "map", path());
       fs::require_within(path(), 0, size_bytes, node.status.size_bytes);
       if (node.backed_bytes < size_bytes) {
-        throw Error(Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve it first",
-                            -1, path(), 0});
+        throw Error(Failure{ErrorCode::bad_state,
+                            "the file has holes and cannot be mapped safely; reserve its space first", -1, path(), 0});
       }
       handle_->count_read(size_bytes);  // whatever of it is read from where it lies
       return std::make_unique<FaultyMapping>(handle_, size_bytes);

@@ -66,13 +66,13 @@ class View final : public fs::FileSystem {
   }
 
   void make_directory(const std::string& path, std::uint32_t mode) override {
-    state_->mutate(caller_, "make the directory", path, [&] {
-      Place place = locate("make the directory", path, true);
+    state_->mutate(caller_, "create the directory", path, [&] {
+      Place place = locate("create the directory", path, true);
       if (place.node) {
         if (place.node->is(Kind::directory)) return;
-        throw_system_error("make the directory", path, place.node->is(Kind::link) ? ELOOP : ENOTDIR);
+        throw_system_error("create the directory", path, place.node->is(Kind::link) ? ELOOP : ENOTDIR);
       }
-      add(place, "make the directory", path,
+      add(place, "create the directory", path,
           {Kind::directory, 0, state_->options.user, mode, 2, state_->options.group});
     });
   }
@@ -88,22 +88,21 @@ class View final : public fs::FileSystem {
   }
 
   std::optional<fs::FileStatus> status(const std::string& path) override {
-    return state_->read(caller_, "look at the name", path, [&]() -> std::optional<fs::FileStatus> {
-      const Place place = locate("look at the name", path, false, Missing::directory_too);
+    return state_->read(caller_, "check the path", path, [&]() -> std::optional<fs::FileStatus> {
+      const Place place = locate("check the path", path, false, Missing::directory_too);
       if (!place.node) return std::nullopt;
       return place.node->status;
     });
   }
 
   void sync_directory(const std::string& path) override {
-    state_->mutate(caller_, "bring the directory to stable storage", path, [&] {
-      state_->tree.sync_names(existing_directory("bring the directory to stable storage", path, true).node);
-    });
+    state_->mutate(caller_, "sync the directory", path,
+                   [&] { state_->tree.sync_names(existing_directory("sync the directory", path, true).node); });
   }
 
   fs::Space space(const std::string& path) override {
-    return state_->read(caller_, "ask for free space", path, [&] {
-      const auto& mounted = *existing("ask for free space", path, false).node->volume;
+    return state_->read(caller_, "query the free space", path, [&] {
+      const auto& mounted = *existing("query the free space", path, false).node->volume;
       const auto& volume = mounted.volume;
       const auto left = [](std::uint64_t capacity, std::uint64_t used) {
         return capacity > used ? capacity - used : 0;
@@ -139,8 +138,8 @@ class View final : public fs::FileSystem {
   }
 
   std::optional<std::string> lock_holder(const std::string& path) override {
-    return state_->read(caller_, "ask who holds the lock", path, [&]() -> std::optional<std::string> {
-      const Place place = locate("ask who holds the lock", path, false, Missing::directory_too);
+    return state_->read(caller_, "query who holds the lock", path, [&]() -> std::optional<std::string> {
+      const Place place = locate("query who holds the lock", path, false, Missing::directory_too);
       if (!place.node || !place.node->lock) return std::nullopt;
       return place.node->lock->text;
     });

@@ -220,7 +220,7 @@ TEST_P(Store, R33_AReservationThatTheSystemRefusesSaysWhatIsNeededAndWhatIsFree)
         EXPECT_EQ(error.code(), ErrorCode::no_space);
         if (scope.rank != 0 || error.failure().message.find("cannot reserve") == std::string::npos) continue;
         ++refused;
-        EXPECT_THAT(error.what(), HasSubstr("the quota of this user is used up"));
+        EXPECT_THAT(error.what(), HasSubstr("this user's quota is used up"));
         EXPECT_THAT(error.what(), HasSubstr("; up to "));
         EXPECT_THAT(error.what(), HasSubstr(" inodes are free (filesystem)"));
       }
