@@ -85,7 +85,7 @@ TEST(FormatAttributes, DamagedOnesAreRefused) {
   EXPECT_EQ(refusal(R"( {"a": [1, 2.5]} )"), "");
   for (const std::string_view text : {"", "   ", "[]", "1", "null", "{", "{}x", R"({"a":})", R"({"a":1} {})",
                                       R"({"a":1e999})", "{\"\xff\":1}", "{\"a\":\"\xff\"}"}) {
-    EXPECT_THAT(refusal(text), HasSubstr("no JSON object")) << text;
+    EXPECT_THAT(refusal(text), HasSubstr("not a JSON object")) << text;
   }
   for (const std::string_view value :
        {"null", "true", "{}", "[[1]]", "[1,\"a\"]", "[null]", "9223372036854775808", "[9223372036854775808]"}) {

@@ -186,8 +186,8 @@ TEST(FormatManifest, WhatIsNoneOrUnfinishedIsRefused) {
   EXPECT_THAT(refusal(file), HasSubstr("appended"));
   file.content.assign(whole.size(), std::byte{0});
   EXPECT_THAT(refusal(file), HasSubstr("never finished"));
-  EXPECT_THAT(refusal_with(manifest_at::kMagic, kMagic), HasSubstr("first bytes")) << "a container";
-  EXPECT_THAT(refusal_with(manifest_at::kMagic, kSetMagic), HasSubstr("first bytes")) << "a set's description";
+  EXPECT_THAT(refusal_with(manifest_at::kMagic, kMagic), HasSubstr("bad magic number")) << "a container";
+  EXPECT_THAT(refusal_with(manifest_at::kMagic, kSetMagic), HasSubstr("bad magic number")) << "a set's description";
   EXPECT_THAT(refusal_with(manifest_at::kSealed, std::uint32_t{0}), HasSubstr("sealed flag"));
   EXPECT_THAT(refusal_with(manifest_at::kVersion, std::uint32_t{0}, ErrorCode::mismatch), HasSubstr("older"));
 }
@@ -199,9 +199,9 @@ TEST(FormatManifest, R9_ANewerVersionIsRefusedByName) {
 
 TEST(FormatManifest, FieldsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{3}), HasSubstr("shard table"));
-  EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{0}), HasSubstr("no ranks"));
+  EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{0}), HasSubstr("world size is 0"));
   EXPECT_THAT(refusal_with(manifest_at::kHasView, std::uint32_t{2}), HasSubstr("view"));
-  EXPECT_THAT(refusal_with(manifest_at::kFileSize, ~std::uint64_t{0}), HasSubstr("bytes"));
+  EXPECT_THAT(refusal_with(manifest_at::kFileSize, ~std::uint64_t{0}), HasSubstr("file size"));
   EXPECT_THAT(refusal_with(manifest_at::kFileSize, std::uint64_t{4096}), HasSubstr("extents"));
   EXPECT_THAT(refusal_with(manifest_at::kShardsOffset, std::uint64_t{4096}), HasSubstr("shard table"));
   EXPECT_THAT(refusal_with(manifest_at::kAttributesOffset, std::uint64_t{0}), HasSubstr("attributes"));

@@ -131,7 +131,7 @@ TEST(FormatSuperblock, SaysWhatIsWrong) {
   bytes = encode(full_superblock());
   bytes[at::kVersion] = std::byte{7};
   fix_checksum(bytes);
-  EXPECT_EQ(refusal(bytes), "format version 7 is newer than this Kedge reads (1); use a newer Kedge");
+  EXPECT_EQ(refusal(bytes), "format version 7 is newer than the one this Kedge reads (1); use a newer Kedge");
   EXPECT_THROW(static_cast<void>(decode(std::span(bytes).first(4095), "path")), Error);
 }
 

@@ -30,13 +30,14 @@ Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std:
 }  // namespace
 
 Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
-  if (file_size < kSuperblockBytes) refuse(path, kedge::compose("not a Kedge container: it has {} bytes", file_size));
+  if (file_size < kSuperblockBytes)
+    refuse(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
   Superblock superblock = decode(stored, path);
   if (superblock.file_size != file_size) {
-    refuse(path, kedge::compose("the container was written with {} bytes and has {}: {}", superblock.file_size,
-                                file_size, file_size < superblock.file_size ? "truncated" : "something was appended"));
+    refuse(path, kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
+                                file_size, file_size < superblock.file_size ? "truncated" : "bytes were appended"));
   }
   return superblock;
 }
@@ -63,8 +64,8 @@ std::span<const std::uint32_t> ContainerReader::checksums(const PlacedRegion& re
 void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out) const {
   if (out.size() != region.size_bytes) {
     throw Error(Failure{ErrorCode::mismatch,
-                        kedge::compose("region '{}' has {} bytes, the memory to load it into {}", region.spec.name,
-                                       region.size_bytes, out.size()),
+                        kedge::compose("region '{}' has {} bytes, but the memory to load it into has {}",
+                                       region.spec.name, region.size_bytes, out.size()),
                         -1, path_, 0});
   }
   const BlockChecksums found = copy_region_out(bytes_, region.offset, out, copy_threads_);
