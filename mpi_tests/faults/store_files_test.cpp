@@ -130,7 +130,7 @@ TEST_P(StoreFiles, R31_EveryHarmToParityIsFound) {
        "too short for a parity"},
       {"a descriptor instead",
        [](FaultyDisk& d, const std::string& path) { d.write_all(path, d.read_all("/store/set-0.0.kedge")); },
-       "not the parity that its name says"},
+       "not a parity, as its name says"},
       {"another rank's", [](FaultyDisk& d, const std::string& path) { d.write_all(path, d.read_all("/store/other")); },
        "it is the parity of rank 5"},
   };

@@ -46,7 +46,7 @@ void inspect_set_file(Held& held, fs::ByteAccess& bytes, std::span<const std::by
   const bool is_parity = held.kind == FileKind::parity;
   const format::SetDescriptor set = format::decode_set(first, held.path);
   if (set.kind != (is_parity ? format::SetFileKind::parity : format::SetFileKind::descriptor)) {
-    damaged(compose("it is not the {} that its name says", noun(held.kind)));
+    damaged(compose("it is not a {}, as its name says", noun(held.kind)));
   }
   held.set = set;
   check_owner(held, run_id, set.run_id, set.members.at(set.position).logical_rank);
@@ -80,15 +80,15 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
   fs::FileSystem& file_system = directory.file_system();
   const auto failure = attempt([&] {
     const auto status = file_system.status(held.path);
-    if (!status) return;  // gone is no damage: who misses it says where it should be
+    if (!status) return;  // gone is not damage: whoever needs it reports where it should be
     if (status->owner != file_system.user() || status->kind != fs::FileStatus::Kind::file) {
       result.foreign = true;
-      throw Error(Failure{ErrorCode::io, "not a file of this user: not used", -1, held.path, 0});
+      throw Error(Failure{ErrorCode::io, "not a file of this user; not used", -1, held.path, 0});
     }
     held.size_bytes = status->size_bytes;
     if (held.size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun
     if (held.size_bytes < kSuperblockBytes) {
-      damaged(compose("cut to {} bytes, too short for a {}", held.size_bytes, noun(held.kind)));
+      damaged(compose("truncated to {} bytes, too short for a {}", held.size_bytes, noun(held.kind)));
     }
     std::unique_ptr<fs::File> file;
     if (bytes == nullptr) {
