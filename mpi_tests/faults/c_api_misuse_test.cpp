@@ -37,7 +37,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   kedge_region region{};
   const auto refused = [](kedge_error error, const char* call) {
     expect_refused(error, call);
-    EXPECT_THAT(kedge_last_error(), HasSubstr("no engine")) << call;
+    EXPECT_THAT(kedge_last_error(), HasSubstr("engine must not be NULL")) << call;
   };
   refused(kedge_finalize(nullptr), "finalize");
   refused(kedge_need_checkpoint(nullptr, &number), "need_checkpoint");
