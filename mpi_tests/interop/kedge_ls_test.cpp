@@ -109,7 +109,7 @@ TEST_F(KedgeCheckpoints, EmptyPrefixesAreEmptyAndOtherDirectoriesAreRefused) {
   EXPECT_THAT(missing.text, HasSubstr("no such directory"));
   std::ofstream(prefix_.path("notes")) << "x";
   EXPECT_THAT(kedge("ls " + prefix_.path("notes")).text, HasSubstr("it is a file"));
-  EXPECT_THAT(kedge("ls " + prefix_.add(sample_entry(1))).text, HasSubstr("one checkpoint's directory"));
+  EXPECT_THAT(kedge("ls " + prefix_.add(sample_entry(1))).text, HasSubstr("the directory of one checkpoint"));
 }
 
 TEST_F(KedgeCheckpoints, WithoutArgumentThePrefixIsTheConfigurations) {

@@ -112,7 +112,7 @@ TEST_F(KedgeCheckpoints, WhatIsNotThereIsExplained) {
   const SampleStore elsewhere;
   const Result nowhere = kedge_in(elsewhere.directory(), "show step-000200");
   EXPECT_EQ(nowhere.status, 2);
-  EXPECT_THAT(nowhere.text, AllOf(HasSubstr("no file is called step-000200"), HasSubstr("--prefix")));
+  EXPECT_THAT(nowhere.text, AllOf(HasSubstr("there is no file step-000200"), HasSubstr("--prefix")));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_F(KedgeCheckpoints, SeesAContainerThatIsWholeButOfAnotherContent) {
     for (const auto& region : reader.regions()) regions.push_back(region.spec);
   }
   write_container(path, regions, identity, 1);
-  expect_damaged(entry, "its content is not what the manifest was made for");
+  expect_damaged(entry, "not the container that the manifest lists");
 }
 
 TEST_F(KedgeCheckpoints, AManifestOfAnotherTagIsDamage) {

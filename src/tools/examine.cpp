@@ -68,7 +68,7 @@ void check_name(const Finding& finding, LogicalRank rank, const std::optional<st
   if (!name || (finding.kind == name->kind && rank == name->logical_rank)) return;
   const std::string says = finding.kind == name->kind ? "" : compose("the {} of ", noun(name->kind));
   throw Error(Failure{ErrorCode::corrupt,
-                      compose("it holds the {} of rank {}, its name says {}rank {}; it was put here by mistake",
+                      compose("it holds the {} of rank {}, but its name says {}rank {}; it was put here by mistake",
                               noun(*finding.kind), rank.value, says, name->logical_rank.value),
                       -1, finding.path, 0});
 }
@@ -147,15 +147,15 @@ Error refusal(FileKind kind, const std::string& path) {
   switch (kind) {
     case FileKind::unsealed:
       return Error(Failure{ErrorCode::bad_state,
-                           "being written or free: nothing is sealed in it yet; look again after the next commit", -1,
+                           "being written or free: nothing is sealed in it yet; try again after the next commit", -1,
                            path, 0});
     case FileKind::other_version:
-      return Error(Failure{
-          ErrorCode::mismatch,
-          compose("of another format version than this kedge knows (containers {}, parity and set descriptors {}); "
-                  "use the kedge that goes with the Kedge that wrote it",
-                  format::kFormatVersion, format::kSetVersion),
-          -1, path, 0});
+      return Error(
+          Failure{ErrorCode::mismatch,
+                  compose("not a format version that this kedge reads (containers {}, parity and set descriptors {}); "
+                          "use the kedge command of the version that wrote it",
+                          format::kFormatVersion, format::kSetVersion),
+                  -1, path, 0});
     default:
       return Error(Failure{ErrorCode::mismatch,
                            "not a Kedge container, parity file or set descriptor; give a file named rank-<r>.<n>.h5, "
@@ -173,8 +173,7 @@ std::string damaged_beginning(const OpenedFile& opened) {
   }
   const Magic& magic = is_container ? format::kMagic : format::kSetMagic;
   if (matching_bytes(opened.first, magic) == magic.size()) return {};
-  return is_container ? "superblock damaged: the bytes that mark a Kedge container are others"
-                      : "set's description damaged: the bytes that mark parity and set descriptors are others";
+  return is_container ? "superblock damaged: bad magic number" : "set's description damaged: bad magic number";
 }
 
 void judge(const Failure& failure, Finding& finding) {
@@ -193,8 +192,8 @@ void judge(std::vector<format::Damage> damages, Finding& finding) {
   }
   finding.state = Finding::State::damaged;
   const std::size_t count = finding.damages.size();
-  finding.reason = compose("{} of its bytes {} not what was written",
-                           count == 1 ? "a stretch" : compose("{} stretches", count), count == 1 ? "is" : "are");
+  finding.reason = compose("{} of its bytes {} damaged", count == 1 ? "one range" : compose("{} ranges", count),
+                           count == 1 ? "is" : "are");
 }
 
 Finding check_file(fs::FileSystem& file_system, const std::string& path, const std::optional<store::FileName>& name,
@@ -217,7 +216,7 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
   if (finding.state == Finding::State::damaged && changed_meanwhile(opened)) {
     finding.state = Finding::State::unsealed;
     finding.damages.clear();
-    finding.reason = "being written or free: the job took the file for its next checkpoint while it was read";
+    finding.reason = "being written or free: the job reused the file for its next checkpoint while it was read";
   }
   return finding;
 }

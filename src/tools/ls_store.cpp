@@ -124,7 +124,7 @@ void Store::note(const std::string& path, const Failure& failure) {
   const bool damaged = failure.code == ErrorCode::corrupt;
   if (damaged) outcome_ = Outcome::damaged;
   else if (outcome_ == Outcome::ok) outcome_ = Outcome::cannot_look;
-  broken_.push_back({path, damaged ? "damaged" : "cannot look",
+  broken_.push_back({path, damaged ? "damaged" : "not checked",
                      describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno})});
 }
 

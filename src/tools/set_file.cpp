@@ -30,8 +30,8 @@ std::string name_of(const format::SetDescriptor& set) {
 void check_set_size(const format::SetDescriptor& set, std::uint64_t file_bytes, const std::string& path) {
   if (file_bytes == whole_bytes(set)) return;
   throw Error(Failure{ErrorCode::corrupt,
-                      compose("the file has {} bytes, its beginning says {}: {}", file_bytes, whole_bytes(set),
-                              file_bytes < whole_bytes(set) ? "truncated" : "something was appended"),
+                      compose("the file has {} bytes, but its head says {}: {}", file_bytes, whole_bytes(set),
+                              file_bytes < whole_bytes(set) ? "truncated" : "bytes were appended"),
                       -1, path, 0});
 }
 

@@ -25,7 +25,7 @@ void require_directories(fs::FileSystem& file_system, const std::string& tag_dir
       refuse(ErrorCode::io, compose("{} is a symbolic link, which is not followed", file.substr(0, slash)), shown);
     }
     if (status->kind != Kind::directory) {
-      refuse(ErrorCode::corrupt, compose("missing: {} is no directory", file.substr(0, slash)), shown);
+      refuse(ErrorCode::corrupt, compose("missing: {} is not a directory", file.substr(0, slash)), shown);
     }
   }
 }
@@ -71,8 +71,7 @@ OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& plac
                                const format::ShardRow& row, LogicalRank rank) {
   const std::string shown = fs::join(place.shown, row.file);
   if (row.file != persist::container_file(rank)) {  // no name that leads out of the directory is ever opened
-    refuse(ErrorCode::corrupt, compose("the manifest names another file for rank {} than Kedge does", rank.value),
-           shown);
+    refuse(ErrorCode::corrupt, compose("the manifest has an unexpected file name for rank {}", rank.value), shown);
   }
   const std::string directory = fs::join(place.prefix, place.directory);
   require_directories(file_system, directory, row.file, shown);
@@ -81,7 +80,7 @@ OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& plac
   if (!status) refuse(ErrorCode::corrupt, "missing", shown);
   OpenedFile opened = open_file(file_system, path);
   // Whose it is says more than its size: two swapped ranks often differ in both.
-  if (opened.kind == FileKind::unsealed) refuse(ErrorCode::corrupt, "its first bytes are zeros", shown);
+  if (opened.kind == FileKind::unsealed) refuse(ErrorCode::corrupt, "its superblock is all zeros", shown);
   if (opened.kind == FileKind::other_version) throw refusal(opened.kind, shown);
   if (opened.first.size() == format::kSuperblockBytes) {
     require_identity(format::decode(opened.first, shown), head, rank, shown);
@@ -94,7 +93,7 @@ OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& plac
   const bool same_index = superblock.index_offset == row.index_offset && superblock.index_size == row.index_size &&
                           superblock.index_crc == row.index_crc;
   if (same_index && container.reader->file_crc() == row.crc) return container;
-  refuse(ErrorCode::corrupt, "its content is not what the manifest was made for, though whole in itself", shown);
+  refuse(ErrorCode::corrupt, "it is intact, but not the container that the manifest lists", shown);
 }
 
 }  // namespace kedge::tools

@@ -271,7 +271,7 @@ Outcome complain_of(const TagContent& content) {
   }
   if (problems > kProblemsShown) complain(compose("and {} more", problems - kProblemsShown));
   if (problems > 0) {
-    complain(compose("{} of {} can be used; arrays and regions are told of these alone", usable(content),
+    complain(compose("{} of {} can be used; arrays and regions are listed from these only", usable(content),
                      count_text(content.containers.size(), "container")));
   }
   return outcome;
