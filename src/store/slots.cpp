@@ -152,7 +152,7 @@ void Slots::discard(Slot& slot) {
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
 }
 
-/// A damaged file whose content was made again in another one is not kept for its key.
+/// A damaged file whose content was rebuilt in another one is not kept for its key.
 bool Slots::has_better(const Slot& slot) const {
   return !slot.intact && std::any_of(slots_.begin(), slots_.end(), [&](const auto& other) {
     return other.get() != &slot && other->offers(slot.key);

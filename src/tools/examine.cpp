@@ -118,7 +118,7 @@ FileKind classify(std::span<const std::byte> first, std::optional<store::FileKin
   if ((whole || named) && format::is_unsealed(first)) return FileKind::unsealed;
   const FileKind content = kind_of_content(first);
   if (content == FileKind::foreign) return kind_of_name(named);
-  // A version can be believed only if the checksum holds. Both kinds have these two fields in the same places.
+  // A version can be trusted only if the checksum holds. Both kinds have these two fields in the same places.
   const auto known = content == FileKind::container ? format::kFormatVersion : format::kSetVersion;
   const bool other = whole && number_at(first, format::at::kVersion) != known &&
                      crc32c(first.first(format::at::kCrc)) == number_at(first, format::at::kCrc);
