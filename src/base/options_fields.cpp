@@ -242,7 +242,8 @@ std::vector<Field> make_fields() {
           "Bytes per message when protecting and rebuilding; 0 = automatic.", kPieceBytes),
       field(
           {"redundancy", "depth"}, [](auto& o) -> auto& { return o.redundancy.depth; }, all_ranks,
-          "a whole number from 1 to 64", "Number of such messages in flight at once.", kDepth),
+          "a whole number from 1 to 64", "Number of messages in flight at once when protecting and rebuilding.",
+          kDepth),
       field(
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
           "How much of a container is verified before it is offered for recovery."),

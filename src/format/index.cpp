@@ -62,7 +62,7 @@ Shape read_shape(CborReader& reader, std::string_view path) {
 Placement read_placement(CborReader& reader, std::string_view path) {
   if (reader.take_null()) return {};
   if (!reader.next_is_array()) {
-    if (!reader.boolean()) refuse(path, "a placement is missing");
+    if (!reader.boolean()) refuse(path, "a placement is malformed");
     return Replicated{};
   }
   const std::uint64_t fields = reader.array();

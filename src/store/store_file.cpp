@@ -127,7 +127,7 @@ fs::ByteAccess& StoreFile::bytes() {
   if (combiner_) return *combiner_;
   if (!mapping_ && !grows_) {
     throw Error(Failure{ErrorCode::io,
-                        "a file on the node-local store could not be mapped; abandon the "
+                        "a file on the node-local store is not mapped; abandon the "
                         "checkpoint and create another",
                         -1, path(), 0});
   }

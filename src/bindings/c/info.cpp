@@ -93,7 +93,7 @@ kedge_error give_attribute(const kedge_engine* engine, const char* call, const c
   if (engine == nullptr) return no_engine(call);
   return guarded([&] {
     if (key == nullptr || (values == nullptr && capacity != 0)) {
-      refuse_argument(compose("{}: key must not be NULL, and values or buffer only if its size is 0", call));
+      refuse_argument(compose("{}: key must not be NULL; values or buffer may be NULL only if the size is 0", call));
     }
     give_value(attribute(*engine, key), {call, key}, values, capacity, count);
   });

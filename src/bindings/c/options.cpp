@@ -62,7 +62,8 @@ kedge_error kedge_options_set(kedge_options* options, const char* name, const ch
 kedge_error kedge_options_get(const kedge_options* options, const char* name, char* buffer, size_t size,
                               size_t* length) {
   if (options == nullptr || name == nullptr || (buffer == nullptr && size != 0)) {
-    return bindings::refuse("kedge_options_get: options and name must not be NULL, and buffer only if size is 0");
+    return bindings::refuse(
+        "kedge_options_get: options and name must not be NULL; buffer may be NULL only if size is 0");
   }
   return bindings::guarded(
       [&] { bindings::give_text(bindings::field_of(name).get(options->options), buffer, size, length); });
