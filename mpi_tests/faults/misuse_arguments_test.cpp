@@ -56,7 +56,7 @@ TEST(Misuse, R35_ABadRegionNameIsRefusedAndTheRunGoesOn) {
     const Failure failure = refused_region(name, region);
     EXPECT_EQ(failure.code, ErrorCode::invalid_argument);
     EXPECT_EQ(failure.rank, 1);
-    EXPECT_THAT(failure.message, HasSubstr("cannot be used"));
+    EXPECT_THAT(failure.message, HasSubstr("invalid region name"));
   }
 }
 

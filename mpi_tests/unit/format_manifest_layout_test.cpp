@@ -26,7 +26,7 @@ TEST(FormatManifestLayout, AttributesMayChangeWithoutANewLayout) {
   const Attributes larger{{"text", std::string(1014, 'x')}};
   EXPECT_THAT(
       refused_argument([&] { static_cast<void>(encode_manifest(*layout, head_of(2), rows_of(files), larger)); }),
-      HasSubstr("make a new layout"));
+      HasSubstr("create a new layout"));
 }
 
 TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
@@ -97,9 +97,9 @@ TEST(FormatManifestLayout, NamesThatContradictEachOtherAreRefused) {
   EXPECT_THAT(layout({{array, inner}, {}}), HasSubstr("'a'"));
   EXPECT_THAT(layout({{array}, {{"a", 0}}}), HasSubstr("'a'"));
   EXPECT_THAT(layout({{array}, {{"a/b/c", 0}}}), HasSubstr("'a/b'"));
-  EXPECT_THAT(layout({{array, array}, {}}), HasSubstr("twice"));
-  EXPECT_THAT(layout({{array}, {{"a/b", 0}}}), HasSubstr("twice"));
-  EXPECT_THAT(layout({{}, {{"ranks/0", 0}}}), HasSubstr("kept for Kedge"));
+  EXPECT_THAT(layout({{array, array}, {}}), HasSubstr("names two"));
+  EXPECT_THAT(layout({{array}, {{"a/b", 0}}}), HasSubstr("names two"));
+  EXPECT_THAT(layout({{}, {{"ranks/0", 0}}}), HasSubstr("is reserved"));
   EXPECT_THAT(layout({{}, {{"c", 2}}}), HasSubstr("rank 2"));
   inner.blocks[0].rank = 2;
   EXPECT_THAT(layout({{inner}, {}}), HasSubstr("rank 2"));
