@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/simulated_death.hpp"
 #include "bindings/c/failure.hpp"
 #include "faults/c_engines.hpp"
 #include "faults/out_of_memory.hpp"
+#include "harness/testing_world.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -269,7 +269,7 @@ TEST(CApiMisuse, NoExceptionCrossesIntoC) {
   EXPECT_EQ(bindings::guarded([] { throw std::logic_error("what"); }), KEDGE_IO);
   EXPECT_THAT(kedge_last_error(), HasSubstr("what"));
   // A simulated kill is no error: it goes through, as a kill does.
-  EXPECT_THROW((void)bindings::guarded([] { throw SimulatedDeath{}; }), SimulatedDeath);
+  EXPECT_THROW((void)bindings::guarded([] { throw testing::SimulatedDeath{}; }), testing::SimulatedDeath);
 }
 
 /// Makes each allocation of the call fail in turn: it must end as out of memory, or do without; the number of turns.

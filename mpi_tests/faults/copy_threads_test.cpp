@@ -10,10 +10,10 @@
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
-#include "base/simulated_death.hpp"
 #include "faults/simulated_job.hpp"
 #include "format/region_copy.hpp"
 #include "format/superblock.hpp"
+#include "harness/testing_world.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -32,7 +32,7 @@ class Sheet final : public fs::ByteAccess {
   explicit Sheet(std::uint64_t size) : content(size) {}
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     ++calls;
-    if (dies && offset == strikes_at) throw SimulatedDeath{};
+    if (dies && offset == strikes_at) throw testing::SimulatedDeath{};
     if (offset == strikes_at) throw Error(Failure{ErrorCode::no_space, "the store is full", -1, "/store/x", ENOSPC});
     std::memcpy(content.data() + offset, bytes.data(), bytes.size());
     std::this_thread::yield();
@@ -40,7 +40,7 @@ class Sheet final : public fs::ByteAccess {
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     ++calls;
-    if (dies && offset == strikes_at) throw SimulatedDeath{};
+    if (dies && offset == strikes_at) throw testing::SimulatedDeath{};
     if (offset == strikes_at) throw Error(Failure{ErrorCode::io, "the store is gone", -1, "/store/x", EIO});
     std::memcpy(bytes.data(), content.data() + offset, bytes.size());
     std::this_thread::yield();
@@ -98,7 +98,7 @@ TEST(CopyThreads, AReadThatFailsOnAnyThreadFailsTheLoadWhichHasEndedThen) {
       sheet.dies = dies;
       const auto read = [&] { (void)format::copy_region_out(sheet, 0, back, 3); };
       if (dies) {
-        EXPECT_THROW(read(), SimulatedDeath);
+        EXPECT_THROW(read(), testing::SimulatedDeath);
       } else {
         EXPECT_EQ(attempt(read)->code, ErrorCode::io);
       }
@@ -116,7 +116,7 @@ TEST(CopyThreads, TheDeathOfAProcessPassesThrough) {
     Sheet sheet(bytes.size());
     sheet.strikes_at = block * format::kBlockBytes;
     sheet.dies = true;
-    EXPECT_THROW((void)format::copy_region_in(sheet, 0, bytes, 3), SimulatedDeath);
+    EXPECT_THROW((void)format::copy_region_in(sheet, 0, bytes, 3), testing::SimulatedDeath);
   }
 }
 

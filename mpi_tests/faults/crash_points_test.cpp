@@ -14,7 +14,7 @@ constexpr int kRanks = 3;  // two on the first node, one on the second
 constexpr std::uint64_t kMoreThanThereAre = 1000;
 
 /// Three checkpoints and no farewell; then a start that opens, makes two more and ends in order.
-std::vector<comm::RankOutcome> run_start(SimulatedJob& job, int start, Ledger& ledger) {
+std::vector<testing::RankOutcome> run_start(SimulatedJob& job, int start, Ledger& ledger) {
   return job.start([&](RankScope& scope) { run_application(scope, start == 1 ? 3 : 2, ledger, start == 2); });
 }
 

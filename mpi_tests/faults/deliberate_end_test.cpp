@@ -21,7 +21,7 @@ std::size_t containers(const SimulatedJob& job) {
 }
 
 /// A start that opens what there is, commits `then` and ends.
-std::vector<comm::RankOutcome> end(SimulatedJob& job, const Steps& then = {{"last", 9}}) {
+std::vector<testing::RankOutcome> end(SimulatedJob& job, const Steps& then = {{"last", 9}}) {
   return job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     if (engine.open()) engine.close();

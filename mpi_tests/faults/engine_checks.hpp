@@ -40,7 +40,7 @@ template <class Call>
   return failure ? to_string(*failure) : "success";
 }
 
-inline void expect_returned(const std::vector<comm::RankOutcome>& outcomes) {
+inline void expect_returned(const std::vector<testing::RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     EXPECT_TRUE(outcomes[rank].returned())
         << "rank " << rank << ": " << (outcomes[rank].died ? "died" : text_of(outcomes[rank].failure));
@@ -79,10 +79,10 @@ inline void commit_value(Engine& engine, std::string_view tag, std::int32_t valu
 }
 
 /// Like SimulatedJob::start, with options of its own for each rank.
-inline std::vector<comm::RankOutcome> start_each(
+inline std::vector<testing::RankOutcome> start_each(
     SimulatedJob& job, const std::function<Options(int rank)>& options,
     const std::function<void(int rank, const std::function<Engine()>& make_engine)>& body) {
-  comm::InProcessWorld world(job.ranks);
+  testing::InProcessWorld world(job.ranks);
   auto clock = std::make_shared<FakeClock>();
   auto outcomes = world.run([&](int rank) {
     body(rank, [&, rank] {

@@ -4,7 +4,7 @@
 //   disk.make_directories("/store");
 //   disk.on_death([&](int) { disk.stop_all(seed); });
 //   disk.stop_world_after(2, 17, seed);        // rank 2 dies in its 17th mutating operation
-//   ... run the ranks as threads on disk.view(rank); each ends with kedge::SimulatedDeath ...
+//   ... run the ranks as threads on disk.view(rank); each ends with kedge::testing::SimulatedDeath ...
 //   disk.restart();                            // the next start of the job, on what is left
 //
 // Thread-safe, except that restart, restore and set_volume want the ranks' threads to be at rest.
@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "base/simulated_death.hpp"
 #include "fs/file_system.hpp"
+#include "harness/testing_world.hpp"
 
 namespace kedge::faults {
 

@@ -25,7 +25,7 @@ template <class Action>
 bool dies(Action&& action) {
   try {
     action();
-  } catch (const SimulatedDeath&) {
+  } catch (const testing::SimulatedDeath&) {
     return true;
   }
   return false;

@@ -64,8 +64,8 @@ struct DiskState {
   }
 
   void require_alive(const Caller& caller) const {
-    if (plan.dead(caller.rank)) throw SimulatedDeath{};
-    if (caller.start != Caller::kAnyStart && caller.start != start) throw SimulatedDeath{};
+    if (plan.dead(caller.rank)) throw testing::SimulatedDeath{};
+    if (caller.start != Caller::kAnyStart && caller.start != start) throw testing::SimulatedDeath{};
   }
 
   /// As the kernel does it: locks go at once. The callback may plan further deaths.
@@ -74,7 +74,7 @@ struct DiskState {
     const auto callback = on_death;
     guard.unlock();
     if (callback) callback(rank);
-    throw SimulatedDeath{};
+    throw testing::SimulatedDeath{};
   }
 
   /// From the path that a rank sees to that of the disk, and back.

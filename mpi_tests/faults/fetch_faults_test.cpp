@@ -28,7 +28,7 @@ class FetchFaults : public FlushFixture {
     before = job.disk.snapshot();
   }
 
-  std::vector<comm::RankOutcome> run(Ledger& ledger) {
+  std::vector<testing::RankOutcome> run(Ledger& ledger) {
     ledger.begun(kSteps);
     ledger.returned(kSteps);
     ledger.is_persistent(kSteps);
@@ -72,11 +72,11 @@ TEST_F(FetchFaults, R32_EveryOperationIsACrashPoint) {
 TEST_F(FetchFaults, R32_R46_NoMessageIsOneTooFew) {
   expect_undisturbed_run();
   const auto events = job.events;  // of the undisturbed start
-  for (const comm::StopKind kind : {comm::StopKind::die, comm::StopKind::stop}) {
+  for (const testing::StopKind kind : {testing::StopKind::die, testing::StopKind::stop}) {
     for (const Point& point : points("fetch, messages", events, 25, Deaths::alone)) {
       job.disk.restore(before);
       Ledger ledger;
-      job.plan = [&](comm::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, kind); };
+      job.plan = [&](testing::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, kind); };
       const auto outcomes = run(ledger);
       const std::string where = compose("rank {}, event {}", point.rank, point.n - 1);
       ASSERT_EQ(joined(check_survivors(outcomes, point.rank)), "") << where;

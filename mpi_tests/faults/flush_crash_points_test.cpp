@@ -27,8 +27,8 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
       options.persistent.keep = tested.keep;
     }
   };
-  static std::vector<comm::RankOutcome> run(SimulatedJob& job, Ledger& ledger, Crash crash = Crash::process,
-                                            std::uint64_t seed = 0) {
+  static std::vector<testing::RankOutcome> run(SimulatedJob& job, Ledger& ledger, Crash crash = Crash::process,
+                                               std::uint64_t seed = 0) {
     return job.start([&](RankScope& scope) { run_application(scope, kSteps, ledger, false); }, crash, seed);
   }
 

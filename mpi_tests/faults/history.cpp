@@ -53,7 +53,7 @@ void check_the_one_before(Engine& engine, int rank, int newest, Ledger& ledger) 
   (void)open_and_check(engine, rank, ledger);
 }
 
-std::string describe(const comm::RankOutcome& outcome) {
+std::string describe(const testing::RankOutcome& outcome) {
   if (outcome.died) return "it died";
   if (outcome.failure) return to_string(*outcome.failure);
   return outcome.exception ? "another exception" : "it returned";
@@ -172,10 +172,10 @@ std::vector<std::string> half_made_containers(SimulatedJob& job) {
   return problems;
 }
 
-std::vector<std::string> check_survivors(const std::vector<comm::RankOutcome>& outcomes, int victim) {
+std::vector<std::string> check_survivors(const std::vector<testing::RankOutcome>& outcomes, int victim) {
   std::vector<std::string> problems;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    const comm::RankOutcome& outcome = outcomes[rank];
+    const testing::RankOutcome& outcome = outcomes[rank];
     if (outcome.died && (victim < 0 || static_cast<std::size_t>(victim) == rank)) continue;
     if (outcome.returned() || (outcome.failure && outcome.failure->code == ErrorCode::timeout)) continue;
     problems.push_back(compose("rank {} should have timed out: {}", rank, describe(outcome)));

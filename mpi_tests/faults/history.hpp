@@ -61,7 +61,7 @@ void run_application(RankScope& scope, int count, Ledger& ledger, bool finalize)
 [[nodiscard]] std::vector<std::string> half_made_containers(SimulatedJob& job);
 
 /// How the ranks ended that were not the victim (-1: all may have died): they returned or timed out.
-[[nodiscard]] std::vector<std::string> check_survivors(const std::vector<comm::RankOutcome>& outcomes, int victim);
+[[nodiscard]] std::vector<std::string> check_survivors(const std::vector<testing::RankOutcome>& outcomes, int victim);
 
 /// One line per problem, for the message of an assertion.
 [[nodiscard]] std::string joined(const std::vector<std::string>& lines);

@@ -24,9 +24,9 @@ constexpr double kForever_s = 1e9;  // of virtual time
 constexpr int kOthers = 50;         // views of processes that are not the first start's
 
 /// Another start of the same run, beside the one that runs.
-std::vector<comm::RankOutcome> start_beside(SimulatedJob& job, const Options& options, int first_view,
-                                            const std::function<void(RankScope&)>& body) {
-  comm::InProcessWorld world(job.ranks);
+std::vector<testing::RankOutcome> start_beside(SimulatedJob& job, const Options& options, int first_view,
+                                               const std::function<void(RankScope&)>& body) {
+  testing::InProcessWorld world(job.ranks);
   const auto clock = std::make_shared<FakeClock>();
   return world.run_connected([&](Communicator& communicator) {
     const int rank = communicator.rank();
@@ -146,7 +146,7 @@ TEST(Locks, AStoppedSurvivorIsWaitedForAndNamed) {
   const auto all = job.events[1];
   for (std::uint64_t back = 1; back <= 12; ++back) {
     job.disk.restore(before);
-    job.plan = [&](comm::InProcessWorld& world) { world.stop_at(1, all - back, comm::StopKind::stop); };
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, all - back, testing::StopKind::stop); };
     bool asked = false;
     job.start([&](RankScope& scope) {
       try {

@@ -260,9 +260,9 @@ TEST(Misuse, R35_ARetirementThatFailsOnOneRankCostsNothingAndIsTriedAgain) {
 
 TEST(Misuse, TwoEnginesOverTwoGroupsWithTwoRunNames) {
   SimulatedJob job(2);
-  comm::InProcessWorld left(2);
-  comm::InProcessWorld right(2);
-  const auto run = [&](comm::InProcessWorld& world, const std::string& name, int first_process, std::int32_t value) {
+  testing::InProcessWorld left(2);
+  testing::InProcessWorld right(2);
+  const auto run = [&](testing::InProcessWorld& world, const std::string& name, int first_process, std::int32_t value) {
     expect_returned(world.run([&](int rank) {
       engine::Environment environment;
       environment.file_system = job.disk.view(first_process + rank);

@@ -33,7 +33,7 @@ class PrefixCalls : public FlushFixture {
   /// What each rank met in each call, in words that must be the same on all.
   using Saw = std::vector<std::vector<std::string>>;
 
-  std::vector<comm::RankOutcome> run(Saw& saw) {
+  std::vector<testing::RankOutcome> run(Saw& saw) {
     saw.assign(kRanks, {});
     return job.start([&](RankScope& scope) {
       auto& mine = saw[static_cast<std::size_t>(scope.rank)];
@@ -104,10 +104,10 @@ TEST_F(PrefixCalls, R46_NoMessageIsOneTooFew) {
     for (const auto& line : mine) EXPECT_TRUE(line.ends_with("ok") || line == "persistent") << line;
   }
   const auto events = job.events;  // of the undisturbed start
-  for (const comm::StopKind kind : {comm::StopKind::die, comm::StopKind::stop}) {
+  for (const testing::StopKind kind : {testing::StopKind::die, testing::StopKind::stop}) {
     for (const Point& point : points("calls, messages", events, 40, Deaths::alone)) {
       job.disk.restore(before);
-      job.plan = [&](comm::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, kind); };
+      job.plan = [&](testing::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, kind); };
       const auto outcomes = run(saw);
       const std::string where = compose("rank {}, event {}", point.rank, point.n - 1);
       ASSERT_EQ(joined(check_survivors(outcomes, point.rank)), "") << where;

@@ -14,7 +14,7 @@ namespace {
 
 const std::string kRecords = "/prefix/.kedge/test";
 
-std::vector<comm::RankOutcome> start_only(SimulatedJob& job) {
+std::vector<testing::RankOutcome> start_only(SimulatedJob& job) {
   return job.start([](RankScope& scope) { (void)scope.make_engine(); });
 }
 
@@ -222,7 +222,7 @@ TEST(Proof, AnErrorInAnyOperationIsTheSameOnAllRanks) {
 using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
 
 struct Started {
-  std::vector<comm::RankOutcome> outcomes;
+  std::vector<testing::RankOutcome> outcomes;
   std::vector<comm::Topology> topologies;  ///< what the engine of each rank knows
 };
 
@@ -230,7 +230,7 @@ struct Started {
 Started start_each(int ranks, const Setting& set) {
   FaultyDisk disk(SimulatedJob::memory_disk());
   for (const char* directory : {"/nodes", "/prefix"}) disk.make_directories(directory, 0755);
-  comm::InProcessWorld world(ranks);
+  testing::InProcessWorld world(ranks);
   Started started;
   started.topologies.resize(static_cast<std::size_t>(ranks));
   started.outcomes = world.run([&](int rank) {

@@ -52,7 +52,7 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
     int newest = kSteps;
   };
 
-  static std::vector<comm::RankOutcome> open_once(SimulatedJob& job, Ledger& ledger) {
+  static std::vector<testing::RankOutcome> open_once(SimulatedJob& job, Ledger& ledger) {
     return job.start([&](RankScope& scope) { run_application(scope, 0, ledger, false); });
   }
 
@@ -63,7 +63,7 @@ class RedundancyCrashPoints : public testing::TestWithParam<Layout> {
     if (is_protected) ledger.is_protected(kSteps);
   }
 
-  static bool any_died(const std::vector<comm::RankOutcome>& outcomes) {
+  static bool any_died(const std::vector<testing::RankOutcome>& outcomes) {
     return std::ranges::any_of(outcomes, [](const auto& outcome) { return outcome.died; });
   }
 

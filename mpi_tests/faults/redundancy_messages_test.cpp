@@ -18,14 +18,14 @@ enum class Scene : std::uint8_t { in_place, node_lost, moved, other_sets };
 struct Case {
   Layout layout;
   Scene scene = Scene::in_place;
-  comm::StopKind kind = comm::StopKind::die;
+  testing::StopKind kind = testing::StopKind::die;
   std::size_t more_bytes = 0;  ///< rank 0 saves so many more, rank 1 twice as many: containers of many pieces
   friend void PrintTo(const Case& tested, std::ostream* stream) { *stream << name_of(tested); }
   static std::string name_of(const Case& tested) {
     static constexpr std::array kScenes{"in_place", "node_lost", "moved", "other_sets"};
     return compose("{}{}_{}_{}", tested.more_bytes == 0 ? "" : "large_", tested.layout.name,
                    kScenes.at(static_cast<std::size_t>(tested.scene)),
-                   tested.kind == comm::StopKind::die ? "die" : "stop");
+                   tested.kind == testing::StopKind::die ? "die" : "stop");
   }
 };
 
@@ -51,7 +51,7 @@ class RedundancyMessages : public testing::TestWithParam<Case> {
     }
   }
 
-  static std::vector<comm::RankOutcome> run(SimulatedJob& job, Ledger& ledger) {
+  static std::vector<testing::RankOutcome> run(SimulatedJob& job, Ledger& ledger) {
     ledger.begun(kSteps);
     ledger.returned(kSteps);
     ledger.is_protected(kSteps);
@@ -72,7 +72,7 @@ TEST_P(RedundancyMessages, R32_R46_NoMessageIsOneTooFew) {
        points(Case::name_of(tested), job.events, tested.more_bytes == 0 ? 60 : 150, Deaths::alone)) {
     job.disk.restore(before);
     Ledger ledger;
-    job.plan = [&](comm::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, tested.kind); };
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(point.rank, point.n - 1, tested.kind); };
     const auto outcomes = run(job, ledger);
     if (ledger.newest_begun() > ledger.newest_protected()) ++in_doubt;
     ASSERT_EQ(joined(check_survivors(outcomes, point.rank)), "") << "rank " << point.rank << ", event " << point.n - 1;
@@ -96,15 +96,15 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Layout& layout : {kXor, kPairs}) {
     for (const Scene scene : {Scene::in_place, Scene::node_lost, Scene::moved, Scene::other_sets}) {
-      for (const comm::StopKind kind : {comm::StopKind::die, comm::StopKind::stop})
+      for (const testing::StopKind kind : {testing::StopKind::die, testing::StopKind::stop})
         all.push_back({layout, scene, kind});
     }
   }
   const Layout kReedSolomon{.name = "rs", .scheme = Scheme::rs, .ranks = 4};
   for (const Scene scene : {Scene::in_place, Scene::node_lost})
-    all.push_back({kReedSolomon, scene, comm::StopKind::die});
+    all.push_back({kReedSolomon, scene, testing::StopKind::die});
   for (const Scene scene : {Scene::node_lost, Scene::moved}) {
-    all.push_back({kXor, scene, comm::StopKind::die, std::size_t{2} << 20U});
+    all.push_back({kXor, scene, testing::StopKind::die, std::size_t{2} << 20U});
   }
   return all;
 }

@@ -97,14 +97,14 @@ TwoTimelines::TwoTimelines(int ranks, const std::function<void(Options&)>& confi
   second = job.disk.snapshot();
 }
 
-void expect_all_returned(const std::vector<comm::RankOutcome>& outcomes) {
+void expect_all_returned(const std::vector<testing::RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     EXPECT_TRUE(outcomes[rank].returned())
         << "rank " << rank << ": " << (outcomes[rank].failure ? to_string(*outcomes[rank].failure) : "died");
   }
 }
 
-Failure expect_all_threw(const std::vector<comm::RankOutcome>& outcomes, ErrorCode code) {
+Failure expect_all_threw(const std::vector<testing::RankOutcome>& outcomes, ErrorCode code) {
   Failure first;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     const auto& failure = outcomes[rank].failure;

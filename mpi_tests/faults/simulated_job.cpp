@@ -36,9 +36,9 @@ DiskOptions SimulatedJob::block_disk() {
   return options;
 }
 
-std::vector<comm::RankOutcome> SimulatedJob::start(const std::function<void(RankScope&)>& body, Crash crash,
-                                                   std::uint64_t seed) {
-  comm::InProcessWorld world(ranks);
+std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(RankScope&)>& body, Crash crash,
+                                                      std::uint64_t seed) {
+  testing::InProcessWorld world(ranks);
   if (plan) plan(world);
   plan = nullptr;
   disk.on_death([&](int rank) {

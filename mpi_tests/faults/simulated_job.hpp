@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/in_process.hpp"
 #include "engine/environment.hpp"
 #include "faults/faulty_file_system.hpp"
+#include "harness/testing_world.hpp"
 #include "kedge/kedge.hpp"
 
 namespace kedge::faults {
@@ -61,15 +61,15 @@ class SimulatedJob {
   bool all_die_together = false;
 
   /// Plans message faults for the next start: called with its world before it runs.
-  std::function<void(comm::InProcessWorld&)> plan;
+  std::function<void(testing::InProcessWorld&)> plan;
 
   /// Changes what an engine of this rank stands in: its node, its machine, its environment variables.
   std::function<void(int rank, engine::Environment&)> surroundings;
 
   /// One start: every rank runs `body`; ranks that die in the file system are dead for the others. Afterwards
   /// everything of that start is gone from memory and its locks are released.
-  std::vector<comm::RankOutcome> start(const std::function<void(RankScope&)>& body, Crash crash = Crash::process,
-                                       std::uint64_t seed = 0);
+  std::vector<testing::RankOutcome> start(const std::function<void(RankScope&)>& body, Crash crash = Crash::process,
+                                          std::uint64_t seed = 0);
 
   /// Operations and message events of each rank in the last start.
   std::vector<std::uint64_t> operations;

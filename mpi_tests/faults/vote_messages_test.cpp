@@ -15,10 +15,10 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::uint64_t kMoreThanThereAre = 10000;
 
-class VoteMessages : public testing::TestWithParam<comm::StopKind> {
+class VoteMessages : public testing::TestWithParam<testing::StopKind> {
  protected:
   /// False if the start ended before the rank came to this event.
-  [[nodiscard]] static bool stops_and_recovers(int rank, std::uint64_t event, comm::StopKind kind, int& in_doubt) {
+  [[nodiscard]] static bool stops_and_recovers(int rank, std::uint64_t event, testing::StopKind kind, int& in_doubt) {
     SimulatedJob job(kRanks);
     // Two pairs on two nodes, else: messages of protection have a test of their own.
     if (!full_test()) job.options.redundancy.scheme = Scheme::single;
@@ -26,7 +26,7 @@ class VoteMessages : public testing::TestWithParam<comm::StopKind> {
     (void)job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
     EXPECT_EQ(ledger.newest_returned(), 1);
 
-    job.plan = [&](comm::InProcessWorld& world) { world.stop_at(rank, event, kind); };
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(rank, event, kind); };
     const auto outcomes = job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
     const bool died = outcomes[static_cast<std::size_t>(rank)].died;
     if (ledger.newest_begun() > ledger.newest_returned()) ++in_doubt;
@@ -53,8 +53,8 @@ TEST_P(VoteMessages, R19_R46_NoMessageIsOneTooFew) {
   EXPECT_GT(in_doubt, 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, VoteMessages, testing::Values(comm::StopKind::die, comm::StopKind::stop),
-                         [](const auto& tested) { return tested.param == comm::StopKind::die ? "die" : "stop"; });
+INSTANTIATE_TEST_SUITE_P(Kinds, VoteMessages, testing::Values(testing::StopKind::die, testing::StopKind::stop),
+                         [](const auto& tested) { return tested.param == testing::StopKind::die ? "die" : "stop"; });
 
 /// Rank 1's last operation in its second checkpoint: nothing is left to do after the seal.
 std::uint64_t seal_operation() {
@@ -82,7 +82,7 @@ TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
       SimulatedJob job(kRanks);
       job.options.redundancy.scheme = Scheme::single;
       Ledger ledger;
-      job.plan = [&](comm::InProcessWorld& world) { world.stop_at(rank, event, comm::StopKind::stop); };
+      job.plan = [&](testing::InProcessWorld& world) { world.stop_at(rank, event, testing::StopKind::stop); };
       std::vector<std::optional<Failure>> failures(kRanks);
       const auto outcomes = job.start([&](RankScope& scope) {
         Engine engine = scope.make_engine();
@@ -113,7 +113,7 @@ TEST(VoteMessages, R19_CommitInDoubtIsWholeOrNotOffered) {
   for (std::uint64_t event = 0; event < kMoreThanThereAre; ++event) {
     SimulatedJob job(kRanks);
     Ledger ledger;
-    job.plan = [&](comm::InProcessWorld& world) { world.stop_at(2, event, comm::StopKind::stop); };
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(2, event, testing::StopKind::stop); };
     const auto outcomes = job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
     if (!outcomes[2].died) break;
     Ledger after;

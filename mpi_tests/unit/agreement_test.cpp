@@ -1,5 +1,6 @@
 // Agreement on what can be had, against an oracle that sees everything at once.
 #include "recovery/agreement.hpp"
+#include "harness/testing_world.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,6 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "comm/in_process.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -47,7 +47,7 @@ Shelf shelf_of(int process) { return {compose("/directory-{}", process), {}}; }
 /// Every process's survey; all must be equal.
 Survey agree(const ByProcess& holdings, const std::vector<Shelf>& shelves = {}) {
   const auto processes = static_cast<int>(holdings.size());
-  comm::InProcessWorld world(processes);
+  testing::InProcessWorld world(processes);
   std::vector<Survey> surveys(holdings.size());
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());

@@ -3,13 +3,16 @@
 #include <set>
 #include <tuple>
 
-#include "base/simulated_death.hpp"
 #include "collective/communicator_contract.hpp"
-#include "comm/in_process.hpp"
 #include "comm/vote.hpp"
+#include "harness/testing_world.hpp"
 
 namespace kedge::comm {
 namespace {
+
+using testing::InProcessWorld;
+using testing::SimulatedDeath;
+using testing::StopKind;
 
 Deadline soon() { return Deadline::after(std::chrono::hours(1)); }  // virtual: never waited for
 

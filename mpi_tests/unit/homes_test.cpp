@@ -1,5 +1,6 @@
 // What homes of logical ranks and sets decide and order, against an oracle that sees every process at once.
 #include "recovery/homes.hpp"
+#include "harness/testing_world.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,6 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "comm/in_process.hpp"
 #include "recovery/agreement.hpp"
 #include "recovery/orders.hpp"
 
@@ -242,7 +242,7 @@ struct Outcome {
 };
 
 Outcome run(const World& world) {
-  comm::InProcessWorld threads(static_cast<int>(world.processes));
+  testing::InProcessWorld threads(static_cast<int>(world.processes));
   Outcome outcome;
   outcome.orders.resize(world.processes);
   const auto outcomes = threads.run_connected([&](Communicator& communicator) {

@@ -21,7 +21,7 @@ class ExchangeFaults : public Exchange {
     const SetShape set = uneven(Scheme::xor_, 4);
     lay_out(set);
     const Job job{set, encode_stripes(set), mapped};
-    comm::InProcessWorld world(4);
+    testing::InProcessWorld world(4);
     for (const auto& outcome : run(job, world)) {
       EXPECT_TRUE(outcome.returned()) << (outcome.failure ? outcome.failure->message : "");
     }
@@ -103,7 +103,7 @@ TEST_F(ExchangeFaults, ATruncatedFileIsReported) {
 }
 
 /// The others return or time out; with somebody missing from the start at least one of them times out.
-void check_survivors(const std::vector<comm::RankOutcome>& outcomes, int victim) {
+void check_survivors(const std::vector<testing::RankOutcome>& outcomes, int victim) {
   for (int rank = 0; rank < static_cast<int>(outcomes.size()); ++rank) {
     const auto& outcome = outcomes[static_cast<std::size_t>(rank)];
     if (rank == victim || outcome.returned()) continue;
@@ -114,11 +114,11 @@ void check_survivors(const std::vector<comm::RankOutcome>& outcomes, int victim)
 
 TEST_F(ExchangeFaults, AMemberThatDiesOrHangsAtAnyMessageLeavesTheOthersWithATimeout) {
   const SetShape set{Scheme::xor_, {9000, 5000, 4097}};
-  for (const auto kind : {comm::StopKind::die, comm::StopKind::stop}) {
+  for (const auto kind : {testing::StopKind::die, testing::StopKind::stop}) {
     for (int victim = 0; victim < 3; ++victim) {
       for (std::uint64_t event = 0;; ++event) {
         lay_out(set);
-        comm::InProcessWorld world(3);
+        testing::InProcessWorld world(3);
         world.stop_at(victim, event, kind);
         const auto outcomes = run({set, encode_stripes(set), event % 2 == 0}, world);
         if (!outcomes[static_cast<std::size_t>(victim)].died) {
@@ -138,7 +138,7 @@ TEST_F(ExchangeFaults, AMemberThatDiesWhileItWritesLeavesTheOthersWithATimeout) 
   before_exchange = [&](std::uint32_t me, OpenFiles&) {
     if (me == 1) disk.stop_world_after(1, disk.operations(1) + 2, 7);
   };
-  comm::InProcessWorld world(5);
+  testing::InProcessWorld world(5);
   const auto outcomes = run({set, encode_stripes(set), false}, world);
   EXPECT_TRUE(outcomes[1].died);
   check_survivors(outcomes, 1);
@@ -223,7 +223,7 @@ TEST(ExchangeMemory, WhatIsUnderWayStaysWithinTheBudgetWhateverTheSize) {
   std::vector<int> ranks(kMembers);
   std::iota(ranks.begin(), ranks.end(), 0);
   const std::uint64_t segment = parity_bytes(set, 0);
-  comm::InProcessWorld world(kMembers);
+  testing::InProcessWorld world(kMembers);
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
     MemoryFile container(Bytes(set.sizes[me]));

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/in_process.hpp"
 #include "faults/faulty_file_system.hpp"
+#include "harness/testing_world.hpp"
 #include "redundancy/exchange.hpp"
 #include "unit/redundancy_support.hpp"
 
@@ -87,7 +87,7 @@ class Exchange : public testing::Test {
     return {file.get(), map ? map->bytes() : std::span<const std::byte>{}, begin};
   }
 
-  std::vector<comm::RankOutcome> run(const Job& job, comm::InProcessWorld& world) {
+  std::vector<testing::RankOutcome> run(const Job& job, testing::InProcessWorld& world) {
     std::vector<int> ranks = job.ranks;
     if (ranks.empty()) {
       ranks.resize(job.set.sizes.size());
@@ -105,7 +105,7 @@ class Exchange : public testing::Test {
     });
   }
   void run_well(const Job& job) {
-    comm::InProcessWorld world(static_cast<int>(job.set.sizes.size()));
+    testing::InProcessWorld world(static_cast<int>(job.set.sizes.size()));
     for (const auto& outcome : run(job, world)) {
       ASSERT_TRUE(outcome.returned()) << (outcome.failure ? outcome.failure->message : "");
     }

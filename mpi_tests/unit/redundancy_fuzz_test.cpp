@@ -128,7 +128,7 @@ class ExchangeFuzz : public Exchange {
   void rebuild_with_a_flipped_bit(Choices& choices, const Loss& loss) {
     const auto flipped = flip_some_bit(choices, loss);
     if (!flipped) return;
-    comm::InProcessWorld world(static_cast<int>(loss.job.set.sizes.size()));
+    testing::InProcessWorld world(static_cast<int>(loss.job.set.sizes.size()));
     for (const auto& outcome : run(loss.job, world)) EXPECT_TRUE(outcome.returned());
     for (std::uint32_t member = 0; member < results.size(); ++member) {
       for (const Part part : {Part::container, Part::parity}) {
@@ -157,10 +157,11 @@ class ExchangeFuzz : public Exchange {
   };
 
   /// One member's reads or writes fail, or it dies while it writes, or it dies or hangs at a message.
-  void plan_fault(Choices& choices, std::uint32_t victim, int rank, comm::InProcessWorld& world) {
+  void plan_fault(Choices& choices, std::uint32_t victim, int rank, testing::InProcessWorld& world) {
     const std::uint64_t kind = choices.below(4);
     const std::uint64_t n = 1 + choices.below(8);
-    if (kind == 3) world.stop_at(rank, choices.below(40), choices.one_of({comm::StopKind::die, comm::StopKind::stop}));
+    if (kind == 3)
+      world.stop_at(rank, choices.below(40), choices.one_of({testing::StopKind::die, testing::StopKind::stop}));
     before_exchange = [this, victim, rank, kind, n](std::uint32_t me, OpenFiles&) {
       if (me != victim) return;
       if (kind == 0) disk.fail_read(rank, disk.reads(rank) + n, EIO);
@@ -172,7 +173,7 @@ class ExchangeFuzz : public Exchange {
   void rebuild_with_a_fault(Choices& choices, const Loss& loss, Counts& counts) {
     const auto members = static_cast<std::uint32_t>(loss.job.set.sizes.size());
     const auto victim = static_cast<std::uint32_t>(choices.below(members));
-    comm::InProcessWorld world(static_cast<int>(members));
+    testing::InProcessWorld world(static_cast<int>(members));
     plan_fault(choices, victim, loss.job.ranks[victim], world);
     const auto outcomes = run(loss.job, world);
     const bool stopped = outcomes[static_cast<std::size_t>(loss.job.ranks[victim])].died;

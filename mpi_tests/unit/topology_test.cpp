@@ -8,12 +8,15 @@
 #include <string>
 
 #include "collective/topology_checks.hpp"
-#include "comm/in_process.hpp"
 #include "comm/scan.hpp"
+#include "harness/testing_world.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::comm {
 namespace {
+
+using testing::InProcessWorld;
+using testing::StopKind;
 
 using contract::Layout;
 

@@ -19,8 +19,8 @@ namespace kedge {
   return Failure{ErrorCode::io, std::string("unexpected: ") + error.what(), -1, {}, 0};
 }
 
-/// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: what else
-/// passes through is the simulated death of a process in tests.
+/// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: tests
+/// simulate the death of a process by a type that is none.
 template <class Step>
 [[nodiscard]] std::optional<Failure> attempt(Step&& step) {
   try {

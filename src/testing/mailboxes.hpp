@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/in_process.hpp"
+#include "kedge/testing/in_process_world.hpp"
 
-namespace kedge::comm {
+namespace kedge::testing {
 
 enum class Life : std::uint8_t { live, stopped, dead, finished };
 enum class Wake : std::uint8_t { complete, timeout, deadlock, death };
@@ -42,6 +42,8 @@ class Mailboxes {
   void retire(int rank, Life life);
   void wait_until_no_rank_is_live();
   [[nodiscard]] bool begin_run();
+  /// Number of this rank's communicators that connected before.
+  [[nodiscard]] int next_connection(int rank);
   [[nodiscard]] std::uint64_t messages() const;
   [[nodiscard]] std::uint64_t events(int rank) const;
 
@@ -62,6 +64,7 @@ class Mailboxes {
   struct Rank {
     Life life = Life::live;
     std::map<std::pair<int, int>, Lane> lanes;  // by sender and channel
+    int connections = 0;
     std::uint64_t events = 0;
     std::optional<Fault> fault;
     bool waiting = false;
@@ -118,4 +121,4 @@ class PostedReceive final : public Communicator::Operation {
   std::span<std::byte> bytes_;
 };
 
-}  // namespace kedge::comm
+}  // namespace kedge::testing

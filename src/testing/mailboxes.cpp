@@ -1,11 +1,12 @@
-#include "comm/mailboxes.hpp"
+#include "testing/mailboxes.hpp"
 
 #include <algorithm>
 
-#include "base/simulated_death.hpp"
 #include "base/text.hpp"
+#include "comm/tree_collectives.hpp"
+#include "kedge/testing/simulated_death.hpp"
 
-namespace kedge::comm {
+namespace kedge::testing {
 namespace {
 
 using Lock = std::unique_lock<std::mutex>;
@@ -39,6 +40,12 @@ void Mailboxes::wait_until_no_rank_is_live() {
 bool Mailboxes::begin_run() {
   const Lock lock(mutex_);
   return !std::exchange(begun_, true);
+}
+
+int Mailboxes::next_connection(int rank) {
+  check_rank(rank);
+  const Lock lock(mutex_);
+  return at(rank).connections++;
 }
 
 std::uint64_t Mailboxes::messages() const {
@@ -152,9 +159,10 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   step(lock, rank);
   const auto& receive = static_cast<const PostedReceive&>(*request);
   if (!receive.fits()) {
-    throw Error(ErrorCode::bad_state,
-                compose("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
-                        receive.expected_bytes(), receive.from, receive.channel, receive.received_bytes));
+    throw Error(
+        ErrorCode::bad_state,
+        compose("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
+                receive.expected_bytes(), receive.from, receive.channel % comm::kChannelLimit, receive.received_bytes));
   }
   request.reset();
 }
@@ -185,4 +193,4 @@ void Mailboxes::resolve_quiescence() {
   }
 }
 
-}  // namespace kedge::comm
+}  // namespace kedge::testing

@@ -1,15 +1,15 @@
-#include "comm/in_process.hpp"
+#include "kedge/testing/in_process_world.hpp"
 
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#include "base/simulated_death.hpp"
 #include "base/text.hpp"
-#include "comm/mailboxes.hpp"
 #include "comm/tree_collectives.hpp"
+#include "kedge/testing/simulated_death.hpp"
+#include "testing/mailboxes.hpp"
 
-namespace kedge::comm {
+namespace kedge::testing {
 namespace {
 
 /// The communicator of one rank.
@@ -20,7 +20,8 @@ class Endpoint final : public Communicator {
   void connect(Deadline deadline) override {
     if (state_ != State::fresh) throw Error(ErrorCode::bad_state, "this communicator is connected; connect once");
     state_ = State::connected;
-    tree_barrier(*this, deadline);
+    connection_ = mailboxes_->next_connection(rank_);
+    comm::tree_barrier(*this, deadline);
   }
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return mailboxes_->size(); }
@@ -29,12 +30,12 @@ class Endpoint final : public Communicator {
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
     check(to, channel);
-    mailboxes_->send(rank_, to, channel, bytes);
+    mailboxes_->send(rank_, to, lane(channel), bytes);
     return nullptr;
   }
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
     check(from, channel);
-    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank_, from, channel, bytes);
+    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank_, from, lane(channel), bytes);
     mailboxes_->post(*operation);
     return operation;
   }
@@ -57,14 +58,14 @@ class Endpoint final : public Communicator {
 
   void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
                   std::span<const int> group) override {
-    tree_all_reduce(*this, values, reduction, deadline, group);
+    comm::tree_all_reduce(*this, values, reduction, deadline, group);
   }
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
-    tree_broadcast(*this, bytes, root, deadline, group);
+    comm::tree_broadcast(*this, bytes, root, deadline, group);
   }
-  void barrier(Deadline deadline, std::span<const int> group) override { tree_barrier(*this, deadline, group); }
+  void barrier(Deadline deadline, std::span<const int> group) override { comm::tree_barrier(*this, deadline, group); }
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
-    return table_sparse_exchange(*this, std::move(messages), deadline);
+    return comm::table_sparse_exchange(*this, std::move(messages), deadline);
   }
 
  private:
@@ -78,10 +79,12 @@ class Endpoint final : public Communicator {
   void check(int peer, int channel) const {
     check_usable();
     mailboxes_->check_rank(peer);
-    if (channel >= 0 && channel < kChannelLimit) return;
+    if (channel >= 0 && channel < comm::kChannelLimit) return;
     throw Error(ErrorCode::invalid_argument,
-                compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
+                compose("there is no channel {}; channels are 0 to {}", channel, comm::kUserChannels - 1));
   }
+  /// Of the channels of all communicators of a rank.
+  [[nodiscard]] int lane(int channel) const noexcept { return connection_ * comm::kChannelLimit + channel; }
   static std::string missing_peers(std::span<const Request> requests) {
     std::string text;
     for (const auto& request : requests) {
@@ -95,6 +98,7 @@ class Endpoint final : public Communicator {
   std::shared_ptr<Mailboxes> mailboxes_;
   int rank_;
   State state_ = State::fresh;
+  int connection_ = 0;
 };
 
 }  // namespace
@@ -161,4 +165,4 @@ std::vector<RankOutcome> InProcessWorld::run_connected(const std::function<void(
   });
 }
 
-}  // namespace kedge::comm
+}  // namespace kedge::testing

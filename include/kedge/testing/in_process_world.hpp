@@ -1,4 +1,6 @@
-// Ranks as threads of one process, with simulated deaths and virtual time: for tests and simulation.
+// Ranks as threads of one process, with simulated deaths and virtual time: the library kedge::testing, for tests.
+//
+// GoogleTest has a namespace of the same name: where `using namespace kedge` is in force, write ::testing for its own.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::testing {
 
 class Mailboxes;
 
@@ -22,7 +24,7 @@ enum class StopKind : std::uint8_t {
   stop,  ///< the rank hangs in that event; the run ends it with SimulatedDeath when all others have ended
 };
 
-/// How one rank's thread ended.
+/// How one rank's thread ended. Any other exception ends the process.
 struct RankOutcome {
   bool died = false;               ///< by SimulatedDeath
   std::optional<Failure> failure;  ///< it threw kedge::Error
@@ -42,7 +44,7 @@ struct RankOutcome {
 /// as ranks use wait() rather than test().
 class InProcessWorld {
  public:
-  /// Throws Error{invalid_argument} if there are no ranks. `thread_support` is what communicators report.
+  /// Local. Throws Error{invalid_argument} if `ranks` is below 1. `thread_support` is what communicators report.
   explicit InProcessWorld(int ranks, ThreadSupport thread_support = ThreadSupport::single);
   ~InProcessWorld();
   InProcessWorld(const InProcessWorld&) = delete;
@@ -50,23 +52,28 @@ class InProcessWorld {
 
   [[nodiscard]] int size() const noexcept;
 
-  /// The communicator of one rank, not yet connected; may outlive the world.
+  /// Local: a communicator of one rank, not yet connected; may outlive the world. A rank may have several: the nth
+  /// that each rank connects belong together and never receive what was sent on others. Throws
+  /// Error{invalid_argument} for a rank that is not in the world.
   [[nodiscard]] std::unique_ptr<Communicator> communicator(int rank);
 
-  /// Plans a fault, before run: the rank ends at its event number `event` (from 0). An event is a send, or a
-  /// receive that wait() or test() finds complete; collective calls are made of these.
+  /// Local. Plans a fault, before run: the rank ends at its event number `event` (from 0). An event is a send, or a
+  /// receive that wait() or test() finds complete; collective calls are made of these. One fault per rank; the last
+  /// one planned counts. Throws Error{invalid_argument} for a rank that is not in the world.
   void stop_at(int rank, std::uint64_t event, StopKind kind);
 
   /// The rank is dead from now on, for a death that happens outside of communication (a file system's).
-  /// Callable from any thread; a wait of that rank ends with SimulatedDeath.
+  /// Local, from any thread; a wait of that rank ends with SimulatedDeath, and so does its next call.
   void mark_dead(int rank);
 
-  /// Runs `body(rank)` on one thread per rank and returns when all have ended. Once per world.
+  /// Runs `body(rank)` on one thread per rank and returns when all have ended, with how each ended, by rank. Once per
+  /// world: throws Error{bad_state} if it has run, std::system_error if the system refuses a thread.
   std::vector<RankOutcome> run(const std::function<void(int rank)>& body);
 
-  /// The same with a connected communicator for each rank.
+  /// The same with a connected communicator for each rank, valid until `body` returns.
   std::vector<RankOutcome> run_connected(const std::function<void(Communicator&)>& body);
 
+  /// Local, from any thread: messages sent so far by all ranks, and the events so far of one.
   [[nodiscard]] std::uint64_t messages() const;
   [[nodiscard]] std::uint64_t events(int rank) const;
 
@@ -74,4 +81,4 @@ class InProcessWorld {
   std::shared_ptr<Mailboxes> mailboxes_;
 };
 
-}  // namespace kedge::comm
+}  // namespace kedge::testing
