@@ -40,8 +40,8 @@ class InProcessJob {
   /// tell stores apart. Called in each start, from all ranks' threads at once.
   InProcessJob(int ranks, std::function<Options(int rank)> options);
 
-  /// Local. Plans a fault for the next start alone, as InProcessWorld::stop_at; events() of a start without faults
-  /// tells how many there are. Throws Error{invalid_argument} for a rank that is not in the job.
+  /// Local. Plans a fault for the next start, as InProcessWorld::stop_at. Engines draw random ids, so events vary: to
+  /// try all, go on until the rank returns. Throws Error{invalid_argument} for a rank that is not in the job.
   void stop_at(int rank, std::uint64_t event, StopKind kind = StopKind::die);
 
   /// One start: every rank makes its engine and runs `body`. Returns when all ranks have ended, with how each ended, by
