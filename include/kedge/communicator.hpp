@@ -67,6 +67,9 @@ class Communicator {
   /// COLLECTIVE. Makes the engine's private channel (for MPI: one duplicate of the given communicator).
   /// Called once, before anything below except rank() and size().
   virtual void connect(Deadline deadline) = 0;
+  /// COLLECTIVE. A second communicator over the same ranks, connected, whose messages never meet those of this one: for
+  /// another thread, where thread_support() allows it to communicate. Outlives this one if need be.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate(Deadline deadline) = 0;
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;

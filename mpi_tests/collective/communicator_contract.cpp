@@ -35,6 +35,31 @@ Failure failure_of(Call&& call) {
   return {};
 }
 
+void messages_of_a_duplicate_do_not_meet_those_of_the_original(Communicator& communicator) {
+  const auto duplicate = communicator.duplicate(soon());
+  const auto second = duplicate->duplicate(soon());
+  EXPECT_EQ(duplicate->rank(), communicator.rank());
+  EXPECT_EQ(duplicate->size(), communicator.size());
+  const int next = (communicator.rank() + 1) % communicator.size();
+  const int previous = (communicator.rank() + communicator.size() - 1) % communicator.size();
+  // Sent in one order and received in the other, all on one channel: only the communicator tells them apart.
+  const std::vector<Communicator*> ways = {&communicator, duplicate.get(), second.get()};
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::vector<std::byte>> received(ways.size(), std::vector<std::byte>(100));
+  std::vector<Communicator::Request> requests;
+  for (std::size_t i = 0; i < ways.size(); ++i) sent.push_back(pattern(100, i));
+  for (std::size_t i = 0; i < ways.size(); ++i) requests.push_back(ways[i]->send(next, 7, sent[i]));
+  for (std::size_t i = ways.size(); i-- > 0;) {
+    auto request = ways[i]->receive(previous, 7, received[i]);
+    ways[i]->wait(std::span(&request, 1), soon());
+    EXPECT_EQ(received[i], sent[i]) << i;
+  }
+  for (std::size_t i = 0; i < ways.size(); ++i) ways[i]->wait(std::span(&requests[i], 1), soon());
+  std::uint64_t ranks = 1;
+  second->all_reduce(std::span(&ranks, 1), Reduction::sum, soon());
+  EXPECT_EQ(ranks, static_cast<std::uint64_t>(communicator.size()));
+}
+
 void messages_arrive_in_order_per_peer_and_channel(Communicator& communicator) {
   const int size = communicator.size();
   const int next = (communicator.rank() + 1) % size;
@@ -298,6 +323,7 @@ void a_local_failure_ends_the_call_everywhere(Communicator& communicator) {
 std::span<const Case> cases() {
   static const std::vector<Case> all{
       {"MessagesArriveInOrderPerPeerAndChannel", messages_arrive_in_order_per_peer_and_channel},
+      {"MessagesOfADuplicateDoNotMeetThoseOfTheOriginal", messages_of_a_duplicate_do_not_meet_those_of_the_original},
       {"TestTellsWhenAMessageIsThere", test_tells_when_a_message_is_there},
       {"AMessageOfAnotherSizeIsRefused", a_message_of_another_size_is_refused},
       {"AllReduceKnowsEveryReduction", all_reduce_knows_every_reduction},

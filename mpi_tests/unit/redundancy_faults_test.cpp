@@ -151,6 +151,9 @@ class Meter final : public Communicator {
   explicit Meter(Communicator& inner) : inner_(inner) {}
 
   void connect(Deadline deadline) override { inner_.connect(deadline); }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    return inner_.duplicate(deadline);
+  }
   [[nodiscard]] int rank() const noexcept override { return inner_.rank(); }
   [[nodiscard]] int size() const noexcept override { return inner_.size(); }
   [[nodiscard]] std::string name() const override { return inner_.name(); }

@@ -1,4 +1,4 @@
-#include "policy/retention.hpp"
+#include "commits/retention.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 
-namespace kedge::policy {
+namespace kedge::commits {
 namespace {
 
 constexpr Level kLocal = Level::local;
@@ -62,4 +62,4 @@ TEST(Retention, EveryHistoryKeepsTheNewestOfEachLevelAndNoMoreThanTheInvariantAl
 }
 
 }  // namespace
-}  // namespace kedge::policy
+}  // namespace kedge::commits

@@ -15,12 +15,21 @@ namespace {
 /// The communicator of one rank.
 class Endpoint final : public Communicator {
  public:
-  Endpoint(std::shared_ptr<Mailboxes> mailboxes, int rank) : mailboxes_(std::move(mailboxes)), rank_(rank) {}
+  Endpoint(std::shared_ptr<Mailboxes> mailboxes, int rank, int duplicate = 0)
+      : mailboxes_(std::move(mailboxes)), rank_(rank), first_channel_(duplicate * kChannelLimit) {}
 
   void connect(Deadline deadline) override {
     if (state_ != State::fresh) throw Error(ErrorCode::bad_state, "this communicator is connected; connect once");
     state_ = State::connected;
     tree_barrier(*this, deadline);
+  }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    check_usable();
+    int number = rank_ == 0 ? mailboxes_->next_duplicate() : 0;
+    tree_broadcast(*this, std::as_writable_bytes(std::span(&number, 1)), 0, deadline, {});
+    auto copy = std::make_unique<Endpoint>(mailboxes_, rank_, number);
+    copy->connect(deadline);
+    return copy;
   }
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return mailboxes_->size(); }
@@ -29,12 +38,12 @@ class Endpoint final : public Communicator {
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
     check(to, channel);
-    mailboxes_->send(rank_, to, channel, bytes);
+    mailboxes_->send(rank_, to, first_channel_ + channel, bytes);
     return nullptr;
   }
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
     check(from, channel);
-    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank_, from, channel, bytes);
+    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank_, from, first_channel_ + channel, bytes);
     mailboxes_->post(*operation);
     return operation;
   }
@@ -94,6 +103,7 @@ class Endpoint final : public Communicator {
 
   std::shared_ptr<Mailboxes> mailboxes_;
   int rank_;
+  int first_channel_;  // each duplicate has channels of its own
   State state_ = State::fresh;
 };
 

@@ -43,6 +43,8 @@ class Mailboxes {
   void wait_until_no_rank_is_live();
   [[nodiscard]] bool begin_run();
   [[nodiscard]] std::uint64_t messages() const;
+  /// Numbers the communicators that are made of others, from 1.
+  [[nodiscard]] int next_duplicate() noexcept { return ++duplicates_; }
   [[nodiscard]] std::uint64_t events(int rank) const;
 
   void send(int from, int to, int channel, std::span<const std::byte> bytes);
@@ -86,6 +88,7 @@ class Mailboxes {
   bool begun_ = false;
   bool released_ = false;
   std::uint64_t messages_ = 0;
+  std::atomic<int> duplicates_ = 0;
   std::condition_variable all_ended_;
 };
 

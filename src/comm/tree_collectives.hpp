@@ -9,19 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "comm/channels.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {
-
-/// Channels 0 to kUserChannels - 1 are for callers; those up to kChannelLimit - 1 for what is here.
-inline constexpr int kUserChannels = 1024;
-inline constexpr int kReduceChannel = kUserChannels;
-inline constexpr int kBroadcastChannel = kUserChannels + 1;
-inline constexpr int kExchangeChannel = kUserChannels + 2;
-inline constexpr int kExchangeChannelOdd = kUserChannels + 3;  ///< the exchange over MPI alternates between two
-inline constexpr int kScanChannel = kUserChannels + 4;         ///< of exclusive_scan
-inline constexpr int kMembersChannel = kUserChannels + 5;      ///< of find_topology
-inline constexpr int kChannelLimit = kUserChannels + 6;
 
 /// values[i] = reduction of values[i] and others[i]; both of one size.
 void reduce_into(std::span<std::uint64_t> values, std::span<const std::uint64_t> others, Reduction reduction);

@@ -190,6 +190,19 @@ void MpiCommunicator::connect(Deadline deadline) {
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
+std::unique_ptr<Communicator> MpiCommunicator::duplicate(Deadline deadline) {
+  check_usable();
+  auto copy = std::make_unique<MpiCommunicator>(comm_, limits_);
+  copy->name_ = name_;
+  try {
+    copy->connect(deadline);
+  } catch (const Error&) {
+    timed_out_ = true;  // MPI may still work on this one for it
+    throw;
+  }
+  return copy;
+}
+
 Communicator::Request MpiCommunicator::send(int to, int channel, std::span<const std::byte> bytes) {
   check(to, channel);
   return std::make_unique<Transfer>(comm_, to, channel, bytes, limits_.piece_bytes);

@@ -31,6 +31,7 @@ class MpiCommunicator final : public Communicator {
   explicit MpiCommunicator(MPI_Comm comm, MpiLimits limits = {});
 
   void connect(Deadline deadline) override;
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override;
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return name_; }

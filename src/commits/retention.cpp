@@ -1,8 +1,8 @@
-#include "policy/retention.hpp"
+#include "commits/retention.hpp"
 
 #include <algorithm>
 
-namespace kedge::policy {
+namespace kedge::commits {
 
 std::vector<bool> kept(std::span<const Level> newest_first, std::uint32_t keep) {
   std::vector<bool> stays;
@@ -14,4 +14,4 @@ std::vector<bool> kept(std::span<const Level> newest_first, std::uint32_t keep) 
   return stays;
 }
 
-}  // namespace kedge::policy
+}  // namespace kedge::commits

@@ -1,0 +1,31 @@
+// Assertions that stay on: cheap checks of what the code itself promises.
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace kedge {
+
+/// A promise of Kedge's own code does not hold. Not an Error: no caller caused it, other ranks know nothing of it, and
+/// the engine that meets it takes no further calls.
+class BrokenInvariant : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] inline void fail_invariant(std::string_view what, const std::source_location& where) {
+  const std::string_view path = where.file_name();
+  const std::size_t slash = path.find_last_of('/');
+  throw BrokenInvariant("internal error in " + std::string(path.substr(slash == path.npos ? 0 : slash + 1)) + ":" +
+                        std::to_string(where.line()) + ": " + std::string(what) + "; please report this");
+}
+
+/// Throws BrokenInvariant that says `what` does not hold, unless it does.
+inline void invariant(bool holds, std::string_view what,
+                      const std::source_location& where = std::source_location::current()) {
+  if (!holds) fail_invariant(what, where);
+}
+
+}  // namespace kedge

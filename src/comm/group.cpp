@@ -1,0 +1,46 @@
+#include "comm/group.hpp"
+
+#include <limits>
+
+namespace kedge::comm {
+
+void Group::reduce(std::span<std::uint64_t> values, Reduction reduction) const {
+  communicator_->all_reduce(values, reduction, deadline());
+}
+
+std::uint64_t Group::max(std::uint64_t mine) const {
+  reduce(std::span(&mine, 1), Reduction::max);
+  return mine;
+}
+
+std::uint64_t Group::sum(std::uint64_t mine) const {
+  reduce(std::span(&mine, 1), Reduction::sum);
+  return mine;
+}
+
+std::optional<int> Group::lowest_with(bool mine) const {
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t lowest = mine ? static_cast<std::uint64_t>(rank()) : kNone;
+  reduce(std::span(&lowest, 1), Reduction::min);
+  return lowest == kNone ? std::nullopt : std::optional(static_cast<int>(lowest));
+}
+
+std::uint64_t Group::length(std::uint64_t mine, int from) const {
+  broadcast(mine, from);
+  return mine;
+}
+
+void Group::broadcast(std::string& text, int from) const {
+  text.resize(length(text.size(), from));
+  if (!text.empty()) communicator_->broadcast(std::as_writable_bytes(std::span(text)), from, deadline());
+}
+
+std::string Group::text_of_lowest(const std::optional<std::string>& mine) const {
+  const std::optional<int> speaker = lowest_with(mine.has_value());
+  if (!speaker) return {};
+  std::string text = mine.value_or("");
+  broadcast(text, *speaker);
+  return text;
+}
+
+}  // namespace kedge::comm

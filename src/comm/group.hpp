@@ -1,0 +1,147 @@
+// Ranks that decide together: every collective step above this room is written with it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "comm/records.hpp"
+#include "comm/vote.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+
+/// All ranks of a communicator, and how long they wait for each other. A value: copies share the communicator. All
+/// calls but the first few are COLLECTIVE, and throw Error{timeout} when a rank does not answer in time: after that the
+/// communicator must not be used again.
+class Group {
+ public:
+  using Seconds = std::chrono::duration<double>;
+
+  /// `timeout` is for each collective call. The communicator must be connected before the first of them.
+  Group(std::shared_ptr<Communicator> communicator, Seconds timeout)
+      : communicator_(std::move(communicator)), timeout_(timeout) {}
+  /// Does not own the communicator, which must outlive all copies.
+  Group(Communicator& communicator, Seconds timeout)
+      : Group(std::shared_ptr<Communicator>(std::shared_ptr<void>(), &communicator), timeout) {}
+
+  /// The same ranks with another timeout, for a step in which one rank may be busy for longer.
+  [[nodiscard]] Group with_timeout(Seconds timeout) const { return {communicator_, timeout}; }
+  /// COLLECTIVE. The same ranks over a channel of its own, so that another thread can use it.
+  [[nodiscard]] Group duplicate() const { return {communicator_->duplicate(deadline()), timeout_}; }
+
+  [[nodiscard]] int rank() const noexcept { return communicator_->rank(); }
+  [[nodiscard]] int size() const noexcept { return communicator_->size(); }
+  [[nodiscard]] bool is_root() const noexcept { return rank() == 0; }
+  /// The number of ranks, as commits record it.
+  [[nodiscard]] std::uint32_t world_size() const noexcept { return static_cast<std::uint32_t>(size()); }
+  [[nodiscard]] Seconds timeout() const noexcept { return timeout_; }
+  /// From now.
+  [[nodiscard]] Deadline deadline() const { return Deadline::after(timeout_); }
+  /// For messages from rank to rank (channels.hpp).
+  [[nodiscard]] Communicator& communicator() const noexcept { return *communicator_; }
+
+  // One outcome on all ranks.
+
+  /// The failure of the lowest rank that brought one, the same on all; nothing if no rank did.
+  [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
+    return comm::vote(*communicator_, local, deadline());
+  }
+  /// Runs the step on each rank, which must not communicate in it. The first failure on any rank, the same on all.
+  template <class Step>
+  [[nodiscard]] std::optional<Failure> try_together(Step&& step) const {
+    return vote(attempt(std::forward<Step>(step)));
+  }
+  /// Likewise; throws it.
+  template <class Step>
+  void together(Step&& step) const {
+    throw_if(try_together(std::forward<Step>(step)));
+  }
+  /// Rank 0 alone runs the step; all ranks get what it returned, or its failure. `value` is unchanged by a failure.
+  template <class Value, class Step>
+  [[nodiscard]] std::optional<Failure> try_root_decides(Value& value, Step&& step) const {
+    Value decided{};
+    auto failure = try_together([&] {
+      if (is_root()) decided = std::forward<Step>(step)();
+    });
+    if (failure) return failure;
+    broadcast(decided);
+    value = std::move(decided);
+    return std::nullopt;
+  }
+  /// Likewise; returns the value or throws the failure.
+  template <class Step>
+  [[nodiscard]] auto root_decides(Step&& step) const {
+    std::invoke_result_t<Step> value{};
+    throw_if(try_root_decides(value, std::forward<Step>(step)));
+    return value;
+  }
+
+  // One value on all ranks.
+
+  [[nodiscard]] bool any(bool mine) const { return max(mine ? 1 : 0) != 0; }
+  [[nodiscard]] bool all(bool mine) const { return !any(!mine); }
+  [[nodiscard]] std::uint64_t max(std::uint64_t mine) const;
+  /// Modulo 2^64.
+  [[nodiscard]] std::uint64_t sum(std::uint64_t mine) const;
+  template <std::size_t count>
+  [[nodiscard]] std::array<std::uint64_t, count> sum(std::array<std::uint64_t, count> mine) const {
+    reduce(mine, Reduction::sum);
+    return mine;
+  }
+  /// The lowest rank for which this is true; nothing if it is for none.
+  [[nodiscard]] std::optional<int> lowest_with(bool mine) const;
+
+  /// Replaces `value` by that of rank `from`.
+  template <class Value>
+  requires std::is_trivially_copyable_v<Value>
+  void broadcast(Value& value, int from = 0) const {
+    communicator_->broadcast(std::as_writable_bytes(std::span(&value, 1)), from, deadline());
+  }
+  /// Likewise, of whatever length.
+  template <class Value>
+  void broadcast(std::vector<Value>& values, int from = 0) const {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    values.resize(length(values.size(), from));
+    if (!values.empty()) communicator_->broadcast(std::as_writable_bytes(std::span(values)), from, deadline());
+  }
+  void broadcast(std::string& text, int from = 0) const;
+  /// The text of the lowest rank that has one, on all ranks; empty if none has.
+  [[nodiscard]] std::string text_of_lowest(const std::optional<std::string>& mine) const;
+
+  /// Delivers each record to its peer; what came for this rank, ordered by sender.
+  template <class Record>
+  [[nodiscard]] std::vector<Addressed<Record>> exchange(const std::vector<Addressed<Record>>& records) const {
+    return exchange_records(*communicator_, records, deadline());
+  }
+  /// Messages of any length; likewise.
+  [[nodiscard]] std::vector<Communicator::Message> exchange(std::vector<Communicator::Message> messages) const {
+    return communicator_->sparse_exchange(std::move(messages), deadline());
+  }
+  /// As comm::first_difference.
+  [[nodiscard]] std::optional<Difference> first_difference(std::span<const std::uint64_t> values) const {
+    return comm::first_difference(*communicator_, values, deadline());
+  }
+  /// As comm::agree_on_call.
+  std::uint64_t agree_on_call(const CallId& call, const std::optional<Failure>& local, CallName name) const {
+    return comm::agree_on_call(*communicator_, call, local, name, deadline());
+  }
+
+ private:
+  void reduce(std::span<std::uint64_t> values, Reduction reduction) const;
+  [[nodiscard]] std::uint64_t length(std::uint64_t mine, int from) const;
+
+  std::shared_ptr<Communicator> communicator_;
+  Seconds timeout_;
+};
+
+}  // namespace kedge::comm

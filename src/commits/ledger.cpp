@@ -1,0 +1,249 @@
+#include "commits/ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/invariant.hpp"
+#include "commits/retention.hpp"
+
+namespace kedge::commits {
+
+bool RetentionPlan::keeps(const Id128& commit_id, const Id128& protection_id) const {
+  const auto found = kept.find(commit_id);
+  if (found == kept.end()) return false;
+  return protection_id.is_none() || found->second.is_none() || found->second == protection_id;
+}
+
+bool Ledger::is_surveyed() const {
+  const std::lock_guard guard(mutex_);
+  return surveyed_;
+}
+
+std::vector<Entry> Ledger::entries() const {
+  const std::lock_guard guard(mutex_);
+  return entries_;
+}
+
+std::optional<Entry> Ledger::newest() const {
+  const std::lock_guard guard(mutex_);
+  return entries_.empty() ? std::nullopt : std::optional(entries_.front());
+}
+
+std::optional<Entry> Ledger::find(std::string_view tag) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
+  return found == entries_.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<Entry> Ledger::find(const Id128& commit_id) const {
+  const std::lock_guard guard(mutex_);
+  const Entry* entry = entry_of(commit_id);
+  return entry == nullptr ? std::nullopt : std::optional(*entry);
+}
+
+Level Ledger::level(std::string_view tag) const {
+  const std::optional<Entry> entry = find(tag);
+  return entry ? entry->level() : Level::none;
+}
+
+Id128 Ledger::parent_id() const {
+  const std::lock_guard guard(mutex_);
+  return parent_id_;
+}
+
+bool Ledger::commits_exist() const {
+  const std::lock_guard guard(mutex_);
+  return commits_exist_;
+}
+
+bool Ledger::is_lost() const {
+  const std::lock_guard guard(mutex_);
+  return lost_;
+}
+
+std::string Ledger::why_excluded(const Id128& commit_id) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = excluded_.find(commit_id);
+  return found == excluded_.end() ? "" : found->second;
+}
+
+std::set<Id128> Ledger::excluded() const {
+  const std::lock_guard guard(mutex_);
+  std::set<Id128> ids;
+  for (const auto& [id, why] : excluded_) ids.insert(id);
+  return ids;
+}
+
+std::vector<Id128> Ledger::staying(std::uint32_t keep) const {
+  const std::lock_guard guard(mutex_);
+  const std::vector<bool> stay = stays(keep);
+  std::vector<Id128> ids;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (stay[i]) ids.push_back(entries_[i].commit.id);
+  }
+  return ids;
+}
+
+std::uint64_t Ledger::take_generation() {
+  const std::lock_guard guard(mutex_);
+  return ++highest_generation_;
+}
+
+void Ledger::raise_generation(std::uint64_t seen) {
+  const std::lock_guard guard(mutex_);
+  highest_generation_ = std::max(highest_generation_, seen);
+}
+
+std::uint64_t Ledger::highest_generation() const {
+  const std::lock_guard guard(mutex_);
+  return highest_generation_;
+}
+
+void Ledger::survey(Surveyed found) {
+  const std::lock_guard guard(mutex_);
+  entries_ = std::move(found.entries);
+  unjudged_ = std::move(found.unjudged);
+  highest_generation_ = std::max(highest_generation_, found.highest_generation);
+  commits_exist_ = commits_exist_ || found.commits_exist;
+  surveyed_ = true;
+  check();
+}
+
+void Ledger::commit(const CommitHead& head) {
+  const std::lock_guard guard(mutex_);
+  invariant(surveyed_, "storage was surveyed before a commit");
+  invariant(head.generation <= highest_generation_, "a commit's generation was taken from the ledger");
+  invariant(entries_.empty() || head.generation > entries_.front().commit.generation,
+            "a commit is newer than all before");
+  invariant(head.parent_id == parent_id_, "a commit's parent is the one opened or committed before");
+  parent_id_ = head.id;
+  unjudged_.clear();
+  lost_ = false;
+  commits_exist_ = true;
+  add({head, Level::local, {}, false});
+}
+
+void Ledger::open(const CommitHead& head, bool persistent) {
+  const std::lock_guard guard(mutex_);
+  invariant(surveyed_, "storage was surveyed before an open");
+  invariant(!excluded_.contains(head.id), "an excluded commit is not opened");
+  parent_id_ = head.id;
+  lost_ = false;
+  commits_exist_ = true;
+  if (entry_of(head.id) == nullptr) add({head, Level::local, {}, persistent});
+}
+
+void Ledger::set_parent(const Id128& commit_id) {
+  const std::lock_guard guard(mutex_);
+  parent_id_ = commit_id;
+}
+
+void Ledger::protect(const Id128& commit_id, const Id128& protection_id) {
+  const std::lock_guard guard(mutex_);
+  invariant(!protection_id.is_none(), "a protection has an id");
+  Entry* entry = entry_of(commit_id);
+  if (entry == nullptr) return;
+  entry->in_stores = Level::protected_;
+  entry->protection_id = protection_id;
+}
+
+void Ledger::unprotect(const Id128& commit_id, const Id128& best) {
+  const std::lock_guard guard(mutex_);
+  Entry* entry = entry_of(commit_id);
+  if (entry == nullptr) return;
+  entry->in_stores = Level::local;
+  entry->protection_id = best;
+}
+
+void Ledger::set_persistent(const Id128& commit_id, bool persistent) {
+  const std::lock_guard guard(mutex_);
+  Entry* entry = entry_of(commit_id);
+  if (entry != nullptr) entry->persistent = persistent;
+}
+
+void Ledger::exclude_opened(const Id128& commit_id, std::string why) {
+  const std::lock_guard guard(mutex_);
+  excluded_[commit_id] = std::move(why);
+  lost_ = true;
+  surveyed_ = false;
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.commit.id == commit_id; });
+}
+
+void Ledger::exclude(const Id128& commit_id, std::string why) {
+  const std::lock_guard guard(mutex_);
+  excluded_[commit_id] = std::move(why);
+}
+
+void Ledger::lose() {
+  const std::lock_guard guard(mutex_);
+  lost_ = true;
+}
+
+void Ledger::discard_newer(std::uint64_t generation) {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.commit.generation > generation; });
+}
+
+void Ledger::note_commits_exist() {
+  const std::lock_guard guard(mutex_);
+  commits_exist_ = true;
+}
+
+void Ledger::forget_all() {
+  const std::lock_guard guard(mutex_);
+  invariant(!lost_, "what could not be opened is not removed on purpose");
+  commits_exist_ = false;
+}
+
+RetentionPlan Ledger::retire(std::uint32_t keep) {
+  const std::lock_guard guard(mutex_);
+  RetentionPlan plan;
+  for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
+  if (!parent_id_.is_none()) plan.kept[parent_id_] = {};
+  const std::vector<bool> stay = stays(keep);
+  std::vector<Entry> remaining;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (stay[i] || entry.commit.id == parent_id_) plan.kept[entry.commit.id] = entry.protection_id;
+    if (stay[i]) remaining.push_back(entry);
+  }
+  entries_ = std::move(remaining);
+  check();
+  return plan;
+}
+
+const Entry* Ledger::entry_of(const Id128& commit_id) const {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.id == commit_id; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+Entry* Ledger::entry_of(const Id128& commit_id) {
+  return const_cast<Entry*>(std::as_const(*this).entry_of(commit_id));  // NOLINT(*-const-cast)
+}
+
+std::vector<bool> Ledger::stays(std::uint32_t keep) const {
+  std::vector<Level> levels;
+  levels.reserve(entries_.size());
+  for (const Entry& entry : entries_) levels.push_back(entry.in_stores);
+  return kept(levels, keep);
+}
+
+void Ledger::add(Entry entry) {
+  const auto place =
+      std::ranges::find_if(entries_, [&](const Entry& other) { return is_newer(entry.commit, other.commit); });
+  entries_.insert(place, std::move(entry));
+  check();
+}
+
+/// Cheap: there are as many entries as commits are kept, and a few more.
+void Ledger::check() const {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    invariant(i == 0 || is_newer(entries_[i - 1].commit, entry.commit), "entries are newest first, each once");
+    invariant(entry.in_stores == Level::local || entry.in_stores == Level::protected_,
+              "a commit in the stores is local or protected");
+    invariant(entry.commit.generation <= highest_generation_, "the ledger has seen every generation that it lists");
+  }
+}
+
+}  // namespace kedge::commits

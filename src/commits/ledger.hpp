@@ -1,0 +1,132 @@
+// What is known of a run's commits: how far each has come, which are ruled out, which must be kept.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/types.hpp"
+
+namespace kedge::commits {
+
+/// A commit that every rank can recover from the stores.
+struct Entry {
+  CommitHead commit;
+  Level in_stores = Level::local;  ///< local or protected
+  Id128 protection_id = {};        ///< of the parity that counts; none: unknown, or there is none
+  bool persistent = false;         ///< the prefix has it
+
+  /// The highest level that it has reached.
+  [[nodiscard]] Level level() const noexcept { return persistent ? Level::persistent : in_stores; }
+};
+
+/// What a survey of all storage found.
+struct Surveyed {
+  std::vector<Entry> entries;     ///< newest first
+  std::set<Id128> unjudged = {};  ///< commits whose files must stay until the next commit: of other rank counts or
+                                  ///< runs, or lost with a node that may come back
+  std::uint64_t highest_generation = 0;
+  bool commits_exist = false;  ///< some storage says that a commit of this run has returned once
+};
+
+/// Which files on the stores stay.
+struct RetentionPlan {
+  std::map<Id128, Id128> kept;  ///< commits, each with the one protection that stays; none: all of its protections
+
+  [[nodiscard]] bool keeps(const Id128& commit_id, const Id128& protection_id) const;
+};
+
+/// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
+/// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
+///
+/// Transitions: survey (everything anew), commit, open, and, of one commit, protect, unprotect, set_persistent,
+/// exclude; lose, when nothing could be opened; retire and discard_newer, which remove.
+class Ledger {
+ public:
+  // What is known.
+
+  /// False until survey(), and again once a commit turned out damaged: then look before you overwrite anything.
+  [[nodiscard]] bool is_surveyed() const;
+  /// Newest first.
+  [[nodiscard]] std::vector<Entry> entries() const;
+  [[nodiscard]] std::optional<Entry> newest() const;
+  /// The newest commit of this tag.
+  [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
+  [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
+  /// That of the newest commit of this tag; none if it is not known.
+  [[nodiscard]] Level level(std::string_view tag) const;
+  /// The commit that was opened or committed last: parent of the next. None before the first.
+  [[nodiscard]] Id128 parent_id() const;
+  /// A commit of this run has returned once, so that a start that finds none must not begin from zero.
+  [[nodiscard]] bool commits_exist() const;
+  /// No commit could be opened, and none was made since.
+  [[nodiscard]] bool is_lost() const;
+  /// Why a commit is not to be opened; empty if nothing is known against it.
+  [[nodiscard]] std::string why_excluded(const Id128& commit_id) const;
+  [[nodiscard]] std::set<Id128> excluded() const;
+  /// The commits that retire(keep) would keep for their own sake, newest first.
+  [[nodiscard]] std::vector<Id128> staying(std::uint32_t keep) const;
+
+  // Generations.
+
+  /// One more than all seen; counts as seen from now on.
+  [[nodiscard]] std::uint64_t take_generation();
+  /// Generations up to this one are taken.
+  void raise_generation(std::uint64_t seen);
+  [[nodiscard]] std::uint64_t highest_generation() const;
+
+  // Transitions.
+
+  void survey(Surveyed found);
+  /// Sealed on every rank. It is newer than all others.
+  void commit(const CommitHead& head);
+  /// Opened: every rank has its container again. It becomes the parent of the next commit.
+  void open(const CommitHead& head, bool persistent);
+  /// A checkpoint that is no commit of this run was opened, or one that was is damaged: the next commit gets this
+  /// parent.
+  void set_parent(const Id128& commit_id);
+  /// The commit is protected by this parity.
+  void protect(const Id128& commit_id, const Id128& protection_id);
+  /// The commit is at level local; of its protections the parity `best` is worth keeping (none: all are).
+  void unprotect(const Id128& commit_id, const Id128& best);
+  void set_persistent(const Id128& commit_id, bool persistent);
+  /// It must not be opened again. It is no longer among the entries, and all storage is to be surveyed anew.
+  void exclude_opened(const Id128& commit_id, std::string why);
+  /// It must not be opened again.
+  void exclude(const Id128& commit_id, std::string why);
+  /// Nothing could be opened.
+  void lose();
+  /// Commits newer than this one were discarded.
+  void discard_newer(std::uint64_t generation);
+  /// Some storage says that commits exist.
+  void note_commits_exist();
+  /// All commits were removed on purpose.
+  void forget_all();
+  /// Drops the entries that newer ones supersede (retention.hpp). What stays on the stores: these, the parent, and what
+  /// is unjudged.
+  [[nodiscard]] RetentionPlan retire(std::uint32_t keep);
+
+ private:
+  [[nodiscard]] const Entry* entry_of(const Id128& commit_id) const;
+  [[nodiscard]] Entry* entry_of(const Id128& commit_id);
+  [[nodiscard]] std::vector<bool> stays(std::uint32_t keep) const;
+  void add(Entry entry);
+  void check() const;
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;  ///< newest first
+  std::set<Id128> unjudged_;
+  std::map<Id128, std::string> excluded_;
+  Id128 parent_id_;
+  std::uint64_t highest_generation_ = 0;
+  bool surveyed_ = false;
+  bool commits_exist_ = false;
+  bool lost_ = false;
+};
+
+}  // namespace kedge::commits
