@@ -25,10 +25,6 @@ class EngineImpl;
 struct Environment;
 }  // namespace engine
 
-/// Name that the application gives a checkpoint: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot;
-/// `latest` is reserved.
-using Tag = std::string;
-
 /// For open: the newest commit that all ranks can have again.
 struct Latest {};
 inline constexpr Latest latest{};
@@ -79,15 +75,8 @@ enum class RecoverySource : std::uint8_t { in_place, moved, rebuilt, fetched };
 [[nodiscard]] std::string_view to_string(RecoverySource source) noexcept;
 
 /// The open checkpoint.
-struct CheckpointInfo {
-  Tag tag;
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Id128 parent_commit_id;  ///< none for the first of its lineage
-  std::uint64_t incarnation = 0;
-  std::uint32_t world_size = 0;  ///< logical ranks
-  LogicalRank logical_rank;      ///< the one that this process loads
-  std::int64_t time_ns = 0;      ///< since 1970, when it was created
+struct CheckpointInfo : CommitHead {
+  LogicalRank logical_rank;  ///< the one that this process loads
   RecoverySource source = RecoverySource::in_place;
   std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
   Attributes attributes;          ///< as given to create

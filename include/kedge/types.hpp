@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <variant>
 
@@ -163,6 +164,29 @@ struct Id128 {
 
 /// The id back from its 32 hex digits; nothing if they are not that.
 [[nodiscard]] std::optional<Id128> parse_id(std::string_view text) noexcept;
+
+/// Name that the application gives a checkpoint: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot;
+/// `latest` is reserved.
+using Tag = std::string;
+
+/// Who a commit is: the same on every rank and in every file that belongs to it.
+struct CommitHead {
+  Id128 run_id;
+  Id128 id;                       ///< 128 random bits; binds what belongs to one commit
+  Id128 parent_id;                ///< the commit opened or committed before it; none for the first of its lineage
+  std::uint64_t generation = 0;   ///< order of commits goes by it, then by id
+  std::uint64_t incarnation = 0;  ///< of the start that made it
+  std::uint32_t world_size = 0;   ///< logical ranks
+  std::int64_t time_ns = 0;       ///< since 1970, when it was created
+  Tag tag;
+  bool operator==(const CommitHead&) const = default;
+};
+
+/// Newest first: by generation, then by id, so that commits that two starts made side by side have one order for
+/// everybody.
+[[nodiscard]] inline bool is_newer(const CommitHead& a, const CommitHead& b) noexcept {
+  return std::tie(a.generation, a.id) > std::tie(b.generation, b.id);
+}
 
 /// How much a commit survives, in rising order.
 enum class Level : std::uint8_t {

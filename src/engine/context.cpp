@@ -4,7 +4,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "policy/retention.hpp"
+#include "commits/retention.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -62,26 +62,27 @@ std::vector<bool> stay(const std::vector<Commit>& newest_first, std::uint32_t ke
   std::vector<Level> levels;
   levels.reserve(newest_first.size());
   for (const Commit& commit : newest_first) levels.push_back(commit.level);
-  return policy::kept(levels, keep);
+  return commits::kept(levels, keep);
 }
 
 void Context::add(Commit commit) {
   const std::lock_guard guard(commits_mutex);
-  if (std::ranges::find(commits, commit.commit_id, &Commit::commit_id) != commits.end()) return;
-  const auto older = [&](const Commit& other) { return other.generation < commit.generation; };
+  if (std::ranges::any_of(commits, [&](const Commit& one) { return one.head.id == commit.head.id; })) return;
+  const auto older = [&](const Commit& other) { return is_newer(commit.head, other.head); };
   commits.insert(std::ranges::find_if(commits, older), std::move(commit));
 }
 
 std::optional<Commit> Context::find(std::string_view tag) const {
   const std::lock_guard guard(commits_mutex);
-  const auto found = std::find_if(commits.begin(), commits.end(), [&](const Commit& one) { return one.tag == tag; });
+  const auto found =
+      std::find_if(commits.begin(), commits.end(), [&](const Commit& one) { return one.head.tag == tag; });
   return found == commits.end() ? std::nullopt : std::optional(*found);
 }
 
 void Context::set_level(const Id128& commit_id, Level level, const Id128& protection_id) {
   const std::lock_guard guard(commits_mutex);
   for (Commit& commit : commits) {
-    if (commit.commit_id != commit_id) continue;
+    if (commit.head.id != commit_id) continue;
     commit.level = level;
     commit.protection_id = protection_id;
   }
@@ -90,7 +91,7 @@ void Context::set_level(const Id128& commit_id, Level level, const Id128& protec
 void Context::set_persistent(const Id128& commit_id, bool persistent) {
   const std::lock_guard guard(commits_mutex);
   for (Commit& commit : commits) {
-    if (commit.commit_id == commit_id) commit.persistent = persistent;
+    if (commit.head.id == commit_id) commit.persistent = persistent;
   }
 }
 
@@ -130,7 +131,7 @@ void Context::retire() {
     std::vector<Commit> remaining;
     for (std::size_t i = 0; i < commits.size(); ++i) {
       if (stays[i]) remaining.push_back(commits[i]);
-      if (stays[i] || commits[i].commit_id == parent_commit_id) keep[commits[i].commit_id] = commits[i].protection_id;
+      if (stays[i] || commits[i].head.id == parent_commit_id) keep[commits[i].head.id] = commits[i].protection_id;
     }
     commits = std::move(remaining);
   }

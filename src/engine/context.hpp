@@ -33,15 +33,13 @@ enum class Phase : std::uint8_t { idle, writing, reading, finished };
 
 /// A commit that every rank can have again.
 struct Commit {
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Tag tag;
+  CommitHead head;
   Level level = Level::none;  ///< in the stores: local or protected
   Id128 protection_id;        ///< of the parity that counts; none: not known, or there is none
   bool persistent = false;    ///< the prefix has it
 };
 
-/// Which of these commits retention keeps in the stores (policy/retention.hpp).
+/// Which of these commits retention keeps in the stores (commits/retention.hpp).
 [[nodiscard]] std::vector<bool> stay(const std::vector<Commit>& newest_first, std::uint32_t keep);
 
 /// How this rank's containers are protected, and by whom.
@@ -144,7 +142,7 @@ struct Context {
   /// begin from zero. Noted on the prefix and in every store, so that the loss of either does not matter. What
   /// cannot note it says so in a line, and the next commit or open tries again.
   void note_first_commit(const Id128& commit_id);
-  /// Local. Retires commits that newer ones supersede (policy/retention.hpp), but never the one opened. Never throws:
+  /// Local. Retires commits that newer ones supersede (commits/retention.hpp), but never the one opened. Never throws:
   /// what could not be freed is tried again next time.
   void retire();
 };

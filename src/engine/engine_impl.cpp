@@ -108,9 +108,9 @@ void EngineImpl::flush_newest() {
   const auto failure = flusher.flush(newest);
   if (!context.is_root()) return;
   if (failure) {
-    context.log.warning(compose("{} is not on the parallel filesystem: {}", newest.tag, to_string(*failure)));
+    context.log.warning(compose("{} is not on the parallel filesystem: {}", newest.head.tag, to_string(*failure)));
   } else {
-    context.log.info(compose("{} is persistent", newest.tag));
+    context.log.info(compose("{} is persistent", newest.head.tag));
   }
 }
 
@@ -142,14 +142,14 @@ void EngineImpl::remove_if_persistent() {
   std::optional<Failure> not_there;
   if (newest.persistent)
     not_there = context.vote(attempt([&] {
-      const std::string directory = persist::directory_name(newest.tag, newest.generation, newest.commit_id);
+      const std::string directory = persist::directory_name(newest.head);
       (void)persist::ContainerSource(*context.environment.file_system, fs::join(context.prefix_path, directory),
-                                     newest.commit_id, context.logical_rank());
+                                     newest.head.id, context.logical_rank());
     }));
   if (newest.persistent && !not_there) {
     comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
   } else if (context.is_root()) {
-    context.log.info(compose("{} is not persistent: the node-local files stay{}", newest.tag,
+    context.log.info(compose("{} is not persistent: the node-local files stay{}", newest.head.tag,
                              not_there ? " (" + to_string(*not_there) + ")" : ""));
   }
 }

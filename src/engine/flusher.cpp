@@ -71,7 +71,7 @@ std::optional<Failure> Flusher::flush(const Commit& commit) {
 }
 
 void Flusher::look_at(const Commit& commit, Container& container) const {
-  container.file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {commit.commit_id, {}});
+  container.file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {commit.head.id, {}});
   store::StoreFile& file = *container.file;
   container.reader = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
   container.crc = container.reader->file_crc();
@@ -99,11 +99,11 @@ std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Contain
       persist::flush(*context_.comm, *context_.environment.file_system, context_.prefix.get(), job);
   if (flushed.failure) return flushed.failure;
   must_sweep_ = false;
-  context_.set_persistent(commit.commit_id, true);
+  context_.set_persistent(commit.head.id, true);
   context_.unflushed = 0;
   if (!flushed.left_out.empty()) {
     context_.log.warning(
-        compose("{} is persistent, and something for convenience is missing: {}", commit.tag, flushed.left_out));
+        compose("{} is persistent, and something for convenience is missing: {}", commit.head.tag, flushed.left_out));
   }
   return retain(commit);
 }
@@ -130,7 +130,7 @@ std::optional<Failure> Flusher::make_layout(const Container& container) {
   const auto local = attempt([&] {
     if (!context_.is_root()) return;
     std::vector<std::string> files;
-    for (std::uint32_t rank = 0; rank < container.reader->superblock().world_size; ++rank) {
+    for (std::uint32_t rank = 0; rank < container.reader->superblock().commit.world_size; ++rank) {
       files.push_back(persist::container_file(LogicalRank{rank}));
     }
     const std::size_t room = container.attributes.empty() ? 0 : format::encode(container.attributes).size();
@@ -152,16 +152,9 @@ std::optional<Failure> Flusher::make_layout(const Container& container) {
 persist::TagEntry Flusher::entry_of(const Container& container) const {
   const format::Superblock& superblock = container.reader->superblock();
   persist::TagEntry entry;
-  entry.directory = persist::directory_name(superblock.tag, superblock.generation, superblock.commit_id);
-  entry.tag = superblock.tag;
-  entry.generation = superblock.generation;
-  entry.commit_id = superblock.commit_id;
-  entry.parent_commit_id = superblock.parent_commit_id;
-  entry.run_id = context_.run_id;
+  entry.directory = persist::directory_name(superblock.commit);
+  entry.commit = superblock.commit;
   entry.run = context_.run;
-  entry.incarnation = superblock.incarnation;
-  entry.world_size = superblock.world_size;
-  entry.time_ns = superblock.time_ns;
   entry.total_bytes = container.file->size_bytes();
   context_.comm->all_reduce(std::span(&entry.total_bytes, 1), Reduction::sum, context_.deadline());
   return entry;
@@ -211,7 +204,7 @@ void Flusher::keep_copies(const persist::TagEntry& entry, const std::vector<std:
     if (!is_second && !context_.is_root()) return;
     const std::span<const std::byte> whole = is_second ? *received : manifest;
     redundancy::Draft& draft =
-        drafts.begin(store::FileKind::manifest, {entry.commit_id, {}}, entry.generation, whole.size());
+        drafts.begin(store::FileKind::manifest, {entry.commit.id, {}}, entry.commit.generation, whole.size());
     (void)draft.copy_in(0, whole, 0);
   }));
   if (failure && context_.is_root()) {
@@ -243,8 +236,8 @@ std::optional<Failure> Flusher::retain(const Commit& commit) {
     std::set<Id128> no_use;
     for (const auto& [commit_id, why] : context_.excluded) no_use.insert(commit_id);
     context_.prefix->retain(
-        context_.run_id, {commit.commit_id, context_.parent_commit_id}, no_use, [&](const persist::TagEntry& entry) {
-          removed.push_back(entry.commit_id);
+        context_.run_id, {commit.head.id, context_.parent_commit_id}, no_use, [&](const persist::TagEntry& entry) {
+          removed.push_back(entry.commit.id);
           context_.log.debug(compose("removing {} from the prefix (persistent.keep)", entry.directory));
         });
   });

@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,15 +37,15 @@ class Look {
     Finding found;
     std::vector<persist::TagEntry> mine;
     for (const persist::TagEntry& entry : list.entries) {
-      if (entry.run_id == context_.run_id && is_possible(entry)) mine.push_back(entry);
+      if (entry.commit.run_id == context_.run_id && is_possible(entry)) mine.push_back(entry);
     }
     for (const Candidate& candidate : survey_.candidates) {
       const bool there = std::ranges::any_of(
-          mine, [&](const persist::TagEntry& entry) { return entry.commit_id == candidate.commit_id; });
+          mine, [&](const persist::TagEntry& entry) { return entry.commit.id == candidate.commit.id; });
       found.persistent.push_back(there ? 1 : 0);
     }
     found.commits_exist = mine.empty() ? 0 : 1;
-    if (!mine.empty()) found.highest_generation = mine.front().generation;
+    if (!mine.empty()) found.highest_generation = mine.front().commit.generation;
     warn_of(list.unusable);
     walk(mine, found.told);
     return found;
@@ -84,8 +83,8 @@ class Look {
     const auto consider = [&](const Tag& tag, std::uint64_t generation) {
       if (tag == before->tag && (lowest == 0 || generation < lowest)) lowest = generation;
     };
-    for (const Candidate& candidate : survey_.candidates) consider(candidate.tag, candidate.generation);
-    for (const persist::TagEntry& entry : mine) consider(entry.tag, entry.generation);
+    for (const Candidate& candidate : survey_.candidates) consider(candidate.commit.tag, candidate.commit.generation);
+    for (const persist::TagEntry& entry : mine) consider(entry.commit.tag, entry.commit.generation);
     return lowest;
   }
 
@@ -97,8 +96,8 @@ class Look {
     std::size_t unusable = 0;
     for (const persist::TagEntry& entry : mine) {
       // Before counts from the oldest of its tag, so all ranks must know that one.
-      const bool is_bound = before != nullptr && entry.tag == before->tag && entry.generation == limit;
-      const bool wanted = entry.generation < limit && (tag == nullptr || entry.tag == *tag);
+      const bool is_bound = before != nullptr && entry.commit.tag == before->tag && entry.commit.generation == limit;
+      const bool wanted = entry.commit.generation < limit && (tag == nullptr || entry.commit.tag == *tag);
       if (!is_bound && (!wanted || found)) continue;
       const ToldTag one = tell(entry, problem_of(entry));
       if (!one.usable() && !is_bound && ++unusable > kUnusableTold) continue;
@@ -108,17 +107,17 @@ class Look {
   }
 
   [[nodiscard]] std::string problem_of(const persist::TagEntry& entry) const {
-    if (const auto why = context_.excluded.find(entry.commit_id); why != context_.excluded.end()) return why->second;
-    if (context_.catalog->is_discarded(entry.commit_id)) return "it was discarded when an older one was opened";
-    if (entry.world_size != static_cast<std::uint32_t>(context_.comm->size())) {
-      return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", entry.world_size,
-                     context_.comm->size(), entry.world_size);
+    if (const auto why = context_.excluded.find(entry.commit.id); why != context_.excluded.end()) return why->second;
+    if (context_.catalog->is_discarded(entry.commit.id)) return "it was discarded when an older one was opened";
+    if (entry.commit.world_size != static_cast<std::uint32_t>(context_.comm->size())) {
+      return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", entry.commit.world_size,
+                     context_.comm->size(), entry.commit.world_size);
     }
     const auto failure = attempt([&] {
       const std::string directory = fs::join(context_.catalog->prefix(), entry.directory);
       persist::require_trusted(file_system(), directory, context_.options.persistent.trust);
       const persist::TagEntry read = persist::read_tag(file_system(), context_.catalog->prefix(), entry.directory);
-      if (read.commit_id != entry.commit_id) {
+      if (read.commit.id != entry.commit.id) {
         throw Error(Failure{ErrorCode::corrupt, "the manifest is that of another commit", -1, directory, 0});
       }
     });
@@ -132,20 +131,13 @@ class Look {
 
 /// The same on every rank.
 void merge(recovery::Survey& survey, const ToldTag& told) {
-  auto found = std::ranges::find(survey.candidates, told.commit_id, &Candidate::commit_id);
+  auto found = std::ranges::find(survey.candidates, told.commit.id,
+                                 [](const Candidate& candidate) { return candidate.commit.id; });
   if (found == survey.candidates.end()) {
     Candidate candidate;
-    candidate.generation = told.generation;
-    candidate.commit_id = told.commit_id;
-    candidate.parent_commit_id = told.parent_commit_id;
-    candidate.incarnation = told.incarnation;
-    candidate.world_size = told.world_size;
-    candidate.time_ns = told.time_ns;
-    candidate.tag = told.tag.data();
+    candidate.commit = commits::to_head(told.commit);
     candidate.persistent = true;
-    const auto older = [&](const Candidate& other) {
-      return std::tie(other.generation, other.commit_id) < std::tie(told.generation, told.commit_id);
-    };
+    const auto older = [&](const Candidate& other) { return is_newer(candidate.commit, other.commit); };
     found = survey.candidates.insert(std::ranges::find_if(survey.candidates, older), candidate);
   }
   if (told.usable()) {

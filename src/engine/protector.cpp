@@ -106,9 +106,10 @@ std::optional<Failure> protect_again(Context& context, const Commit& opened) {
   std::optional<Failure> failure = protect(context, opened);
   if (context.is_root() && failure) {
     context.log.warning(
-        compose("{} is open and not protected against the loss of a node: {}", opened.tag, to_string(*failure)));
+        compose("{} is open and not protected against the loss of a node: {}", opened.head.tag, to_string(*failure)));
   } else if (context.is_root()) {
-    context.log.info(compose("{} is protected again ({}), took {}", opened.tag, to_string(context.redundancy.scheme),
+    context.log.info(compose("{} is protected again ({}), took {}", opened.head.tag,
+                             to_string(context.redundancy.scheme),
                              human_seconds(context.environment.clock->seconds() - begin_s)));
   }
   return failure;
@@ -118,7 +119,7 @@ std::optional<Failure> protect_again(Context& context, const Commit& opened) {
 /// costs space: it goes at the latest when its commit is retired.
 bool drop_left_behind(Context& context, const Commit& opened) {
   std::uint64_t dropped = 0;
-  (void)attempt([&] { dropped = context.store->drop_adopted(opened.commit_id); });
+  (void)attempt([&] { dropped = context.store->drop_adopted(opened.head.id); });
   context.comm->all_reduce(std::span(&dropped, 1), Reduction::max, context.deadline());
   return dropped != 0;
 }
@@ -152,10 +153,7 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
   if (context.redundancy.scheme == Scheme::single) return std::nullopt;
   redundancy::Subject subject;
   if (auto failure = draw(context, subject.protection_id)) return failure;
-  subject.run_id = context.run_id;
-  subject.commit_id = commit.commit_id;
-  subject.generation = commit.generation;
-  subject.world_size = static_cast<std::uint32_t>(context.comm->size());
+  subject.commit = commit.head;
   subject.logical_rank = context.logical_rank();
   subject.scheme = context.redundancy.scheme;
   subject.parities = context.redundancy.parities;
@@ -164,19 +162,19 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
   const auto protection = redundancy::protect(*context.comm, *context.store, subject, context.redundancy.membership,
                                               context.options.store.durable, traffic);
   if (protection.failure) return protection.failure;
-  context.set_level(commit.commit_id, Level::protected_, subject.protection_id);
+  context.set_level(commit.head.id, Level::protected_, subject.protection_id);
   return std::nullopt;
 }
 
 void restore_protection(Context& context, const Commit& opened) {
   if (context.redundancy.scheme == Scheme::single) {
-    context.set_level(opened.commit_id, Level::local, {});
+    context.set_level(opened.head.id, Level::local, {});
     (void)drop_left_behind(context, opened);
     return;
   }
-  const Protections found = find_protections(context, opened.commit_id);
+  const Protections found = find_protections(context, opened.head.id);
   const bool is_protected = !found.whole.is_none();
-  context.set_level(opened.commit_id, is_protected ? Level::protected_ : Level::local,
+  context.set_level(opened.head.id, is_protected ? Level::protected_ : Level::local,
                     is_protected ? found.whole : found.best);
   std::optional<Failure> failure;
   if (!is_protected && context.options.redundancy.every != 0) {

@@ -48,7 +48,8 @@ void log_passed_over(const Log& log, const recovery::Survey& survey, const Choic
   bool told = survey.unreadable.empty();
   for (const std::size_t index : choice.passed_over) {
     const recovery::Candidate& candidate = survey.candidates[index];
-    log.warning(compose("passed over {} (generation {}): {}", candidate.tag, candidate.generation, candidate.reason));
+    log.warning(compose("passed over {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation,
+                        candidate.reason));
     told = told || candidate.reason.find(survey.unreadable) != std::string::npos;
   }
   // Damaged so that not even its tag is known: it may have been the newest.
@@ -81,15 +82,15 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
     look = Look::all_that_counts;
     if (!recovered) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(survey, chosen);
-    context_.add({chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, chosen.persistent});
+    context_.add({chosen.commit, Level::local, {}, chosen.persistent});
     take_hold(chosen);
     // A job that never lives for N commits must get something to the prefix all the same.
     context_.unflushed = chosen.persistent ? 0 : context_.options.persistent.every;
-    context_.note_first_commit(chosen.commit_id);
-    restore_protection(context_, {chosen.generation, chosen.commit_id, chosen.tag, Level::local, {}, false});
+    context_.note_first_commit(chosen.commit.id);
+    restore_protection(context_, {chosen.commit, Level::local, {}, false});
     context_.retire();
     tell(chosen, *recovered, begin_s);
-    return chosen.tag;
+    return chosen.commit.tag;
   }
 }
 
@@ -123,12 +124,12 @@ std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreem
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
     if (context_.is_root()) {
       context_.log.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
-                                   chosen.tag, chosen.generation, to_string(error.failure())));
+                                   chosen.commit.tag, chosen.commit.generation, to_string(error.failure())));
     }
     if (!chosen.directory.empty()) require_prefix(chosen);
     if (look != Look::all_that_counts) return std::nullopt;
-    const bool first_time = failed_once_.insert(chosen.commit_id).second;
-    if (!first_time) context_.excluded[chosen.commit_id] = "it could not be recovered: " + to_string(error.failure());
+    const bool first_time = failed_once_.insert(chosen.commit.id).second;
+    if (!first_time) context_.excluded[chosen.commit.id] = "it could not be recovered: " + to_string(error.failure());
     return std::nullopt;
   }
 }
@@ -160,13 +161,13 @@ void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& 
   else if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
   else if (sums[0] != 0) info_->source = RecoverySource::moved;
   if (!context_.is_root()) return;
-  const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.time_ns) * 1e-9;
+  const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.commit.time_ns) * 1e-9;
   const std::string again = sums[2] == 0 ? "" : compose(" ({})", human_bytes(sums[2]));
   context_.log.info(
       compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
               "all, took {}",
-              chosen.tag, chosen.generation, human_seconds(std::max(age_s, 0.0)),
-              chosen.world_size - sums[0] - sums[1] - sums[3], sums[0], sums[1], sums[3], again,
+              chosen.commit.tag, chosen.commit.generation, human_seconds(std::max(age_s, 0.0)),
+              chosen.commit.world_size - sums[0] - sums[1] - sums[3], sums[0], sums[1], sums[3], again,
               human_bytes(chosen.total_bytes), human_seconds(took_s)));
 }
 
@@ -176,25 +177,25 @@ void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candi
   if (context_.catalog) {
     local = attempt([&] {
       for (const auto& candidate : survey.candidates) {
-        if (candidate.generation > chosen.generation) context_.catalog->discard(candidate.commit_id);
+        if (candidate.commit.generation > chosen.commit.generation) context_.catalog->discard(candidate.commit.id);
       }
       for (const auto& entry :
            persist::list_tags(*context_.environment.file_system, context_.catalog->prefix()).entries) {
-        const bool newer = entry.run_id == context_.run_id && entry.generation > chosen.generation;
-        if (newer) context_.catalog->discard(entry.commit_id);
+        const bool newer = entry.commit.run_id == context_.run_id && entry.commit.generation > chosen.commit.generation;
+        if (newer) context_.catalog->discard(entry.commit.id);
       }
     });
   }
   comm::throw_if(context_.vote(local));
-  context_.forget([&](const Commit& commit) { return commit.generation > chosen.generation; });
+  context_.forget([&](const Commit& commit) { return commit.head.generation > chosen.commit.generation; });
 }
 
 void Reader::take_hold(const recovery::Candidate& chosen) {
   open_ = std::make_unique<OpenCheckpoint>();
   open_->parent_before = context_.parent_commit_id;
   const auto local = attempt([&] {
-    context_.parent_commit_id = chosen.commit_id;
-    open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit_id, {}});
+    context_.parent_commit_id = chosen.commit.id;
+    open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit.id, {}});
     open_->container = std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(),
                                                                  open_->file->path(), context_.copy_threads);
     context_.retire();
@@ -204,14 +205,7 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
     release();
     throw Error(*failure);
   }
-  CheckpointInfo info;
-  info.tag = chosen.tag;
-  info.generation = chosen.generation;
-  info.commit_id = chosen.commit_id;
-  info.parent_commit_id = chosen.parent_commit_id;
-  info.incarnation = chosen.incarnation;
-  info.world_size = chosen.world_size;
-  info.time_ns = chosen.time_ns;
+  CheckpointInfo info{chosen.commit};
   info.total_bytes = chosen.total_bytes;
   context_.commits_lost = false;
   hold(std::move(info));
@@ -330,9 +324,9 @@ void Reader::close() {
   if (const auto failure = context_.vote(local)) {
     if (failure->code == ErrorCode::corrupt) {
       const std::string why = "it was found damaged while it was loaded";
-      if (of_this_run) context_.excluded[info_->commit_id] = why;
-      else context_.excluded_sources[{source_prefix, info_->commit_id}] = why;
-      context_.parent_commit_id = of_this_run ? info_->parent_commit_id : parent_before;
+      if (of_this_run) context_.excluded[info_->id] = why;
+      else context_.excluded_sources[{source_prefix, info_->id}] = why;
+      context_.parent_commit_id = of_this_run ? info_->parent_id : parent_before;
       if (of_this_run) exclude();
     }
     throw Error(*failure);
@@ -342,7 +336,7 @@ void Reader::close() {
 /// What was opened is damaged: the one before must not be overwritten now because this one is newer.
 void Reader::exclude() {
   context_.commits_lost = true;
-  context_.forget([&](const Commit& commit) { return commit.commit_id == info_->commit_id; });
+  context_.forget([&](const Commit& commit) { return commit.head.id == info_->id; });
   context_.took_stock = false;
 }
 

@@ -25,15 +25,15 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
           if (context_.is_root()) {
             context_.log.info(
                 compose("opened {} (generation {}) of {} as this run's beginning: {} containers, {}, took {}",
-                        one.tag.data(), one.generation, source.prefix, one.world_size, human_bytes(one.total_bytes),
-                        human_seconds(context_.environment.clock->seconds() - begin_s)));
+                        one.commit.tag.data(), one.commit.generation, source.prefix, one.commit.world_size,
+                        human_bytes(one.total_bytes), human_seconds(context_.environment.clock->seconds() - begin_s)));
           }
-          return Tag(one.tag.data());
+          return commits::to_head(one.commit).tag;
         }
         problem = to_string(*failure);
-        given_up[one.commit_id] = problem;
+        given_up[one.commit.id] = problem;
       }
-      const std::string line = compose("{} (generation {}): {}", one.tag.data(), one.generation, problem);
+      const std::string line = compose("{} (generation {}): {}", one.commit.tag.data(), one.commit.generation, problem);
       if (reasons.find(line) != std::string::npos) continue;
       reasons += compose("{}{}", reasons.empty() ? "" : "; ", line);
       if (context_.is_root()) context_.log.warning("passed over " + line);
@@ -53,7 +53,7 @@ std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& ch
   auto failure = context_.vote(attempt([&] {
     fs::FileSystem& file_system = *context_.environment.file_system;
     open_->source = std::make_unique<persist::ContainerSource>(file_system, directory_of(context_, source, chosen),
-                                                               chosen.commit_id, context_.logical_rank());
+                                                               chosen.commit.id, context_.logical_rank());
     persist::require_trusted(file_system, open_->source->path(), context_.options.persistent.trust);
     open_->container = std::make_unique<format::ContainerReader>(open_->source->file(), open_->source->row().size_bytes,
                                                                  open_->source->path());
@@ -62,15 +62,8 @@ std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& ch
     release();
     return failure;
   }
-  context_.parent_commit_id = chosen.commit_id;
-  CheckpointInfo info;
-  info.tag = chosen.tag.data();
-  info.generation = chosen.generation;
-  info.commit_id = chosen.commit_id;
-  info.parent_commit_id = chosen.parent_commit_id;
-  info.incarnation = chosen.incarnation;
-  info.world_size = chosen.world_size;
-  info.time_ns = chosen.time_ns;
+  context_.parent_commit_id = chosen.commit.id;
+  CheckpointInfo info{commits::to_head(chosen.commit)};
   info.total_bytes = chosen.total_bytes;
   info.source = RecoverySource::fetched;
   hold(std::move(info));

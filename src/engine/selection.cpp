@@ -14,7 +14,8 @@ using Candidates = std::vector<recovery::Candidate>;
 std::uint64_t bound_of(const Candidates& candidates, const Before& before) {
   std::uint64_t bound = 0;
   for (const auto& candidate : candidates) {
-    if (candidate.tag == before.tag) bound = candidate.generation;  // newest first: the last one is the oldest
+    if (candidate.commit.tag == before.tag)
+      bound = candidate.commit.generation;  // newest first: the last one is the oldest
   }
   return bound;
 }
@@ -23,8 +24,8 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
   std::string text;
   for (const std::size_t index : indices) {
     const auto& candidate = candidates[index];
-    text += compose("{}{} (generation {}): {}", text.empty() ? "" : "; ", candidate.tag, candidate.generation,
-                    candidate.reason);
+    text += compose("{}{} (generation {}): {}", text.empty() ? "" : "; ", candidate.commit.tag,
+                    candidate.commit.generation, candidate.reason);
   }
   return text;
 }
@@ -33,7 +34,7 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
 /// were commits. A first checkpoint that a crash cut short has no parent and tells of none.
 bool tells_of_commits(const recovery::Survey& survey) {
   return std::any_of(survey.candidates.begin(), survey.candidates.end(), [&](const auto& candidate) {
-    return !candidate.parent_commit_id.is_none() || candidate.world_size != survey.processes;
+    return !candidate.commit.parent_id.is_none() || candidate.commit.world_size != survey.processes;
   });
 }
 
@@ -47,8 +48,8 @@ Choice choose(const recovery::Survey& survey, const Selection& selection, bool c
       before != nullptr ? bound_of(candidates, *before) : std::numeric_limits<std::uint64_t>::max();
   Choice choice;
   for (std::size_t i = 0; i < candidates.size() && !choice.chosen; ++i) {
-    if (candidates[i].generation >= bound) continue;
-    if (tag != nullptr && candidates[i].tag != *tag) continue;
+    if (candidates[i].commit.generation >= bound) continue;
+    if (tag != nullptr && candidates[i].commit.tag != *tag) continue;
     if (candidates[i].recoverable) choice.chosen = i;
     else choice.passed_over.push_back(i);
   }
@@ -61,7 +62,7 @@ Choice choose(const recovery::Survey& survey, const Selection& selection, bool c
   if ((commits_exist || tells_of_commits(survey)) && (whole_run || any_lost)) {
     choice.lost = describe(candidates, choice.passed_over);
     choice.other_ranks = !choice.passed_over.empty() && std::ranges::all_of(choice.passed_over, [&](std::size_t index) {
-      return candidates[index].world_size != survey.processes;
+      return candidates[index].commit.world_size != survey.processes;
     });
     if (!survey.unreadable.empty()) choice.lost += (choice.lost.empty() ? "" : "; ") + survey.unreadable;
     if (choice.lost.empty()) choice.lost = "no container of it is on any node-local store of this job";

@@ -25,7 +25,7 @@ class Look {
     const persist::TagList list = candidates(prefix);
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
-      if (!is_wanted(entry.tag)) continue;
+      if (!is_wanted(entry.commit.tag)) continue;
       const ToldTag one = tell(entry, problem_of(prefix, entry));
       if (one.usable() || told.size() < kUnusableTold) told.push_back(one);
       if (one.usable()) break;
@@ -70,10 +70,10 @@ class Look {
   }
 
   [[nodiscard]] std::string problem_of(const std::string& prefix, const persist::TagEntry& entry) const {
-    if (const auto why = given_up_.find(entry.commit_id); why != given_up_.end()) return why->second;
-    if (entry.world_size != static_cast<std::uint32_t>(context_.comm->size())) {
-      return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", entry.world_size,
-                     context_.comm->size(), entry.world_size);
+    if (const auto why = given_up_.find(entry.commit.id); why != given_up_.end()) return why->second;
+    if (entry.commit.world_size != static_cast<std::uint32_t>(context_.comm->size())) {
+      return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", entry.commit.world_size,
+                     context_.comm->size(), entry.commit.world_size);
     }
     const auto failure = attempt([&] {
       const std::string directory = fs::join(prefix, entry.directory);

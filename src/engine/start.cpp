@@ -143,7 +143,7 @@ Id128 run_id_of_manifests(const Context& context) {
     if (entry.run != context.run) continue;
     const std::string directory = context.prefix->path_of(entry.directory);
     auto failure = attempt([&] { persist::require_trusted(file_system, directory, context.options.persistent.trust); });
-    if (!failure) return entry.run_id;
+    if (!failure) return entry.commit.run_id;
     const auto status = file_system.status(directory);
     if (status && status->owner == file_system.user() && !refused) refused = std::move(failure);
   }

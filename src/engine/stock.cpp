@@ -19,23 +19,6 @@ namespace {
 // even when the stores that knew them are lost.
 constexpr std::uint64_t kGenerationsPerIncarnation = 1'000'000;
 
-recovery::Holding holding_of(const store::Held& held) {
-  const format::Superblock& superblock = *held.superblock;
-  recovery::Holding holding;
-  holding.generation = superblock.generation;
-  holding.commit_id = superblock.commit_id;
-  holding.parent_commit_id = superblock.parent_commit_id;
-  holding.incarnation = superblock.incarnation;
-  holding.logical_rank = superblock.logical_rank;
-  holding.world_size = superblock.world_size;
-  holding.time_ns = superblock.time_ns;
-  holding.size_bytes = held.size_bytes;
-  holding.tag = superblock.tag;
-  holding.intact = held.intact;
-  holding.damage = held.damage;
-  return holding;
-}
-
 /// What the stores say, sorted into what names a commit of this run and what does not.
 struct Found {
   recovery::Holdings holdings;
@@ -54,12 +37,13 @@ Found sort(const std::vector<store::Held>& files, const Id128& run_id) {
       if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
       continue;
     }
-    const bool of_this_run = held.superblock && held.superblock->run_id == run_id;
+    const bool of_this_run = held.superblock && held.superblock->commit.run_id == run_id;
     if (of_this_run && held.superblock->logical_rank == held.logical_rank) {
-      found.holdings.containers.push_back(holding_of(held));
+      found.holdings.containers.push_back(
+          {held.superblock->commit, held.logical_rank, held.size_bytes, held.intact, held.damage});
       continue;
     }
-    if (held.superblock && !of_this_run) found.strange.push_back(held.superblock->commit_id);
+    if (held.superblock && !of_this_run) found.strange.push_back(held.superblock->commit.id);
     if (!held.damage.empty() && found.unreadable.empty()) found.unreadable = held.damage;
   }
   return found;
@@ -73,7 +57,7 @@ std::optional<Failure> rule_out(Context& context, recovery::Survey& survey) {
   if (context.catalog) {
     local = attempt([&] {
       for (std::size_t i = 0; i < discarded.size(); ++i) {
-        discarded[i] = std::byte{context.catalog->is_discarded(survey.candidates[i].commit_id)};
+        discarded[i] = std::byte{context.catalog->is_discarded(survey.candidates[i].commit.id)};
       }
     });
   }
@@ -84,7 +68,7 @@ std::optional<Failure> rule_out(Context& context, recovery::Survey& survey) {
     recovery::Candidate& candidate = survey.candidates[i];
     candidate.discarded = discarded[i] != std::byte{0};
     if (candidate.discarded) candidate.reason = "it was discarded when an older one was opened";
-    else if (const auto why = context.excluded.find(candidate.commit_id); why != context.excluded.end())
+    else if (const auto why = context.excluded.find(candidate.commit.id); why != context.excluded.end())
       candidate.reason = why->second;
     else continue;
     candidate.recoverable = false;
@@ -148,22 +132,18 @@ class Stock {
     const auto processes = static_cast<std::uint32_t>(context_.comm->size());
     for (const recovery::Candidate& candidate : survey.candidates) {
       // One that was given up must not push out the one that it was given up for.
-      if (may_be_ruled_out) context_.unjudged.insert(candidate.commit_id);
+      if (may_be_ruled_out) context_.unjudged.insert(candidate.commit.id);
       // Older ones than what this job can have again are superseded like any other.
-      if (candidate.world_size != processes && commits.empty()) context_.unjudged.insert(candidate.commit_id);
+      if (candidate.commit.world_size != processes && commits.empty()) context_.unjudged.insert(candidate.commit.id);
       if (!candidate.recoverable || !candidate.in_stores) continue;
-      commits.push_back({candidate.generation,
-                         candidate.commit_id,
-                         candidate.tag,
-                         candidate.is_protected ? Level::protected_ : Level::local,
-                         {},
-                         candidate.persistent});
+      commits.push_back(
+          {candidate.commit, candidate.is_protected ? Level::protected_ : Level::local, {}, candidate.persistent});
     }
     if (commits.empty()) {
       context_.unjudged.insert(strange.begin(), strange.end());
       // A lost node may come back. Pieces of a first checkpoint that a crash cut short are of no use to anybody.
       if (context_.commits_exist) {
-        for (const recovery::Candidate& candidate : survey.candidates) context_.unjudged.insert(candidate.commit_id);
+        for (const recovery::Candidate& candidate : survey.candidates) context_.unjudged.insert(candidate.commit.id);
       }
     }
     context_.took_stock = true;
@@ -180,10 +160,10 @@ class Stock {
   /// The same on every rank.
   [[nodiscard]] std::set<Id128> what_counts(const recovery::Survey& survey, std::optional<std::size_t> chosen) const {
     std::set<Id128> counts;
-    if (chosen) counts.insert(survey.candidates[*chosen].commit_id);
+    if (chosen) counts.insert(survey.candidates[*chosen].commit.id);
     const std::vector<bool> stays = stay(context_.commits, context_.options.store.keep);
     for (std::size_t i = 0; i < stays.size(); ++i) {
-      if (stays[i]) counts.insert(context_.commits[i].commit_id);
+      if (stays[i]) counts.insert(context_.commits[i].head.id);
     }
     return counts;
   }
@@ -219,7 +199,7 @@ class Stock {
     std::vector<store::FileKey> files;
     for (const recovery::SetOrder& order : orders.sets) {
       if (!order.rebuild) continue;
-      files.push_back({chosen.commit_id, {}});
+      files.push_back({chosen.commit.id, {}});
       files.push_back(order.key());
     }
     return files;

@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "commits/commit_record.hpp"
 #include "engine/global_arrays.hpp"
 #include "engine/protector.hpp"
 #include "engine/stock.hpp"
@@ -50,9 +51,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();
-  checkpoint->tag = tag;
+  checkpoint->commit = draw_identity(tag);
   checkpoint->attributes = attributes;
-  draw_identity(*checkpoint);
   checkpoint_ = std::move(checkpoint);
   local = attempt([&] {
     checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
@@ -62,36 +62,33 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   if (auto failure = context_.vote(local)) {
     give_up();
     if (failure->code == ErrorCode::no_space && context_.commits.size() > context_.options.store.keep) {
-      failure->message +=
-          compose("; {} stays beside newer commits because none of them is protected yet", context_.commits.back().tag);
+      failure->message += compose("; {} stays beside newer commits because none of them is protected yet",
+                                  context_.commits.back().head.tag);
     }
     throw Error(*failure);
   }
   checkpoint_->blocked_s = context_.environment.clock->seconds() - begin_s;
   context_.phase = Phase::writing;
   if (context_.is_root()) {
-    context_.log.debug(compose("began {} (generation {})", checkpoint_->tag, checkpoint_->generation));
+    context_.log.debug(compose("began {} (generation {})", checkpoint_->commit.tag, checkpoint_->commit.generation));
   }
 }
 
-void Writer::draw_identity(Checkpoint& checkpoint) {
-  struct Identity {
-    Id128 commit_id;
-    std::uint64_t generation = 0;
-    std::int64_t time_ns = 0;
-  } identity;
+CommitHead Writer::draw_identity(std::string_view tag) {
+  commits::CommitRecord identity;
   std::optional<Failure> local;
   if (context_.is_root()) {
     local = attempt([&] {
-      identity = {random_id(), context_.highest_generation + 1, context_.environment.clock->wall_ns()};
+      identity =
+          commits::to_record({context_.run_id, random_id(), context_.parent_commit_id, context_.highest_generation + 1,
+                              context_.incarnation, static_cast<std::uint32_t>(context_.comm->size()),
+                              context_.environment.clock->wall_ns(), Tag(tag)});
     });
   }
   comm::throw_if(context_.vote(local));
   context_.broadcast(identity);
-  checkpoint.commit_id = identity.commit_id;
-  checkpoint.generation = identity.generation;
-  checkpoint.time_ns = identity.time_ns;
   context_.highest_generation = identity.generation;
+  return commits::to_head(identity);
 }
 
 std::optional<Failure> Writer::not_writing(std::string_view call) const {
@@ -182,7 +179,7 @@ void Writer::take_in(Checkpoint& checkpoint, const RoutedFile& routed) {
 
 void Writer::commit() {
   const auto local = context_.wrong_phase(Call::commit, {Phase::writing});
-  context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->tag : ""), local);
+  context_.enter(Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
   std::uint64_t total_bytes = 0;
   double blocked_s = checkpoint_->blocked_s;
   std::optional<Failure> unprotected;
@@ -193,7 +190,7 @@ void Writer::commit() {
     total_bytes = checkpoint_->container->container_bytes();
     context_.comm->all_reduce(std::span(&total_bytes, 1), Reduction::sum, context_.deadline());
     seal();
-    context_.note_first_commit(checkpoint_->commit_id);
+    context_.note_first_commit(checkpoint_->commit.id);
     ++commits_;
     unprotected = protect_if_due();
     unflushed = flush_if_due();
@@ -203,26 +200,26 @@ void Writer::commit() {
   if (context_.is_root()) {
     tell(total_bytes, blocked_s);
     if (unprotected) {
-      context_.log.warning(
-          compose("{} is not protected against the loss of a node: {}", checkpoint_->tag, to_string(*unprotected)));
+      context_.log.warning(compose("{} is not protected against the loss of a node: {}", checkpoint_->commit.tag,
+                                   to_string(*unprotected)));
     }
     if (unflushed) {
       context_.log.warning(
-          compose("{} is not on the parallel filesystem: {}", checkpoint_->tag, to_string(*unflushed)));
+          compose("{} is not on the parallel filesystem: {}", checkpoint_->commit.tag, to_string(*unflushed)));
     }
   }
   checkpoint_.reset();
 }
 
 void Writer::tell(std::uint64_t total_bytes, double blocked_s) const {
-  const std::optional<Commit> commit = context_.find(checkpoint_->tag);
+  const std::optional<Commit> commit = context_.find(checkpoint_->commit.tag);
   if (!commit) return;
   std::string level = commit->level == Level::protected_
                           ? compose("protected ({})", to_string(context_.redundancy.scheme))
                           : std::string(to_string(commit->level));
   if (commit->persistent) level += " and persistent";
-  context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->tag,
-                            checkpoint_->generation, human_bytes(total_bytes), context_.comm->size(), level,
+  context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->commit.tag,
+                            checkpoint_->commit.generation, human_bytes(total_bytes), context_.comm->size(), level,
                             human_seconds(blocked_s)));
 }
 
@@ -240,7 +237,7 @@ void Writer::make_next_ready(std::uint64_t size_bytes) const {
 std::optional<Failure> Writer::protect_if_due() {
   const std::uint64_t every = context_.options.redundancy.every;
   if (every == 0 || commits_ % every != 0) return std::nullopt;
-  const std::optional<Commit> commit = context_.find(checkpoint_->tag);
+  const std::optional<Commit> commit = context_.find(checkpoint_->commit.tag);
   return protect(context_, *commit);
 }
 
@@ -249,7 +246,7 @@ std::optional<Failure> Writer::flush_if_due() {
   const std::uint64_t every = context_.options.persistent.every;
   // What failed is tried again with the next commit.
   if (++context_.unflushed < every || every == 0) return std::nullopt;
-  const std::optional<Commit> commit = context_.find(checkpoint_->tag);
+  const std::optional<Commit> commit = context_.find(checkpoint_->commit.tag);
   return flusher_.flush(*commit);
 }
 
@@ -301,15 +298,8 @@ void Writer::finish() {
 /// Second vote, *sealed*. Only an explicit no unseals; whoever times out here throws and leaves its seal.
 void Writer::seal() {
   format::Superblock superblock;
-  superblock.run_id = context_.run_id;
-  superblock.commit_id = checkpoint_->commit_id;
-  superblock.parent_commit_id = context_.parent_commit_id;
-  superblock.generation = checkpoint_->generation;
-  superblock.incarnation = context_.incarnation;
+  superblock.commit = checkpoint_->commit;
   superblock.logical_rank = context_.logical_rank();
-  superblock.world_size = static_cast<std::uint32_t>(context_.comm->size());
-  superblock.time_ns = checkpoint_->time_ns;
-  superblock.tag = checkpoint_->tag;
   const auto local = attempt([&] {
     checkpoint_->file->check_present();
     checkpoint_->container->seal(superblock);
@@ -320,11 +310,11 @@ void Writer::seal() {
     (void)context_.vote({});  // no rank throws before every rank has unsealed
     throw Error(*failure);
   }
-  context_.store->sealed(*checkpoint_->file, {checkpoint_->commit_id, {}}, checkpoint_->generation);
-  context_.parent_commit_id = checkpoint_->commit_id;
+  context_.store->sealed(*checkpoint_->file, {checkpoint_->commit.id, {}}, checkpoint_->commit.generation);
+  context_.parent_commit_id = checkpoint_->commit.id;
   context_.unjudged.clear();
   context_.commits_lost = false;
-  context_.add({checkpoint_->generation, checkpoint_->commit_id, checkpoint_->tag, Level::local, {}, false});
+  context_.add({checkpoint_->commit, Level::local, {}, false});
   context_.phase = Phase::idle;
   drop_routed();
 }

@@ -32,11 +32,8 @@ class Writer {
   };
   /// What create began.
   struct Checkpoint {
-    Tag tag;
+    CommitHead commit;
     Attributes attributes;
-    Id128 commit_id;
-    std::uint64_t generation = 0;
-    std::int64_t time_ns = 0;
     store::StoreFile* file = nullptr;  ///< of the store; null only while create fails
     std::unique_ptr<format::ContainerWriter> container;
     std::vector<RoutedFile> routed;
@@ -45,7 +42,7 @@ class Writer {
     std::atomic<std::uint64_t> copied_since_check = 0;
   };
 
-  void draw_identity(Checkpoint& checkpoint);
+  [[nodiscard]] CommitHead draw_identity(std::string_view tag);
   void copy(Checkpoint& checkpoint, const format::RegionSpec& spec, std::span<const std::byte> bytes);
   void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
   void finish();

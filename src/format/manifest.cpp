@@ -63,10 +63,10 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
   std::vector<std::byte> stored(extent.length);
   static_cast<void>(bytes.copy_out(extent.offset, stored, 0));
   std::vector<Damage> damages;
-  for (std::uint32_t rank = 0; rank < head.world_size; ++rank) {
+  for (std::uint32_t rank = 0; rank < head.commit.world_size; ++rank) {
     const std::uint64_t place = rank * std::uint64_t{kShardRowBytes};
     const auto row = std::span<const std::byte>(stored).subspan(place, kShardRowBytes);
-    if (row_crc(row, {head.commit_id, LogicalRank{rank}}) == get<std::uint32_t>(row, row_at::kRowCrc)) continue;
+    if (row_crc(row, {head.commit.id, LogicalRank{rank}}) == get<std::uint32_t>(row, row_at::kRowCrc)) continue;
     damages.push_back(
         {kedge::compose("row of rank {} in the shard table", rank), extent.offset + place, kShardRowBytes});
   }
@@ -77,13 +77,13 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
 
 std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
                                        const Attributes& attributes) {
-  if (rows.size() != layout.shard_files.size() || head.world_size != rows.size()) {
+  if (rows.size() != layout.shard_files.size() || head.commit.world_size != rows.size()) {
     refuse_argument(kedge::compose("a manifest laid out for {} ranks was given {} rows and world size {}",
-                                   layout.shard_files.size(), rows.size(), head.world_size));
+                                   layout.shard_files.size(), rows.size(), head.commit.world_size));
   }
   std::vector<std::byte> file = layout.file;
   const auto room = std::span(file).subspan(layout.attributes_offset, layout.attributes_room);
-  fill_table(layout, head.commit_id, rows, std::span(file).subspan(layout.table_offset, rows.size() * kShardRowBytes));
+  fill_table(layout, head.commit.id, rows, std::span(file).subspan(layout.table_offset, rows.size() * kShardRowBytes));
   head.attributes_size = fill_attributes(attributes, room);
   head.attributes_offset = layout.attributes_offset;
   head.table_offset = layout.table_offset;
@@ -101,25 +101,25 @@ ManifestReader::ManifestReader(fs::ByteAccess& bytes, std::uint64_t file_size, s
     : bytes_(bytes), path_(std::move(path)), head_(read_head(bytes, file_size, path_)) {}
 
 ShardRow ManifestReader::row(LogicalRank logical_rank) const {
-  if (logical_rank.value >= head_.world_size) {
+  if (logical_rank.value >= head_.commit.world_size) {
     throw Error(
         Failure{ErrorCode::not_found,
-                kedge::compose("the commit has {} ranks, none is rank {}", head_.world_size, logical_rank.value), -1,
-                path_, 0});
+                kedge::compose("the commit has {} ranks, none is rank {}", head_.commit.world_size, logical_rank.value),
+                -1, path_, 0});
   }
   std::array<std::byte, kShardRowBytes> stored{};
   static_cast<void>(
       bytes_.copy_out(head_.table_offset + logical_rank.value * std::uint64_t{kShardRowBytes}, stored, 0));
-  return decode_row(stored, {head_.commit_id, logical_rank}, path_);
+  return decode_row(stored, {head_.commit.id, logical_rank}, path_);
 }
 
 std::vector<ShardRow> ManifestReader::rows() const {
-  std::vector<std::byte> stored(head_.world_size * std::uint64_t{kShardRowBytes});
+  std::vector<std::byte> stored(head_.commit.world_size * std::uint64_t{kShardRowBytes});
   static_cast<void>(bytes_.copy_out(head_.table_offset, stored, 0));
   std::vector<ShardRow> rows;
-  for (std::uint32_t rank = 0; rank < head_.world_size; ++rank) {
+  for (std::uint32_t rank = 0; rank < head_.commit.world_size; ++rank) {
     const auto bytes = std::span(stored).subspan(rank * kShardRowBytes, kShardRowBytes);
-    rows.push_back(decode_row(bytes, {head_.commit_id, LogicalRank{rank}}, path_));
+    rows.push_back(decode_row(bytes, {head_.commit.id, LogicalRank{rank}}, path_));
   }
   return rows;
 }

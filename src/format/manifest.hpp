@@ -33,19 +33,12 @@ struct ShardRow {
 
 /// What the first 4096 bytes of a manifest say.
 struct ManifestHead {
-  Id128 run_id;
-  Id128 commit_id;
-  Id128 parent_commit_id;
-  std::uint64_t generation = 0;
-  std::uint64_t incarnation = 0;  ///< of the start that made the commit
-  std::uint32_t world_size = 0;   ///< logical ranks: rows of the shard table
-  std::int64_t time_ns = 0;       ///< since 1970, when the checkpoint was created
+  CommitHead commit;              ///< its world size is the number of rows of the shard table
   std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
-  std::string tag;
-  std::string run;  ///< the run's name
+  std::string run;                ///< the run's name
   // Set by encode_manifest:
   std::uint64_t file_size = 0;
-  std::uint64_t table_offset = 0;       ///< world_size rows of kShardRowBytes
+  std::uint64_t table_offset = 0;       ///< commit.world_size rows of kShardRowBytes
   std::uint64_t attributes_offset = 0;  ///< 0: there are none
   std::uint64_t attributes_size = 0;    ///< JSON, padding not counted
   bool has_view = false;                ///< false: there were more shards than persistent.view_limit
@@ -85,7 +78,7 @@ class ManifestLayout;
 /// How many bytes of attributes a manifest of this layout takes.
 [[nodiscard]] std::size_t attributes_room(const ManifestLayout& layout) noexcept;
 
-/// The whole file. HDF5 is not called. head.world_size and the rows' files must be those of the layout. Throws
+/// The whole file. HDF5 is not called. head.commit.world_size and the rows' files must be those of the layout. Throws
 /// Error{invalid_argument} if they are not, or anything does not fit.
 [[nodiscard]] std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head,
                                                      std::span<const ShardRow> rows, const Attributes& attributes);

@@ -61,7 +61,8 @@ std::optional<std::string> wrong_extents(const ManifestHead& head) {
     end += extent.length;
     if (extent.kind == ExtentKind::shards) {
       ++shards;
-      if (extent.offset != head.table_offset || extent.length != head.world_size * std::uint64_t{kShardRowBytes}) {
+      if (extent.offset != head.table_offset ||
+          extent.length != head.commit.world_size * std::uint64_t{kShardRowBytes}) {
         return "the shard table is elsewhere";
       }
     } else if (extent.kind == ExtentKind::attributes) {
@@ -80,7 +81,7 @@ std::optional<std::string> wrong_extents(const ManifestHead& head) {
 }
 
 std::optional<std::string> contradiction(const ManifestHead& head) {
-  if (head.world_size == 0) return "there are no ranks";
+  if (head.commit.world_size == 0) return "there are no ranks";
   if (head.file_size < kSuperblockBytes || head.file_size > kFileBytesMax) {
     return kedge::compose("the file would have {} bytes", head.file_size);
   }
@@ -108,29 +109,29 @@ void require_fit(bool fits, std::string_view what, std::size_t max) {
 }  // namespace
 
 SuperblockBytes encode(const ManifestHead& head) {
-  require_fit(head.tag.size() <= kTagBytesMax, "tag '" + head.tag + "'", kTagBytesMax);
+  require_fit(head.commit.tag.size() <= kTagBytesMax, "tag '" + head.commit.tag + "'", kTagBytesMax);
   require_fit(head.run.size() <= kRunNameBytesMax, "run '" + head.run + "'", kRunNameBytesMax);
   require_fit(head.extents.size() <= kTableEntriesMax, "the number of extents", kTableEntriesMax);
   SuperblockBytes bytes{};
   put(bytes, manifest_at::kMagic, kManifestMagic);
   put(bytes, manifest_at::kVersion, kManifestVersion);
   put(bytes, manifest_at::kSealed, std::uint32_t{1});
-  put(bytes, manifest_at::kRunId, head.run_id.bytes);
-  put(bytes, manifest_at::kCommitId, head.commit_id.bytes);
-  put(bytes, manifest_at::kParentCommitId, head.parent_commit_id.bytes);
-  put(bytes, manifest_at::kGeneration, head.generation);
-  put(bytes, manifest_at::kIncarnation, head.incarnation);
-  put(bytes, manifest_at::kWorldSize, head.world_size);
+  put(bytes, manifest_at::kRunId, head.commit.run_id.bytes);
+  put(bytes, manifest_at::kCommitId, head.commit.id.bytes);
+  put(bytes, manifest_at::kParentCommitId, head.commit.parent_id.bytes);
+  put(bytes, manifest_at::kGeneration, head.commit.generation);
+  put(bytes, manifest_at::kIncarnation, head.commit.incarnation);
+  put(bytes, manifest_at::kWorldSize, head.commit.world_size);
   put(bytes, manifest_at::kHasView, std::uint32_t{head.has_view ? 1U : 0U});
-  put(bytes, manifest_at::kTimeNs, head.time_ns);
+  put(bytes, manifest_at::kTimeNs, head.commit.time_ns);
   put(bytes, manifest_at::kFileSize, head.file_size);
   put(bytes, manifest_at::kTotalBytes, head.total_bytes);
   put(bytes, manifest_at::kShardsOffset, head.table_offset);
   put(bytes, manifest_at::kAttributesOffset, head.attributes_offset);
   put(bytes, manifest_at::kAttributesSize, head.attributes_size);
-  put(bytes, manifest_at::kTagSize, static_cast<std::uint32_t>(head.tag.size()));
+  put(bytes, manifest_at::kTagSize, static_cast<std::uint32_t>(head.commit.tag.size()));
   put(bytes, manifest_at::kRunSize, static_cast<std::uint32_t>(head.run.size()));
-  std::memcpy(bytes.data() + manifest_at::kTag, head.tag.data(), head.tag.size());
+  std::memcpy(bytes.data() + manifest_at::kTag, head.commit.tag.data(), head.commit.tag.size());
   std::memcpy(bytes.data() + manifest_at::kRun, head.run.data(), head.run.size());
   put_extents(bytes, head.extents);
   put(bytes, manifest_at::kCrc, crc32c(std::span(bytes).first(manifest_at::kCrc)));
@@ -141,22 +142,22 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   check_header(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   ManifestHead head;
-  head.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
-  head.commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kCommitId);
-  head.parent_commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kParentCommitId);
-  head.generation = get<std::uint64_t>(bytes, manifest_at::kGeneration);
-  head.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
-  head.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
+  head.commit.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
+  head.commit.id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kCommitId);
+  head.commit.parent_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kParentCommitId);
+  head.commit.generation = get<std::uint64_t>(bytes, manifest_at::kGeneration);
+  head.commit.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
+  head.commit.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
   const auto has_view = get<std::uint32_t>(bytes, manifest_at::kHasView);
   if (has_view > 1) refuse_fields(path, "whether it has a view is neither 0 nor 1");
   head.has_view = has_view == 1;
-  head.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
+  head.commit.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
   head.file_size = get<std::uint64_t>(bytes, manifest_at::kFileSize);
   head.total_bytes = get<std::uint64_t>(bytes, manifest_at::kTotalBytes);
   head.table_offset = get<std::uint64_t>(bytes, manifest_at::kShardsOffset);
   head.attributes_offset = get<std::uint64_t>(bytes, manifest_at::kAttributesOffset);
   head.attributes_size = get<std::uint64_t>(bytes, manifest_at::kAttributesSize);
-  head.tag = text_at(bytes, manifest_at::kTagSize, manifest_at::kTag, kTagBytesMax, path);
+  head.commit.tag = text_at(bytes, manifest_at::kTagSize, manifest_at::kTag, kTagBytesMax, path);
   head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
 
   const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);

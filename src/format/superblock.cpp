@@ -72,9 +72,9 @@ std::vector<Extent> get_extents(std::span<const std::byte> bytes, std::size_t co
 }
 
 SuperblockBytes encode(const Superblock& superblock) {
-  if (superblock.tag.size() > kTagBytesMax) {
+  if (superblock.commit.tag.size() > kTagBytesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::compose("tag '{}' is longer than {} bytes", superblock.tag, kTagBytesMax));
+                kedge::compose("tag '{}' is longer than {} bytes", superblock.commit.tag, kTagBytesMax));
   }
   if (superblock.extents.size() > kTableEntriesMax) {
     throw Error(ErrorCode::invalid_argument,
@@ -86,20 +86,20 @@ SuperblockBytes encode(const Superblock& superblock) {
   put(bytes, at::kMagic, kMagic);
   put(bytes, at::kVersion, kFormatVersion);
   put(bytes, at::kSealed, std::uint32_t{superblock.sealed ? 1U : 0U});
-  put(bytes, at::kRunId, superblock.run_id.bytes);
-  put(bytes, at::kCommitId, superblock.commit_id.bytes);
-  put(bytes, at::kParentCommitId, superblock.parent_commit_id.bytes);
-  put(bytes, at::kGeneration, superblock.generation);
-  put(bytes, at::kIncarnation, superblock.incarnation);
+  put(bytes, at::kRunId, superblock.commit.run_id.bytes);
+  put(bytes, at::kCommitId, superblock.commit.id.bytes);
+  put(bytes, at::kParentCommitId, superblock.commit.parent_id.bytes);
+  put(bytes, at::kGeneration, superblock.commit.generation);
+  put(bytes, at::kIncarnation, superblock.commit.incarnation);
   put(bytes, at::kLogicalRank, superblock.logical_rank.value);
-  put(bytes, at::kWorldSize, superblock.world_size);
-  put(bytes, at::kTimeNs, superblock.time_ns);
+  put(bytes, at::kWorldSize, superblock.commit.world_size);
+  put(bytes, at::kTimeNs, superblock.commit.time_ns);
   put(bytes, at::kFileSize, superblock.file_size);
   put(bytes, at::kIndexOffset, superblock.index_offset);
   put(bytes, at::kIndexSize, superblock.index_size);
   put(bytes, at::kIndexCrc, superblock.index_crc);
-  put(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.tag.size()));
-  std::memcpy(bytes.data() + at::kTag, superblock.tag.data(), superblock.tag.size());
+  put(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.commit.tag.size()));
+  std::memcpy(bytes.data() + at::kTag, superblock.commit.tag.data(), superblock.commit.tag.size());
   put_extents(bytes, superblock.extents);
   put(bytes, at::kCrc, crc32c(std::span(bytes).first(at::kCrc)));
   return bytes;
@@ -110,14 +110,14 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
   bytes = bytes.first(kSuperblockBytes);
   Superblock superblock;
   superblock.sealed = true;
-  superblock.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kRunId);
-  superblock.commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kCommitId);
-  superblock.parent_commit_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kParentCommitId);
-  superblock.generation = get<std::uint64_t>(bytes, at::kGeneration);
-  superblock.incarnation = get<std::uint64_t>(bytes, at::kIncarnation);
+  superblock.commit.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kRunId);
+  superblock.commit.id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kCommitId);
+  superblock.commit.parent_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, at::kParentCommitId);
+  superblock.commit.generation = get<std::uint64_t>(bytes, at::kGeneration);
+  superblock.commit.incarnation = get<std::uint64_t>(bytes, at::kIncarnation);
   superblock.logical_rank.value = get<std::uint32_t>(bytes, at::kLogicalRank);
-  superblock.world_size = get<std::uint32_t>(bytes, at::kWorldSize);
-  superblock.time_ns = get<std::int64_t>(bytes, at::kTimeNs);
+  superblock.commit.world_size = get<std::uint32_t>(bytes, at::kWorldSize);
+  superblock.commit.time_ns = get<std::int64_t>(bytes, at::kTimeNs);
   superblock.file_size = get<std::uint64_t>(bytes, at::kFileSize);
   superblock.index_offset = get<std::uint64_t>(bytes, at::kIndexOffset);
   superblock.index_size = get<std::uint64_t>(bytes, at::kIndexSize);
@@ -128,7 +128,7 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
   if (tag_size > kTagBytesMax || table_size > kTableEntriesMax) {
     refuse(path, "the superblock's fields are impossible; the container is damaged");
   }
-  for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.tag += static_cast<char>(letter);
+  for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.commit.tag += static_cast<char>(letter);
   superblock.extents = get_extents(bytes, table_size);
   check_table(superblock, path);
   return superblock;

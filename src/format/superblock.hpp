@@ -24,15 +24,8 @@ struct Extent {
 };
 
 struct Superblock {
-  Id128 run_id;
-  Id128 commit_id;
-  Id128 parent_commit_id;  ///< the commit opened or committed before; none for the first
-  std::uint64_t generation = 0;
-  std::uint64_t incarnation = 0;
+  CommitHead commit;  ///< its tag has at most 128 bytes
   LogicalRank logical_rank;
-  std::uint32_t world_size = 0;
-  std::int64_t time_ns = 0;  ///< since 1970
-  std::string tag;           ///< at most 128 bytes
   std::uint64_t file_size = 0;
   std::uint64_t index_offset = 0;
   std::uint64_t index_size = 0;

@@ -19,9 +19,9 @@ format::ShardRow row_of(fs::FileSystem& file_system, const std::string& tag_dire
   const std::string path = fs::join(tag_directory, kManifestFile);
   const auto file = file_system.open(path, fs::Access::read);
   const format::ManifestReader manifest(*file, file->status().size_bytes, path);
-  if (manifest.head().commit_id != commit_id) refuse(path, "it is the manifest of another commit");
-  if (logical_rank.value >= manifest.head().world_size) {
-    refuse(path, compose("the commit has {} ranks, none is {}", manifest.head().world_size, logical_rank.value));
+  if (manifest.head().commit.id != commit_id) refuse(path, "it is the manifest of another commit");
+  if (logical_rank.value >= manifest.head().commit.world_size) {
+    refuse(path, compose("the commit has {} ranks, none is {}", manifest.head().commit.world_size, logical_rank.value));
   }
   format::ShardRow row = manifest.row(logical_rank);
   // Names are Kedge's own, inside the directory: what else a manifest says is not followed.
@@ -57,9 +57,9 @@ ContainerSource::ContainerSource(fs::FileSystem& file_system, const std::string&
   }
   const format::ContainerReader reader(*file_, bytes, path());
   const format::Superblock& superblock = reader.superblock();
-  if (superblock.commit_id != commit_id || superblock.logical_rank != logical_rank) {
+  if (superblock.commit.id != commit_id || superblock.logical_rank != logical_rank) {
     refuse(path(), compose("it is the container of rank {} of {} (generation {})", superblock.logical_rank.value,
-                           superblock.tag, superblock.generation));
+                           superblock.commit.tag, superblock.commit.generation));
   }
   if (superblock.index_offset != row_.index_offset || superblock.index_size != row_.index_size ||
       superblock.index_crc != row_.index_crc) {

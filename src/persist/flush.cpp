@@ -24,9 +24,10 @@ class Flush {
     std::uint64_t already = 0;
     std::optional<Failure> failure = vote(attempt([&] {
       if (prefix_ == nullptr) return;
-      already = prefix_->confirm(job_.entry.directory, job_.entry.commit_id) ? 1 : 0;
+      already = prefix_->confirm(job_.entry.directory, job_.entry.commit.id) ? 1 : 0;
       if (already == 0)
-        prefix_->begin(job_.entry.directory, job_.entry.world_size, job_.entry.total_bytes + job_.manifest.size());
+        prefix_->begin(job_.entry.directory, job_.entry.commit.world_size,
+                       job_.entry.total_bytes + job_.manifest.size());
     }));
     if (!failure) {
       communicator_.broadcast(std::as_writable_bytes(std::span(&already, 1)), 0, deadline());

@@ -41,7 +41,7 @@ bool Prefix::confirm(const std::string& directory, const Id128& commit_id) {
   require_trusted(*file_system_, path_of(directory), options_.trust);
   bool is_it = false;
   const auto failure =
-      attempt([&] { is_it = read_tag(*file_system_, catalog_.prefix(), directory).commit_id == commit_id; });
+      attempt([&] { is_it = read_tag(*file_system_, catalog_.prefix(), directory).commit.id == commit_id; });
   if (failure && failure->code != ErrorCode::corrupt) throw Error(*failure);
   if (!is_it) return false;  // a damaged one is written anew
   file_system_->sync_directory(path_of(directory));
@@ -69,7 +69,7 @@ void Prefix::begin(const std::string& directory, std::uint32_t world_size, std::
 
 std::string Prefix::commit(const TagEntry& entry, std::span<const std::byte> manifest) {
   const std::string path = path_of(entry.directory);
-  for (std::uint64_t rank = 0; rank < entry.world_size; rank += kContainersPerDirectory) {
+  for (std::uint64_t rank = 0; rank < entry.commit.world_size; rank += kContainersPerDirectory) {
     file_system_->sync_directory(fs::join(path, container_directory(LogicalRank{static_cast<std::uint32_t>(rank)})));
   }
   file_system_->sync_directory(fs::join(path, kDataDirectory));
@@ -81,7 +81,7 @@ std::string Prefix::commit(const TagEntry& entry, std::span<const std::byte> man
     }
   };
   convenience("the run record", [&] {
-    if (!catalog_.has_first_manifest()) catalog_.note_first_manifest(entry.commit_id);
+    if (!catalog_.has_first_manifest()) catalog_.note_first_manifest(entry.commit.id);
   });
   convenience("the catalog", [&] { TagCatalog(*file_system_, catalog_.directory()).add(entry); });
   convenience("latest", [&] {
@@ -152,7 +152,7 @@ std::vector<std::string> Prefix::sweep() {
 std::vector<TagEntry> Prefix::own_commits(const Id128& run_id) const {
   std::vector<TagEntry> own = list_tags(*file_system_, catalog_.prefix()).entries;
   std::erase_if(own, [&](const TagEntry& entry) {
-    if (entry.run_id != run_id) return true;
+    if (entry.commit.run_id != run_id) return true;
     const auto directory = file_system_->status(path_of(entry.directory));
     return !directory || directory->owner != file_system_->user();
   });
@@ -170,10 +170,10 @@ void Prefix::retain(const Id128& run_id, const std::set<Id128>& spared, const st
   for (const TagEntry& entry : own_commits(run_id)) {
     if (entry.pinned) continue;
     if (newer < options_.keep) {
-      if (!no_use.contains(entry.commit_id) && is_some_use(entry)) ++newer;
+      if (!no_use.contains(entry.commit.id) && is_some_use(entry)) ++newer;
       continue;
     }
-    if (spared.contains(entry.commit_id)) continue;
+    if (spared.contains(entry.commit.id)) continue;
     catalog_.note_unfinished(entry.directory);  // checks that this start may still remove
     removing(entry);
     remove_directory(entry.directory);
@@ -184,10 +184,10 @@ void Prefix::retain(const Id128& run_id, const std::set<Id128>& spared, const st
 
 /// An older one must not go for one that no open would take.
 bool Prefix::is_some_use(const TagEntry& entry) {
-  if (catalog_.is_discarded(entry.commit_id)) return false;
+  if (catalog_.is_discarded(entry.commit.id)) return false;
   bool is_it = false;
   const auto failure = attempt(
-      [&] { is_it = read_tag(*file_system_, catalog_.prefix(), entry.directory).commit_id == entry.commit_id; });
+      [&] { is_it = read_tag(*file_system_, catalog_.prefix(), entry.directory).commit.id == entry.commit.id; });
   return !failure && is_it;
 }
 
@@ -224,7 +224,7 @@ void Prefix::remove_containers(const std::string& data) {
 
 void Prefix::set_pinned(const Id128& run_id, const Tag& tag, bool pinned) {
   for (const TagEntry& entry : own_commits(run_id)) {
-    if (entry.tag != tag || catalog_.is_discarded(entry.commit_id)) continue;
+    if (entry.commit.tag != tag || catalog_.is_discarded(entry.commit.id)) continue;
     if (pinned) pin(entry.directory);
     else unpin(entry.directory);
     return;

@@ -29,15 +29,15 @@ std::string with_crc(std::string object) {
 
 std::string added_line(const TagEntry& entry) {
   const Json fields = {{"folder", entry.directory},
-                       {"tag", entry.tag},
-                       {"generation", entry.generation},
-                       {"commit_id", to_string(entry.commit_id)},
-                       {"parent_commit_id", to_string(entry.parent_commit_id)},
-                       {"run_id", to_string(entry.run_id)},
+                       {"tag", entry.commit.tag},
+                       {"generation", entry.commit.generation},
+                       {"commit_id", to_string(entry.commit.id)},
+                       {"parent_commit_id", to_string(entry.commit.parent_id)},
+                       {"run_id", to_string(entry.commit.run_id)},
                        {"run", entry.run},
-                       {"incarnation", entry.incarnation},
-                       {"world_size", entry.world_size},
-                       {"time_ns", entry.time_ns},
+                       {"incarnation", entry.commit.incarnation},
+                       {"world_size", entry.commit.world_size},
+                       {"time_ns", entry.commit.time_ns},
                        {"total_bytes", entry.total_bytes}};
   return with_crc(Json{{"added", fields}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -61,15 +61,15 @@ Id128 id_of(const Json& fields, const char* key) {
 TagEntry entry_of(const Json& fields) {
   TagEntry entry;
   fields.at("folder").get_to(entry.directory);
-  fields.at("tag").get_to(entry.tag);
-  fields.at("generation").get_to(entry.generation);
-  entry.commit_id = id_of(fields, "commit_id");
-  entry.parent_commit_id = id_of(fields, "parent_commit_id");
-  entry.run_id = id_of(fields, "run_id");
+  fields.at("tag").get_to(entry.commit.tag);
+  fields.at("generation").get_to(entry.commit.generation);
+  entry.commit.id = id_of(fields, "commit_id");
+  entry.commit.parent_id = id_of(fields, "parent_commit_id");
+  entry.commit.run_id = id_of(fields, "run_id");
   fields.at("run").get_to(entry.run);
-  fields.at("incarnation").get_to(entry.incarnation);
-  fields.at("world_size").get_to(entry.world_size);
-  fields.at("time_ns").get_to(entry.time_ns);
+  fields.at("incarnation").get_to(entry.commit.incarnation);
+  fields.at("world_size").get_to(entry.commit.world_size);
+  fields.at("time_ns").get_to(entry.commit.time_ns);
   fields.at("total_bytes").get_to(entry.total_bytes);
   return entry;
 }

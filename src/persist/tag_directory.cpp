@@ -36,8 +36,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 
 }  // namespace
 
-std::string directory_name(std::string_view tag, std::uint64_t generation, const Id128& commit_id) {
-  return compose("{}.{}-{}", tag, generation, to_string(commit_id).substr(0, kIdDigits));
+std::string directory_name(const CommitHead& commit) {
+  return compose("{}.{}-{}", commit.tag, commit.generation, to_string(commit.id).substr(0, kIdDigits));
 }
 
 // From the back: the tag may have dots, dashes and digits of its own.

@@ -26,7 +26,7 @@ struct TagDirectory {
   bool operator==(const TagDirectory&) const = default;
 };
 
-[[nodiscard]] std::string directory_name(std::string_view tag, std::uint64_t generation, const Id128& commit_id);
+[[nodiscard]] std::string directory_name(const CommitHead& commit);
 /// Nothing for any name that directory_name would not write.
 [[nodiscard]] std::optional<TagDirectory> parse_directory_name(std::string_view name);
 

@@ -1,7 +1,6 @@
 #include "persist/tags.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <unordered_map>
 
 #include "base/attempt.hpp"
@@ -54,8 +53,6 @@ Claims read_claims(fs::FileSystem& file_system, const std::string& prefix) {
   return claims;
 }
 
-std::string directory_of(const TagEntry& entry) { return directory_name(entry.tag, entry.generation, entry.commit_id); }
-
 [[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
   throw Error(Failure{code, std::move(message), -1, path, 0});
 }
@@ -93,21 +90,14 @@ TagEntry read_manifest(fs::FileSystem& file_system, const std::string& prefix, c
   const format::ManifestHead& head = reader.head();
   TagEntry entry;
   entry.directory = directory;
-  entry.tag = head.tag;
-  entry.generation = head.generation;
-  entry.commit_id = head.commit_id;
-  entry.parent_commit_id = head.parent_commit_id;
-  entry.run_id = head.run_id;
+  entry.commit = head.commit;
   entry.run = head.run;
-  entry.incarnation = head.incarnation;
-  entry.world_size = head.world_size;
-  entry.time_ns = head.time_ns;
   entry.total_bytes = head.total_bytes;
   // A copy may be called anything that does not look like another tag's directory.
-  if (parse_directory_name(directory) && directory != directory_of(entry)) {
+  if (parse_directory_name(directory) && directory != directory_name(entry.commit)) {
     refuse(ErrorCode::corrupt,
            compose("this is the manifest of {}; it was put here by mistake, or the directory was renamed",
-                   directory_of(entry)),
+                   directory_name(entry.commit)),
            path);
   }
   return entry;
@@ -120,8 +110,8 @@ TagEntry look_up(fs::FileSystem& file_system, const std::string& prefix, const s
   require_directory(file_system, path);
   const fs::FileStatus manifest = require_manifest(file_system, path);
   const auto claim = claims.find(directory);
-  const bool known =
-      claim != claims.end() && claim->second.owner == manifest.owner && directory == directory_of(claim->second.entry);
+  const bool known = claim != claims.end() && claim->second.owner == manifest.owner &&
+                     directory == directory_name(claim->second.entry.commit);
   TagEntry entry = known ? claim->second.entry : read_manifest(file_system, prefix, directory);
   entry.pinned = is_pinned(file_system, path);
   return entry;
@@ -140,15 +130,8 @@ Unusable unusable(const std::string& directory, const Failure& failure) {
 
 format::ManifestHead head_of(const TagEntry& entry) {
   format::ManifestHead head;
-  head.run_id = entry.run_id;
-  head.commit_id = entry.commit_id;
-  head.parent_commit_id = entry.parent_commit_id;
-  head.generation = entry.generation;
-  head.incarnation = entry.incarnation;
-  head.world_size = entry.world_size;
-  head.time_ns = entry.time_ns;
+  head.commit = entry.commit;
   head.total_bytes = entry.total_bytes;
-  head.tag = entry.tag;
   head.run = entry.run;
   return head;
 }
@@ -162,9 +145,7 @@ TagList list_tags(fs::FileSystem& file_system, const std::string& prefix) {
     const auto failure = attempt([&] { list.entries.push_back(look_up(file_system, prefix, directory, claims)); });
     if (failure) list.unusable.push_back(unusable(directory, *failure));
   }
-  std::sort(list.entries.begin(), list.entries.end(), [](const TagEntry& a, const TagEntry& b) {
-    return std::tie(a.generation, a.commit_id) > std::tie(b.generation, b.commit_id);
-  });
+  std::ranges::sort(list.entries, is_newer, &TagEntry::commit);
   return list;
 }
 

@@ -18,15 +18,8 @@ namespace kedge::persist {
 /// One persistent commit, as its manifest's head says.
 struct TagEntry {
   std::string directory;  ///< its name below the prefix
-  Tag tag;
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Id128 parent_commit_id;
-  Id128 run_id;
-  std::string run;
-  std::uint64_t incarnation = 0;
-  std::uint32_t world_size = 0;
-  std::int64_t time_ns = 0;
+  CommitHead commit;
+  std::string run;  ///< its name
   std::uint64_t total_bytes = 0;
   bool pinned = false;
   bool operator==(const TagEntry&) const = default;
@@ -45,7 +38,7 @@ struct Unusable {
 };
 
 struct TagList {
-  std::vector<TagEntry> entries;  ///< newest first, by generation, then commit id
+  std::vector<TagEntry> entries;  ///< newest first
   std::vector<Unusable> unusable;
 };
 

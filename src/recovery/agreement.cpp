@@ -5,11 +5,10 @@
 #include <cstring>
 #include <limits>
 #include <set>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "base/text.hpp"
+#include "commits/commit_record.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -18,20 +17,7 @@ constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kTextBytes = 512;
 constexpr std::uint32_t kMembersDescribed = 4;
 
-/// Order of candidates: newest first.
-using Key = std::tuple<std::uint64_t, Id128>;
-
-/// On the wire between processes of one job, never stored.
-struct CandidateRecord {
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Id128 parent_commit_id;
-  std::uint64_t incarnation = 0;
-  std::int64_t time_ns = 0;
-  std::uint32_t world_size = 0;
-  std::array<char, 132> tag{};
-};
-static_assert(std::is_trivially_copyable_v<CandidateRecord>);
+using Heads = std::set<CommitHead, decltype(&is_newer)>;
 
 template <class Value>
 std::span<std::byte> bytes_of(Value& value) {
@@ -58,10 +44,10 @@ class Surveyor {
     homes_ = tell_homes(communicator_, mine_, deadline_);
     Survey result;
     result.processes = static_cast<std::uint32_t>(processes());
-    std::set<Key> done;
+    Heads done(is_newer);
     while (find_newest_not_in(done)) {
       result.candidates.push_back(judge());
-      done.emplace(result.candidates.back().generation, result.candidates.back().commit_id);
+      done.insert(result.candidates.back().commit);
     }
     result.unreadable = text_from_lowest(!shelf_.unreadable.empty(), shelf_.unreadable);
     return {std::move(result), std::move(homes_)};
@@ -77,25 +63,24 @@ class Surveyor {
   }
 
   /// True while any rank has a commit that was not judged yet; next_ is then the newest of mine, or null.
-  bool find_newest_not_in(const std::set<Key>& done) {
+  bool find_newest_not_in(const Heads& done) {
     next_ = nullptr;
     for (const Holding& holding : mine_.containers) {
-      const Key key{holding.generation, holding.commit_id};
-      if (done.contains(key)) continue;
-      if (next_ == nullptr || key > Key{next_->generation, next_->commit_id}) next_ = &holding;
+      if (done.contains(holding.commit)) continue;
+      if (next_ == nullptr || is_newer(holding.commit, next_->commit)) next_ = &holding;
     }
     // 0 stands for nothing left; generations begin at 1.
-    newest_generation_ = reduce(next_ == nullptr ? 0 : next_->generation, Reduction::max);
+    newest_generation_ = reduce(next_ == nullptr ? 0 : next_->commit.generation, Reduction::max);
     return newest_generation_ != 0;
   }
 
   /// Among those of the newest generation the greatest commit id, so that the order of candidates does not
   /// depend on who holds what; the others of that generation come in later rounds.
   bool mine_is_next() {
-    bool mine = next_ != nullptr && next_->generation == newest_generation_;
+    bool mine = next_ != nullptr && next_->commit.generation == newest_generation_;
     for (const std::size_t half : {0U, 8U}) {
       std::uint64_t value = 0;
-      for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->commit_id.bytes[half + i];
+      for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->commit.id.bytes[half + i];
       mine = reduce(value, Reduction::max) == value && mine;
     }
     return mine;
@@ -105,32 +90,18 @@ class Surveyor {
   Candidate judge() {
     const bool mine_is_newest = mine_is_next();
     const std::uint64_t speaker = reduce(mine_is_newest ? me() : kNobody, Reduction::min);
-    CandidateRecord record{};
-    if (next_ != nullptr && speaker == me()) {
-      record = CandidateRecord{next_->generation,
-                               next_->commit_id,
-                               next_->parent_commit_id,
-                               next_->incarnation,
-                               next_->time_ns,
-                               next_->world_size,
-                               {}};
-      set_text(record.tag, next_->tag);
-    }
+    commits::CommitRecord record;
+    if (next_ != nullptr && speaker == me()) record = commits::to_record(next_->commit);
     communicator_.broadcast(bytes_of(record), static_cast<int>(speaker), deadline_);
     Candidate candidate;
-    candidate.generation = record.generation;
-    candidate.commit_id = record.commit_id;
-    candidate.parent_commit_id = record.parent_commit_id;
-    candidate.incarnation = record.incarnation;
-    candidate.world_size = record.world_size;
-    candidate.time_ns = record.time_ns;
-    candidate.tag = text_of(record.tag);
+    candidate.commit = commits::to_head(record);
     count(candidate);
     return candidate;
   }
 
   [[nodiscard]] static RankKey key_of(const Candidate& candidate, std::uint64_t logical_rank) {
-    return {candidate.generation, candidate.commit_id, candidate.world_size, static_cast<std::uint32_t>(logical_rank)};
+    return {candidate.commit.generation, candidate.commit.id, candidate.commit.world_size,
+            static_cast<std::uint32_t>(logical_rank)};
   }
 
   /// Adds up what the homes of this commit's logical ranks know.
@@ -142,7 +113,7 @@ class Surveyor {
     const auto end = homes_.ranks.end();
     for (auto it = homes_.ranks.lower_bound(key_of(candidate, 0)); it != end; ++it) {
       const auto& [key, homed] = *it;
-      if (key.commit_id != candidate.commit_id || key.world_size != candidate.world_size) break;
+      if (key.commit_id != candidate.commit.id || key.world_size != candidate.commit.world_size) break;
       if (homed.is_protected()) ++is_protected;
       if (homed.holder != kNoProcess) {
         ++held;
@@ -156,14 +127,14 @@ class Surveyor {
     communicator_.all_reduce(sums, Reduction::sum, deadline_);
     candidate.total_bytes = sums[3];
     candidate.rebuilt = static_cast<std::uint32_t>(sums[1]);
-    if (candidate.world_size != processes()) {
+    if (candidate.commit.world_size != processes()) {
       candidate.reason = compose("it was saved by {} ranks and this job has {}; start it with {} ranks",
-                                 candidate.world_size, processes(), candidate.world_size);
+                                 candidate.commit.world_size, processes(), candidate.commit.world_size);
       return;
     }
-    candidate.in_stores = sums[0] + sums[1] == candidate.world_size;
+    candidate.in_stores = sums[0] + sums[1] == candidate.commit.world_size;
     candidate.recoverable = candidate.in_stores;
-    candidate.is_protected = sums[2] == candidate.world_size;
+    candidate.is_protected = sums[2] == candidate.commit.world_size;
     if (!candidate.recoverable) explain(candidate);
   }
 
@@ -186,7 +157,7 @@ class Surveyor {
   std::uint64_t lowest_missing(const Candidate& candidate, const std::set<std::string>& named) {
     std::uint64_t missing = kNobody;
     if (!named.contains(what_is_here())) {
-      for (std::uint64_t rank = me(); rank < candidate.world_size && missing == kNobody; rank += processes()) {
+      for (std::uint64_t rank = me(); rank < candidate.commit.world_size && missing == kNobody; rank += processes()) {
         const HomedRank* found = homed(candidate, rank);
         if (found == nullptr || (found->holder == kNoProcess && found->rebuilder() == nullptr)) missing = rank;
       }
@@ -211,7 +182,7 @@ class Surveyor {
   std::string fate_of(const Candidate& candidate, std::uint64_t logical_rank) {
     std::string damage;
     for (const Holding& holding : mine_.containers) {
-      const bool is_it = holding.commit_id == candidate.commit_id && holding.logical_rank.value == logical_rank;
+      const bool is_it = holding.commit.id == candidate.commit.id && holding.logical_rank.value == logical_rank;
       if (is_it && !holding.intact) damage = holding.damage;
     }
     const std::string told = text_from_lowest(!damage.empty(), damage);

@@ -20,25 +20,19 @@ struct Shelf {
 
 /// One commit of which something was found, the same on every rank.
 struct Candidate {
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Id128 parent_commit_id;
-  std::uint64_t incarnation = 0;
-  std::uint32_t world_size = 0;
-  std::int64_t time_ns = 0;
+  CommitHead commit;
   std::uint64_t total_bytes = 0;  ///< of the containers that are held or can be rebuilt
   std::uint32_t rebuilt = 0;      ///< containers that nobody holds and a set can make again
-  std::string tag;
-  bool in_stores = false;     ///< the stores can give all of it: held, or rebuilt
-  bool recoverable = false;   ///< from the stores, the prefix, or both, and not ruled out
-  bool is_protected = false;  ///< every container belongs to a set of which nothing is missing
-  bool persistent = false;    ///< the prefix has it too
-  std::string directory;      ///< its tag directory there, if the containers may be fetched from it
-  bool discarded = false;     ///< given up on purpose, by the application
-  std::string reason;         ///< why it is not recoverable
+  bool in_stores = false;         ///< the stores can give all of it: held, or rebuilt
+  bool recoverable = false;       ///< from the stores, the prefix, or both, and not ruled out
+  bool is_protected = false;      ///< every container belongs to a set of which nothing is missing
+  bool persistent = false;        ///< the prefix has it too
+  std::string directory;          ///< its tag directory there, if the containers may be fetched from it
+  bool discarded = false;         ///< given up on purpose, by the application
+  std::string reason;             ///< why it is not recoverable
 };
 
-/// What the ranks have together: candidates newest first (by generation, then commit id).
+/// What the ranks have together: candidates newest first.
 struct Survey {
   std::uint32_t processes = 0;  ///< of the communicator that agreed
   std::vector<Candidate> candidates;

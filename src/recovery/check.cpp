@@ -16,7 +16,7 @@ namespace {
 void check_container(fs::ByteAccess& bytes, LogicalRank logical_rank, const store::FileKey& key,
                      std::uint64_t size_bytes, const std::string& path) {
   const format::ContainerReader reader(bytes, size_bytes, path);
-  if (reader.superblock().commit_id != key.commit_id || reader.superblock().logical_rank != logical_rank) {
+  if (reader.superblock().commit.id != key.commit_id || reader.superblock().logical_rank != logical_rank) {
     refuse("it is the container of another commit or rank", path);
   }
   const auto damages = reader.verify();

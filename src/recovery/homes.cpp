@@ -94,8 +94,9 @@ class Teller {
   void tell_containers() {
     std::vector<Addressed<ContainerRecord>> records;
     for (const Holding& holding : mine_.containers) {
-      if (!holding.intact || holding.logical_rank.value >= holding.world_size) continue;
-      const RankKey key{holding.generation, holding.commit_id, holding.world_size, holding.logical_rank.value};
+      if (!holding.intact || holding.logical_rank.value >= holding.commit.world_size) continue;
+      const RankKey key{holding.commit.generation, holding.commit.id, holding.commit.world_size,
+                        holding.logical_rank.value};
       records.push_back({home_of(key, communicator_.size()), {key, holding.size_bytes}});
     }
     for (const auto& [peer, record] : exchange(records)) {

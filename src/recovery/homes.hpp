@@ -17,15 +17,9 @@ namespace kedge::recovery {
 
 /// What one process says of one container that it can reach.
 struct Holding {
-  std::uint64_t generation = 0;
-  Id128 commit_id;
-  Id128 parent_commit_id;
-  std::uint64_t incarnation = 0;
+  CommitHead commit;
   LogicalRank logical_rank;
-  std::uint32_t world_size = 0;
-  std::int64_t time_ns = 0;
   std::uint64_t size_bytes = 0;
-  std::string tag;
   bool intact = false;
   std::string damage;  ///< why it is not intact
 };

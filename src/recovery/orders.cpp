@@ -66,7 +66,7 @@ class Commander {
       return std::tuple(move.logical_rank.value, move.kind, move.key.commit_id, move.key.protection_id);
     });
     for (const auto& [peer, record] : comm::exchange_records(communicator_, fetches_, deadline_)) {
-      orders.fetches.push_back({LogicalRank{record.logical_rank}, {chosen_.commit_id, {}}, chosen_.generation});
+      orders.fetches.push_back({LogicalRank{record.logical_rank}, {chosen_.commit.id, {}}, chosen_.commit.generation});
     }
     for (const auto& [peer, record] : comm::exchange_records(communicator_, set_orders_, deadline_)) {
       orders.sets.push_back(read(record));
@@ -84,9 +84,9 @@ class Commander {
     if (holder == owner || holder == kNoProcess) return;
     const MoveRecord record{static_cast<std::uint32_t>(kind),
                             logical_rank.value,
-                            chosen_.commit_id,
+                            chosen_.commit.id,
                             protection_id,
-                            chosen_.generation,
+                            chosen_.commit.generation,
                             size_bytes,
                             holder,
                             owner};
@@ -97,10 +97,11 @@ class Commander {
   void order_containers() {
     const auto processes = static_cast<std::uint64_t>(communicator_.size());
     const HomedRank nobody_told;
-    for (auto rank = static_cast<std::uint64_t>(communicator_.rank()); rank < chosen_.world_size; rank += processes) {
+    for (auto rank = static_cast<std::uint64_t>(communicator_.rank()); rank < chosen_.commit.world_size;
+         rank += processes) {
       const LogicalRank logical_rank{static_cast<std::uint32_t>(rank)};
-      const auto found =
-          homes_.ranks.find({chosen_.generation, chosen_.commit_id, chosen_.world_size, logical_rank.value});
+      const auto found = homes_.ranks.find(
+          {chosen_.commit.generation, chosen_.commit.id, chosen_.commit.world_size, logical_rank.value});
       const HomedRank& homed = found == homes_.ranks.end() ? nobody_told : found->second;
       if (homed.holder != kNoProcess) {
         move(store::FileKind::container, logical_rank, {}, homed.size_bytes, homed.holder);
@@ -119,7 +120,7 @@ class Commander {
     }
     for (std::uint32_t index = 0; index < homes_.sets.size(); ++index) {
       const HomedSet& homed = homes_.sets[index];
-      if (homed.set.commit_id != chosen_.commit_id) continue;
+      if (homed.set.commit_id != chosen_.commit.id) continue;
       const bool rebuild = to_rebuild.contains(index);
       if (rebuild || homed.whole) order(homed, rebuild);
     }

@@ -135,7 +135,7 @@ class SetRebuild {
                             container_->file().path(), 0});
       }
       const auto superblock = format::decode(container_->head(), container_->file().path());
-      if (superblock.commit_id != order_.set.commit_id || superblock.logical_rank != me_member().logical_rank) {
+      if (superblock.commit.id != order_.set.commit_id || superblock.logical_rank != me_member().logical_rank) {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container is one of another commit or rank", -1,
                             container_->file().path(), 0});
       }

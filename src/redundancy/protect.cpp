@@ -47,11 +47,11 @@ class Protector {
   }
 
  private:
-  [[nodiscard]] store::FileKey key() const { return {subject_.commit_id, subject_.protection_id}; }
+  [[nodiscard]] store::FileKey key() const { return {subject_.commit.id, subject_.protection_id}; }
 
   /// What the whole file's checksum must be is known from the checksums in it.
   void look_at_container() {
-    file_ = &drafts_.pin(FileKind::container, subject_.logical_rank, {subject_.commit_id, {}});
+    file_ = &drafts_.pin(FileKind::container, subject_.logical_rank, {subject_.commit.id, {}});
     reader_ = std::make_unique<format::ContainerReader>(file_->bytes(), file_->size_bytes(), file_->path());
     mine_ = {file_->size_bytes(), reader_->file_crc()};
   }
@@ -78,8 +78,8 @@ class Protector {
 
   void begin_files() {
     const std::uint64_t bytes = parity_bytes(shape_, membership_.me);
-    parity_ = &drafts_.begin(FileKind::parity, key(), subject_.generation, format::kSuperblockBytes + bytes);
-    descriptor_ = &drafts_.begin(FileKind::descriptor, key(), subject_.generation, format::kSuperblockBytes);
+    parity_ = &drafts_.begin(FileKind::parity, key(), subject_.commit.generation, format::kSuperblockBytes + bytes);
+    descriptor_ = &drafts_.begin(FileKind::descriptor, key(), subject_.commit.generation, format::kSuperblockBytes);
   }
 
   [[nodiscard]] PartFile container() const { return {&file_->bytes(), file_->mapped(), 0}; }
@@ -98,11 +98,11 @@ class Protector {
                           -1, file_->path(), 0});
     }
     format::SetDescriptor set;
-    set.run_id = subject_.run_id;
-    set.commit_id = subject_.commit_id;
+    set.run_id = subject_.commit.run_id;
+    set.commit_id = subject_.commit.id;
     set.protection_id = subject_.protection_id;
-    set.generation = subject_.generation;
-    set.world_size = subject_.world_size;
+    set.generation = subject_.commit.generation;
+    set.world_size = subject_.commit.world_size;
     set.scheme = subject_.scheme;
     set.parities = subject_.parities;
     set.set_number = subject_.set_number;

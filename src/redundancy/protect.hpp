@@ -16,10 +16,7 @@ namespace kedge::redundancy {
 
 /// What is protected, and which protection it gets.
 struct Subject {
-  Id128 run_id;
-  Id128 commit_id;
-  std::uint64_t generation = 0;
-  std::uint32_t world_size = 0;
+  CommitHead commit;
   LogicalRank logical_rank;  ///< of this process's container
   Id128 protection_id;       ///< the same on every rank, drawn for this
   Scheme scheme = Scheme::xor_;

@@ -39,14 +39,17 @@ struct Held {
 
   /// Nothing if what the file holds cannot be read or is unsealed.
   [[nodiscard]] std::optional<FileKey> key() const {
-    if (superblock) return FileKey{superblock->commit_id, {}};
+    if (superblock) return FileKey{superblock->commit.id, {}};
     if (set) return FileKey{set->commit_id, set->protection_id};
-    if (manifest) return FileKey{manifest->commit_id, {}};
+    if (manifest) return FileKey{manifest->commit.id, {}};
     return std::nullopt;
   }
   /// 0 if it has no key.
   [[nodiscard]] std::uint64_t generation() const noexcept {
-    return superblock ? superblock->generation : set ? set->generation : manifest ? manifest->generation : 0;
+    return superblock ? superblock->commit.generation
+           : set      ? set->generation
+           : manifest ? manifest->commit.generation
+                      : 0;
   }
 };
 

@@ -34,7 +34,7 @@ void check_owner(const Held& held, const Id128& run_id, const Id128& found_run, 
 void inspect_container(Held& held, fs::ByteAccess& bytes, std::span<const std::byte> first, const Id128& run_id,
                        Verify verify) {
   held.superblock = format::decode(first, held.path);
-  check_owner(held, run_id, held.superblock->run_id, held.superblock->logical_rank);
+  check_owner(held, run_id, held.superblock->commit.run_id, held.superblock->logical_rank);
   const format::ContainerReader reader(bytes, held.size_bytes, held.path);
   if (verify != Verify::all) return;
   const auto damages = reader.verify();
@@ -61,7 +61,7 @@ void inspect_set_file(Held& held, fs::ByteAccess& bytes, std::span<const std::by
 /// Any rank may keep a manifest.
 void inspect_manifest(Held& held, fs::ByteAccess& bytes, const Id128& run_id, Verify verify) {
   const format::ManifestReader reader(bytes, held.size_bytes, held.path);
-  if (reader.head().run_id != run_id) damaged("it belongs to another run");
+  if (reader.head().commit.run_id != run_id) damaged("it belongs to another run");
   held.manifest = reader.head();
   if (verify != Verify::all) return;
   const auto damages = reader.verify();

@@ -64,20 +64,20 @@ Json content_json(const Content& content) {
   Json json = {{"path", content.path},
                {"kind", "container"},
                {"format", format::kFormatVersion},
-               {"tag", superblock.tag},
-               {"generation", superblock.generation},
-               {"commit_id", to_string(superblock.commit_id)},
+               {"tag", superblock.commit.tag},
+               {"generation", superblock.commit.generation},
+               {"commit_id", to_string(superblock.commit.id)},
                {"parent_commit_id", nullptr},
-               {"run_id", to_string(superblock.run_id)},
-               {"incarnation", superblock.incarnation},
+               {"run_id", to_string(superblock.commit.run_id)},
+               {"incarnation", superblock.commit.incarnation},
                {"logical_rank", superblock.logical_rank.value},
-               {"world_size", superblock.world_size},
-               {"time", utc(superblock.time_ns)},
-               {"time_ns", superblock.time_ns},
+               {"world_size", superblock.commit.world_size},
+               {"time", utc(superblock.commit.time_ns)},
+               {"time_ns", superblock.commit.time_ns},
                {"file_bytes", superblock.file_size},
                {"region_bytes", total_bytes(content.regions)},
                {"regions", Json::array()}};
-  if (!superblock.parent_commit_id.is_none()) json["parent_commit_id"] = to_string(superblock.parent_commit_id);
+  if (!superblock.commit.parent_id.is_none()) json["parent_commit_id"] = to_string(superblock.commit.parent_id);
   for (const auto& region : content.regions) json["regions"].push_back(region_json(region));
   if (content.damage) {
     json["damage"] = content.damage->message;
@@ -91,14 +91,14 @@ std::string content_text(const Content& content) {
   const format::Superblock& superblock = content.superblock;
   Table head("ll");
   head.add({"container", printable(content.path)});
-  head.add({"tag", printable(superblock.tag)});
-  head.add({"generation", compose("{}", superblock.generation)});
-  head.add({"commit id", to_string(superblock.commit_id)});
-  head.add({"parent", id_or_none(superblock.parent_commit_id)});
-  head.add({"run", to_string(superblock.run_id)});
-  head.add({"incarnation", compose("{}", superblock.incarnation)});
-  head.add({"logical rank", compose("{} of {}", superblock.logical_rank.value, superblock.world_size)});
-  head.add({"written", utc(superblock.time_ns)});
+  head.add({"tag", printable(superblock.commit.tag)});
+  head.add({"generation", compose("{}", superblock.commit.generation)});
+  head.add({"commit id", to_string(superblock.commit.id)});
+  head.add({"parent", id_or_none(superblock.commit.parent_id)});
+  head.add({"run", to_string(superblock.commit.run_id)});
+  head.add({"incarnation", compose("{}", superblock.commit.incarnation)});
+  head.add({"logical rank", compose("{} of {}", superblock.logical_rank.value, superblock.commit.world_size)});
+  head.add({"written", utc(superblock.commit.time_ns)});
   head.add({"file", size_text(superblock.file_size)});
   if (content.damage) return head.text();
   head.add({"regions", compose("{}, {}", content.regions.size(), size_text(total_bytes(content.regions)))});

@@ -25,9 +25,9 @@ struct RunGroup {
 std::vector<RunGroup> by_run(const std::vector<TagEntry>& entries) {
   std::map<std::pair<std::string, Id128>, RunGroup> groups;
   for (const TagEntry& entry : entries) {
-    RunGroup& group = groups[{entry.run, entry.run_id}];
+    RunGroup& group = groups[{entry.run, entry.commit.run_id}];
     group.run = entry.run;
-    group.run_id = entry.run_id;
+    group.run_id = entry.commit.run_id;
     group.entries.push_back(&entry);
   }
   std::vector<RunGroup> sorted;
@@ -40,7 +40,7 @@ std::vector<RunGroup> by_run(const std::vector<TagEntry>& entries) {
 class Tags {
  public:
   explicit Tags(const std::vector<TagEntry>& entries) {
-    for (const TagEntry& entry : entries) tags_.emplace(to_string(entry.commit_id), &entry.tag);
+    for (const TagEntry& entry : entries) tags_.emplace(to_string(entry.commit.id), &entry.commit.tag);
   }
   // Null: not in the list.
   [[nodiscard]] const std::string* find(const Id128& commit_id) const {
@@ -53,17 +53,17 @@ class Tags {
 };
 
 std::string parent_cell(const TagEntry& entry, const Tags& tags) {
-  if (entry.parent_commit_id.is_none()) return "-";
-  const std::string* tag = tags.find(entry.parent_commit_id);
-  return tag == nullptr ? short_id(entry.parent_commit_id) : printable(*tag);
+  if (entry.commit.parent_id.is_none()) return "-";
+  const std::string* tag = tags.find(entry.commit.parent_id);
+  return tag == nullptr ? short_id(entry.commit.parent_id) : printable(*tag);
 }
 
 std::string table_of(const RunGroup& group, const Tags& tags) {
   Table table("lrlrrlll");
   table.add({"tag", "generation", "time (UTC)", "ranks", "bytes", "level", "parent", "pinned"});
   for (const TagEntry* entry : group.entries) {
-    table.add({printable(entry->tag), compose("{}", entry->generation), utc_cell(entry->time_ns),
-               compose("{}", entry->world_size), human_bytes(entry->total_bytes), "persistent",
+    table.add({printable(entry->commit.tag), compose("{}", entry->commit.generation), utc_cell(entry->commit.time_ns),
+               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), "persistent",
                parent_cell(*entry, tags), entry->pinned ? "pinned" : ""});
   }
   return table.text();
@@ -98,22 +98,22 @@ std::string text_of(const persist::TagList& list, const std::string& shown) {
 }
 
 Json entry_json(const TagEntry& entry, const Tags& tags) {
-  Json json = {{"tag", entry.tag},
+  Json json = {{"tag", entry.commit.tag},
                {"directory", entry.directory},
-               {"generation", entry.generation},
-               {"commit_id", to_string(entry.commit_id)},
-               {"parent_commit_id", id_json(entry.parent_commit_id)},
+               {"generation", entry.commit.generation},
+               {"commit_id", to_string(entry.commit.id)},
+               {"parent_commit_id", id_json(entry.commit.parent_id)},
                {"parent", nullptr},
                {"run", entry.run},
-               {"run_id", to_string(entry.run_id)},
-               {"incarnation", entry.incarnation},
-               {"time", utc(entry.time_ns)},
-               {"time_ns", entry.time_ns},
-               {"world_size", entry.world_size},
+               {"run_id", to_string(entry.commit.run_id)},
+               {"incarnation", entry.commit.incarnation},
+               {"time", utc(entry.commit.time_ns)},
+               {"time_ns", entry.commit.time_ns},
+               {"world_size", entry.commit.world_size},
                {"bytes", entry.total_bytes},
                {"level", "persistent"},
                {"pinned", entry.pinned}};
-  if (const std::string* tag = tags.find(entry.parent_commit_id)) json["parent"] = *tag;
+  if (const std::string* tag = tags.find(entry.commit.parent_id)) json["parent"] = *tag;
   return json;
 }
 

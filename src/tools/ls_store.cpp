@@ -18,12 +18,7 @@ namespace kedge::tools {
 namespace {
 
 struct Commit {
-  std::string tag;
-  std::int64_t time_ns = 0;
-  Id128 run_id;
-  Id128 parent_commit_id;
-  std::uint64_t incarnation = 0;
-  std::uint32_t world_size = 0;
+  CommitHead head;  // whole if a container is here; a set's files tell less
   std::uint64_t bytes = 0;
   std::set<std::uint32_t> containers;  // logical ranks
   std::set<std::uint32_t> described;   // ranks whose set says that they are protected
@@ -92,28 +87,23 @@ void Store::add(fs::FileSystem& file_system, const std::string& path, const stor
 }
 
 void Store::add_container(const OpenedFile& opened, const std::string& path, const store::FileName& name) {
-  const format::Superblock head = format::read_superblock(*opened.file, opened.size_bytes, path);
-  if (name.kind != store::FileKind::container || name.logical_rank != head.logical_rank) {
-    throw Error(ErrorCode::corrupt,
-                compose("it holds the container of rank {}; it was put here by mistake", head.logical_rank.value));
+  const format::Superblock superblock = format::read_superblock(*opened.file, opened.size_bytes, path);
+  if (name.kind != store::FileKind::container || name.logical_rank != superblock.logical_rank) {
+    throw Error(ErrorCode::corrupt, compose("it holds the container of rank {}; it was put here by mistake",
+                                            superblock.logical_rank.value));
   }
-  Commit& commit = commits_[{head.generation, head.commit_id}];
-  commit.tag = head.tag;
-  commit.time_ns = head.time_ns;
-  commit.run_id = head.run_id;
-  commit.parent_commit_id = head.parent_commit_id;
-  commit.incarnation = head.incarnation;
-  commit.world_size = head.world_size;
+  Commit& commit = commits_[{superblock.commit.generation, superblock.commit.id}];
+  commit.head = superblock.commit;
   commit.bytes += opened.size_bytes;
-  commit.containers.insert(head.logical_rank.value);
+  commit.containers.insert(superblock.logical_rank.value);
 }
 
 void Store::add_set_file(const OpenedFile& opened, const std::string& path) {
   const format::SetDescriptor set = format::decode_set(opened.first, path);
   check_set_size(set, opened.size_bytes, path);
   Commit& commit = commits_[{set.generation, set.commit_id}];
-  commit.run_id = set.run_id;
-  commit.world_size = set.world_size;
+  commit.head.run_id = set.run_id;
+  commit.head.world_size = set.world_size;
   for (const format::SetMember& member : set.members) commit.described.insert(member.logical_rank.value);
   if (set.kind != format::SetFileKind::parity) return;
   ++commit.parity_files;
@@ -129,7 +119,7 @@ void Store::note(const std::string& path, const Failure& failure) {
 }
 
 // The tag stands in containers alone.
-std::string tag_cell(const Commit& commit) { return commit.containers.empty() ? "?" : printable(commit.tag); }
+std::string tag_cell(const Commit& commit) { return commit.containers.empty() ? "?" : printable(commit.head.tag); }
 
 std::string Store::text() const {
   std::string text;
@@ -139,8 +129,8 @@ std::string Store::text() const {
     table.add({"tag", "generation", "time (UTC)", "ranks here", "bytes", "level", "parity"});
     for (const auto& [key, commit] : commits_) {
       table.add({tag_cell(commit), compose("{}", key.generation),
-                 commit.containers.empty() ? "?" : utc_cell(commit.time_ns),
-                 compose("{} of {}", commit.containers.size(), commit.world_size), human_bytes(commit.bytes),
+                 commit.containers.empty() ? "?" : utc_cell(commit.head.time_ns),
+                 compose("{} of {}", commit.containers.size(), commit.head.world_size), human_bytes(commit.bytes),
                  commit.containers.empty() ? "?" : std::string(to_string(commit.level())),
                  commit.parity_files == 0 ? "-" : human_bytes(commit.parity_bytes)});
     }
@@ -163,14 +153,14 @@ Json Store::json() const {
                {"unusable", Json::array()}};
   for (const auto& [key, commit] : commits_) {
     const bool known = !commit.containers.empty();
-    json["checkpoints"].push_back({{"tag", known ? Json(commit.tag) : Json()},
+    json["checkpoints"].push_back({{"tag", known ? Json(commit.head.tag) : Json()},
                                    {"generation", key.generation},
                                    {"commit_id", to_string(key.commit_id)},
-                                   {"parent_commit_id", id_json(commit.parent_commit_id)},
-                                   {"run_id", to_string(commit.run_id)},
-                                   {"time", known ? Json(utc(commit.time_ns)) : Json()},
-                                   {"time_ns", known ? Json(commit.time_ns) : Json()},
-                                   {"world_size", commit.world_size},
+                                   {"parent_commit_id", id_json(commit.head.parent_id)},
+                                   {"run_id", to_string(commit.head.run_id)},
+                                   {"time", known ? Json(utc(commit.head.time_ns)) : Json()},
+                                   {"time_ns", known ? Json(commit.head.time_ns) : Json()},
+                                   {"world_size", commit.head.world_size},
                                    {"ranks", commit.containers},
                                    {"bytes", commit.bytes},
                                    {"level", known ? Json(to_string(commit.level())) : Json()},

@@ -48,7 +48,7 @@ std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const
 std::string what_there_is(const persist::TagList& list, const std::string& word) {
   if (list.entries.empty()) return "there is none on this prefix yet";
   std::vector<std::string> tags;
-  for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.tag);
+  for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.commit.tag);
   if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists what there is", *meant);
   return compose("the newest is {}; kedge ls lists what there is", tags.front());
 }

@@ -42,16 +42,14 @@ void require_size(std::uint64_t size_bytes, const format::ShardRow& row, const s
 void require_identity(const format::Superblock& superblock, const format::ManifestHead& head, LogicalRank rank,
                       const std::string& shown) {
   // The file's CRC says nothing of the superblock, whatever is in it: it ends with its own.
-  const bool same_commit = superblock.commit_id == head.commit_id && superblock.run_id == head.run_id &&
-                           superblock.generation == head.generation && superblock.tag == head.tag &&
-                           superblock.world_size == head.world_size;
+  const bool same_commit = superblock.commit == head.commit;
   if (same_commit && superblock.logical_rank == rank) return;
   std::string whose = compose("of rank {}", superblock.logical_rank.value);
   if (!same_commit) {
-    whose += compose(" of {} (generation {}, commit {})", printable(superblock.tag), superblock.generation,
-                     short_id(superblock.commit_id));
+    whose += compose(" of {} (generation {}, commit {})", printable(superblock.commit.tag),
+                     superblock.commit.generation, short_id(superblock.commit.id));
   }
-  if (superblock.run_id != head.run_id) whose += " of another run";
+  if (superblock.commit.run_id != head.commit.run_id) whose += " of another run";
   refuse(ErrorCode::corrupt, compose("swapped: it is the container {}", whose), shown);
 }
 

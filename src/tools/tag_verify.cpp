@@ -72,7 +72,7 @@ void check_tag(fs::FileSystem& file_system, const TagPlace& place,
   Finding of_manifest = check_manifest(place, manifest, on_progress);
   forgive_if_removed(file_system, place, of_manifest);
   report(of_manifest);
-  for (std::uint32_t rank = 0; rank < manifest.reader->head().world_size; ++rank) {
+  for (std::uint32_t rank = 0; rank < manifest.reader->head().commit.world_size; ++rank) {
     Finding finding = check_rank(file_system, place, manifest, LogicalRank{rank}, on_progress);
     forgive_if_removed(file_system, place, finding);
     report(finding);

@@ -90,8 +90,8 @@ std::optional<std::string> find_parent(fs::FileSystem& file_system, const TagPla
   static_cast<void>(attempt([&] {
     for (const std::string& name : file_system.list(place.prefix)) {
       const auto parsed = persist::parse_directory_name(name);
-      const bool is_parent = parsed && parsed->id_digits == short_id(entry.parent_commit_id);
-      if (is_parent && parsed->generation < entry.generation) tag = parsed->tag;
+      const bool is_parent = parsed && parsed->id_digits == short_id(entry.commit.parent_id);
+      if (is_parent && parsed->generation < entry.commit.generation) tag = parsed->tag;
     }
   }));
   return tag;
@@ -102,11 +102,11 @@ TagContent read_content(fs::FileSystem& file_system, const TagPlace& place) {
   TagContent content;
   content.place = place;
   content.entry = manifest.entry;
-  if (!content.entry.parent_commit_id.is_none()) content.parent_tag = find_parent(file_system, place, content.entry);
+  if (!content.entry.commit.parent_id.is_none()) content.parent_tag = find_parent(file_system, place, content.entry);
   content.has_view = manifest.reader->head().has_view;
   content.manifest_bytes = manifest.reader->head().file_size;
   content.attributes_failure = attempt([&] { content.attributes = manifest.reader->attributes(); });
-  for (std::uint32_t rank = 0; rank < content.entry.world_size; ++rank) {
+  for (std::uint32_t rank = 0; rank < content.entry.commit.world_size; ++rank) {
     Held held;
     held.file = persist::container_file(LogicalRank{rank});
     held.failure = attempt([&] {
@@ -141,15 +141,15 @@ std::string head_text(const TagContent& content) {
   const persist::TagEntry& entry = content.entry;
   Table head("ll");
   head.add({"checkpoint", printable(content.place.shown)});
-  head.add({"tag", printable(entry.tag)});
-  head.add({"generation", compose("{}", entry.generation)});
-  head.add({"commit id", to_string(entry.commit_id)});
-  head.add({"parent", id_or_none(entry.parent_commit_id) +
+  head.add({"tag", printable(entry.commit.tag)});
+  head.add({"generation", compose("{}", entry.commit.generation)});
+  head.add({"commit id", to_string(entry.commit.id)});
+  head.add({"parent", id_or_none(entry.commit.parent_id) +
                           (content.parent_tag ? compose(" ({})", printable(*content.parent_tag)) : "")});
-  head.add({"run", compose("{} ({})", printable(entry.run), to_string(entry.run_id))});
-  head.add({"incarnation", compose("{}", entry.incarnation)});
-  head.add({"written", utc(entry.time_ns)});
-  head.add({"ranks", compose("{}", entry.world_size)});
+  head.add({"run", compose("{} ({})", printable(entry.run), to_string(entry.commit.run_id))});
+  head.add({"incarnation", compose("{}", entry.commit.incarnation)});
+  head.add({"written", utc(entry.commit.time_ns)});
+  head.add({"ranks", compose("{}", entry.commit.world_size)});
   head.add({"containers", containers_cell(content)});
   head.add({"manifest", size_text(content.manifest_bytes)});
   head.add({"HDF5 view", content.has_view ? "yes" : "left out: more shards than persistent.view_limit"});
@@ -206,17 +206,17 @@ Json head_json(const TagContent& content) {
   const persist::TagEntry& entry = content.entry;
   Json json = {{"path", content.place.shown},
                {"kind", "checkpoint"},
-               {"tag", entry.tag},
+               {"tag", entry.commit.tag},
                {"directory", entry.directory},
-               {"generation", entry.generation},
-               {"commit_id", to_string(entry.commit_id)},
-               {"parent_commit_id", id_json(entry.parent_commit_id)},
+               {"generation", entry.commit.generation},
+               {"commit_id", to_string(entry.commit.id)},
+               {"parent_commit_id", id_json(entry.commit.parent_id)},
                {"run", entry.run},
-               {"run_id", to_string(entry.run_id)},
-               {"incarnation", entry.incarnation},
-               {"time", utc(entry.time_ns)},
-               {"time_ns", entry.time_ns},
-               {"world_size", entry.world_size},
+               {"run_id", to_string(entry.commit.run_id)},
+               {"incarnation", entry.commit.incarnation},
+               {"time", utc(entry.commit.time_ns)},
+               {"time_ns", entry.commit.time_ns},
+               {"world_size", entry.commit.world_size},
                {"bytes", entry.total_bytes},
                {"manifest_bytes", content.manifest_bytes},
                {"has_view", content.has_view},
@@ -280,9 +280,9 @@ Outcome complain_of(const TagContent& content) {
 Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint32_t rank, bool json) {
   const OpenedManifest manifest = open_manifest(file_system, place);
   const format::ManifestHead& head = manifest.reader->head();
-  if (rank >= head.world_size) {
+  if (rank >= head.commit.world_size) {
     throw Error(ErrorCode::invalid_argument,
-                compose("--rank {}: the checkpoint has ranks 0 to {}", rank, head.world_size - 1));
+                compose("--rank {}: the checkpoint has ranks 0 to {}", rank, head.commit.world_size - 1));
   }
   const format::ShardRow row = manifest.reader->row(LogicalRank{rank});
   const OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});

@@ -120,9 +120,9 @@ std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tas
 }
 
 std::string whose(const Finding& finding) {
-  if (finding.manifest) return compose("manifest of {}", printable(finding.manifest->tag));
+  if (finding.manifest) return compose("manifest of {}", printable(finding.manifest->commit.tag));
   if (finding.set) return set_line(*finding.set);
-  return compose("{} of rank {}", printable(finding.superblock->tag), finding.superblock->logical_rank.value);
+  return compose("{} of rank {}", printable(finding.superblock->commit.tag), finding.superblock->logical_rank.value);
 }
 
 std::string_view name_of(store::FileKind kind) {
@@ -145,7 +145,7 @@ std::string finding_text(const Finding& finding) {
     case State::damaged: break;
   }
   std::string text =
-      compose("DAMAGED  {}  {}{}\n", path, finding.superblock ? printable(finding.superblock->tag) + ": " : "",
+      compose("DAMAGED  {}  {}{}\n", path, finding.superblock ? printable(finding.superblock->commit.tag) + ": " : "",
               printable(finding.reason));
   for (std::size_t i = 0; i < std::min(finding.damages.size(), kDamagesShown); ++i) {
     const format::Damage& damage = finding.damages[i];
@@ -161,18 +161,18 @@ std::string finding_text(const Finding& finding) {
 Json finding_json(const Finding& finding) {
   Json json = {{"path", finding.path}, {"state", to_string(finding.state)}, {"file_bytes", finding.size_bytes}};
   if (finding.superblock) {
-    json["tag"] = finding.superblock->tag;
-    json["generation"] = finding.superblock->generation;
-    json["commit_id"] = kedge::to_string(finding.superblock->commit_id);
+    json["tag"] = finding.superblock->commit.tag;
+    json["generation"] = finding.superblock->commit.generation;
+    json["commit_id"] = kedge::to_string(finding.superblock->commit.id);
     json["logical_rank"] = finding.superblock->logical_rank.value;
   }
   if (finding.kind) json["kind"] = name_of(*finding.kind);
   if (finding.manifest) {
     json["kind"] = "manifest";
-    json["tag"] = finding.manifest->tag;
-    json["generation"] = finding.manifest->generation;
-    json["commit_id"] = kedge::to_string(finding.manifest->commit_id);
-    json["world_size"] = finding.manifest->world_size;
+    json["tag"] = finding.manifest->commit.tag;
+    json["generation"] = finding.manifest->commit.generation;
+    json["commit_id"] = kedge::to_string(finding.manifest->commit.id);
+    json["world_size"] = finding.manifest->commit.world_size;
   }
   if (finding.set) {
     json["generation"] = finding.set->generation;
@@ -291,7 +291,7 @@ class Verification {
     std::string tag;
     bool all_ok = true;
     check_tag(*file_system_, place, on_progress, [&](const Finding& finding) {
-      if (finding.manifest) tag = printable(finding.manifest->tag);
+      if (finding.manifest) tag = printable(finding.manifest->commit.tag);
       else ++containers;
       bytes += finding.size_bytes;
       const bool ok = finding.state == State::ok;

@@ -17,7 +17,7 @@ namespace {
 const std::map<std::string, int, std::less<>>& floors() {
   static const std::map<std::string, int, std::less<>> table = {
       {"base", 0},     {"fs", 1},       {"comm", 1},   {"device", 1},     {"codec", 1},
-      {"policy", 1},   {"format", 2},   {"store", 3},  {"redundancy", 4}, {"persist", 4},
+      {"commits", 1},  {"format", 2},   {"store", 3},  {"redundancy", 4}, {"persist", 4},
       {"recovery", 5}, {"pipeline", 5}, {"engine", 6}, {"tools", 7},      {"bindings", 7}};
   return table;
 }
@@ -68,7 +68,7 @@ bool brings_the_world(std::string_view name) {
 }
 
 bool is_pure(std::string_view path) {
-  return path.starts_with("src/codec/") || path.starts_with("src/policy/") || path.starts_with("src/redundancy/plan");
+  return path.starts_with("src/codec/") || path.starts_with("src/commits/") || path.starts_with("src/redundancy/plan");
 }
 
 std::string first_part(std::string_view path) { return std::string(path.substr(0, path.find('/'))); }
@@ -112,10 +112,10 @@ std::optional<std::string> outside_problem(const Source& source, const std::stri
 
 std::optional<std::string> simulator_problem(const Source& source, const std::string& name) {
   const std::string target = first_part(name);
-  if (target == "simulator" || target == "policy" || target == "base" || name.starts_with("redundancy/plan")) {
+  if (target == "simulator" || target == "commits" || target == "base" || name.starts_with("redundancy/plan")) {
     return std::nullopt;
   }
-  return compose("{} includes \"{}\": the simulator sees policy and redundancy/plan only", source.path, name);
+  return compose("{} includes \"{}\": the simulator sees commits and redundancy/plan only", source.path, name);
 }
 
 // A quoted include of a file below src/.

@@ -114,7 +114,7 @@ TEST(StructureRules, SeeAnIncludeThatGoesUpOrSideways) {
   EXPECT_THAT(problems("src/store/a.cpp", "\"simulator/run.hpp\""), ElementsAre(HasSubstr("beginning with a room")));
   EXPECT_THAT(problems("src/store/a.cpp", "\"b.hpp\""), ElementsAre(HasSubstr("write it from src/")));
   EXPECT_THAT(problems("src/attic/a.cpp", "<vector>"), ElementsAre(HasSubstr("no room of the house")));
-  EXPECT_THAT(problems("src/simulator/a.cpp", "\"store/store.hpp\""), ElementsAre(HasSubstr("policy and redundancy")));
+  EXPECT_THAT(problems("src/simulator/a.cpp", "\"store/store.hpp\""), ElementsAre(HasSubstr("commits and redundancy")));
 }
 
 TEST(StructureRules, PermitWhatTheFloorsPermit) {
@@ -164,7 +164,7 @@ TEST(StructureRules, SeeBindingsThatReachIntoTheHouseAndCHeadersThatAreNoC) {
 }
 
 TEST(StructureRules, SeeTheWorldInAPureRoom) {
-  EXPECT_THAT(problems("src/policy/a.cpp", "<fstream>"), ElementsAre(HasSubstr("takes values")));
+  EXPECT_THAT(problems("src/commits/a.cpp", "<fstream>"), ElementsAre(HasSubstr("takes values")));
   EXPECT_THAT(problems("src/codec/a.cpp", "\"fs/file_system.hpp\""), ElementsAre(HasSubstr("takes values")));
   EXPECT_THAT(problems("src/redundancy/plan.cpp", "\"kedge/communicator.hpp\""),
               ElementsAre(HasSubstr("takes values")));

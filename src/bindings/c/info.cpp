@@ -120,8 +120,8 @@ kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
     const CheckpointInfo known = engine->engine.info();
     kedge_info given{};
     bindings::give(given.tag, known.tag);
-    bindings::give(given.commit_id, to_string(known.commit_id));
-    bindings::give(given.parent_commit_id, to_string(known.parent_commit_id));
+    bindings::give(given.commit_id, to_string(known.id));
+    bindings::give(given.parent_commit_id, to_string(known.parent_id));
     given.source = static_cast<kedge_source>(known.source);
     given.world_size = known.world_size;
     given.logical_rank = known.logical_rank.value;

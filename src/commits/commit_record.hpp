@@ -1,0 +1,54 @@
+// Who a commit is, as processes of one job tell each other. Never stored.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::commits {
+
+inline constexpr std::size_t kTagBytesMax = 128;
+
+/// CommitHead in a fixed size.
+struct CommitRecord {
+  Id128 run_id;
+  Id128 id;
+  Id128 parent_id;
+  std::uint64_t generation = 0;
+  std::uint64_t incarnation = 0;
+  std::int64_t time_ns = 0;
+  std::uint32_t world_size = 0;
+  std::array<char, 132> tag{};  ///< zeros behind it, at least one
+};
+static_assert(std::is_trivially_copyable_v<CommitRecord>);
+static_assert(std::has_unique_object_representations_v<CommitRecord>, "no byte is sent that nobody has set");
+static_assert(kTagBytesMax < sizeof(CommitRecord::tag));
+
+/// Throws Error{invalid_argument} if the tag is longer than any that create takes: cut, it would be another commit's.
+[[nodiscard]] inline CommitRecord to_record(const CommitHead& head) {
+  if (head.tag.size() > kTagBytesMax) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("tag '{}' is longer than {} bytes; give the checkpoint a shorter one", head.tag, kTagBytesMax));
+  }
+  CommitRecord record{head.run_id,      head.id,      head.parent_id,  head.generation,
+                      head.incarnation, head.time_ns, head.world_size, {}};
+  std::ranges::copy(head.tag, record.tag.begin());
+  return record;
+}
+
+[[nodiscard]] inline CommitHead to_head(const CommitRecord& record) {
+  return {record.run_id,      record.id,
+          record.parent_id,   record.generation,
+          record.incarnation, record.world_size,
+          record.time_ns,     {record.tag.data(), strnlen(record.tag.data(), sizeof record.tag)}};
+}
+
+}  // namespace kedge::commits
