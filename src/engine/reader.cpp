@@ -205,8 +205,7 @@ void Reader::take_hold(const recovery::Candidate& chosen) {
     release();
     throw Error(*failure);
   }
-  CheckpointInfo info{chosen.commit};
-  info.total_bytes = chosen.total_bytes;
+  CheckpointInfo info{chosen.commit, {}, RecoverySource::in_place, chosen.total_bytes, {}};
   context_.commits_lost = false;
   hold(std::move(info));
 }

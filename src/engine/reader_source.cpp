@@ -1,5 +1,4 @@
 // The read side of a Source: another run's checkpoint, read where it lies.
-#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
@@ -63,10 +62,7 @@ std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& ch
     return failure;
   }
   context_.parent_commit_id = chosen.commit.id;
-  CheckpointInfo info{commits::to_head(chosen.commit)};
-  info.total_bytes = chosen.total_bytes;
-  info.source = RecoverySource::fetched;
-  hold(std::move(info));
+  hold({commits::to_head(chosen.commit), {}, RecoverySource::fetched, chosen.total_bytes, {}});
   return std::nullopt;
 }
 
