@@ -222,7 +222,7 @@ struct TwoProtections {
       }
     }
   }
-  [[nodiscard]] Id128 commit_id() const { return superblock_of(job.disk, 0, "b").commit_id; }
+  [[nodiscard]] Id128 commit_id() const { return superblock_of(job.disk, 0, "b").commit.id; }
 };
 
 TEST(DamageAndLoss, ParityOfTwoProtectionsOfACommitIsNeverCombined) {

@@ -125,11 +125,11 @@ std::map<Id128, CommitLeft> commits_left(const std::vector<StoredFile>& files, c
   for (const StoredFile& file : files) {
     const auto* head = std::get_if<format::Superblock>(&file.head);
     if (head == nullptr || !nodes.contains(file.node)) continue;
-    CommitLeft& left = commits[head->commit_id];
-    left.id = head->commit_id;
-    left.generation = head->generation;
-    left.world_size = head->world_size;
-    left.tag = head->tag;
+    CommitLeft& left = commits[head->commit.id];
+    left.id = head->commit.id;
+    left.generation = head->commit.generation;
+    left.world_size = head->commit.world_size;
+    left.tag = head->commit.tag;
     if (file.whole) left.held.insert(head->logical_rank.value);
   }
   for (const StoredFile& file : files) {
@@ -168,8 +168,8 @@ std::vector<CommitLeft> DiskOracle::look(const std::set<std::string>& nodes) con
   const FaultyDisk::Snapshot disk = disk_.snapshot();
   auto commits = commits_left(sealed_files(disk), nodes);
   for (const format::ManifestHead& head : manifests(disk)) {
-    const CommitLeft not_in_stores{head.commit_id, head.generation, head.world_size, head.tag};
-    commits.emplace(head.commit_id, not_in_stores).first->second.persistent = true;
+    const CommitLeft not_in_stores{head.commit.id, head.commit.generation, head.commit.world_size, head.commit.tag};
+    commits.emplace(head.commit.id, not_in_stores).first->second.persistent = true;
   }
   std::vector<CommitLeft> newest_first;
   for (auto& [id, left] : commits) {

@@ -36,7 +36,7 @@ class FlushCrashPoints : public FlushFixture, public testing::WithParamInterface
   static void expect_whole(SimulatedJob& job, const std::string& where) {
     const auto after = job.disk.snapshot();
     for (const auto& entry : list(job).entries) {
-      for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
+      for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
         const std::string path = fs::join("/prefix/" + entry.directory, persist::container_file(LogicalRank{rank}));
         const bool there = after.contains(path) && after.at(path).bytes.size() > 4096;
         EXPECT_TRUE(there) << where << ": " << path;

@@ -228,9 +228,10 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   Options::Persistent options;
   options.keep = 1;
   persist::Prefix old_prefix(file_system, old_catalog, options);
-  persist::TagEntry entry = *std::ranges::find(entries, "y", &persist::TagEntry::tag);
-  entry.tag = "z";
-  entry.directory = persist::directory_name("z", entry.generation + 1, entry.commit_id);
+  persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
+  entry.commit.tag = "z";
+  ++entry.commit.generation;
+  entry.directory = persist::directory_name(entry.commit);
   old_prefix.begin(entry.directory, 1, 1000);
   persist::Catalog new_catalog(file_system, "/prefix", "overtaken", "");
   (void)new_catalog.take_incarnation();
@@ -247,9 +248,9 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   expect_busy("commit", [&] { (void)old_prefix.commit(entry, manifest); });
   expect_busy("undo", [&] { old_prefix.undo(entry.directory); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(); });
-  expect_busy("retain", [&] { old_prefix.retain(entry.run_id, {}, {}, [](const auto&) {}); });
-  expect_busy("pin", [&] { old_prefix.set_pinned(entry.run_id, "y", true); });
-  expect_busy("unpin", [&] { old_prefix.set_pinned(entry.run_id, "y", false); });
+  expect_busy("retain", [&] { old_prefix.retain(entry.commit.run_id, {}, {}, [](const auto&) {}); });
+  expect_busy("pin", [&] { old_prefix.set_pinned(entry.commit.run_id, "y", true); });
+  expect_busy("unpin", [&] { old_prefix.set_pinned(entry.commit.run_id, "y", false); });
   EXPECT_EQ(list(job).entries, entries);
   for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
   EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.directory + "/checkpoint.h5"));

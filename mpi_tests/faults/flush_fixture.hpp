@@ -35,7 +35,7 @@ class FlushFixture : public testing::Test {
   /// Committed ones, newest first.
   [[nodiscard]] static std::vector<Tag> tags(SimulatedJob& job) {
     std::vector<Tag> tags;
-    for (const auto& entry : list(job).entries) tags.push_back(entry.tag);
+    for (const auto& entry : list(job).entries) tags.push_back(entry.commit.tag);
     return tags;
   }
   [[nodiscard]] static std::vector<std::string> directories(SimulatedJob& job) {
@@ -52,7 +52,7 @@ class FlushFixture : public testing::Test {
   /// Path of the newest of this tag; fails the test if there is none.
   [[nodiscard]] static std::string directory_of(SimulatedJob& job, const Tag& tag) {
     for (const auto& entry : list(job).entries) {
-      if (entry.tag == tag) return "/prefix/" + entry.directory;
+      if (entry.commit.tag == tag) return "/prefix/" + entry.directory;
     }
     ADD_FAILURE() << tag << " is not on the prefix";
     return "/none";

@@ -45,11 +45,11 @@ TEST(Identity, TheRunIdIsInTheRecordInEveryStoreAndInEveryContainer) {
     SimulatedJob job(ranks);
     commit_steps(job, {{"a", 1}});
     reopen(job, latest, Newer::keep, {{"b", 2}});
-    const auto id = superblock_of(job.disk, 0, "b").run_id;
+    const auto id = superblock_of(job.disk, 0, "b").commit.run_id;
     EXPECT_FALSE(id.is_none());
     EXPECT_TRUE(says(text_of(job.disk, kRecords + "/run.json"), {to_string(id)}));
     for (int rank = 0; rank < ranks; ++rank) {
-      EXPECT_EQ(superblock_of(job.disk, rank, "b").run_id, id);
+      EXPECT_EQ(superblock_of(job.disk, rank, "b").commit.run_id, id);
       EXPECT_TRUE(says(text_of(job.disk, compose("/nodes/node{}/kedge-1000-test/run", rank / 2)), {to_string(id)}));
     }
   }
@@ -60,7 +60,7 @@ TEST(Identity, TwoRunsHaveTwoIds) {
   commit_steps(job, {{"a", 1}});
   job.options.run = "other";
   commit_steps(job, {{"b", 2}});
-  EXPECT_NE(superblock_of(job.disk, 0, "a").run_id, superblock_of(job.disk, 0, "b").run_id);
+  EXPECT_NE(superblock_of(job.disk, 0, "a").commit.run_id, superblock_of(job.disk, 0, "b").commit.run_id);
   EXPECT_EQ(reopen(job).tag, "b");
   job.options.run = "test";
   EXPECT_EQ(reopen(job).tag, "a");
@@ -73,8 +73,8 @@ TEST(Identity, EveryStartTakesAGreaterIncarnation) {
     const auto tag = compose("t{}", start);
     if (start == 3) remove_stores(job);
     commit_steps(job, {{tag, start}});
-    const auto incarnation = superblock_of(job.disk, 0, tag).incarnation;
-    EXPECT_EQ(superblock_of(job.disk, 1, tag).incarnation, incarnation);
+    const auto incarnation = superblock_of(job.disk, 0, tag).commit.incarnation;
+    EXPECT_EQ(superblock_of(job.disk, 1, tag).commit.incarnation, incarnation);
     EXPECT_GT(incarnation, before);
     before = incarnation;
   }
@@ -99,38 +99,38 @@ TEST(Identity, AStartThatDiesAnywhereLeavesNoNumberThatIsUsedTwice) {
     std::uint64_t incarnation = 0;
     for (int rank = 0; rank < 2; ++rank) {
       for (const auto& [path, superblock] : superblocks(job.disk, rank)) {
-        seen = std::max(seen, superblock.generation);
-        incarnation = std::max(incarnation, superblock.incarnation);
+        seen = std::max(seen, superblock.commit.generation);
+        incarnation = std::max(incarnation, superblock.commit.incarnation);
       }
     }
     const Opened opened = reopen(job, latest, Newer::keep, {{"c", 3}});
     EXPECT_FALSE(opened.failure) << "operation " << n;
     const auto next = superblock_of(job.disk, 0, "c");
-    EXPECT_GT(next.generation, seen) << "operation " << n;
-    EXPECT_GT(next.incarnation, incarnation) << "operation " << n;
+    EXPECT_GT(next.commit.generation, seen) << "operation " << n;
+    EXPECT_GT(next.commit.incarnation, incarnation) << "operation " << n;
   }
 }
 
 TEST(Identity, GenerationsGrowAlsoAfterStoresWereLost) {
   SimulatedJob job(4);
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
-  const auto generation = superblock_of(job.disk, 0, "c").generation;
+  const auto generation = superblock_of(job.disk, 0, "c").commit.generation;
   job.disk.remove_all("/nodes/node1");
   commit_steps(job, {{"d", 4}});
-  EXPECT_GT(superblock_of(job.disk, 0, "d").generation, generation);
-  const auto next = superblock_of(job.disk, 3, "d").generation;
+  EXPECT_GT(superblock_of(job.disk, 0, "d").commit.generation, generation);
+  const auto next = superblock_of(job.disk, 3, "d").commit.generation;
   remove_stores(job);
   commit_steps(job, {{"e", 5}});
-  EXPECT_GT(superblock_of(job.disk, 0, "e").generation, next);
+  EXPECT_GT(superblock_of(job.disk, 0, "e").commit.generation, next);
 }
 
 TEST(Identity, GenerationsGrowAlsoAfterTheRecordWasLost) {
   SimulatedJob job(2);
   for (int start = 0; start < 3; ++start) reopen(job, latest, Newer::keep, {{"a", start}});
-  const auto generation = superblock_of(job.disk, 0, "a").generation;
+  const auto generation = superblock_of(job.disk, 0, "a").commit.generation;
   remove_record(job);
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 7}}).step, 2);
-  EXPECT_GT(superblock_of(job.disk, 0, "b").generation, generation);
+  EXPECT_GT(superblock_of(job.disk, 0, "b").commit.generation, generation);
   EXPECT_EQ(reopen(job).step, 7);
 }
 
@@ -142,12 +142,12 @@ TEST(Identity, GenerationsAreGreaterThanThoseOfUnfinishedAndForeignContainers) {
   for (int start = 0; start < 3; ++start) reopen(job, latest, Newer::keep, {{"b", 2}});
   const std::string path = container_of(job.disk, 1, "b");
   const auto newest = job.disk.read_all(path);
-  const auto generation = superblock_of(job.disk, 1, "b").generation;
+  const auto generation = superblock_of(job.disk, 1, "b").commit.generation;
   // Only rank 1 has ever heard of the newest, and the incarnation's own count begins below it.
   job.disk.restore(before);
   job.disk.write_all("/nodes/node0/kedge-1000-test/rank-1.5.h5", newest);
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).tag, "a");
-  EXPECT_GT(superblock_of(job.disk, 0, "c").generation, generation);
+  EXPECT_GT(superblock_of(job.disk, 0, "c").commit.generation, generation);
 }
 
 TEST(Identity, TheParentIsWhatWasOpenedOrCommittedBefore) {
@@ -156,15 +156,15 @@ TEST(Identity, TheParentIsWhatWasOpenedOrCommittedBefore) {
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const auto a = superblock_of(job.disk, 0, "a");
   const auto b = superblock_of(job.disk, 1, "b");
-  EXPECT_TRUE(a.parent_commit_id.is_none());
-  EXPECT_EQ(b.parent_commit_id, a.commit_id);
-  EXPECT_NE(b.commit_id, a.commit_id);
-  EXPECT_EQ(superblock_of(job.disk, 0, "b").commit_id, b.commit_id);
+  EXPECT_TRUE(a.commit.parent_id.is_none());
+  EXPECT_EQ(b.commit.parent_id, a.commit.id);
+  EXPECT_NE(b.commit.id, a.commit.id);
+  EXPECT_EQ(superblock_of(job.disk, 0, "b").commit.id, b.commit.id);
   reopen(job, latest, Newer::keep, {{"c", 3}});
-  EXPECT_EQ(superblock_of(job.disk, 0, "c").parent_commit_id, b.commit_id);
+  EXPECT_EQ(superblock_of(job.disk, 0, "c").commit.parent_id, b.commit.id);
   const Opened opened = reopen(job, Tag{"a"}, Newer::keep, {{"d", 4}});
-  EXPECT_TRUE(opened.info.parent_commit_id.is_none());
-  EXPECT_EQ(superblock_of(job.disk, 0, "d").parent_commit_id, a.commit_id);
+  EXPECT_TRUE(opened.info.parent_id.is_none());
+  EXPECT_EQ(superblock_of(job.disk, 0, "d").commit.parent_id, a.commit.id);
 }
 
 TEST(Identity, R26_ARepeatedTagIsANewGenerationAndOpenTakesTheNewestOfThatName) {
@@ -195,7 +195,7 @@ TEST(Identity, ARepeatedTagThatFailsLeavesTheOlder) {
 TEST(Identity, ALostRecordIsMadeAgainFromTheStores) {
   SimulatedJob job(4);
   commit_steps(job, {{"a", 1}});
-  const auto id = superblock_of(job.disk, 0, "a").run_id;
+  const auto id = superblock_of(job.disk, 0, "a").commit.run_id;
   remove_record(job);
   EXPECT_EQ(reopen(job).step, 1);
   EXPECT_TRUE(says(text_of(job.disk, kRecords + "/run.json"), {to_string(id)}));
@@ -207,7 +207,7 @@ TEST(Identity, ALostRecordIsMadeAgainFromTheStores) {
 TEST(Identity, ALostRecordIsMadeAgainFromAnyStoreThatIsLeft) {
   SimulatedJob job(4);
   commit_steps(job, {{"a", 1}});
-  const auto id = superblock_of(job.disk, 2, "a").run_id;
+  const auto id = superblock_of(job.disk, 2, "a").commit.run_id;
   remove_record(job);
   job.disk.remove_all("/nodes/node0");
   reopen(job);
@@ -360,7 +360,7 @@ TEST(Identity, ANodeThatCannotNoteACommitSaysSoAndTriesAgain) {
     commit_step(engine, scope.rank, "b", 2);
   }));
   EXPECT_TRUE(job.logged("the node-local store could not note that a commit exists"));
-  EXPECT_TRUE(says(text_of(job.disk, note), {to_string(superblock_of(job.disk, 0, "b").run_id)}));
+  EXPECT_TRUE(says(text_of(job.disk, note), {to_string(superblock_of(job.disk, 0, "b").commit.run_id)}));
 }
 
 TEST(Identity, TheNoteOfAnotherRunOrHalfANoteIsNone) {
@@ -372,7 +372,7 @@ TEST(Identity, TheNoteOfAnotherRunOrHalfANoteIsNone) {
     EXPECT_FALSE(opened.failure);
     EXPECT_EQ(opened.tag, std::nullopt);
     EXPECT_TRUE(says(text_of(job.disk, "/nodes/node0/kedge-1000-test/committed"),
-                     {to_string(superblock_of(job.disk, 0, "a").run_id)}));
+                     {to_string(superblock_of(job.disk, 0, "a").commit.run_id)}));
   }
 }
 

@@ -29,7 +29,7 @@ struct Job : SimulatedJob {
   }
   [[nodiscard]] std::set<Tag> tags_on(int rank) const {
     std::set<Tag> tags;
-    for (const auto& [path, superblock] : superblocks(disk, rank)) tags.insert(superblock.tag);
+    for (const auto& [path, superblock] : superblocks(disk, rank)) tags.insert(superblock.commit.tag);
     return tags;
   }
 };

@@ -26,10 +26,10 @@ class PrefixAttack : public FlushFixture {
     const auto snapshot = job.disk.snapshot();
     auto manifest = snapshot.at(manifest_of(job, tag)).bytes;
     format::ManifestHead head = format::decode_manifest_head(manifest, "planted");
-    head.generation = generation;
+    head.commit.generation = generation;
     const auto bytes = format::encode(head);
     std::ranges::copy(bytes, manifest.begin());
-    const std::string to = "/prefix/" + persist::directory_name(head.tag, generation, head.commit_id);
+    const std::string to = "/prefix/" + persist::directory_name(head.commit);
     job.disk.make_directories(to, 0755);
     job.disk.write_all(to + "/checkpoint.h5", manifest);
     for (const std::string& path : {to, to + "/checkpoint.h5"}) {
@@ -39,7 +39,7 @@ class PrefixAttack : public FlushFixture {
       job.disk.plant(path, status);
     }
     const auto planted = list(job);
-    EXPECT_EQ(planted.entries.front().generation, generation);
+    EXPECT_EQ(planted.entries.front().commit.generation, generation);
     for (const auto& one : planted.unusable) ADD_FAILURE() << one.directory << ": " << one.reason;
   }
 };
@@ -147,7 +147,7 @@ TEST_F(PrefixAttack, PinMeansWhatOpenWouldTake) {
   }));
   std::vector<std::uint64_t> pinned;
   for (const auto& entry : list(job).entries) {
-    if (entry.pinned) pinned.push_back(entry.generation);
+    if (entry.pinned) pinned.push_back(entry.commit.generation);
   }
   EXPECT_EQ(pinned, std::vector<std::uint64_t>{1'000'001});
 }

@@ -93,7 +93,7 @@ TEST(Proof, AStartThatWasRefusedHoldsNothingUp) {
   expect_refused(job, {"share a node-local store"});
   job.options.store.path = "/nodes/{node}";
   commit_steps(job, {{"a", 1}});
-  EXPECT_EQ(superblock_of(job.disk, 3, "a").incarnation, 1U);  // the number was given back
+  EXPECT_EQ(superblock_of(job.disk, 3, "a").commit.incarnation, 1U);  // the number was given back
 }
 
 TEST(Proof, TwoFailureDomainsMayNotShareAStore) {

@@ -73,7 +73,7 @@ Opening open_and_load(Engine& engine, Application& application, const Selection&
   Opening opening;
   opening.tag = engine.open(selection, newer);
   if (!opening.tag) return opening;
-  opening.commit_id = engine.info().commit_id;
+  opening.commit_id = engine.info().id;
   opening.level = engine.level(*opening.tag);
   opening.step = application.load(engine);
   EXPECT_TRUE(opening.step == Opening::kNotLoaded || *opening.tag == tag_of(opening.step)) << *opening.tag;

@@ -251,13 +251,13 @@ TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {
     Job job({"node0", "node0", "node1", "node1"}, Scheme::partner);  // pairs 0 2 and 1 3
     place(job, {"node0", "node1", "node0", "node1"});                // pairs 0 1 and 2 3
     expect_step(reopen(job), 2, RecoverySource::moved);
-    const Id128 commit_id = superblock_of(job.disk, 0, "b").commit_id;
+    const Id128 commit_id = superblock_of(job.disk, 0, "b").commit.id;
     ASSERT_EQ(set_files(job.disk, SetFileKind::parity, commit_id).size(), 8U) << "the old one is retired and there";
     for (const int rank : {0, 2}) job.disk.remove_all(container_of(job.disk, rank, "b"));
     expect_step(reopen(job), 2, RecoverySource::rebuilt);
     for (int rank = 0; rank < job.ranks; ++rank) {
       const auto sealed = superblocks(job.disk, rank);
-      EXPECT_EQ(std::ranges::count_if(sealed, [&](const auto& one) { return one.second.tag == "b"; }), 1);
+      EXPECT_EQ(std::ranges::count_if(sealed, [&](const auto& one) { return one.second.commit.tag == "b"; }), 1);
     }
   }
 }

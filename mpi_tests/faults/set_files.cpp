@@ -38,9 +38,9 @@ Id128 commit_of(const FaultyDisk& disk, const Tag& tag) {
   Id128 commit_id;
   for (int rank = 0; rank < 16; ++rank) {
     for (const auto& [path, superblock] : superblocks(disk, rank)) {
-      if (superblock.tag != tag || superblock.generation < generation) continue;
-      generation = superblock.generation;
-      commit_id = superblock.commit_id;
+      if (superblock.commit.tag != tag || superblock.commit.generation < generation) continue;
+      generation = superblock.commit.generation;
+      commit_id = superblock.commit.id;
     }
   }
   EXPECT_FALSE(commit_id.is_none()) << "no container of " << tag;

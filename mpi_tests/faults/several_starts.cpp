@@ -71,7 +71,7 @@ Opened reopen(SimulatedJob& job, const Selection& selection, Newer newer, const 
   for (const Opened& other : found) {
     EXPECT_EQ(other.tag, found[0].tag);
     EXPECT_EQ(other.step, found[0].step);
-    EXPECT_EQ(other.info.commit_id, found[0].info.commit_id);
+    EXPECT_EQ(other.info.id, found[0].info.id);
     EXPECT_EQ(other.level, found[0].level);
     EXPECT_EQ(text_of(other.failure), text_of(found[0].failure));
   }
@@ -135,8 +135,8 @@ std::string container_of(const FaultyDisk& disk, int rank, const Tag& tag) {
   std::string newest;
   std::uint64_t generation = 0;
   for (const auto& [path, superblock] : superblocks(disk, rank)) {
-    if (superblock.tag != tag || superblock.generation < generation) continue;
-    generation = superblock.generation;
+    if (superblock.commit.tag != tag || superblock.commit.generation < generation) continue;
+    generation = superblock.commit.generation;
     newest = path;
   }
   EXPECT_FALSE(newest.empty()) << "rank " << rank << " has no container of " << tag;

@@ -36,8 +36,8 @@ TEST_F(SourceTest, R29_ANewRunBeginsWithAnotherRunsTag) {
   EXPECT_EQ(opened.step, 1);
   EXPECT_EQ(opened.info.source, RecoverySource::fetched);
   for (const auto& entry : list(job).entries) {
-    if (entry.tag != "c") continue;
-    EXPECT_EQ(entry.parent_commit_id, opened.info.commit_id);
+    if (entry.commit.tag != "c") continue;
+    EXPECT_EQ(entry.commit.parent_id, opened.info.id);
   }
   // The source is as it was, and this run goes on by itself.
   for (const auto& [path, entry] : before) {

@@ -171,7 +171,7 @@ TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {
       commit_step(engine, scope.rank, "c", 3);
     }));
     EXPECT_TRUE(job.logged("passed over b"));
-    EXPECT_EQ(superblock_of(job.disk, 0, "c").parent_commit_id, superblock_of(job.disk, 0, "a").commit_id);
+    EXPECT_EQ(superblock_of(job.disk, 0, "c").commit.parent_id, superblock_of(job.disk, 0, "a").commit.id);
     EXPECT_EQ(reopen(job).tag, "c");
     expect_few_files(job, 3);
   }
@@ -237,7 +237,7 @@ TEST(StepBack, R26_OpenGivesTheTagAndTheStateOfWhatItSteppedBackTo) {
   const Opened opened = reopen(job);
   EXPECT_EQ(opened.tag, "a");
   EXPECT_EQ(opened.info.tag, "a");
-  EXPECT_EQ(opened.info.commit_id, superblock_of(job.disk, 0, "a").commit_id);
+  EXPECT_EQ(opened.info.id, superblock_of(job.disk, 0, "a").commit.id);
   EXPECT_EQ(opened.info.world_size, 2U);
   EXPECT_EQ(opened.info.logical_rank, LogicalRank{0});
 }

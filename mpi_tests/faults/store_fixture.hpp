@@ -96,12 +96,12 @@ class StoreFiles : public testing::TestWithParam<bool> {
     writer.add({"values", DataType::opaque, Shape{values.size()}, {}, false}, values);
     static_cast<void>(writer.finish());
     format::Superblock identity;
-    identity.run_id = run_id;
-    identity.commit_id = id_of(commit);
-    identity.generation = commit;
+    identity.commit.run_id = run_id;
+    identity.commit.id = id_of(commit);
+    identity.commit.generation = commit;
     identity.logical_rank = rank_of(rank);
-    identity.world_size = 64;
-    identity.tag = "t";
+    identity.commit.world_size = 64;
+    identity.commit.tag = "t";
     writer.seal(identity);
   }
 

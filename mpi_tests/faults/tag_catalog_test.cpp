@@ -18,17 +18,17 @@ using persist::TagEntry;
 
 TagEntry entry(std::uint64_t generation) {
   TagEntry entry;
-  entry.tag = compose("step-{:06}", 100 * generation);
-  entry.generation = generation;
-  entry.commit_id.bytes.fill(static_cast<std::uint8_t>(generation));
-  entry.parent_commit_id.bytes.fill(static_cast<std::uint8_t>(generation - 1));
-  entry.run_id.bytes.fill(0xee);
+  entry.commit.tag = compose("step-{:06}", 100 * generation);
+  entry.commit.generation = generation;
+  entry.commit.id.bytes.fill(static_cast<std::uint8_t>(generation));
+  entry.commit.parent_id.bytes.fill(static_cast<std::uint8_t>(generation - 1));
+  entry.commit.run_id.bytes.fill(0xee);
   entry.run = "heat";
-  entry.incarnation = ~std::uint64_t{0};
-  entry.world_size = 4096;
-  entry.time_ns = 1'790'000'000'123'456'789;
+  entry.commit.incarnation = ~std::uint64_t{0};
+  entry.commit.world_size = 4096;
+  entry.commit.time_ns = 1'790'000'000'123'456'789;
   entry.total_bytes = std::uint64_t{1} << 50U;
-  entry.directory = persist::directory_name(entry.tag, generation, entry.commit_id);
+  entry.directory = persist::directory_name(entry.commit);
   return entry;
 }
 
@@ -110,8 +110,8 @@ TEST_F(Catalog, AnAddThatReturnedOutlivesAPowerLossAtAnyPoint) {
     disk.restart(Crash::power, stop);
     std::set<std::uint64_t> found;
     for (const TagEntry& one : catalog().read()) {
-      EXPECT_EQ(one, entry(one.generation));
-      found.insert(one.generation);
+      EXPECT_EQ(one, entry(one.commit.generation));
+      found.insert(one.commit.generation);
     }
     for (const std::uint64_t generation : added) EXPECT_TRUE(found.contains(generation)) << stop;
     if (!died) return;  // the end of the history was reached

@@ -85,7 +85,7 @@ TEST_F(Tags, TheCatalogSparesManifestsAndThreeLooksATagAreEnough) {
 
 TEST_F(Tags, WhatACatalogSaysIsBelievedOnlyOfItsOwnersAndItsOwnRunsDirectories) {
   TagEntry lie = entry(1);
-  lie.world_size = 77;
+  lie.commit.world_size = 77;
   add(entry(1));
   catalog(lie);
   EXPECT_THAT(list().entries, ElementsAre(lie));  // this is what it costs to believe oneself
@@ -106,7 +106,7 @@ TEST_F(Tags, WhatACatalogSaysIsBelievedOnlyOfItsOwnersAndItsOwnRunsDirectories) 
   catalog(lie, "evil");  // another run's catalog
   EXPECT_THAT(list().entries, ElementsAre(entry(1)));
   disk.remove_all("/d/.kedge");
-  lie.commit_id.bytes[0] ^= 1U;  // of another commit that had this name
+  lie.commit.id.bytes[0] ^= 1U;  // of another commit that had this name
   catalog(lie);
   EXPECT_THAT(list().entries, ElementsAre(entry(1)));
 }

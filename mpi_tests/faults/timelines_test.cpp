@@ -24,10 +24,10 @@ TEST(Timelines, ForksShareTagAndGenerationAndDifferInTheCommitId) {
   const auto of_second = superblock_of(fork.job.disk, 3, "next");
   fork.job.disk.restore(fork.first);
   const auto of_first = superblock_of(fork.job.disk, 3, "next");
-  EXPECT_EQ(of_first.generation, of_second.generation);
-  EXPECT_EQ(of_first.tag, of_second.tag);
-  EXPECT_EQ(of_first.parent_commit_id, of_second.parent_commit_id);
-  EXPECT_NE(of_first.commit_id, of_second.commit_id);
+  EXPECT_EQ(of_first.commit.generation, of_second.commit.generation);
+  EXPECT_EQ(of_first.commit.tag, of_second.commit.tag);
+  EXPECT_EQ(of_first.commit.parent_id, of_second.commit.parent_id);
+  EXPECT_NE(of_first.commit.id, of_second.commit.id);
 }
 
 TEST(Timelines, R19_HalvesOfTwoTimelinesAreNeverCombined) {
@@ -63,7 +63,7 @@ TEST(Timelines, BothTimelinesWholeGiveOneWholeOne) {
     for (const std::string& path : container_files(fork.job.disk, rank)) {
       const auto& entry = fork.first.at(path);
       if (format::is_unsealed(std::span(entry.bytes).first(format::kSuperblockBytes))) continue;  // made ready only
-      if (format::decode(entry.bytes, path).tag != "next") continue;
+      if (format::decode(entry.bytes, path).commit.tag != "next") continue;
       fork.job.disk.write_all(compose("{}/rank-{}.7.h5", path.substr(0, path.rfind('/')), rank), entry.bytes);
     }
   }
@@ -80,11 +80,11 @@ TEST(Timelines, AStoreReplacedByAnOlderCopyGivesTheNewestCommitThatAllHave) {
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const auto old = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"c", 3}});
-  const auto newest_generation = superblock_of(job.disk, 0, "c").generation;
+  const auto newest_generation = superblock_of(job.disk, 0, "c").commit.generation;
   job.disk.restore(old, node_directory(1));
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"d", 4}}).tag, "b");
-  EXPECT_GT(superblock_of(job.disk, 3, "d").generation, newest_generation);
-  EXPECT_EQ(superblock_of(job.disk, 3, "d").parent_commit_id, superblock_of(job.disk, 0, "d").parent_commit_id);
+  EXPECT_GT(superblock_of(job.disk, 3, "d").commit.generation, newest_generation);
+  EXPECT_EQ(superblock_of(job.disk, 3, "d").commit.parent_id, superblock_of(job.disk, 0, "d").commit.parent_id);
   EXPECT_EQ(reopen(job).step, 4);
 }
 
@@ -119,7 +119,7 @@ TEST(Timelines, AContainerOfAnotherRunIsNotTaken) {
   commit_steps(other, {{"a", 100}});
   SimulatedJob job(2);
   commit_steps(job, {{"a", 1}});
-  ASSERT_NE(superblock_of(other.disk, 1, "a").run_id, superblock_of(job.disk, 1, "a").run_id);
+  ASSERT_NE(superblock_of(other.disk, 1, "a").commit.run_id, superblock_of(job.disk, 1, "a").commit.run_id);
   job.disk.write_all(container_of(job.disk, 1, "a"), other.disk.read_all(container_of(other.disk, 1, "a")));
   const Opened opened = reopen(job);
   ASSERT_TRUE(opened.failure);
@@ -175,19 +175,19 @@ TEST_P(GoingBack, NewerKeepOffersTheNewerBranchUntilANewerCommitExists) {
   EXPECT_EQ(reopen(job, Before{"b"}).step, 1);
   EXPECT_EQ(reopen(job).step, 2);
   EXPECT_EQ(reopen(job, Before{"b"}, Newer::keep, {{"c", 3}}).step, 1);
-  EXPECT_EQ(superblock_of(job.disk, 0, "c").tag, "c");
+  EXPECT_EQ(superblock_of(job.disk, 0, "c").commit.tag, "c");
   expect_few_files(GetParam() + 1);
   EXPECT_EQ(reopen(job).step, 3);
 }
 
 TEST_P(GoingBack, TheNewCommitHasTheOpenedOneAsParent) {
-  const auto a = superblock_of(job.disk, 0, "a").commit_id;
+  const auto a = superblock_of(job.disk, 0, "a").commit.id;
   const auto b = superblock_of(job.disk, 0, "b");
-  EXPECT_EQ(b.parent_commit_id, a);
+  EXPECT_EQ(b.commit.parent_id, a);
   reopen(job, Before{"b"}, Newer::keep, {{"c", 3}});
   const auto c = superblock_of(job.disk, 1, "c");
-  EXPECT_EQ(c.parent_commit_id, a);
-  EXPECT_GT(c.generation, b.generation);
+  EXPECT_EQ(c.commit.parent_id, a);
+  EXPECT_GT(c.commit.generation, b.commit.generation);
 }
 
 TEST_P(GoingBack, NewerDiscardNeverOffersTheNewerBranchAgain) {

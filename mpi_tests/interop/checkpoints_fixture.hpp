@@ -24,7 +24,7 @@ class KedgeCheckpoints : public ::testing::Test {
   }
   /// The damage is seen by tag, by directory and on the whole prefix.
   void expect_damaged(const persist::TagEntry& entry, const std::string& what) const {
-    for (const std::string& words : {"verify " + entry.tag + " --prefix " + prefix_.directory(),
+    for (const std::string& words : {"verify " + entry.commit.tag + " --prefix " + prefix_.directory(),
                                      "verify " + prefix_.path(entry.directory), "verify " + prefix_.directory()}) {
       const Result verified = kedge(words);
       EXPECT_EQ(verified.status, 1) << what << ": " << verified.text;

@@ -141,28 +141,21 @@ Attributes golden_attributes() {
 format::Superblock golden_superblock(std::uint32_t rank) {
   const format::ManifestHead head = golden_head();
   format::Superblock superblock;
-  superblock.run_id = head.run_id;
-  superblock.commit_id = head.commit_id;
-  superblock.parent_commit_id = head.parent_commit_id;
-  superblock.generation = head.generation;
-  superblock.incarnation = head.incarnation;
+  superblock.commit = head.commit;
   superblock.logical_rank = LogicalRank{rank};
-  superblock.world_size = head.world_size;
-  superblock.time_ns = head.time_ns;
-  superblock.tag = head.tag;
   return superblock;
 }
 
 format::ManifestHead golden_head() {
   format::ManifestHead head;
-  head.run_id = id(0x10);
-  head.commit_id = id(0x30);
-  head.parent_commit_id = id(0x50);
-  head.generation = 0x0102030405060708U;
-  head.incarnation = 0x1112131415161718U;
-  head.world_size = kGoldenRanks;
-  head.time_ns = 1'790'000'000'123'456'789;
-  head.tag = "step-000042";
+  head.commit.run_id = id(0x10);
+  head.commit.id = id(0x30);
+  head.commit.parent_id = id(0x50);
+  head.commit.generation = 0x0102030405060708U;
+  head.commit.incarnation = 0x1112131415161718U;
+  head.commit.world_size = kGoldenRanks;
+  head.commit.time_ns = 1'790'000'000'123'456'789;
+  head.commit.tag = "step-000042";
   head.run = "heat";
   return head;
 }
@@ -171,11 +164,11 @@ format::SetDescriptor golden_set(format::SetFileKind kind, std::uint32_t positio
   const format::ManifestHead head = golden_head();
   format::SetDescriptor descriptor;
   descriptor.kind = kind;
-  descriptor.run_id = head.run_id;
-  descriptor.commit_id = head.commit_id;
+  descriptor.run_id = head.commit.run_id;
+  descriptor.commit_id = head.commit.id;
   descriptor.protection_id = id(0x70);
-  descriptor.generation = head.generation;
-  descriptor.world_size = head.world_size;
+  descriptor.generation = head.commit.generation;
+  descriptor.world_size = head.commit.world_size;
   descriptor.scheme = Scheme::xor_;
   descriptor.set_number = 9;
   descriptor.position = position;

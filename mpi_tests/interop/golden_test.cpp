@@ -182,7 +182,7 @@ TEST(Golden, R9_KedgesOwnBytesOfTheManifestAreTheSame) {
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     const auto stored =
         std::span(bytes).subspan(head.table_offset + rank * format::kShardRowBytes, format::kShardRowBytes);
-    const format::RowPlace place{head.commit_id, LogicalRank{rank}};
+    const format::RowPlace place{head.commit.id, LogicalRank{rank}};
     std::vector<std::byte> made(format::kShardRowBytes);
     format::encode_row(format::decode_row(stored, place, kGoldenManifest), place, made);
     EXPECT_TRUE(std::ranges::equal(made, stored)) << kWhatToDo;

@@ -29,7 +29,7 @@ TEST_F(KedgeCheckpoints, ListsNewestFirstWithParentsAndPins) {
 TEST_F(KedgeCheckpoints, AParentThatIsGoneIsToldByItsId) {
   prefix_.add(sample_entry(3));
   EXPECT_THAT(kedge("ls " + prefix_.directory()).text,
-              HasSubstr(to_string(sample_entry(3).parent_commit_id).substr(0, 8)));
+              HasSubstr(to_string(sample_entry(3).commit.parent_id).substr(0, 8)));
 }
 
 TEST_F(KedgeCheckpoints, GroupsByRun) {
@@ -37,7 +37,7 @@ TEST_F(KedgeCheckpoints, GroupsByRun) {
   EXPECT_THAT(kedge("ls " + prefix_.directory()).text, Not(HasSubstr("run heat")));
   TagEntry other = sample_entry(9);
   other.run = "other";
-  other.run_id.bytes.fill(0x77);
+  other.commit.run_id.bytes.fill(0x77);
   prefix_.add(other);
   const std::string text = kedge("ls " + prefix_.directory()).text;
   EXPECT_LT(text.find("run heat"), text.find("step-000300"));
@@ -70,7 +70,7 @@ TEST_F(KedgeCheckpoints, JsonHasAllThatWordsHave) {
   EXPECT_EQ(newest["parent"], "step-000200");
   EXPECT_EQ(newest["world_size"], 4);
   EXPECT_EQ(newest["time"], "2026-09-21T14:16:20Z");
-  EXPECT_EQ(newest["commit_id"], to_string(sample_entry(3).commit_id));
+  EXPECT_EQ(newest["commit_id"], to_string(sample_entry(3).commit.id));
   EXPECT_EQ(newest["pinned"], false);
   EXPECT_EQ(listed["checkpoints"][2]["parent"], nullptr);
   ASSERT_EQ(listed["unusable"].size(), 1U);

@@ -51,8 +51,8 @@ TEST_F(KedgeCheckpoints, ShowFindsACheckpointByTagDirectoryAndManifest) {
 TEST_F(KedgeCheckpoints, ATagThatWasSavedTwiceIsTheNewer) {
   prefix_.add(sample_entry(1));
   TagEntry again = sample_entry(5);
-  again.tag = sample_entry(1).tag;
-  again.directory = persist::directory_name(again.tag, again.generation, again.commit_id);
+  again.commit.tag = sample_entry(1).commit.tag;
+  again.directory = persist::directory_name(again.commit);
   prefix_.add(again);
   EXPECT_THAT(on_prefix("show step-000100").text, ContainsRegex("generation +5\n"));
   truncate(manifest(again), 100);  // a damaged newest is what was meant, not silently the older

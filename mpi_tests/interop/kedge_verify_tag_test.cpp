@@ -89,7 +89,7 @@ TEST_F(KedgeCheckpoints, NamesContainersOfAnotherRankTagOrRun) {
   expect_damaged(entry, "swapped: it is the container of rank 1 of step-000100 (generation 1, commit");
   SamplePrefix others;
   TagEntry foreign = entry;
-  foreign.run_id.bytes.fill(0x55);
+  foreign.commit.run_id.bytes.fill(0x55);
   others.add(foreign);
   put(others.container(foreign, 1));
   expect_damaged(entry, "of another run");

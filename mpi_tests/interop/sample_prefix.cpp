@@ -44,15 +44,8 @@ format::View view_of(std::uint32_t ranks) {
 
 format::Superblock identity_of(const persist::TagEntry& entry, std::uint32_t rank) {
   format::Superblock identity;
-  identity.run_id = entry.run_id;
-  identity.commit_id = entry.commit_id;
-  identity.parent_commit_id = entry.parent_commit_id;
-  identity.generation = entry.generation;
-  identity.incarnation = entry.incarnation;
+  identity.commit = entry.commit;
   identity.logical_rank = LogicalRank{rank};
-  identity.world_size = entry.world_size;
-  identity.time_ns = entry.time_ns;
-  identity.tag = entry.tag;
   return identity;
 }
 
@@ -83,17 +76,17 @@ void write_bytes(const std::string& path, const std::vector<std::byte>& bytes) {
 
 persist::TagEntry sample_entry(std::uint64_t generation, std::uint32_t ranks) {
   persist::TagEntry entry;
-  entry.tag = compose("step-{:06}", 100 * generation);
-  entry.generation = generation;
-  entry.commit_id = id_of(0xc0, generation);
-  if (generation > 1) entry.parent_commit_id = id_of(0xc0, generation - 1);
-  entry.run_id = id_of(0xa0, 0);
+  entry.commit.tag = compose("step-{:06}", 100 * generation);
+  entry.commit.generation = generation;
+  entry.commit.id = id_of(0xc0, generation);
+  if (generation > 1) entry.commit.parent_id = id_of(0xc0, generation - 1);
+  entry.commit.run_id = id_of(0xa0, 0);
   entry.run = "heat";
-  entry.incarnation = 3;
-  entry.world_size = ranks;
-  entry.time_ns = 1'790'000'000'000'000'000 + static_cast<std::int64_t>(generation) * 60'000'000'000;
+  entry.commit.incarnation = 3;
+  entry.commit.world_size = ranks;
+  entry.commit.time_ns = 1'790'000'000'000'000'000 + static_cast<std::int64_t>(generation) * 60'000'000'000;
   entry.total_bytes = std::uint64_t{ranks} << 20U;
-  entry.directory = persist::directory_name(entry.tag, generation, entry.commit_id);
+  entry.directory = persist::directory_name(entry.commit);
   return entry;
 }
 
@@ -111,7 +104,7 @@ std::vector<format::RegionSpec> sample_rank_regions(std::uint32_t rank, std::uin
 }
 
 std::vector<std::byte> sample_manifest(const persist::TagEntry& entry) {
-  const auto files = files_of(entry.world_size);
+  const auto files = files_of(entry.commit.world_size);
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) rows.push_back({file, 100'000, 8192, 500, 1, 2});
   return format::encode_manifest(*format::make_manifest_layout(nullptr, files, 0), persist::head_of(entry), rows, {});
@@ -124,17 +117,17 @@ void write_manifest(const std::string& prefix, const persist::TagEntry& entry) {
 
 void write_containers(const std::string& prefix, const persist::TagEntry& entry) {
   const std::string directory = fs::join(prefix, entry.directory);
-  for (std::uint32_t rank = 0; rank < entry.world_size; ++rank) {
+  for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
     std::filesystem::create_directories(fs::join(directory, persist::container_directory(LogicalRank{rank})));
     write_container(fs::join(directory, persist::container_file(LogicalRank{rank})),
-                    sample_rank_regions(rank, entry.world_size), identity_of(entry, rank));
+                    sample_rank_regions(rank, entry.commit.world_size), identity_of(entry, rank));
   }
 }
 
 void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry) {
   write_containers(prefix, entry);
   const std::string directory = fs::join(prefix, entry.directory);
-  const auto files = files_of(entry.world_size);
+  const auto files = files_of(entry.commit.world_size);
   format::ManifestHead head = persist::head_of(entry);
   head.total_bytes = 0;
   std::vector<format::ShardRow> rows;
@@ -142,7 +135,7 @@ void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry)
     rows.push_back(row_of(fs::join(directory, file), file));
     head.total_bytes += rows.back().size_bytes;
   }
-  const format::View view = view_of(entry.world_size);
+  const format::View view = view_of(entry.commit.world_size);
   const auto layout = format::make_manifest_layout(&view, files, 200);
   write_bytes(fs::join(directory, persist::kManifestFile), format::encode_manifest(*layout, head, rows, kAttributes));
 }

@@ -66,14 +66,14 @@ std::vector<format::RegionSpec> sample_regions() {
 
 format::Superblock sample_identity() {
   format::Superblock identity;
-  identity.run_id.bytes.fill(0x11);
-  identity.commit_id.bytes.fill(0xab);
-  identity.generation = 7;
-  identity.incarnation = 3;
+  identity.commit.run_id.bytes.fill(0x11);
+  identity.commit.id.bytes.fill(0xab);
+  identity.commit.generation = 7;
+  identity.commit.incarnation = 3;
   identity.logical_rank = LogicalRank{2};
-  identity.world_size = 8;
-  identity.time_ns = 1'790'000'000'000'000'000;  // 2026-09-21T14:13:20Z
-  identity.tag = "step-000100";
+  identity.commit.world_size = 8;
+  identity.commit.time_ns = 1'790'000'000'000'000'000;  // 2026-09-21T14:13:20Z
+  identity.commit.tag = "step-000100";
   return identity;
 }
 

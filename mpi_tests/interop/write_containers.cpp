@@ -29,15 +29,15 @@ void add(ContainerWriter& writer, std::string name, DataType dtype, const std::v
 Superblock identity() {
   Superblock superblock;
   for (std::size_t i = 0; i < 16; ++i) {
-    superblock.run_id.bytes[i] = static_cast<std::uint8_t>(i + 1);
-    superblock.commit_id.bytes[i] = static_cast<std::uint8_t>(i + 101);
+    superblock.commit.run_id.bytes[i] = static_cast<std::uint8_t>(i + 1);
+    superblock.commit.id.bytes[i] = static_cast<std::uint8_t>(i + 101);
   }
-  superblock.generation = 42;
-  superblock.incarnation = 3;
+  superblock.commit.generation = 42;
+  superblock.commit.incarnation = 3;
   superblock.logical_rank = {5};
-  superblock.world_size = 8;
-  superblock.time_ns = 1234567890;
-  superblock.tag = "step-000042";
+  superblock.commit.world_size = 8;
+  superblock.commit.time_ns = 1234567890;
+  superblock.commit.tag = "step-000042";
   return superblock;
 }
 

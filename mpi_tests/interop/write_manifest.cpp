@@ -42,13 +42,13 @@ View view_of(const std::vector<Piece>& pieces) {
 
 ManifestHead identity() {
   ManifestHead head;
-  std::iota(head.run_id.bytes.begin(), head.run_id.bytes.end(), std::uint8_t{1});
-  std::iota(head.commit_id.bytes.begin(), head.commit_id.bytes.end(), std::uint8_t{101});
-  head.generation = 42;
-  head.incarnation = 3;
-  head.world_size = kKnownRanks;
-  head.time_ns = 1234567890;
-  head.tag = kedge::testing::kKnownTag;
+  std::iota(head.commit.run_id.bytes.begin(), head.commit.run_id.bytes.end(), std::uint8_t{1});
+  std::iota(head.commit.id.bytes.begin(), head.commit.id.bytes.end(), std::uint8_t{101});
+  head.commit.generation = 42;
+  head.commit.incarnation = 3;
+  head.commit.world_size = kKnownRanks;
+  head.commit.time_ns = 1234567890;
+  head.commit.tag = kedge::testing::kKnownTag;
   head.run = "heat";
   return head;
 }
@@ -63,12 +63,8 @@ ShardRow write_container(const std::string& directory, const std::vector<Piece>&
   const auto layout = writer.finish();
   const ManifestHead head = identity();
   Superblock superblock;
-  superblock.run_id = head.run_id;
-  superblock.commit_id = head.commit_id;
-  superblock.generation = head.generation;
+  superblock.commit = head.commit;
   superblock.logical_rank = LogicalRank{rank};
-  superblock.world_size = kKnownRanks;
-  superblock.tag = head.tag;
   writer.seal(superblock);
   const ContainerReader reader(file, layout->file_size, name);
   return {name,

@@ -28,15 +28,15 @@ Id128 id_of(std::uint8_t number) {
 Holding container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank, std::uint32_t world,
                   bool intact = true) {
   Holding holding;
-  holding.generation = generation;
-  holding.commit_id = id_of(id);
-  holding.parent_commit_id = id_of(static_cast<std::uint8_t>(id + 100));
-  holding.incarnation = generation / 10;
+  holding.commit.generation = generation;
+  holding.commit.id = id_of(id);
+  holding.commit.parent_id = id_of(static_cast<std::uint8_t>(id + 100));
+  holding.commit.incarnation = generation / 10;
   holding.logical_rank = LogicalRank{rank};
-  holding.world_size = world;
-  holding.time_ns = static_cast<std::int64_t>(generation * 1000);
+  holding.commit.world_size = world;
+  holding.commit.time_ns = static_cast<std::int64_t>(generation * 1000);
   holding.size_bytes = 100 + rank;
-  holding.tag = compose("tag-{}", id);
+  holding.commit.tag = compose("tag-{}", id);
   holding.intact = intact;
   if (!intact) holding.damage = compose("bits of {} are flipped", rank);
   return holding;
@@ -57,10 +57,7 @@ Survey agree(const ByProcess& holdings, const std::vector<Shelf>& shelves = {}) 
             .survey;
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
-  const auto facts = [](const Candidate& c) {
-    return std::tuple(c.generation, c.commit_id, c.parent_commit_id, c.incarnation, c.world_size, c.time_ns,
-                      c.total_bytes, c.tag, c.recoverable, c.reason);
-  };
+  const auto facts = [](const Candidate& c) { return std::tuple(c.commit, c.total_bytes, c.recoverable, c.reason); };
   for (const Survey& other : surveys) {
     EXPECT_EQ(other.unreadable, surveys[0].unreadable);
     EXPECT_EQ(other.candidates.size(), surveys[0].candidates.size());
@@ -89,8 +86,8 @@ std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(cons
   std::map<std::tuple<std::uint64_t, Id128>, std::uint32_t> worlds;
   for (const auto& process : holdings) {
     for (const Holding& holding : process) {
-      const std::tuple key(holding.generation, holding.commit_id);
-      worlds[key] = holding.world_size;
+      const std::tuple key(holding.commit.generation, holding.commit.id);
+      worlds[key] = holding.commit.world_size;
       auto& ranks = held[key];
       if (holding.intact) ranks.insert(holding.logical_rank.value);
     }
@@ -118,13 +115,13 @@ TEST(Agreement, R32_AWholeCommitIsRecoverableAndAllItsFactsAreTold) {
     ASSERT_EQ(found.candidates.size(), 1U);
     const Candidate& candidate = found.candidates[0];
     EXPECT_TRUE(candidate.recoverable);
-    EXPECT_EQ(candidate.generation, 70U);
-    EXPECT_EQ(candidate.commit_id, id_of(3));
-    EXPECT_EQ(candidate.parent_commit_id, id_of(103));
-    EXPECT_EQ(candidate.incarnation, 7U);
-    EXPECT_EQ(candidate.world_size, processes);
-    EXPECT_EQ(candidate.time_ns, 70'000);
-    EXPECT_EQ(candidate.tag, "tag-3");
+    EXPECT_EQ(candidate.commit.generation, 70U);
+    EXPECT_EQ(candidate.commit.id, id_of(3));
+    EXPECT_EQ(candidate.commit.parent_id, id_of(103));
+    EXPECT_EQ(candidate.commit.incarnation, 7U);
+    EXPECT_EQ(candidate.commit.world_size, processes);
+    EXPECT_EQ(candidate.commit.time_ns, 70'000);
+    EXPECT_EQ(candidate.commit.tag, "tag-3");
     EXPECT_EQ(candidate.total_bytes, std::uint64_t{100} * processes + processes * (processes - 1) / 2);
     EXPECT_TRUE(candidate.reason.empty());
   }
@@ -175,9 +172,9 @@ TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
     }
     const Survey found = agree(holdings);
     ASSERT_EQ(found.candidates.size(), 3U);
-    EXPECT_EQ(found.candidates[0].commit_id, id_of(2));
+    EXPECT_EQ(found.candidates[0].commit.id, id_of(2));
     EXPECT_FALSE(found.candidates[0].recoverable);
-    EXPECT_EQ(found.candidates[1].commit_id, id_of(1));
+    EXPECT_EQ(found.candidates[1].commit.id, id_of(1));
     EXPECT_FALSE(found.candidates[1].recoverable);
     EXPECT_TRUE(found.candidates[2].recoverable);
   }
@@ -224,9 +221,9 @@ TEST(Agreement, LongTextsAreCutAndNotTorn) {
   ByProcess holdings = whole(2, 1, 1);
   holdings[1][0].intact = false;
   holdings[1][0].damage = std::string(5000, 'x');
-  holdings[0][0].tag = holdings[1][0].tag = std::string(128, 't');
+  holdings[0][0].commit.tag = holdings[1][0].commit.tag = std::string(128, 't');
   const Survey found = agree(holdings);
-  EXPECT_EQ(found.candidates.at(0).tag, std::string(128, 't'));
+  EXPECT_EQ(found.candidates.at(0).commit.tag, std::string(128, 't'));
   EXPECT_LT(found.candidates.at(0).reason.size(), 700U);
 }
 
@@ -260,7 +257,8 @@ TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {
     std::size_t i = 0;
     for (const auto& [key, one] : expected) {
       const Candidate& candidate = found.candidates[i++];
-      ASSERT_EQ(std::tuple(candidate.generation, candidate.commit_id), key) << "seed " << seed << ", round " << round;
+      ASSERT_EQ(std::tuple(candidate.commit.generation, candidate.commit.id), key)
+          << "seed " << seed << ", round " << round;
       EXPECT_EQ(candidate.recoverable, one.recoverable) << "seed " << seed << ", round " << round;
       EXPECT_EQ(candidate.total_bytes, one.total_bytes) << "seed " << seed << ", round " << round;
       EXPECT_EQ(candidate.reason.empty(), one.recoverable) << "seed " << seed << ", round " << round;

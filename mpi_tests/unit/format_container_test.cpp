@@ -32,15 +32,12 @@ TEST(FormatContainer, R12_StructureIsStoredWithTheData) {
   const ContainerReader reader(target.file, target.file.size(), "file");
   Superblock expected = identity();
   const Superblock& stored = reader.superblock();
-  EXPECT_EQ(stored.commit_id, expected.commit_id);
-  EXPECT_EQ(stored.parent_commit_id, expected.parent_commit_id);
-  EXPECT_EQ(stored.run_id, expected.run_id);
-  EXPECT_EQ(stored.tag, expected.tag);
-  EXPECT_EQ(stored.generation, 4U);
-  EXPECT_EQ(stored.incarnation, 5U);
+  EXPECT_EQ(stored.commit, expected.commit);
+  EXPECT_EQ(stored.commit.generation, 4U);
+  EXPECT_EQ(stored.commit.incarnation, 5U);
   EXPECT_EQ(stored.logical_rank.value, 6U);
-  EXPECT_EQ(stored.world_size, 7U);
-  EXPECT_EQ(stored.time_ns, 8);
+  EXPECT_EQ(stored.commit.world_size, 7U);
+  EXPECT_EQ(stored.commit.time_ns, 8);
   EXPECT_TRUE(stored.sealed);
   ASSERT_EQ(reader.regions().size(), samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i)

@@ -37,7 +37,7 @@ TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
   ManifestHead head = head_of(4);
   auto rows = rows_of(files);
   const auto one = encode_manifest(*layout, head, rows, kAttributes);
-  head.generation += 1;
+  head.commit.generation += 1;
   rows[2].crc += 1;
   const auto two = encode_manifest(*layout, head, rows, kAttributes);
   EXPECT_EQ(hdf5_entries(), entries);
@@ -79,7 +79,7 @@ TEST(FormatManifestLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
   EXPECT_THAT(encode(head, {rows[0]}, {}), HasSubstr("1 rows"));
   EXPECT_THAT(encode(head_of(3), rows, {}), HasSubstr("world size 3"));
   EXPECT_THAT(encode(head, {rows[1], rows[0]}, {}), HasSubstr("was laid out for 'data/0/rank-0.h5'"));
-  head.tag.assign(129, 't');
+  head.commit.tag.assign(129, 't');
   EXPECT_THAT(encode(head, rows, {}), HasSubstr("tag"));
   head = head_of(2);
   head.run.assign(65, 'r');

@@ -29,15 +29,15 @@ inline std::vector<ShardRow> rows_of(const std::vector<std::string>& files) {
 
 inline ManifestHead head_of(std::uint32_t ranks) {
   ManifestHead head;
-  head.run_id.bytes.fill(1);
-  head.commit_id.bytes.fill(2);
-  head.parent_commit_id.bytes.fill(3);
-  head.generation = 0x0102030405060708U;
-  head.incarnation = 5;
-  head.world_size = ranks;
-  head.time_ns = -6;
+  head.commit.run_id.bytes.fill(1);
+  head.commit.id.bytes.fill(2);
+  head.commit.parent_id.bytes.fill(3);
+  head.commit.generation = 0x0102030405060708U;
+  head.commit.incarnation = 5;
+  head.commit.world_size = ranks;
+  head.commit.time_ns = -6;
   head.total_bytes = 7'000'000;
-  head.tag = "step-000100";
+  head.commit.tag = "step-000100";
   head.run = "heat";
   return head;
 }

@@ -130,7 +130,7 @@ TEST(FormatManifest, ARowOfAnotherCommitIsRefused) {
   const auto files = files_of(2);
   const auto layout = make_manifest_layout(nullptr, files, 0);
   ManifestHead other = head_of(2);
-  other.commit_id.bytes.fill(9);
+  other.commit.id.bytes.fill(9);
   MemoryFile file(encode_manifest(*layout, head_of(2), rows_of(files), {}));
   const auto foreign = encode_manifest(*layout, other, rows_of(files), {});
   const std::uint64_t row = reader_of(file).head().table_offset + kShardRowBytes;
@@ -144,7 +144,7 @@ TEST(FormatManifest, ARowOfAnotherCommitIsRefused) {
 TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {
   const auto refusal_of = [](const ShardRow& row, const std::function<void(std::span<std::byte>)>& change = {}) {
     std::array<std::byte, kShardRowBytes> bytes{};
-    const RowPlace place{head_of(8).commit_id, LogicalRank{7}};
+    const RowPlace place{head_of(8).commit.id, LogicalRank{7}};
     encode_row(row, place, bytes);
     if (change) change(bytes);
     put(bytes, row_at::kRowCrc, row_crc(bytes, place));

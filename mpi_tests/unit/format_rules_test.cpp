@@ -99,7 +99,7 @@ void fix_checksum(SuperblockBytes& bytes) {
 
 TEST(FormatSuperblock, ComesBackAndKeepsSignaturePositionsZero) {
   Superblock superblock = full_superblock();
-  superblock.tag = std::string(kTagBytesMax, 't');
+  superblock.commit.tag = std::string(kTagBytesMax, 't');
   superblock.extents.clear();
   for (std::uint64_t i = 0; i < kTableEntriesMax; ++i) {
     superblock.extents.push_back({i == 3 ? ExtentKind::index : ExtentKind::metadata, 0xffffffffU, 5000 + i * 100, 100});
@@ -113,7 +113,7 @@ TEST(FormatSuperblock, ComesBackAndKeepsSignaturePositionsZero) {
   superblock.extents.emplace_back();
   EXPECT_THROW(static_cast<void>(encode(superblock)), Error);
   superblock.extents.clear();
-  superblock.tag += 't';
+  superblock.commit.tag += 't';
   EXPECT_THROW(static_cast<void>(encode(superblock)), Error);
 }
 

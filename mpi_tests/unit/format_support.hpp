@@ -81,15 +81,15 @@ inline Sample sample(std::string name, std::uint64_t bytes) {
 
 inline Superblock identity() {
   Superblock superblock;
-  superblock.run_id.bytes.fill(1);
-  superblock.commit_id.bytes.fill(2);
-  superblock.parent_commit_id.bytes.fill(3);
-  superblock.generation = 4;
-  superblock.incarnation = 5;
+  superblock.commit.run_id.bytes.fill(1);
+  superblock.commit.id.bytes.fill(2);
+  superblock.commit.parent_id.bytes.fill(3);
+  superblock.commit.generation = 4;
+  superblock.commit.incarnation = 5;
   superblock.logical_rank = {6};
-  superblock.world_size = 7;
-  superblock.time_ns = 8;
-  superblock.tag = "step-000100";
+  superblock.commit.world_size = 7;
+  superblock.commit.time_ns = 8;
+  superblock.commit.tag = "step-000100";
   return superblock;
 }
 

@@ -94,12 +94,12 @@ Holdings holdings_of(const World& world, std::uint32_t process) {
     for (std::uint32_t rank = 0; rank < commit.world; ++rank) {
       if (!world.held[process].contains({commit.commit_id, FileKind::container, rank, Id128{}})) continue;
       Holding holding;
-      holding.generation = commit.generation;
-      holding.commit_id = commit.commit_id;
+      holding.commit.generation = commit.generation;
+      holding.commit.id = commit.commit_id;
       holding.logical_rank = LogicalRank{rank};
-      holding.world_size = commit.world;
+      holding.commit.world_size = commit.world;
       holding.size_bytes = size_of(rank);
-      holding.tag = "tag";
+      holding.commit.tag = "tag";
       holding.intact = true;
       mine.containers.push_back(holding);
     }
@@ -266,7 +266,8 @@ Outcome run(const World& world) {
 void expect_judged_right(const World& world, const Survey& survey) {
   std::size_t with_containers = 0;
   for (const Commit& commit : world.commits) {
-    const auto candidate = std::ranges::find(survey.candidates, commit.commit_id, &Candidate::commit_id);
+    const auto candidate =
+        std::ranges::find(survey.candidates, commit.commit_id, [](const Candidate& one) { return one.commit.id; });
     bool any = false;
     for (std::uint32_t rank = 0; rank < commit.world; ++rank) {
       any = any || world.has({commit.commit_id, FileKind::container, rank, Id128{}});
@@ -345,7 +346,7 @@ TEST(Homes, R31_R32_RandomLossesOfContainersParityAndDescriptorsAreJudgedAndOrde
     const Outcome outcome = run(world);
     expect_judged_right(world, outcome.survey);
     if (!outcome.chosen) continue;
-    const Id128 commit_id = outcome.chosen->commit_id;
+    const Id128 commit_id = outcome.chosen->commit.id;
     const World before = world;
     move_files(world, outcome.orders);
     expect_sets_ready(world, outcome.orders);

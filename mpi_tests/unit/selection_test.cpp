@@ -16,9 +16,9 @@ constexpr std::uint32_t kProcesses = 4;
 
 recovery::Candidate candidate(std::uint64_t generation, Tag tag, bool recoverable, std::string reason = "it is lost") {
   recovery::Candidate one;
-  one.generation = generation;
-  one.world_size = kProcesses;
-  one.tag = std::move(tag);
+  one.commit.generation = generation;
+  one.commit.world_size = kProcesses;
+  one.commit.tag = std::move(tag);
   one.recoverable = recoverable;
   if (!recoverable) one.reason = std::move(reason);
   return one;
@@ -37,10 +37,10 @@ TEST(Selection, R19_AContainerWithAParentOrOfAnotherRankCountTellsOfCommitsWitho
   const auto first = candidate(1, "a", false);
   EXPECT_THAT(choose(survey_of({first}), latest, !kCommitsExist).lost, IsEmpty()) << "a first checkpoint cut short";
   auto later = first;
-  later.parent_commit_id.bytes[0] = 1;
+  later.commit.parent_id.bytes[0] = 1;
   EXPECT_THAT(choose(survey_of({later}), latest, !kCommitsExist).lost, HasSubstr("it is lost"));
   auto of_more_ranks = first;
-  of_more_ranks.world_size = kProcesses + 1;
+  of_more_ranks.commit.world_size = kProcesses + 1;
   EXPECT_THAT(choose(survey_of({of_more_ranks}), latest, !kCommitsExist).lost, HasSubstr("it is lost"));
 }
 

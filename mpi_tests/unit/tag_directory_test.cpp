@@ -14,8 +14,16 @@ Id128 id(std::uint8_t fill) {
   return id;
 }
 
+CommitHead commit_of(const Tag& tag, std::uint64_t generation, const Id128& commit_id) {
+  CommitHead commit;
+  commit.tag = tag;
+  commit.generation = generation;
+  commit.id = commit_id;
+  return commit;
+}
+
 TEST(TagDirectory, NameSaysTagGenerationAndBeginningOfTheId) {
-  EXPECT_EQ(directory_name("step-000100", 7, id(0xab)), "step-000100.7-abababab");
+  EXPECT_EQ(directory_name(commit_of("step-000100", 7, id(0xab))), "step-000100.7-abababab");
 }
 
 TEST(TagDirectory, ParsesWhatItWrites) {
@@ -23,7 +31,7 @@ TEST(TagDirectory, ParsesWhatItWrites) {
                                          "_", "a.", "a-",          "7",    std::string(128, 'z')};
   for (const std::string& tag : tags) {
     for (const std::uint64_t generation : {std::uint64_t{0}, std::uint64_t{10}, ~std::uint64_t{0}}) {
-      const std::string name = directory_name(tag, generation, id(0x0f));
+      const std::string name = directory_name(commit_of(tag, generation, id(0x0f)));
       const auto parsed = parse_directory_name(name);
       ASSERT_TRUE(parsed) << name;
       EXPECT_EQ(*parsed, (TagDirectory{tag, generation, "0f0f0f0f"})) << name;

@@ -64,12 +64,12 @@ void index_decode(benchmark::State& state) {
 
 Superblock some_superblock() {
   Superblock superblock;
-  superblock.run_id.bytes.fill(1);
-  superblock.commit_id.bytes.fill(2);
-  superblock.generation = 4;
-  superblock.incarnation = 5;
-  superblock.world_size = 100'000;
-  superblock.tag = "step-000100";
+  superblock.commit.run_id.bytes.fill(1);
+  superblock.commit.id.bytes.fill(2);
+  superblock.commit.generation = 4;
+  superblock.commit.incarnation = 5;
+  superblock.commit.world_size = 100'000;
+  superblock.commit.tag = "step-000100";
   superblock.file_size = file_size(1) + 2 * kRegionBytes;
   superblock.index_offset = file_size(1);
   superblock.index_size = kRegionBytes;
