@@ -195,8 +195,8 @@ void ContainerWriter::write_structure() {
   index_extent_crc_ = crc32c_zeros(padding, index_crc_);
 }
 
-void ContainerWriter::seal(Superblock identity) {
-  const std::unique_lock lock(mutex_);
+SuperblockBytes ContainerWriter::sealed_head(Superblock identity) const {
+  const std::shared_lock lock(mutex_);
   if (failed_ || !layout_) throw Error(ErrorCode::bad_state, "only a container that was finished can be sealed");
   identity.sealed = true;
   identity.file_size = layout_->file_size;
@@ -207,7 +207,11 @@ void ContainerWriter::seal(Superblock identity) {
   for (Extent& extent : identity.extents) {
     if (extent.kind == ExtentKind::index) extent.crc = index_extent_crc_;
   }
-  static_cast<void>(target_.bytes().copy_in(0, encode(identity), 0));
+  return encode(identity);
+}
+
+void ContainerWriter::seal(const Superblock& identity) {
+  static_cast<void>(target_.bytes().copy_in(0, sealed_head(identity), 0));
 }
 
 std::uint64_t ContainerWriter::container_bytes() const {

@@ -52,8 +52,11 @@ class ContainerWriter {
   /// after all add() have returned. Throws Error{bad_state} if an add() failed.
   [[nodiscard]] std::shared_ptr<const Layout> finish();
 
-  /// Fills in what the file knows (size, index, extents, sealed) and writes the superblock. After finish().
-  void seal(Superblock identity);
+  /// The sealed superblock, with what the file knows (size, index, extents). After finish(). Throws
+  /// Error{invalid_argument} if it does not fit.
+  [[nodiscard]] SuperblockBytes sealed_head(Superblock identity) const;
+  /// Writes it: for a file that is sealed by itself.
+  void seal(const Superblock& identity);
 
   /// Size of the file: final after finish(), before that what is needed as far as known.
   [[nodiscard]] std::uint64_t container_bytes() const;

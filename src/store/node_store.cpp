@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 #include "store/inspect.hpp"
 
@@ -86,7 +87,9 @@ void NodeStore::sealed(StoreFile& file, const FileKey& key, std::uint64_t genera
 
 void NodeStore::discard(StoreFile& file) {
   Slots& slots = slots_of(file);
-  slots.discard(*slots.slot_of(file));
+  Slot& slot = *slots.slot_of(file);
+  invariant(slot.state == Slot::State::writing, "only a file that was begun is given up");
+  slots.discard(slot);
 }
 
 void NodeStore::retire_all_but(const IsKept& is_kept) {
@@ -130,6 +133,7 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
                 compose("no file of rank {} is here that belongs to commit {}", whose.value, to_string(key.commit_id)),
                 -1, directory(), 0});
   }
+  invariant(slot->state != Slot::State::writing, "a file that is being written is not pinned");
   StoreFile& file = slot->opened(directory_);
   file.check_present();
   ++slot->pins;

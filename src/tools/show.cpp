@@ -1,7 +1,8 @@
 // kedge show FILE|TAG: one container, the set of a parity file or set descriptor, or a whole checkpoint.
 #include <memory>
+#include <optional>
+#include <utility>
 
-#include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "tools/container_view.hpp"
@@ -22,8 +23,13 @@ struct Arguments {
   TagViewOptions view;
 };
 
-// A container or set file, whose first bytes mark it as one.
-OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
+// A container or set file, as far as its first bytes go.
+struct Marked {
+  OpenedFile opened;
+  store::VerifiedFile found;
+};
+
+Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
   const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
   if (status && status->kind == fs::FileStatus::Kind::directory) {
@@ -42,15 +48,18 @@ OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
                 -1, path, 0});
   }
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
-  const std::string beginning = damaged_beginning(opened);
-  if (!beginning.empty()) throw Error(Failure{ErrorCode::corrupt, beginning, -1, path, 0});
-  return opened;
+  store::VerifiedFile found = store::verify_file(*opened.file, opened.size_bytes, path, {}, Verify::headers);
+  if (!found.superblock && !found.set) {
+    throw Error(Failure{ErrorCode::corrupt, what_is_wrong(opened, found, std::nullopt), -1, path, 0});
+  }
+  return {std::move(opened), std::move(found)};
 }
 
 // The rest may be lost: what the beginning says is shown all the same.
-Outcome show_set(const Arguments& arguments, const OpenedFile& opened) {
-  const format::SetDescriptor set = format::decode_set(opened.first, arguments.what);
-  const auto damage = attempt([&] { check_set_size(set, opened.size_bytes, arguments.what); });
+Outcome show_set(const Arguments& arguments, const store::VerifiedFile& found) {
+  const format::SetDescriptor& set = found.set.value();
+  std::optional<Failure> damage;
+  if (!found.is_intact()) damage = Failure{ErrorCode::corrupt, found.message, -1, arguments.what, 0};
   if (arguments.view.json) {
     Json json = set_json(set, arguments.what);
     if (damage) json["damage"] = damage->message;
@@ -64,12 +73,12 @@ Outcome show_set(const Arguments& arguments, const OpenedFile& opened) {
 }
 
 Outcome show_file(fs::FileSystem& file_system, const Arguments& arguments) {
-  const OpenedFile opened = open_marked(file_system, arguments.what);
+  const auto [opened, found] = open_marked(file_system, arguments.what);
   if (arguments.view.rank || arguments.view.containers) {
     throw Error(Failure{ErrorCode::invalid_argument, "--rank and --containers are for checkpoints; this is one file",
                         -1, arguments.what, 0});
   }
-  if (opened.kind == FileKind::set_file) return show_set(arguments, opened);
+  if (found.set) return show_set(arguments, found);
   const Content content = read_content(opened, arguments.what);
   print(arguments.view.json ? json_text(content_json(content)) : content_text(content));
   if (!content.damage) return Outcome::ok;
