@@ -15,7 +15,7 @@
 #include "format/attributes.hpp"
 #include "persist/flush.hpp"
 #include "persist/tag_directory.hpp"
-#include "redundancy/drafts.hpp"
+#include "store/sealing.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -199,12 +199,12 @@ void Flusher::keep_copies(const persist::TagEntry& entry, const std::vector<std:
     keep_forever(sent);
     throw;
   }
-  redundancy::Drafts drafts(*context_.comm, *context_.store, context_.options.store.durable, context_.patience());
-  const auto failure = drafts.seal(attempt([&] {
+  store::Sealing sealing({*context_.comm, context_.patience()}, *context_.store, context_.options.store.durable);
+  const auto failure = sealing.seal(attempt([&] {
     if (!is_second && !context_.is_root()) return;
     const std::span<const std::byte> whole = is_second ? *received : manifest;
-    redundancy::Draft& draft =
-        drafts.begin(store::FileKind::manifest, {entry.commit.id, {}}, entry.commit.generation, whole.size());
+    store::Draft& draft =
+        sealing.begin(store::FileKind::manifest, {entry.commit.id, {}}, entry.commit.generation, whole.size());
     (void)draft.copy_in(0, whole, 0);
   }));
   if (failure && context_.is_root()) {

@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "redundancy/plan.hpp"
 #include "redundancy/protect.hpp"
+#include "store/pin.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -40,15 +41,6 @@ redundancy::Redundancy settle_scheme(const Context& context) {
                                 redundancy::infeasible(domains, Scheme::xor_).value_or("")));
   }
   return best;
-}
-
-/// COLLECTIVE. 128 bits that rank 0 drew.
-std::optional<Failure> draw(Context& context, Id128& id) {
-  std::optional<Failure> local;
-  if (context.is_root()) local = attempt([&] { id = random_id(); });
-  if (auto failure = context.vote(local)) return failure;
-  context.broadcast(id);
-  return std::nullopt;
 }
 
 /// Local. True if this rank's set files of a protection are here, and its set is the one it would get now.
@@ -152,15 +144,24 @@ void join_set(Context& context) {
 std::optional<Failure> protect(Context& context, const Commit& commit) {
   if (context.redundancy.scheme == Scheme::single) return std::nullopt;
   redundancy::Subject subject;
-  if (auto failure = draw(context, subject.protection_id)) return failure;
+  store::Pin container;
+  if (auto failure = context.vote(attempt([&] {
+        container =
+            store::Pin(*context.store, store::FileKind::container, context.logical_rank(), {commit.head.id, {}});
+        if (context.is_root()) subject.protection_id = random_id();
+      }))) {
+    return failure;
+  }
+  context.broadcast(subject.protection_id);
+  subject.container = &*container;
   subject.commit = commit.head;
   subject.logical_rank = context.logical_rank();
   subject.scheme = context.redundancy.scheme;
   subject.parities = context.redundancy.parities;
   subject.set_number = context.redundancy.set_number;
-  const redundancy::Traffic traffic{redundancy::Route::direct, piece_settings(context.options), context.patience()};
-  const auto protection = redundancy::protect(*context.comm, *context.store, subject, context.redundancy.membership,
-                                              context.options.store.durable, traffic);
+  const redundancy::Traffic traffic{redundancy::Route::direct, piece_settings(context.options)};
+  const auto protection = redundancy::protect({*context.comm, context.patience()}, *context.store, subject,
+                                              context.redundancy.membership, context.options.store.durable, traffic);
   if (protection.failure) return protection.failure;
   context.set_level(commit.head.id, Level::protected_, subject.protection_id);
   return std::nullopt;

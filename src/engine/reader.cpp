@@ -112,14 +112,14 @@ void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
 std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreement& agreement,
                                                           const recovery::Candidate& chosen, Look look) {
   try {
-    const recovery::Orders orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
+    const comm::Group group(*context_.comm, context_.patience());
+    const recovery::Orders orders = recovery::give_orders(group, agreement.homes, chosen);
     recovery::RecoverySettings settings;
     settings.durable = context_.options.store.durable;
-    settings.patience = context_.patience();
     settings.pieces = piece_settings(context_.options);
     settings.file_system = context_.environment.file_system.get();
     if (!chosen.directory.empty()) settings.tag_directory = fs::join(context_.prefix_path, chosen.directory);
-    return recovery::recover(*context_.comm, *context_.store, orders, settings);
+    return recovery::recover(group, *context_.store, orders, settings);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
     if (context_.is_root()) {

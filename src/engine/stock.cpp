@@ -88,8 +88,8 @@ class Stock {
   /// COLLECTIVE. What can be had with what is known now; sets the history.
   recovery::Agreement agree(const Selection* selection) {
     const Found found = sort(files_, context_.run_id);
-    recovery::Agreement agreement = recovery::agree(
-        *context_.comm, found.holdings, {context_.store->directory(), found.unreadable}, context_.deadline());
+    recovery::Agreement agreement = recovery::agree({*context_.comm, context_.patience()}, found.holdings,
+                                                    {context_.store->directory(), found.unreadable});
     look_at_prefix(context_, agreement.survey, selection);
     const auto not_ruled_out = rule_out(context_, agreement.survey);
     if (selection != nullptr) comm::throw_if(not_ruled_out);
@@ -192,7 +192,7 @@ class Stock {
   std::vector<store::FileKey> files_of_rebuilt_sets(const recovery::Agreement& agreement,
                                                     const recovery::Candidate& chosen) {
     if (chosen.rebuilt == 0) return {};
-    const auto orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
+    const auto orders = recovery::give_orders({*context_.comm, context_.patience()}, agreement.homes, chosen);
     std::uint64_t harmful = overwrites(orders) ? 1 : 0;
     context_.comm->all_reduce(std::span(&harmful, 1), Reduction::max, context_.deadline());
     if (harmful != 0) return {};

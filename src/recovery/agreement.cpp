@@ -37,11 +37,11 @@ void set_text(std::array<char, size>& characters, std::string_view text) {
 
 class Surveyor {
  public:
-  Surveyor(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline)
-      : communicator_(communicator), mine_(mine), shelf_(shelf), deadline_(deadline) {}
+  Surveyor(const comm::Group& group, const Holdings& mine, const Shelf& shelf)
+      : group_(group), communicator_(group.communicator()), mine_(mine), shelf_(shelf), deadline_(group.deadline()) {}
 
   Agreement run() {
-    homes_ = tell_homes(communicator_, mine_, deadline_);
+    homes_ = tell_homes(group_, mine_);
     Survey result;
     result.processes = static_cast<std::uint32_t>(processes());
     Heads done(is_newer);
@@ -279,6 +279,7 @@ class Surveyor {
     return text_of(characters);
   }
 
+  const comm::Group& group_;
   Communicator& communicator_;
   const Holdings& mine_;
   const Shelf& shelf_;
@@ -290,8 +291,8 @@ class Surveyor {
 
 }  // namespace
 
-Agreement agree(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline) {
-  return Surveyor(communicator, mine, shelf, deadline).run();
+Agreement agree(const comm::Group& group, const Holdings& mine, const Shelf& shelf) {
+  return Surveyor(group, mine, shelf).run();
 }
 
 }  // namespace kedge::recovery

@@ -51,6 +51,6 @@ struct Agreement {
 /// a commit is recoverable iff the counts add up to its world size. `mine` are this process's holdings, `shelf` is for
 /// messages about what it does not hold. A commit of another world size than the communicator's is not recoverable
 /// yet, and its reason says so.
-[[nodiscard]] Agreement agree(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline);
+[[nodiscard]] Agreement agree(const comm::Group& group, const Holdings& mine, const Shelf& shelf);
 
 }  // namespace kedge::recovery

@@ -45,7 +45,6 @@ struct Orders {
 
 /// COLLECTIVE. Homes of the commit's logical ranks and sets give out the orders. A container is fetched only
 /// where the stores cannot give it.
-[[nodiscard]] Orders give_orders(Communicator& communicator, const Homes& homes, const Candidate& chosen,
-                                 Deadline deadline);
+[[nodiscard]] Orders give_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen);
 
 }  // namespace kedge::recovery
