@@ -54,8 +54,13 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   checkpoint->commit = draw_identity(tag);
   checkpoint->attributes = attributes;
   checkpoint_ = std::move(checkpoint);
+  checkpoint_->sealing.emplace(comm::Group(*context_.comm, context_.patience()), *context_.store,
+                               context_.options.store.durable);
   local = attempt([&] {
-    checkpoint_->file = &context_.store->begin(store::FileKind::container, layout_ ? layout_->file_size : 0);
+    const CommitHead& commit = checkpoint_->commit;
+    checkpoint_->draft = &checkpoint_->sealing->begin_unsized(store::FileKind::container, {commit.id, {}},
+                                                              commit.generation, layout_ ? layout_->file_size : 0);
+    checkpoint_->file = &checkpoint_->draft->file();
     checkpoint_->container =
         std::make_unique<format::ContainerWriter>(*checkpoint_->file, layout_, context_.copy_threads);
   });
@@ -268,10 +273,7 @@ void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& la
   if (changed == 0) return;
   const std::vector<SharedRegion> mine = shared_regions(layout->regions);
   const GlobalArrays arrays = GlobalArrays::tell(*context_.comm, mine, context_.deadline());
-  if (const auto failure = context_.vote(arrays.check())) {
-    give_up();
-    throw Error(*failure);
-  }
+  throw_given_up(checkpoint_->sealing->vote(arrays.check()));
 }
 
 /// First vote, *ready*: everything that can fail but the seal.
@@ -284,39 +286,34 @@ void Writer::finish() {
       save_attributes(*checkpoint_);
       checkpoint_->file->check_present();
       layout = checkpoint_->container->finish();
-      checkpoint_->file->flush(context_.options.store.durable);
+      format::Superblock superblock;
+      superblock.commit = checkpoint_->commit;
+      superblock.logical_rank = context_.logical_rank();
+      checkpoint_->draft->head() = checkpoint_->container->sealed_head(superblock);
     });
   }
-  if (const auto failure = context_.vote(local)) {
-    give_up();
-    throw Error(*failure);
-  }
+  throw_given_up(checkpoint_->sealing->ready(local));
   check_global_arrays(layout);
   layout_ = std::move(layout);
 }
 
-/// Second vote, *sealed*. Only an explicit no unseals; whoever times out here throws and leaves its seal.
+/// Second vote, *sealed*. Whoever times out here throws and leaves its seal.
 void Writer::seal() {
-  format::Superblock superblock;
-  superblock.commit = checkpoint_->commit;
-  superblock.logical_rank = context_.logical_rank();
-  const auto local = attempt([&] {
-    checkpoint_->file->check_present();
-    checkpoint_->container->seal(superblock);
-    checkpoint_->file->flush(context_.options.store.durable);
-  });
-  if (const auto failure = context_.vote(local)) {
-    give_up();
-    (void)context_.vote({});  // no rank throws before every rank has unsealed
-    throw Error(*failure);
-  }
-  context_.store->sealed(*checkpoint_->file, {checkpoint_->commit.id, {}}, checkpoint_->commit.generation);
+  throw_given_up(checkpoint_->sealing->seal_ready());
+  checkpoint_->draft = nullptr;
   context_.parent_commit_id = checkpoint_->commit.id;
   context_.unjudged.clear();
   context_.commits_lost = false;
   context_.add({checkpoint_->commit, Level::local, {}, false});
   context_.phase = Phase::idle;
   drop_routed();
+}
+
+/// After a vote on the container: all ranks have given it up if any failed.
+void Writer::throw_given_up(const std::optional<Failure>& failure) {
+  if (!failure) return;
+  give_up();
+  throw Error(*failure);
 }
 
 void Writer::abandon() {
@@ -328,11 +325,10 @@ void Writer::abandon() {
 /// Local. Frees what create took; never throws, because what failed before is what is to be reported.
 void Writer::give_up() {
   drop_routed();
-  if (checkpoint_->file != nullptr) {
-    checkpoint_->container.reset();
-    if (const auto failure = attempt([&] { context_.store->discard(*checkpoint_->file); })) {
-      context_.log.warning("an unfinished container could not be removed: " + to_string(*failure));
-    }
+  checkpoint_->container.reset();
+  checkpoint_->sealing->give_up();
+  if (const auto& failure = checkpoint_->sealing->left_behind()) {
+    context_.log.warning("an unfinished container could not be removed: " + to_string(*failure));
   }
   checkpoint_.reset();
   context_.phase = Phase::idle;

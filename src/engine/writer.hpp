@@ -11,6 +11,7 @@
 #include "engine/context.hpp"
 #include "engine/flusher.hpp"
 #include "format/container_writer.hpp"
+#include "store/sealing.hpp"
 
 namespace kedge::engine {
 
@@ -34,7 +35,9 @@ class Writer {
   struct Checkpoint {
     CommitHead commit;
     Attributes attributes;
-    store::StoreFile* file = nullptr;  ///< of the store; null only while create fails
+    std::optional<store::Sealing> sealing;  ///< of the container alone
+    store::Draft* draft = nullptr;          ///< until it is sealed; null only while create fails
+    store::StoreFile* file = nullptr;       ///< the draft's
     std::unique_ptr<format::ContainerWriter> container;
     std::vector<RoutedFile> routed;
     std::optional<Failure> first_failure;
@@ -47,6 +50,7 @@ class Writer {
   void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
   void finish();
   void seal();
+  void throw_given_up(const std::optional<Failure>& failure);
   void save_attributes(Checkpoint& checkpoint);
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
   void make_next_ready(std::uint64_t size_bytes) const;
