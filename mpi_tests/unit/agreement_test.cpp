@@ -52,9 +52,7 @@ Survey agree(const ByProcess& holdings, const std::vector<Shelf>& shelves = {}) 
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());
     const Shelf shelf = shelves.empty() ? shelf_of(communicator.rank()) : shelves[me];
-    surveys[me] =
-        recovery::agree(communicator, Holdings{holdings[me], {}}, shelf, Deadline::after(std::chrono::seconds(60)))
-            .survey;
+    surveys[me] = recovery::agree({communicator, std::chrono::seconds(60)}, Holdings{holdings[me], {}}, shelf).survey;
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
   const auto facts = [](const Candidate& c) { return std::tuple(c.commit, c.total_bytes, c.recoverable, c.reason); };

@@ -247,13 +247,12 @@ Outcome run(const World& world) {
   outcome.orders.resize(world.processes);
   const auto outcomes = threads.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
-    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-    const Agreement agreement =
-        agree(communicator, holdings_of(world, me), {compose("/directory-{}", me), {}}, deadline);
+    const comm::Group group(communicator, std::chrono::seconds(60));
+    const Agreement agreement = agree(group, holdings_of(world, me), {compose("/directory-{}", me), {}});
     const auto& candidates = agreement.survey.candidates;
     const auto chosen = std::ranges::find_if(candidates, &Candidate::recoverable);
     if (chosen != candidates.end()) {
-      outcome.orders[me] = give_orders(communicator, agreement.homes, *chosen, deadline);
+      outcome.orders[me] = give_orders(group, agreement.homes, *chosen);
     }
     if (me != 0) return;
     outcome.survey = agreement.survey;

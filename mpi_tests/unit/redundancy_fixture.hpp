@@ -99,9 +99,9 @@ class Exchange : public testing::Test {
       const auto me = static_cast<std::uint32_t>(std::ranges::find(ranks, communicator.rank()) - ranks.begin());
       OpenFiles files = open(me, communicator.rank(), job.mapped);
       if (before_exchange) before_exchange(me, files);
-      results[me] =
-          exchange(communicator, {ranks, me}, job.stripes, part(files.container, files.container_map, 0),
-                   part(files.parity, files.parity_map, kHeader), {job.route, job.pieces, std::chrono::hours(1)});
+      results[me] = exchange({communicator, std::chrono::hours(1)}, {ranks, me}, job.stripes,
+                             part(files.container, files.container_map, 0),
+                             part(files.parity, files.parity_map, kHeader), {job.route, job.pieces});
     });
   }
   void run_well(const Job& job) {
