@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
 
 namespace kedge::engine {
@@ -47,11 +48,7 @@ std::optional<Failure> check_tag(std::string_view tag) {
                  0};
 }
 
-std::uint64_t hash_of(std::string_view text) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
+std::uint64_t hash_of(std::string_view text) noexcept { return fnv1a(text); }
 
 std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
   std::uint64_t hash = selection.index() * 2 + (newer == Newer::discard ? 1 : 0);
