@@ -285,7 +285,7 @@ Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint3
                 compose("--rank {}: the checkpoint has ranks 0 to {}", rank, head.commit.world_size - 1));
   }
   const format::ShardRow row = manifest.reader->row(LogicalRank{rank});
-  const OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});
+  const persist::OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});
   Content content;
   content.path = fs::join(place.shown, row.file);
   content.superblock = opened.reader->superblock();
