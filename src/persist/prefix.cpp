@@ -1,7 +1,6 @@
 #include "persist/prefix.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -24,12 +23,6 @@ constexpr std::uint32_t kFileBits = 0666;
 std::string new_name(std::string_view name) { return std::string(name).append(kNewSuffix); }
 
 }  // namespace
-
-std::uint32_t mode_bits(const std::string& octal) noexcept {
-  std::uint32_t bits = 0;
-  (void)std::from_chars(octal.data(), octal.data() + octal.size(), bits, 8);
-  return bits;
-}
 
 void Prefix::make_directory(const std::string& path) const {
   file_system_->make_directory(path, mode_bits(options_.mode));

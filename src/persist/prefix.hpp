@@ -13,12 +13,10 @@
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 #include "persist/catalog.hpp"
+#include "persist/posix_tier.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::persist {
-
-/// "0755" as bits.
-[[nodiscard]] std::uint32_t mode_bits(const std::string& octal) noexcept;
 
 /// All calls are local, and those that change something throw Error{busy} once a later start of the run has begun. What
 /// they changed is on stable storage when they return.

@@ -1,4 +1,4 @@
-#include "persist/catalog.hpp"
+#include "persist/run_records.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -87,8 +87,8 @@ std::string default_run_name(std::string_view canonical_prefix, std::string_view
   return compose("{}-{:08x}", name, hash);
 }
 
-Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
-                 std::string_view communicator_name)
+RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
+                       std::string_view communicator_name)
     : file_system_(std::move(file_system)), run_(std::move(run)) {
   try {
     make_directories(*file_system_, prefix);
@@ -118,7 +118,7 @@ Catalog::Catalog(std::shared_ptr<fs::FileSystem> file_system, const std::string&
   fs::sync_path(*file_system_, directory_);
 }
 
-std::vector<std::uint64_t> Catalog::numbers(std::string_view kind) {
+std::vector<std::uint64_t> RunRecords::numbers(std::string_view kind) {
   std::vector<std::uint64_t> numbers;
   for (const std::string& name : file_system_->list(directory_)) {
     if (!name.starts_with(kind)) continue;
@@ -130,13 +130,13 @@ std::vector<std::uint64_t> Catalog::numbers(std::string_view kind) {
   return numbers;
 }
 
-std::uint64_t Catalog::newest(std::string_view kind) {
+std::uint64_t RunRecords::newest(std::string_view kind) {
   std::uint64_t newest = 0;
   for (const std::uint64_t number : numbers(kind)) newest = std::max(newest, number);
   return newest;
 }
 
-std::uint64_t Catalog::take_incarnation() {
+std::uint64_t RunRecords::take_incarnation() {
   const std::uint64_t seen = newest(kTakenPrefix);
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
@@ -148,21 +148,21 @@ std::uint64_t Catalog::take_incarnation() {
   refuse("no incarnation could be taken: something else keeps making them", directory_);
 }
 
-void Catalog::begin_incarnation() {
+void RunRecords::begin_incarnation() {
   (void)file_system_->create(record(compose("{}{}", kBegunPrefix, incarnation_)), 0644);
   file_system_->sync_directory(directory_);
   require_newest_incarnation();
 }
 
-void Catalog::require_newest_incarnation() {
+void RunRecords::require_newest_incarnation() {
   if (is_newest_incarnation()) return;
   throw Error(Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1,
                       directory_, 0});
 }
 
-bool Catalog::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnation_; }
+bool RunRecords::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnation_; }
 
-void Catalog::withdraw_incarnation() {
+void RunRecords::withdraw_incarnation() {
   if (incarnation_ == 0) return;
   file_system_->remove(record(compose("{}{}", kNoncePrefix, incarnation_)));
   file_system_->remove(record(compose("{}{}", kBegunPrefix, incarnation_)));
@@ -173,7 +173,7 @@ void Catalog::withdraw_incarnation() {
   incarnation_ = 0;
 }
 
-void Catalog::write_nonce(const Id128& nonce) {
+void RunRecords::write_nonce(const Id128& nonce) {
   const std::string path = record(compose("{}{}", kNoncePrefix, incarnation_));
   file_system_->remove(path);  // of a start that came to nothing and could not remove it
   const auto file = file_system_->create(path, 0644);
@@ -182,13 +182,13 @@ void Catalog::write_nonce(const Id128& nonce) {
   file->copy_in(0, std::as_bytes(std::span(text)), 0);
 }
 
-void Catalog::remove_nonces() {
+void RunRecords::remove_nonces() {
   for (const std::uint64_t number : numbers(kNoncePrefix)) {
     if (number <= incarnation_) file_system_->remove(record(compose("{}{}", kNoncePrefix, number)));
   }
 }
 
-std::optional<Id128> Catalog::run_id() {
+std::optional<Id128> RunRecords::run_id() {
   const std::string path = record("run.json");
   if (!file_system_->status(path)) return std::nullopt;
   const Json content = Json::parse(read_text(*file_system_, path), nullptr, /*allow_exceptions=*/false);
@@ -204,7 +204,7 @@ std::optional<Id128> Catalog::run_id() {
   return id;
 }
 
-void Catalog::write_run_id(const Id128& run_id) {
+void RunRecords::write_run_id(const Id128& run_id) {
   const Json content = {{"format", 1}, {"run", run_}, {"run_id", to_string(run_id)}};
   const std::string temporary = record(compose("run.json.new-{}", incarnation_));
   file_system_->remove(temporary);
@@ -213,31 +213,31 @@ void Catalog::write_run_id(const Id128& run_id) {
   file_system_->sync_directory(directory_);
 }
 
-bool Catalog::has_first_commit() { return file_system_->status(record("first-commit")).has_value(); }
+bool RunRecords::has_first_commit() { return file_system_->status(record("first-commit")).has_value(); }
 
-void Catalog::note_first_commit(const Id128& commit_id) {
+void RunRecords::note_first_commit(const Id128& commit_id) {
   write_once(record("first-commit"), to_string(commit_id) + "\n");
 }
 
-void Catalog::forget_commits() {
+void RunRecords::forget_commits() {
   require_newest_incarnation();
   file_system_->remove(record("first-commit"));
   file_system_->sync_directory(directory_);
 }
 
-bool Catalog::has_first_manifest() { return file_system_->status(record("first-master")).has_value(); }
+bool RunRecords::has_first_manifest() { return file_system_->status(record("first-master")).has_value(); }
 
-void Catalog::note_first_manifest(const Id128& commit_id) {
+void RunRecords::note_first_manifest(const Id128& commit_id) {
   write_once(record("first-master"), to_string(commit_id) + "\n");
 }
 
 // Records are called unfinished-<incarnation>-<directory>: several starts may have one for the same directory.
-void Catalog::note_unfinished(std::string_view directory) {
+void RunRecords::note_unfinished(std::string_view directory) {
   require_newest_incarnation();
   write_once(record(compose("{}{}-{}", kUnfinishedPrefix, incarnation_, directory)), "\n");
 }
 
-void Catalog::forget_unfinished(std::string_view directory) {
+void RunRecords::forget_unfinished(std::string_view directory) {
   for (const std::string& name : file_system_->list(directory_)) {
     const auto found = parse_unfinished(name);
     if (found && found->incarnation <= incarnation_ && found->directory == directory)
@@ -245,7 +245,7 @@ void Catalog::forget_unfinished(std::string_view directory) {
   }
 }
 
-std::vector<std::string> Catalog::unfinished() {
+std::vector<std::string> RunRecords::unfinished() {
   require_newest_incarnation();
   std::vector<std::string> directories;
   for (const std::string& name : file_system_->list(directory_)) {
@@ -255,13 +255,13 @@ std::vector<std::string> Catalog::unfinished() {
   return directories;
 }
 
-bool Catalog::is_discarded(const Id128& commit_id) {
+bool RunRecords::is_discarded(const Id128& commit_id) {
   return file_system_->status(record("discarded-" + to_string(commit_id))).has_value();
 }
 
-void Catalog::discard(const Id128& commit_id) { write_once(record("discarded-" + to_string(commit_id)), "\n"); }
+void RunRecords::discard(const Id128& commit_id) { write_once(record("discarded-" + to_string(commit_id)), "\n"); }
 
-void Catalog::write_once(const std::string& path, std::string_view text) {
+void RunRecords::write_once(const std::string& path, std::string_view text) {
   auto file = file_system_->create(path, 0644);
   if (file) file->copy_in(0, std::as_bytes(std::span(text)), 0);
   // A name that is taken may be what an earlier try left before it failed: not yet on stable storage.
