@@ -11,8 +11,9 @@
 #include "faults/flush_fixture.hpp"
 #include "faults/several_starts.hpp"
 #include "format/on_disk.hpp"
-#include "persist/catalog.hpp"
-#include "persist/prefix.hpp"
+#include "persist/posix_tier.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier_retention.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -41,7 +42,7 @@ TEST_F(FlushDamage, R32_AContainerThatIsNotWhatWasFlushedIsPassedOver) {
   expect_steps_back("missing", {"could not be recovered", path});
   job.disk.restore(before);
   job.disk.truncate_from_outside(path, 8192);
-  expect_steps_back("truncated", {"8192 bytes, the manifest knows it with"});
+  expect_steps_back("truncated", {"8192 bytes, by the manifest it has"});
   const std::uint64_t bytes = before.at(path).bytes.size();
   for (const std::uint64_t offset : {std::uint64_t{100}, std::uint64_t{5000}, bytes / 2, bytes - 1}) {
     job.disk.restore(before);
@@ -222,20 +223,18 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
   job.options.run = "overtaken";
   reopen(job, latest, Newer::keep, {{"x", 1}, {"y", 2}});
   const auto entries = list(job).entries;
-  persist::Catalog old_catalog(file_system, "/prefix", "overtaken", "");
-  (void)old_catalog.take_incarnation();
-  old_catalog.begin_incarnation();
-  Options::Persistent options;
-  options.keep = 1;
-  persist::Prefix old_prefix(file_system, old_catalog, options);
+  persist::RunRecords old_records(file_system, "/prefix", "overtaken", "");
+  (void)old_records.take_incarnation();
+  old_records.begin_incarnation();
+  persist::PosixTier old_prefix(file_system, "/prefix", {}, &old_records);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
   ++entry.commit.generation;
   entry.directory = persist::directory_name(entry.commit);
-  old_prefix.begin(entry.directory, 1, 1000);
-  persist::Catalog new_catalog(file_system, "/prefix", "overtaken", "");
-  (void)new_catalog.take_incarnation();
-  new_catalog.begin_incarnation();
+  old_prefix.begin(entry, 1000);
+  persist::RunRecords new_records(file_system, "/prefix", "overtaken", "");
+  (void)new_records.take_incarnation();
+  new_records.begin_incarnation();
 
   const auto before = job.disk.snapshot();
   const auto expect_busy = [&](const char* what, auto&& step) {
@@ -244,13 +243,18 @@ TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
     EXPECT_EQ(failure->code, ErrorCode::busy) << what;
   };
   const std::vector<std::byte> manifest(5000);
-  expect_busy("begin", [&] { old_prefix.begin(entry.directory, 1, 1000); });
-  expect_busy("commit", [&] { (void)old_prefix.commit(entry, manifest); });
-  expect_busy("undo", [&] { old_prefix.undo(entry.directory); });
-  expect_busy("sweep", [&] { (void)old_prefix.sweep(); });
-  expect_busy("retain", [&] { old_prefix.retain(entry.commit.run_id, {}, {}, [](const auto&) {}); });
-  expect_busy("pin", [&] { old_prefix.set_pinned(entry.commit.run_id, "y", true); });
-  expect_busy("unpin", [&] { old_prefix.set_pinned(entry.commit.run_id, "y", false); });
+  expect_busy("begin", [&] { old_prefix.begin(entry, 1000); });
+  expect_busy("publish", [&] { (void)old_prefix.publish(entry, manifest); });
+  expect_busy("discard", [&] { old_prefix.discard(entry); });
+  expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
+  expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
+  const persist::Retained retained = persist::retain(old_prefix, old_records, {entry.commit.run_id, 1, {}, {}});
+  ASSERT_TRUE(retained.failure);
+  EXPECT_EQ(retained.failure->code, ErrorCode::busy);
+  EXPECT_TRUE(retained.removed.empty());
+  const auto pin = [&](bool pinned) { set_pinned(old_prefix, old_records, entry.commit.run_id, "y", pinned); };
+  expect_busy("pin", [&] { pin(true); });
+  expect_busy("unpin", [&] { pin(false); });
   EXPECT_EQ(list(job).entries, entries);
   for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
   EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.directory + "/checkpoint.h5"));
@@ -264,7 +268,7 @@ TEST_F(FlushDamage, AnEngineThatWasOvertakenIsDead) {
     commit_step(engine, scope.rank, "x", 1);
     (void)engine.need_checkpoint();
     if (scope.rank == 0) {
-      persist::Catalog later(job.disk.view(0), "/prefix", "overtaken", "");
+      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken", "");
       (void)later.take_incarnation();
       later.begin_incarnation();
     }

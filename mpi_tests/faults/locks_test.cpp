@@ -13,7 +13,7 @@
 
 #include "base/text.hpp"
 #include "faults/several_starts.hpp"
-#include "persist/catalog.hpp"
+#include "persist/run_records.hpp"
 #include "store/store_lock.hpp"
 
 namespace kedge::faults {
@@ -87,15 +87,15 @@ TEST(Locks, ASecondEngineOfTheRunInTheSameProcessesIsBusyAndHarmsNothing) {
 TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   SimulatedJob job(2);
   job.disk.make_directories("/prefix", 0755);
-  persist::Catalog first(job.disk.view(0), "/prefix", "test", "");
+  persist::RunRecords first(job.disk.view(0), "/prefix", "test", "");
   EXPECT_EQ(first.take_incarnation(), 1U);
   first.begin_incarnation();
   {
-    persist::Catalog second(job.disk.view(1), "/prefix", "test", "");
+    persist::RunRecords second(job.disk.view(1), "/prefix", "test", "");
     EXPECT_EQ(second.take_incarnation(), 2U);
     EXPECT_TRUE(first.is_newest_incarnation());
   }
-  persist::Catalog third(job.disk.view(1), "/prefix", "test", "");
+  persist::RunRecords third(job.disk.view(1), "/prefix", "test", "");
   EXPECT_EQ(third.take_incarnation(), 3U);
   third.begin_incarnation();
   EXPECT_FALSE(first.is_newest_incarnation());

@@ -12,8 +12,7 @@
 #include "faults/several_starts.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
-#include "persist/catalog.hpp"
-#include "persist/prefix.hpp"
+#include "persist/run_records.hpp"
 
 namespace kedge::faults {
 namespace {

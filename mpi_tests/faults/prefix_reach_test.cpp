@@ -12,8 +12,8 @@
 #include "faults/several_starts.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
-#include "persist/catalog.hpp"
-#include "persist/prefix.hpp"
+#include "persist/posix_tier.hpp"
+#include "persist/run_records.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -101,27 +101,29 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   const auto file_system = job.disk.view(0);
-  persist::Catalog catalog(file_system, "/prefix", job.options.run, "");
-  (void)catalog.take_incarnation();
-  catalog.begin_incarnation();
-  persist::Prefix prefix(file_system, catalog, job.options.persistent);
+  persist::RunRecords records(file_system, "/prefix", job.options.run, "");
+  (void)records.take_incarnation();
+  records.begin_incarnation();
+  persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &records);
+  persist::TagEntry entry = list(job).entries.front();
   const auto before = job.disk.snapshot();
   fs::FileStatus status = before.at(directory_of(job, "a")).status;
   status.owner = 4711;
   status.mode = 0777;
   const std::string directory = "x.5000000-0123abcd";
+  entry.directory = directory;
   for (const std::string& path :
        {"/prefix/" + directory, "/prefix/" + directory + "/data", "/prefix/" + directory + "/data/0"}) {
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.plant(path, status);
-    EXPECT_TRUE(attempt([&] { prefix.begin(directory, 2, 1000); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000); })) << path;
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.remove_all(path);
     job.disk.make_directories("/elsewhere", 0755);
     job.disk.plant_link(path, "/elsewhere");
-    EXPECT_TRUE(attempt([&] { prefix.begin(directory, 2, 1000); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000); })) << path;
   }
 }
 
@@ -133,20 +135,20 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   const auto file_system = job.disk.view(0);
   const auto entry = list(job).entries.front();
   const std::string directory = "/prefix/" + entry.directory;
-  persist::Catalog old_catalog(file_system, "/prefix", job.options.run, "");
-  (void)old_catalog.take_incarnation();
-  old_catalog.begin_incarnation();
-  old_catalog.note_unfinished(entry.directory);
+  persist::RunRecords old_records(file_system, "/prefix", job.options.run, "");
+  (void)old_records.take_incarnation();
+  old_records.begin_incarnation();
+  old_records.note_unfinished(entry.directory);
   file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
-  persist::Catalog new_catalog(file_system, "/prefix", job.options.run, "");
-  (void)new_catalog.take_incarnation();
-  new_catalog.begin_incarnation();
-  persist::Prefix prefix(file_system, new_catalog, job.options.persistent);
+  persist::RunRecords new_records(file_system, "/prefix", job.options.run, "");
+  (void)new_records.take_incarnation();
+  new_records.begin_incarnation();
+  persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &new_records);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {
     job.disk.restore(before);
     job.disk.fail(0, job.disk.operations(0) + n, EIO);
-    (void)attempt([&] { (void)prefix.sweep(); });
+    (void)attempt([&] { (void)prefix.sweep(entry.commit.run_id); });
     job.disk.heal(0);
     const auto after = job.disk.snapshot();
     const bool whole =

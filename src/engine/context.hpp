@@ -20,7 +20,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/engine.hpp"
 #include "persist/catalog.hpp"
-#include "persist/prefix.hpp"
+#include "persist/posix_tier.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/node_records.hpp"
 #include "store/node_store.hpp"
@@ -61,7 +61,7 @@ struct Context {
   Log log;
 
   std::unique_ptr<persist::Catalog> catalog;  ///< rank 0 alone
-  std::unique_ptr<persist::Prefix> prefix;    ///< rank 0 alone
+  std::unique_ptr<persist::Tier> tier;        ///< of this run; changes at rank 0's hands
   std::string prefix_path;                    ///< canonical
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeRecords> records;

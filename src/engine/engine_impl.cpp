@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/protector.hpp"
-#include "persist/container_source.hpp"
 #include "persist/tag_directory.hpp"
+#include "persist/tier_retention.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -77,7 +77,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) const {
   if (!local) local = check_tag(tag);
   context.enter(Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   comm::throw_if(context.vote(attempt([&] {
-    if (context.prefix) context.prefix->set_pinned(context.run_id, Tag(tag), pinned);
+    if (context.catalog) persist::set_pinned(*context.tier, *context.catalog, context.run_id, Tag(tag), pinned);
   })));
 }
 
@@ -141,11 +141,8 @@ void EngineImpl::remove_if_persistent() {
   const Commit& newest = context.commits.front();
   std::optional<Failure> not_there;
   if (newest.persistent)
-    not_there = context.vote(attempt([&] {
-      const std::string directory = persist::directory_name(newest.head);
-      (void)persist::ContainerSource(*context.environment.file_system, fs::join(context.prefix_path, directory),
-                                     newest.head.id, context.logical_rank());
-    }));
+    not_there = context.vote(attempt(
+        [&] { (void)context.tier->open(persist::directory_name(newest.head), newest.head, context.logical_rank()); }));
   if (newest.persistent && !not_there) {
     comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
   } else if (context.is_root()) {

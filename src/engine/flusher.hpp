@@ -1,14 +1,11 @@
-// The engine's part in persistence: the manifest's bytes, and what follows from a flush.
+// The engine's part in persistence: the stage that does it, and what follows from it.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <vector>
 
+#include "commits/ledger.hpp"
 #include "engine/context.hpp"
-#include "format/container_reader.hpp"
-#include "format/manifest.hpp"
+#include "pipeline/flush_stage.hpp"
 
 namespace kedge::engine {
 
@@ -22,31 +19,12 @@ class Flusher {
   [[nodiscard]] std::optional<Failure> flush(const Commit& commit);
 
  private:
-  /// This rank's container of the commit.
-  struct Container {
-    store::StoreFile* file = nullptr;
-    std::unique_ptr<format::ContainerReader> reader;
-    std::uint32_t crc = 0;
-    std::uint64_t structure_hash = 0;
-    Attributes attributes;  ///< rank 0's
-  };
-
-  [[nodiscard]] std::optional<Failure> flush_pinned(const Commit& commit, const Container& container);
-  void look_at(const Commit& commit, Container& container) const;
-  [[nodiscard]] std::optional<Failure> make_layout(const Container& container);
-  [[nodiscard]] bool needs_layout(const Container& container) const;
-  [[nodiscard]] persist::TagEntry entry_of(const Container& container) const;
-  [[nodiscard]] std::optional<Failure> make_manifest(const persist::TagEntry& entry, const Container& container,
-                                                     std::vector<std::byte>& manifest) const;
-  void keep_copies(const persist::TagEntry& entry, const std::vector<std::byte>& manifest) const;
-  [[nodiscard]] std::optional<Failure> sweep();
-  [[nodiscard]] std::optional<Failure> retain(const Commit& commit);
+  void read_context();
+  void write_context();
 
   Context& context_;
-  bool must_sweep_ = true;                                ///< (same) something may lie half made on the prefix
-  bool has_layout_ = false;                               ///< (same)
-  std::uint64_t structure_hash_ = 0;                      ///< of this rank's part of the structure of the layout
-  std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's: of the last manifest
+  commits::Ledger ledger_;  ///< what of the context the stage knows
+  std::optional<pipeline::FlushStage> stage_;
 };
 
 }  // namespace kedge::engine

@@ -13,7 +13,7 @@
 #include "engine/source_look.hpp"
 #include "engine/stock.hpp"
 #include "format/container_reader.hpp"
-#include "persist/container_source.hpp"
+#include "persist/open_container.hpp"
 #include "recovery/recover.hpp"
 
 namespace kedge::engine {
@@ -31,10 +31,10 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    store::StoreFile* file = nullptr;                  ///< of the store, pinned; null for a Source
-    std::unique_ptr<persist::ContainerSource> source;  ///< a Source's container, read where it lies
-    std::string source_prefix;                         ///< as it was given
-    Id128 parent_before;                               ///< what the next commit's parent was before this was opened
+    store::StoreFile* file = nullptr;        ///< of the store, pinned; null for a Source
+    std::unique_ptr<fs::ByteAccess> source;  ///< a Source's container, read where it lies
+    std::string source_prefix;               ///< as it was given
+    Id128 parent_before;                     ///< what the next commit's parent was before this was opened
     std::unique_ptr<format::ContainerReader> container;
     std::vector<std::string> extracted;
     std::optional<Failure> first_failure;

@@ -51,11 +51,11 @@ std::optional<Failure> Reader::take_hold(const Source& source, const ToldTag& ch
   open_->source_prefix = source.prefix;
   auto failure = context_.vote(attempt([&] {
     fs::FileSystem& file_system = *context_.environment.file_system;
-    open_->source = std::make_unique<persist::ContainerSource>(file_system, directory_of(context_, source, chosen),
-                                                               chosen.commit.id, context_.logical_rank());
-    persist::require_trusted(file_system, open_->source->path(), context_.options.persistent.trust);
-    open_->container = std::make_unique<format::ContainerReader>(open_->source->file(), open_->source->row().size_bytes,
-                                                                 open_->source->path());
+    persist::OpenedContainer opened = persist::open_container(file_system, {directory_of(context_, source, chosen)},
+                                                              commits::to_head(chosen.commit), context_.logical_rank());
+    persist::require_trusted(file_system, opened.path, context_.options.persistent.trust);
+    open_->source = std::move(opened.bytes);
+    open_->container = std::move(opened.reader);
   }));
   if (failure) {
     release();

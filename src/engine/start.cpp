@@ -86,8 +86,6 @@ void take_incarnation(Context& context) {
     local = attempt([&] {
       context.catalog = std::make_unique<persist::Catalog>(
           context.environment.file_system, context.options.persistent.path, context.options.run, context.comm->name());
-      context.prefix = std::make_unique<persist::Prefix>(context.environment.file_system, *context.catalog,
-                                                         context.options.persistent);
       facts.incarnation = context.catalog->take_incarnation();
       facts.run_id = context.catalog->run_id().value_or(Id128{});
       facts.commit_noted = context.catalog->has_first_commit() || context.catalog->has_first_manifest() ? 1 : 0;
@@ -107,6 +105,8 @@ void take_store(Context& context) {
   const auto local = attempt([&] {
     fs::FileSystem& file_system = *context.environment.file_system;
     context.prefix_path = file_system.canonical(context.options.persistent.path);
+    context.tier = std::make_unique<persist::PosixTier>(context.environment.file_system, context.prefix_path,
+                                                        context.options.persistent, context.catalog.get());
     const store::Surroundings surroundings{
         context.options.store.path, node_name(context.environment, context.options, context.rank()),
         context.environment.store_candidates, simulates_nodes(context.environment, context.options)};
@@ -137,15 +137,12 @@ void take_store(Context& context) {
 /// Local, rank 0. Whose the manifests under this run's name are, if all records of it were lost; none if there are
 /// none. Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
 Id128 run_id_of_manifests(const Context& context) {
-  fs::FileSystem& file_system = *context.environment.file_system;
   std::optional<Failure> refused;
-  for (const auto& entry : persist::list_tags(file_system, context.catalog->prefix()).entries) {
+  for (const auto& entry : context.tier->list().entries) {
     if (entry.run != context.run) continue;
-    const std::string directory = context.prefix->path_of(entry.directory);
-    auto failure = attempt([&] { persist::require_trusted(file_system, directory, context.options.persistent.trust); });
+    auto failure = attempt([&] { context.tier->require_trusted(entry); });
     if (!failure) return entry.commit.run_id;
-    const auto status = file_system.status(directory);
-    if (status && status->owner == file_system.user() && !refused) refused = std::move(failure);
+    if (!refused && context.tier->is_own(entry)) refused = std::move(failure);
   }
   comm::throw_if(refused);
   return {};

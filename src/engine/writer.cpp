@@ -5,12 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "arrays/global_arrays.hpp"
 #include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "commits/commit_record.hpp"
-#include "engine/global_arrays.hpp"
 #include "engine/protector.hpp"
 #include "engine/stock.hpp"
 #include "format/attributes.hpp"
@@ -266,9 +266,9 @@ void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& la
   std::uint64_t changed = layout == layout_ ? 0 : 1;
   context_.comm->all_reduce(std::span(&changed, 1), Reduction::max, context_.deadline());
   if (changed == 0) return;
-  const std::vector<SharedRegion> mine = shared_regions(layout->regions);
-  const GlobalArrays arrays = GlobalArrays::tell(*context_.comm, mine, context_.deadline());
-  if (const auto failure = context_.vote(arrays.check())) {
+  const std::vector<arrays::SharedRegion> mine = arrays::shared_regions(layout->regions);
+  const auto global = arrays::GlobalArrays::exchange({*context_.comm, context_.patience()}, mine);
+  if (const auto failure = context_.vote(global.check())) {
     give_up();
     throw Error(*failure);
   }
