@@ -52,9 +52,8 @@ class OpenContainer : public Faulty {
     return refusal([&] { (void)persist::open_container(*system, {directory}, commit.entry.commit, kRank); });
   }
   std::optional<Refusal> refusal_of_row(const format::ShardRow& row) {
-    return refusal([&] {
-      (void)persist::open_container(*system, {directory}, persist::head_of(commit.entry), row, kRank);
-    });
+    return refusal(
+        [&] { (void)persist::open_container(*system, {directory}, persist::head_of(commit.entry), row, kRank); });
   }
   void expect(std::optional<Refusal> refusal, Problem kind, ErrorCode code, const std::string& what) {
     ASSERT_TRUE(refusal) << what;
@@ -77,8 +76,9 @@ TEST_F(OpenContainer, OpensTheOneThatWasCommitted) {
 
 TEST_F(OpenContainer, MessagesNameThePathAsItWasGiven) {
   system->remove(path(1));
-  const auto failure = failure_of(
-      [&] { (void)persist::open_container(*system, {directory, "shown"}, commit.entry.commit, kRank); });
+  const auto failure = failure_of([&] {
+    (void)persist::open_container(*system, {directory, "shown"}, commit.entry.commit, kRank);
+  });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->path, "shown/data/0/rank-1.h5");
 }
@@ -133,7 +133,8 @@ TEST_F(OpenContainer, TheManifestIsThatOfJustThisCommit) {
 
 TEST_F(OpenContainer, TheCommitHasThisRank) {
   const auto failure = failure_of([&] {
-    (void)persist::open_container(*system, {directory}, commit.entry.commit, LogicalRank{persist::testing::kSampleRanks});
+    (void)persist::open_container(*system, {directory}, commit.entry.commit,
+                                  LogicalRank{persist::testing::kSampleRanks});
   });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::corrupt);
@@ -148,7 +149,8 @@ TEST_F(OpenContainer, HasTheSizeThatTheManifestSays) {
   if (found) {
     EXPECT_EQ(found->problem.size_bytes, longer.size());
   }
-  for (const std::uint64_t size : {commit.containers[1].size() - 1, std::uint64_t{4096}, std::uint64_t{100}, std::uint64_t{0}}) {
+  for (const std::uint64_t size :
+       {commit.containers[1].size() - 1, std::uint64_t{4096}, std::uint64_t{100}, std::uint64_t{0}}) {
     disk.write_all(path(1), std::span(commit.containers[1]).first(size));
     found = refusal();
     expect(found, Problem::size, ErrorCode::corrupt, "truncated");

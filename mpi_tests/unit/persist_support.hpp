@@ -55,12 +55,9 @@ inline format::ShardRow row_of(const Bytes& container, std::uint32_t rank) {
   format::testing::MemoryFile file(container);
   const format::ContainerReader reader(file, file.size(), "container");
   const format::Superblock& superblock = reader.superblock();
-  return {container_file({rank}),
-          file.size(),
-          superblock.index_offset,
-          static_cast<std::uint32_t>(superblock.index_size),
-          superblock.index_crc,
-          reader.file_crc()};
+  return {container_file({rank}),  file.size(),
+          superblock.index_offset, static_cast<std::uint32_t>(superblock.index_size),
+          superblock.index_crc,    reader.file_crc()};
 }
 
 struct SampleCommit {
