@@ -63,11 +63,4 @@ std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
   return hash;
 }
 
-std::string to_string(const Selection& selection) {
-  if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
-  if (const auto* before = std::get_if<Before>(&selection)) return "before " + before->tag;
-  if (const auto* source = std::get_if<Source>(&selection)) return source->tag + " of " + source->prefix;
-  return "latest";
-}
-
 }  // namespace kedge::engine

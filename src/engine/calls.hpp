@@ -32,7 +32,4 @@ enum class Call : std::uint32_t {
 [[nodiscard]] std::uint64_t hash_of(std::string_view text) noexcept;
 [[nodiscard]] std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept;
 
-/// "latest", "step-7", "before step-7".
-[[nodiscard]] std::string to_string(const Selection& selection);
-
 }  // namespace kedge::engine

@@ -2,45 +2,37 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/group.hpp"
 #include "comm/topology.hpp"
 #include "comm/vote.hpp"
+#include "commits/ledger.hpp"
 #include "engine/calls.hpp"
 #include "engine/environment.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/engine.hpp"
 #include "persist/catalog.hpp"
+#include "persist/posix_tier.hpp"
 #include "persist/prefix.hpp"
+#include "recovery/recovery.hpp"
+#include "recovery/source.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/node_records.hpp"
 #include "store/node_store.hpp"
+#include "store/retirement.hpp"
 #include "store/store_lock.hpp"
 
 namespace kedge::engine {
 
 /// Between which bookends the engine is.
 enum class Phase : std::uint8_t { idle, writing, reading, finished };
-
-/// A commit that every rank can have again.
-struct Commit {
-  CommitHead head;
-  Level level = Level::none;  ///< in the stores: local or protected
-  Id128 protection_id;        ///< of the parity that counts; none: not known, or there is none
-  bool persistent = false;    ///< the prefix has it
-};
-
-/// Which of these commits retention keeps in the stores (commits/retention.hpp).
-[[nodiscard]] std::vector<bool> stay(const std::vector<Commit>& newest_first, std::uint32_t keep);
 
 /// How this rank's containers are protected, and by whom.
 struct Redundancy {
@@ -63,6 +55,7 @@ struct Context {
   std::unique_ptr<persist::Catalog> catalog;  ///< rank 0 alone
   std::unique_ptr<persist::Prefix> prefix;    ///< rank 0 alone
   std::string prefix_path;                    ///< canonical
+  std::unique_ptr<persist::PosixTier> tier;
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeRecords> records;
   std::unique_ptr<store::NodeStore> store;
@@ -74,23 +67,15 @@ struct Context {
   std::string run;                ///< (same)
   Id128 run_id;                   ///< (same)
   std::uint64_t incarnation = 0;  ///< (same)
-  bool commits_exist = false;     ///< (same) says the prefix, a store or this engine
   bool noted_on_prefix = false;   ///< (same)
   bool noted_in_store = false;    ///< this rank's
   std::uint64_t unflushed = 0;    ///< (same) commits since the last persistent one; at least what the next flush needs
                                   ///< after an open of one that is not
-  bool commits_lost = false;      ///< (same) an open could have none of them, and none was made since
 
-  Phase phase = Phase::idle;              ///< (same)
-  bool took_stock = false;                ///< (same) the history below is known
-  std::uint64_t highest_generation = 0;   ///< (same)
-  std::vector<Commit> commits;            ///< (same) newest first; changed under commits_mutex
-  mutable std::mutex commits_mutex;       ///< because level() may be asked from another thread meanwhile
-  std::set<Id128> unjudged;               ///< of other rank counts or runs, or lost: kept until a new commit
-  std::map<Id128, std::string> excluded;  ///< (same) found to be no use, and why
-  /// (same) The same of sources, by prefix and commit: that says nothing about what the stores hold.
-  std::map<std::pair<std::string, Id128>, std::string> excluded_sources;
-  Id128 parent_commit_id;    ///< (same) opened or committed before
+  Phase phase = Phase::idle;  ///< (same)
+  commits::Ledger ledger;     ///< (same)
+  std::unique_ptr<recovery::Recovery> recovery;
+  std::unique_ptr<recovery::SourceRecovery> sources;
   std::string dead_because;  ///< not the same: some ranks may time out while others return
 
   [[nodiscard]] int rank() const noexcept { return comm->rank(); }
@@ -123,28 +108,13 @@ struct Context {
   /// Local. The same for a call that never throws and does not communicate.
   [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
-  /// Local. Adds one that is in the stores now, where it belongs by its generation, unless it is known.
-  void add(Commit commit);
-  /// Local. The newest commit of this tag, as far as this engine knows.
-  [[nodiscard]] std::optional<Commit> find(std::string_view tag) const;
-  /// Local. What a known commit has reached.
-  void set_level(const Id128& commit_id, Level level, const Id128& protection_id);
-  void set_persistent(const Id128& commit_id, bool persistent);
-  /// Local. Drops those for which `lost(commit)`.
-  template <class Lost>
-  void forget(Lost&& lost) {
-    const std::lock_guard guard(commits_mutex);
-    std::erase_if(commits, std::forward<Lost>(lost));
-  }
-  /// Local, from any thread.
-  [[nodiscard]] Level level(std::string_view tag) const;
   /// COLLECTIVE. Before commit or open return a commit anywhere: from now on a start that finds none must not
   /// begin from zero. Noted on the prefix and in every store, so that the loss of either does not matter. What
   /// cannot note it says so in a line, and the next commit or open tries again.
   void note_first_commit(const Id128& commit_id);
-  /// Local. Retires commits that newer ones supersede (commits/retention.hpp), but never the one opened. Never throws:
-  /// what could not be freed is tried again next time.
-  void retire();
+  /// Local. See store::retire_superseded.
+  void retire() { store::retire_superseded(*store, ledger, options.store.keep, log); }
+  [[nodiscard]] comm::Group group() const { return {*comm, patience()}; }
 };
 
 /// COLLECTIVE. Brings the run to life on all ranks or throws the same on all: options, incarnation, store,

@@ -52,7 +52,7 @@ void Engine::abandon() {
   collective(impl_->context, [&] { impl_->writer.abandon(); });
 }
 
-Level Engine::level(std::string_view tag) const { return impl_->context.level(tag); }
+Level Engine::level(std::string_view tag) const { return impl_->context.ledger.level(tag); }
 
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   // The reserved word, for programs that pass a tag through from their users.

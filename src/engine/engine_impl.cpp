@@ -31,6 +31,19 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       writer(context, flusher),
       reader(context) {
   collective(context, [&] { start(context); });
+  const recovery::Storage storage{*context.store, *context.tier, context.options.persistent.trust,
+                                  context.catalog.get()};
+  context.recovery = std::make_unique<recovery::Recovery>(
+      context.group(), commits::RunIdentity{context.run, context.run_id, context.incarnation}, storage, context.ledger,
+      recovery::RecoveryPolicy{context.options.open.verify, context.options.store.durable, context.options.store.keep,
+                               piece_settings(context.options)},
+      context.log);
+  context.sources = std::make_unique<recovery::SourceRecovery>(
+      context.group(),
+      [this](const std::string& prefix) {
+        return persist::PosixTier::of_source(context.environment.file_system, prefix, context.options.persistent);
+      },
+      context.log);
 }
 
 EngineImpl::~EngineImpl() {
@@ -48,12 +61,12 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   std::optional<Failure> local = context.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   context.enter(Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
-  const std::optional<Commit> commit = context.find(tag);
+  const std::optional<commits::Entry> commit = context.ledger.find(tag);
   if (!commit) {
     throw Error(ErrorCode::not_found,
                 compose("no commit '{}' is kept; wait for a tag that was committed or opened", tag));
   }
-  if (commit->persistent || commit->level >= level) return;
+  if (commit->level() >= level) return;
   if (level == Level::persistent) {
     auto failure = flusher.flush(*commit);
     if (failure && failure->code == ErrorCode::not_found) {
@@ -103,14 +116,14 @@ void EngineImpl::finalize() {
 /// failure is said and does not keep the job from ending.
 void EngineImpl::flush_newest() {
   if (context.options.persistent.every == 0 || context.options.store.on_exit == OnExit::remove) return;
-  if (context.commits.empty() || context.commits.front().persistent || context.commits_lost) return;
-  const Commit newest = context.commits.front();
-  const auto failure = flusher.flush(newest);
+  const std::optional<commits::Entry> newest = context.ledger.newest();
+  if (!newest || newest->persistent || context.ledger.is_lost()) return;
+  const auto failure = flusher.flush(*newest);
   if (!context.is_root()) return;
   if (failure) {
-    context.log.warning(compose("{} is not on the parallel filesystem: {}", newest.head.tag, to_string(*failure)));
+    context.log.warning(compose("{} is not on the parallel filesystem: {}", newest->commit.tag, to_string(*failure)));
   } else {
-    context.log.info(compose("{} is persistent", newest.head.tag));
+    context.log.info(compose("{} is persistent", newest->commit.tag));
   }
 }
 
@@ -118,7 +131,7 @@ void EngineImpl::flush_newest() {
 /// containers go first, on every rank, and what tells of them last: a crash in between is `unrecoverable` at the
 /// next start, never a silent start from zero beside containers that live.
 void EngineImpl::remove_on_purpose() {
-  if (context.commits_lost) {
+  if (context.ledger.is_lost()) {
     if (context.is_root()) {
       context.log.warning(
           "store.on_exit = remove was not carried out: what is left of commits that could not be had stays, for when "
@@ -131,25 +144,26 @@ void EngineImpl::remove_on_purpose() {
     context.records->forget_commit();
     if (context.catalog) context.catalog->forget_commits();
   })));
-  context.commits_exist = context.noted_on_prefix = context.noted_in_store = false;
+  context.ledger.forget_all();
+  context.noted_on_prefix = context.noted_in_store = false;
 }
 
 /// COLLECTIVE. store.on_exit = remove_if_persistent: what is newest outlives the stores, if each rank finds its
 /// container there as the manifest knows it. What tells of commits stays.
 void EngineImpl::remove_if_persistent() {
-  if (context.commits_lost || context.commits.empty()) return;
-  const Commit& newest = context.commits.front();
+  const std::optional<commits::Entry> newest = context.ledger.newest();
+  if (!newest || context.ledger.is_lost()) return;
   std::optional<Failure> not_there;
-  if (newest.persistent)
+  if (newest->persistent)
     not_there = context.vote(attempt([&] {
-      const std::string directory = persist::directory_name(newest.head);
+      const std::string directory = persist::directory_name(newest->commit);
       (void)persist::ContainerSource(*context.environment.file_system, fs::join(context.prefix_path, directory),
-                                     newest.head.id, context.logical_rank());
+                                     newest->commit.id, context.logical_rank());
     }));
-  if (newest.persistent && !not_there) {
+  if (newest->persistent && !not_there) {
     comm::throw_if(context.vote(attempt([&] { context.store->remove_all(); })));
   } else if (context.is_root()) {
-    context.log.info(compose("{} is not persistent: the node-local files stay{}", newest.head.tag,
+    context.log.info(compose("{} is not persistent: the node-local files stay{}", newest->commit.tag,
                              not_there ? " (" + to_string(*not_there) + ")" : ""));
   }
 }

@@ -60,7 +60,7 @@ std::uint64_t hash_of_structure(std::span<const format::PlacedRegion> regions) {
 
 }  // namespace
 
-std::optional<Failure> Flusher::flush(const Commit& commit) {
+std::optional<Failure> Flusher::flush(const commits::Entry& commit) {
   Container container;
   std::optional<Failure> failure = context_.vote(attempt([&] { look_at(commit, container); }));
   if (!failure) failure = flush_pinned(commit, container);
@@ -70,8 +70,8 @@ std::optional<Failure> Flusher::flush(const Commit& commit) {
   return failure;
 }
 
-void Flusher::look_at(const Commit& commit, Container& container) const {
-  container.file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {commit.head.id, {}});
+void Flusher::look_at(const commits::Entry& commit, Container& container) const {
+  container.file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {commit.commit.id, {}});
   store::StoreFile& file = *container.file;
   container.reader = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
   container.crc = container.reader->file_crc();
@@ -81,7 +81,7 @@ void Flusher::look_at(const Commit& commit, Container& container) const {
   if (!attributes.empty()) container.attributes = format::decode_attributes(attributes, file.path());
 }
 
-std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Container& container) {
+std::optional<Failure> Flusher::flush_pinned(const commits::Entry& commit, const Container& container) {
   if (auto failure = sweep()) return failure;
   if (auto failure = make_layout(container)) return failure;
   persist::FlushJob job;
@@ -99,11 +99,11 @@ std::optional<Failure> Flusher::flush_pinned(const Commit& commit, const Contain
       persist::flush(*context_.comm, *context_.environment.file_system, context_.prefix.get(), job);
   if (flushed.failure) return flushed.failure;
   must_sweep_ = false;
-  context_.set_persistent(commit.head.id, true);
+  context_.ledger.set_persistent(commit.commit.id, true);
   context_.unflushed = 0;
   if (!flushed.left_out.empty()) {
     context_.log.warning(
-        compose("{} is persistent, and something for convenience is missing: {}", commit.head.tag, flushed.left_out));
+        compose("{} is persistent, and something for convenience is missing: {}", commit.commit.tag, flushed.left_out));
   }
   return retain(commit);
 }
@@ -228,15 +228,14 @@ std::optional<Failure> Flusher::sweep() {
 }
 
 /// COLLECTIVE. What cannot be removed now is tried again after the next flush; only the loss of the incarnation counts.
-std::optional<Failure> Flusher::retain(const Commit& commit) {
+std::optional<Failure> Flusher::retain(const commits::Entry& commit) {
   if (context_.options.persistent.keep == 0) return std::nullopt;
   std::vector<Id128> removed;
   const auto local = attempt([&] {
     if (!context_.prefix) return;
-    std::set<Id128> no_use;
-    for (const auto& [commit_id, why] : context_.excluded) no_use.insert(commit_id);
     context_.prefix->retain(
-        context_.run_id, {commit.head.id, context_.parent_commit_id}, no_use, [&](const persist::TagEntry& entry) {
+        context_.run_id, {commit.commit.id, context_.ledger.parent_id()}, context_.ledger.excluded(),
+        [&](const persist::TagEntry& entry) {
           removed.push_back(entry.commit.id);
           context_.log.debug(compose("removing {} from the prefix (persistent.keep)", entry.directory));
         });
@@ -245,7 +244,7 @@ std::optional<Failure> Flusher::retain(const Commit& commit) {
   context_.broadcast(count);
   removed.resize(count);
   if (count != 0) context_.comm->broadcast(std::as_writable_bytes(std::span(removed)), 0, context_.deadline());
-  for (const Id128& commit_id : removed) context_.set_persistent(commit_id, false);
+  for (const Id128& commit_id : removed) context_.ledger.set_persistent(commit_id, false);
   const auto failure = context_.vote(local);
   if (!failure || failure->code == ErrorCode::busy) return failure;
   if (context_.is_root()) {

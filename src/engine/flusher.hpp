@@ -19,7 +19,7 @@ class Flusher {
   /// COLLECTIVE. Moves a commit whose containers lie with their owners to the prefix. The failure, the same on every
   /// rank; the commit is then as it was. With busy, a later start of the run has begun: this engine is dead. Throws
   /// Error{timeout} only.
-  [[nodiscard]] std::optional<Failure> flush(const Commit& commit);
+  [[nodiscard]] std::optional<Failure> flush(const commits::Entry& commit);
 
  private:
   /// This rank's container of the commit.
@@ -31,8 +31,8 @@ class Flusher {
     Attributes attributes;  ///< rank 0's
   };
 
-  [[nodiscard]] std::optional<Failure> flush_pinned(const Commit& commit, const Container& container);
-  void look_at(const Commit& commit, Container& container) const;
+  [[nodiscard]] std::optional<Failure> flush_pinned(const commits::Entry& commit, const Container& container);
+  void look_at(const commits::Entry& commit, Container& container) const;
   [[nodiscard]] std::optional<Failure> make_layout(const Container& container);
   [[nodiscard]] bool needs_layout(const Container& container) const;
   [[nodiscard]] persist::TagEntry entry_of(const Container& container) const;
@@ -40,7 +40,7 @@ class Flusher {
                                                      std::vector<std::byte>& manifest) const;
   void keep_copies(const persist::TagEntry& entry, const std::vector<std::byte>& manifest) const;
   [[nodiscard]] std::optional<Failure> sweep();
-  [[nodiscard]] std::optional<Failure> retain(const Commit& commit);
+  [[nodiscard]] std::optional<Failure> retain(const commits::Entry& commit);
 
   Context& context_;
   bool must_sweep_ = true;                                ///< (same) something may lie half made on the prefix

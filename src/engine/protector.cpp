@@ -101,14 +101,14 @@ Protections find_protections(Context& context, const Id128& commit_id) {
 }
 
 /// COLLECTIVE. The failure, the same on every rank; it is logged.
-std::optional<Failure> protect_again(Context& context, const Commit& opened) {
+std::optional<Failure> protect_again(Context& context, const commits::Entry& opened) {
   const double begin_s = context.environment.clock->seconds();
   std::optional<Failure> failure = protect(context, opened);
   if (context.is_root() && failure) {
     context.log.warning(
-        compose("{} is open and not protected against the loss of a node: {}", opened.head.tag, to_string(*failure)));
+        compose("{} is open and not protected against the loss of a node: {}", opened.commit.tag, to_string(*failure)));
   } else if (context.is_root()) {
-    context.log.info(compose("{} is protected again ({}), took {}", opened.head.tag,
+    context.log.info(compose("{} is protected again ({}), took {}", opened.commit.tag,
                              to_string(context.redundancy.scheme),
                              human_seconds(context.environment.clock->seconds() - begin_s)));
   }
@@ -117,9 +117,9 @@ std::optional<Failure> protect_again(Context& context, const Commit& opened) {
 
 /// COLLECTIVE. Removes what lies on nodes that its owners have left; true if there was any. What cannot be removed only
 /// costs space: it goes at the latest when its commit is retired.
-bool drop_left_behind(Context& context, const Commit& opened) {
+bool drop_left_behind(Context& context, const commits::Entry& opened) {
   std::uint64_t dropped = 0;
-  (void)attempt([&] { dropped = context.store->drop_adopted(opened.head.id); });
+  (void)attempt([&] { dropped = context.store->drop_adopted(opened.commit.id); });
   context.comm->all_reduce(std::span(&dropped, 1), Reduction::max, context.deadline());
   return dropped != 0;
 }
@@ -149,11 +149,11 @@ void join_set(Context& context) {
   context.redundancy.second_manifest = second == nobody ? -1 : static_cast<int>(second);
 }
 
-std::optional<Failure> protect(Context& context, const Commit& commit) {
+std::optional<Failure> protect(Context& context, const commits::Entry& commit) {
   if (context.redundancy.scheme == Scheme::single) return std::nullopt;
   redundancy::Subject subject;
   if (auto failure = draw(context, subject.protection_id)) return failure;
-  subject.commit = commit.head;
+  subject.commit = commit.commit;
   subject.logical_rank = context.logical_rank();
   subject.scheme = context.redundancy.scheme;
   subject.parities = context.redundancy.parities;
@@ -162,20 +162,20 @@ std::optional<Failure> protect(Context& context, const Commit& commit) {
   const auto protection = redundancy::protect(*context.comm, *context.store, subject, context.redundancy.membership,
                                               context.options.store.durable, traffic);
   if (protection.failure) return protection.failure;
-  context.set_level(commit.head.id, Level::protected_, subject.protection_id);
+  context.ledger.protect(commit.commit.id, subject.protection_id);
   return std::nullopt;
 }
 
-void restore_protection(Context& context, const Commit& opened) {
+void restore_protection(Context& context, const commits::Entry& opened) {
   if (context.redundancy.scheme == Scheme::single) {
-    context.set_level(opened.head.id, Level::local, {});
+    context.ledger.unprotect(opened.commit.id, {});
     (void)drop_left_behind(context, opened);
     return;
   }
-  const Protections found = find_protections(context, opened.head.id);
+  const Protections found = find_protections(context, opened.commit.id);
   const bool is_protected = !found.whole.is_none();
-  context.set_level(opened.head.id, is_protected ? Level::protected_ : Level::local,
-                    is_protected ? found.whole : found.best);
+  if (is_protected) context.ledger.protect(opened.commit.id, found.whole);
+  else context.ledger.unprotect(opened.commit.id, found.best);
   std::optional<Failure> failure;
   if (!is_protected && context.options.redundancy.every != 0) {
     context.retire();  // what starts that died in this left half made must not add up

@@ -17,10 +17,10 @@ void join_set(Context& context);
 
 /// COLLECTIVE. Protects a commit of this engine, sealed on all ranks, and raises its level. The failure, the same on
 /// every rank; the commit is then as it was. Throws Error{timeout} only.
-[[nodiscard]] std::optional<Failure> protect(Context& context, const Commit& commit);
+[[nodiscard]] std::optional<Failure> protect(Context& context, const commits::Entry& commit);
 
 /// COLLECTIVE, after recovery. Sees to it that the opened commit is as well protected as a fresh one. Until it is, the
 /// copies stay that a relocation left where they were. A failure is logged: the commit is open all the same.
-void restore_protection(Context& context, const Commit& opened);
+void restore_protection(Context& context, const commits::Entry& opened);
 
 }  // namespace kedge::engine

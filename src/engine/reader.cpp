@@ -9,10 +9,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/protector.hpp"
-#include "engine/stock.hpp"
 #include "format/attributes.hpp"
-#include "persist/tag_directory.hpp"
-#include "persist/tags.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -44,18 +41,6 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
   return std::nullopt;
 }
 
-void log_passed_over(const Log& log, const recovery::Survey& survey, const Choice& choice) {
-  bool told = survey.unreadable.empty();
-  for (const std::size_t index : choice.passed_over) {
-    const recovery::Candidate& candidate = survey.candidates[index];
-    log.warning(compose("passed over {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation,
-                        candidate.reason));
-    told = told || candidate.reason.find(survey.unreadable) != std::string::npos;
-  }
-  // Damaged so that not even its tag is known: it may have been the newest.
-  if (!told) log.warning("passed over a container that tells of no commit: " + survey.unreadable);
-}
-
 }  // namespace
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
@@ -67,152 +52,82 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   context_.enter(Call::open, hash_of(selection, newer), local);
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
-  // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
-  Look look = context_.options.open.verify == Verify::all ? Look::what_is_used : Look::headers;
-  if (!failed_once_.empty()) look = Look::all_that_counts;
-  while (true) {
-    const recovery::Agreement agreement = take_stock(context_, look, &selection);
-    const recovery::Survey& survey = agreement.survey;
-    const Choice choice = choose(survey, selection, context_.commits_exist);
-    if (context_.is_root()) log_passed_over(context_.log, survey, choice);
-    refuse_if_lost(choice, selection);
-    if (!choice.chosen) return std::nullopt;
-    const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
-    const std::optional<recovery::Recovered> recovered = try_to_recover(agreement, chosen, look);
-    look = Look::all_that_counts;
-    if (!recovered) continue;  // with what was learned
-    if (newer == Newer::discard) discard_newer(survey, chosen);
-    context_.add({chosen.commit, Level::local, {}, chosen.persistent});
-    take_hold(chosen);
-    // A job that never lives for N commits must get something to the prefix all the same.
-    context_.unflushed = chosen.persistent ? 0 : context_.options.persistent.every;
-    context_.note_first_commit(chosen.commit.id);
-    restore_protection(context_, {chosen.commit, Level::local, {}, false});
-    context_.retire();
-    tell(chosen, *recovered, begin_s);
-    return chosen.commit.tag;
+  const std::optional<recovery::Opened> opened = context_.recovery->open(selection, newer);
+  if (!opened) return std::nullopt;
+  take_hold(*opened);
+  // A job that never lives for N commits must get something to the prefix all the same.
+  context_.unflushed = opened->persistent ? 0 : context_.options.persistent.every;
+  context_.note_first_commit(opened->commit.id);
+  restore_protection(context_, {opened->commit, Level::local, {}, false});
+  context_.retire();
+  tell(*opened, begin_s);
+  return opened->commit.tag;
+}
+
+/// COLLECTIVE. Nothing of it comes into this run's stores: it belongs to another run.
+Tag Reader::open_source(const Source& source, double begin_s) {
+  recovery::OpenedSource opened = context_.sources->open(source);
+  open_ = std::make_unique<OpenCheckpoint>();
+  open_->parent_before = context_.ledger.parent_id();
+  open_->source_prefix = source.prefix;
+  open_->source_bytes = std::move(opened.container.bytes);
+  open_->container = std::move(opened.container.reader);
+  context_.ledger.set_parent(opened.commit.id);
+  hold({opened.commit, context_.logical_rank(), RecoverySource::fetched, opened.total_bytes, {}});
+  if (context_.is_root()) {
+    context_.log.info(compose("opened {} (generation {}) of {} as this run's beginning: {} containers, {}, took {}",
+                              opened.commit.tag, opened.commit.generation, source.prefix, opened.commit.world_size,
+                              human_bytes(opened.total_bytes),
+                              human_seconds(context_.environment.clock->seconds() - begin_s)));
   }
+  return opened.commit.tag;
 }
 
-void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
-  if (choice.lost.empty()) return;
-  if (std::holds_alternative<Latest>(selection)) context_.commits_lost = true;  // not because one tag is
-  throw Error(
-      ErrorCode::unrecoverable,
-      compose("run '{}' has commits and '{}' cannot be had again: {}. {}to start from zero, give the job another "
-              "run name (option run)",
-              context_.run, to_string(selection), choice.lost,
-              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
-                                 : "Bring back the nodes that held it, or, "));
-}
-
-/// A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is checked no sooner.
-/// Then there is another look; a commit that fails twice after a look at all that counts is given up for an older one.
-/// Throws no_space and timeout, which no other commit would cure.
-std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreement& agreement,
-                                                          const recovery::Candidate& chosen, Look look) {
-  try {
-    const recovery::Orders orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
-    recovery::RecoverySettings settings;
-    settings.durable = context_.options.store.durable;
-    settings.patience = context_.patience();
-    settings.pieces = piece_settings(context_.options);
-    settings.file_system = context_.environment.file_system.get();
-    if (!chosen.directory.empty()) settings.tag_directory = fs::join(context_.prefix_path, chosen.directory);
-    return recovery::recover(*context_.comm, *context_.store, orders, settings);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
-    if (context_.is_root()) {
-      context_.log.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
-                                   chosen.commit.tag, chosen.commit.generation, to_string(error.failure())));
-    }
-    if (!chosen.directory.empty()) require_prefix(chosen);
-    if (look != Look::all_that_counts) return std::nullopt;
-    const bool first_time = failed_once_.insert(chosen.commit.id).second;
-    if (!first_time) context_.excluded[chosen.commit.id] = "it could not be recovered: " + to_string(error.failure());
-    return std::nullopt;
-  }
-}
-
-/// COLLECTIVE. Throws io if some rank does not see what rank 0 saw on the prefix: an older commit would be no answer.
-void Reader::require_prefix(const recovery::Candidate& chosen) const {
-  const std::string manifest = fs::join(fs::join(context_.prefix_path, chosen.directory), persist::kManifestFile);
-  comm::throw_if(context_.vote(attempt([&] {
-    if (context_.environment.file_system->status(manifest)) return;
-    throw Error(
-        Failure{ErrorCode::io,
-                "this rank does not see the manifest that rank 0 sees; check the mount of the prefix on its node", -1,
-                manifest, 0});
-  })));
-}
-
-/// COLLECTIVE. The lines that say where the checkpoint came from.
-void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s) {
+/// The lines that say where the checkpoint came from.
+void Reader::tell(const recovery::Opened& opened, double begin_s) {
   const double took_s = context_.environment.clock->seconds() - begin_s;
+  const recovery::Recovered& mine = opened.mine;
   if (!mine.story.empty()) {
     context_.log.info(compose("{}, {}", mine.story, human_bytes(mine.container_bytes)));
   }
-  const bool moved = mine.source == RecoverySource::moved;
-  const bool rebuilt = mine.source == RecoverySource::rebuilt;
-  const bool fetched = mine.source == RecoverySource::fetched;
-  std::array<std::uint64_t, 4> sums = {moved ? 1U : 0U, rebuilt ? 1U : 0U, mine.container_bytes, fetched ? 1U : 0U};
-  context_.comm->all_reduce(sums, Reduction::sum, context_.deadline());
-  if (sums[3] != 0) info_->source = RecoverySource::fetched;
-  else if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
-  else if (sums[0] != 0) info_->source = RecoverySource::moved;
+  const recovery::RecoveryTotals& totals = opened.totals;
+  if (totals.fetched != 0) info_->source = RecoverySource::fetched;
+  else if (totals.rebuilt != 0) info_->source = RecoverySource::rebuilt;
+  else if (totals.moved != 0) info_->source = RecoverySource::moved;
   if (!context_.is_root()) return;
-  const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.commit.time_ns) * 1e-9;
-  const std::string again = sums[2] == 0 ? "" : compose(" ({})", human_bytes(sums[2]));
+  const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - opened.commit.time_ns) * 1e-9;
+  const std::string again = totals.bytes == 0 ? "" : compose(" ({})", human_bytes(totals.bytes));
   context_.log.info(
       compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
               "all, took {}",
-              chosen.commit.tag, chosen.commit.generation, human_seconds(std::max(age_s, 0.0)),
-              chosen.commit.world_size - sums[0] - sums[1] - sums[3], sums[0], sums[1], sums[3], again,
-              human_bytes(chosen.total_bytes), human_seconds(took_s)));
+              opened.commit.tag, opened.commit.generation, human_seconds(std::max(age_s, 0.0)),
+              opened.commit.world_size - totals.moved - totals.rebuilt - totals.fetched, totals.moved, totals.rebuilt,
+              totals.fetched, again, human_bytes(opened.total_bytes), human_seconds(took_s)));
 }
 
-/// The commits that are left behind are recorded first: a crash after that finds the older one, as asked.
-void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen) {
-  std::optional<Failure> local;
-  if (context_.catalog) {
-    local = attempt([&] {
-      for (const auto& candidate : survey.candidates) {
-        if (candidate.commit.generation > chosen.commit.generation) context_.catalog->discard(candidate.commit.id);
-      }
-      for (const auto& entry :
-           persist::list_tags(*context_.environment.file_system, context_.catalog->prefix()).entries) {
-        const bool newer = entry.commit.run_id == context_.run_id && entry.commit.generation > chosen.commit.generation;
-        if (newer) context_.catalog->discard(entry.commit.id);
-      }
-    });
-  }
-  comm::throw_if(context_.vote(local));
-  context_.forget([&](const Commit& commit) { return commit.head.generation > chosen.commit.generation; });
-}
-
-void Reader::take_hold(const recovery::Candidate& chosen) {
+void Reader::take_hold(const recovery::Opened& opened) {
+  commits::Ledger& ledger = context_.ledger;
   open_ = std::make_unique<OpenCheckpoint>();
-  open_->parent_before = context_.parent_commit_id;
+  open_->parent_before = ledger.parent_id();
+  const bool was_lost = ledger.is_lost();
+  ledger.open(opened.commit, opened.persistent);
   const auto local = attempt([&] {
-    context_.parent_commit_id = chosen.commit.id;
-    open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit.id, {}});
+    open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {opened.commit.id, {}});
     open_->container = std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(),
                                                                  open_->file->path(), context_.copy_threads);
     context_.retire();
   });
   if (const auto failure = context_.vote(local)) {
-    context_.parent_commit_id = open_->parent_before;
+    ledger.set_parent(open_->parent_before);
+    if (was_lost) ledger.lose();
     release();
     throw Error(*failure);
   }
-  CheckpointInfo info{chosen.commit, {}, RecoverySource::in_place, chosen.total_bytes, {}};
-  context_.commits_lost = false;
-  hold(std::move(info));
+  hold({opened.commit, context_.logical_rank(), RecoverySource::in_place, opened.total_bytes, {}});
 }
 
 /// COLLECTIVE. From now on it is open.
 void Reader::hold(CheckpointInfo info) {
-  info.logical_rank = context_.logical_rank();
   info_ = std::move(info);
   context_.phase = Phase::reading;
   share_attributes();
@@ -316,27 +231,19 @@ Routed Reader::route_in(std::string_view name) {
 void Reader::close() {
   context_.enter(Call::close, 0, context_.wrong_phase(Call::close, {Phase::reading}));
   const std::optional<Failure> local = open_->first_failure;
-  const bool of_this_run = open_->source == nullptr;
+  const bool of_this_run = open_->source_bytes == nullptr;
   const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();
   if (const auto failure = context_.vote(local)) {
     if (failure->code == ErrorCode::corrupt) {
       const std::string why = "it was found damaged while it was loaded";
-      if (of_this_run) context_.excluded[info_->id] = why;
-      else context_.excluded_sources[{source_prefix, info_->id}] = why;
-      context_.parent_commit_id = of_this_run ? info_->parent_id : parent_before;
-      if (of_this_run) exclude();
+      if (of_this_run) context_.ledger.exclude_opened(info_->id, why);
+      else context_.sources->exclude(source_prefix, info_->id, why);
+      context_.ledger.set_parent(of_this_run ? info_->parent_id : parent_before);
     }
     throw Error(*failure);
   }
-}
-
-/// What was opened is damaged: the one before must not be overwritten now because this one is newer.
-void Reader::exclude() {
-  context_.commits_lost = true;
-  context_.forget([&](const Commit& commit) { return commit.head.id == info_->id; });
-  context_.took_stock = false;
 }
 
 /// Local; never throws.

@@ -4,17 +4,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/context.hpp"
-#include "engine/selection.hpp"
-#include "engine/source_look.hpp"
-#include "engine/stock.hpp"
 #include "format/container_reader.hpp"
-#include "persist/container_source.hpp"
-#include "recovery/recover.hpp"
+#include "recovery/recovery.hpp"
 
 namespace kedge::engine {
 
@@ -31,28 +26,21 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    store::StoreFile* file = nullptr;                  ///< of the store, pinned; null for a Source
-    std::unique_ptr<persist::ContainerSource> source;  ///< a Source's container, read where it lies
-    std::string source_prefix;                         ///< as it was given
-    Id128 parent_before;                               ///< what the next commit's parent was before this was opened
+    store::StoreFile* file = nullptr;              ///< of the store, pinned; null for a Source
+    std::unique_ptr<fs::ByteAccess> source_bytes;  ///< a Source's container, read where it lies
+    std::string source_prefix;                     ///< as it was given
+    Id128 parent_before;                           ///< what the next commit's parent was before this was opened
     std::unique_ptr<format::ContainerReader> container;
     std::vector<std::string> extracted;
     std::optional<Failure> first_failure;
   };
 
-  void refuse_if_lost(const Choice& choice, const Selection& selection);
-  [[nodiscard]] std::optional<recovery::Recovered> try_to_recover(const recovery::Agreement& agreement,
-                                                                  const recovery::Candidate& chosen, Look look);
-  void require_prefix(const recovery::Candidate& chosen) const;
-  void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);
-  void take_hold(const recovery::Candidate& chosen);
-  [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
-  [[nodiscard]] std::optional<Failure> take_hold(const Source& source, const ToldTag& chosen);
+  [[nodiscard]] Tag open_source(const Source& source, double begin_s);
+  void take_hold(const recovery::Opened& opened);
+  void tell(const recovery::Opened& opened, double begin_s);
   void hold(CheckpointInfo info);
   void share_attributes();
   void check_present() const;
-  void discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen);
-  void exclude();
   void release();
   Status remember(Failure failure);
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
@@ -61,7 +49,6 @@ class Reader {
   Context& context_;
   mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads
   std::unique_ptr<OpenCheckpoint> open_;
-  std::set<Id128> failed_once_;         ///< (same) commits whose recovery failed and that got another look
   std::optional<CheckpointInfo> info_;  ///< of the checkpoint open now, or opened last
 };
 

@@ -107,6 +107,8 @@ void take_store(Context& context) {
   const auto local = attempt([&] {
     fs::FileSystem& file_system = *context.environment.file_system;
     context.prefix_path = file_system.canonical(context.options.persistent.path);
+    context.tier = std::make_unique<persist::PosixTier>(context.environment.file_system, context.prefix_path,
+                                                        context.options.persistent);
     const store::Surroundings surroundings{
         context.options.store.path, node_name(context.environment, context.options, context.rank()),
         context.environment.store_candidates, simulates_nodes(context.environment, context.options)};
@@ -182,7 +184,7 @@ void settle_identity(Context& context) {
   // Any one note is enough: the prefix may have lost its records, nodes may be new.
   std::uint64_t noted = context.noted_on_prefix || context.noted_in_store ? 1 : 0;
   context.comm->all_reduce(std::span(&noted, 1), Reduction::max, context.deadline());
-  context.commits_exist = noted != 0;
+  if (noted != 0) context.ledger.note_commits_exist();
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "commits/commit_record.hpp"
 #include "engine/global_arrays.hpp"
 #include "engine/protector.hpp"
-#include "engine/stock.hpp"
 #include "format/attributes.hpp"
 
 namespace kedge::engine {
@@ -45,9 +44,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   if (!local && context_.is_root()) local = format::check(attributes);
   context_.enter(Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
-  if (!context_.took_stock) {
-    (void)take_stock(context_, context_.options.open.verify == Verify::all ? Look::all_that_counts : Look::headers,
-                     nullptr);
+  if (!context_.ledger.is_surveyed()) {
+    context_.recovery->survey_only();
     context_.retire();
   }
   auto checkpoint = std::make_unique<Checkpoint>();
@@ -61,9 +59,10 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   });
   if (auto failure = context_.vote(local)) {
     give_up();
-    if (failure->code == ErrorCode::no_space && context_.commits.size() > context_.options.store.keep) {
-      failure->message += compose("; {} stays beside newer commits because none of them is protected yet",
-                                  context_.commits.back().head.tag);
+    const std::vector<commits::Entry> entries = context_.ledger.entries();
+    if (failure->code == ErrorCode::no_space && entries.size() > context_.options.store.keep) {
+      failure->message +=
+          compose("; {} stays beside newer commits because none of them is protected yet", entries.back().commit.tag);
     }
     throw Error(*failure);
   }
@@ -79,15 +78,15 @@ CommitHead Writer::draw_identity(std::string_view tag) {
   std::optional<Failure> local;
   if (context_.is_root()) {
     local = attempt([&] {
-      identity =
-          commits::to_record({context_.run_id, random_id(), context_.parent_commit_id, context_.highest_generation + 1,
-                              context_.incarnation, static_cast<std::uint32_t>(context_.comm->size()),
-                              context_.environment.clock->wall_ns(), Tag(tag)});
+      identity = commits::to_record({context_.run_id, random_id(), context_.ledger.parent_id(),
+                                     context_.ledger.highest_generation() + 1, context_.incarnation,
+                                     static_cast<std::uint32_t>(context_.comm->size()),
+                                     context_.environment.clock->wall_ns(), Tag(tag)});
     });
   }
   comm::throw_if(context_.vote(local));
   context_.broadcast(identity);
-  context_.highest_generation = identity.generation;
+  context_.ledger.raise_generation(identity.generation);
   return commits::to_head(identity);
 }
 
@@ -212,11 +211,11 @@ void Writer::commit() {
 }
 
 void Writer::tell(std::uint64_t total_bytes, double blocked_s) const {
-  const std::optional<Commit> commit = context_.find(checkpoint_->commit.tag);
+  const std::optional<commits::Entry> commit = context_.ledger.find(checkpoint_->commit.tag);
   if (!commit) return;
-  std::string level = commit->level == Level::protected_
+  std::string level = commit->in_stores == Level::protected_
                           ? compose("protected ({})", to_string(context_.redundancy.scheme))
-                          : std::string(to_string(commit->level));
+                          : std::string(to_string(commit->in_stores));
   if (commit->persistent) level += " and persistent";
   context_.log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", checkpoint_->commit.tag,
                             checkpoint_->commit.generation, human_bytes(total_bytes), context_.comm->size(), level,
@@ -237,7 +236,7 @@ void Writer::make_next_ready(std::uint64_t size_bytes) const {
 std::optional<Failure> Writer::protect_if_due() {
   const std::uint64_t every = context_.options.redundancy.every;
   if (every == 0 || commits_ % every != 0) return std::nullopt;
-  const std::optional<Commit> commit = context_.find(checkpoint_->commit.tag);
+  const std::optional<commits::Entry> commit = context_.ledger.find(checkpoint_->commit.tag);
   return protect(context_, *commit);
 }
 
@@ -246,7 +245,7 @@ std::optional<Failure> Writer::flush_if_due() {
   const std::uint64_t every = context_.options.persistent.every;
   // What failed is tried again with the next commit.
   if (++context_.unflushed < every || every == 0) return std::nullopt;
-  const std::optional<Commit> commit = context_.find(checkpoint_->commit.tag);
+  const std::optional<commits::Entry> commit = context_.ledger.find(checkpoint_->commit.tag);
   return flusher_.flush(*commit);
 }
 
@@ -311,10 +310,7 @@ void Writer::seal() {
     throw Error(*failure);
   }
   context_.store->sealed(*checkpoint_->file, {checkpoint_->commit.id, {}}, checkpoint_->commit.generation);
-  context_.parent_commit_id = checkpoint_->commit.id;
-  context_.unjudged.clear();
-  context_.commits_lost = false;
-  context_.add({checkpoint_->commit, Level::local, {}, false});
+  context_.ledger.commit(checkpoint_->commit);
   context_.phase = Phase::idle;
   drop_routed();
 }

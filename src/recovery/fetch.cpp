@@ -3,19 +3,16 @@
 #include "base/attempt.hpp"
 #include "comm/vote.hpp"
 #include "fs/copy.hpp"
-#include "persist/container_source.hpp"
 
 namespace kedge::recovery {
 namespace {
 
 void fetch_one(redundancy::Drafts& drafts, const Fetch& order, const RecoverySettings& settings, Recovered& recovered) {
-  const persist::ContainerSource source(*settings.file_system, settings.tag_directory, order.key.commit_id,
-                                        order.logical_rank);
-  const std::uint64_t bytes = source.row().size_bytes;
+  const persist::OpenedContainer source = settings.tier->open(settings.directory, settings.commit, order.logical_rank);
+  const std::uint64_t bytes = source.row.size_bytes;
   redundancy::Draft& draft = drafts.begin(store::FileKind::container, order.key, order.generation, bytes);
-  if (fs::copy(source.file(), draft, bytes) != source.row().crc) {
-    throw Error(
-        Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path(), 0});
+  if (fs::copy(*source.bytes, draft, bytes) != source.row.crc) {
+    throw Error(Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path, 0});
   }
   recovered.source = RecoverySource::fetched;
   recovered.container_bytes = bytes;

@@ -8,6 +8,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/options.hpp"
+#include "persist/tier.hpp"
 #include "recovery/orders.hpp"
 #include "redundancy/drafts.hpp"
 #include "redundancy/plan_pieces.hpp"
@@ -19,8 +20,9 @@ struct RecoverySettings {
   bool durable = false;
   redundancy::Patience patience{300};
   redundancy::PieceSettings pieces;
-  fs::FileSystem* file_system = nullptr;  ///< of the prefix
-  std::string tag_directory;              ///< path of the commit's directory there; empty if nothing is to be fetched
+  CommitHead commit;              ///< which it is
+  persist::Tier* tier = nullptr;  ///< where it may be fetched from
+  std::string directory;          ///< its name there; empty if nothing is to be fetched
 };
 
 /// What this process got.

@@ -1,14 +1,14 @@
-#include "engine/selection.hpp"
+#include "recovery/selection.hpp"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/text.hpp"
 
-namespace kedge::engine {
+namespace kedge::recovery {
 namespace {
 
-using Candidates = std::vector<recovery::Candidate>;
+using Candidates = std::vector<Candidate>;
 
 /// The lowest generation that a Before excludes; everything if its tag is unknown is excluded by 0.
 std::uint64_t bound_of(const Candidates& candidates, const Before& before) {
@@ -32,7 +32,7 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
 
 /// Without the run record's word: a commit that had a parent, or that another rank count made, says that there
 /// were commits. A first checkpoint that a crash cut short has no parent and tells of none.
-bool tells_of_commits(const recovery::Survey& survey) {
+bool tells_of_commits(const Survey& survey) {
   return std::any_of(survey.candidates.begin(), survey.candidates.end(), [&](const auto& candidate) {
     return !candidate.commit.parent_id.is_none() || candidate.commit.world_size != survey.processes;
   });
@@ -40,7 +40,14 @@ bool tells_of_commits(const recovery::Survey& survey) {
 
 }  // namespace
 
-Choice choose(const recovery::Survey& survey, const Selection& selection, bool commits_exist) {
+std::string to_string(const Selection& selection) {
+  if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
+  if (const auto* before = std::get_if<Before>(&selection)) return "before " + before->tag;
+  if (const auto* source = std::get_if<Source>(&selection)) return source->tag + " of " + source->prefix;
+  return "latest";
+}
+
+Choice choose(const Survey& survey, const Selection& selection, bool commits_exist) {
   const Candidates& candidates = survey.candidates;
   const auto* tag = std::get_if<Tag>(&selection);
   const auto* before = std::get_if<Before>(&selection);
@@ -70,4 +77,4 @@ Choice choose(const recovery::Survey& survey, const Selection& selection, bool c
   return choice;
 }
 
-}  // namespace kedge::engine
+}  // namespace kedge::recovery

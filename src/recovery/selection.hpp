@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "kedge/engine.hpp"
-#include "recovery/agreement.hpp"
+#include "recovery/survey.hpp"
 
-namespace kedge::engine {
+namespace kedge::recovery {
 
 /// What open() does, decided from values that are the same on every rank.
 struct Choice {
@@ -22,7 +22,10 @@ struct Choice {
   bool other_ranks = false;
 };
 
-/// `commits_exist`: the run record says that a commit returned once.
-[[nodiscard]] Choice choose(const recovery::Survey& survey, const Selection& selection, bool commits_exist);
+/// "latest", "step-7", "before step-7".
+[[nodiscard]] std::string to_string(const Selection& selection);
 
-}  // namespace kedge::engine
+/// `commits_exist`: the run record says that a commit returned once.
+[[nodiscard]] Choice choose(const Survey& survey, const Selection& selection, bool commits_exist);
+
+}  // namespace kedge::recovery
