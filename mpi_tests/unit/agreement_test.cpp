@@ -42,30 +42,29 @@ Holding container(std::uint64_t generation, std::uint8_t id, std::uint32_t rank,
   return holding;
 }
 
-Shelf shelf_of(int process) { return {compose("/directory-{}", process), {}}; }
+StoreReport report_of(int process) { return {compose("/directory-{}", process), {}}; }
 
-/// Every process's survey; all must be equal.
-Survey agree(const ByProcess& holdings, const std::vector<Shelf>& shelves = {}) {
+/// What every process agreed on; all must be equal.
+Agreement agree(const ByProcess& holdings, const std::vector<StoreReport>& reports = {}) {
   const auto processes = static_cast<int>(holdings.size());
   comm::InProcessWorld world(processes);
-  std::vector<Survey> surveys(holdings.size());
+  std::vector<Agreement> agreements(holdings.size());
   const auto outcomes = world.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::size_t>(communicator.rank());
-    const Shelf shelf = shelves.empty() ? shelf_of(communicator.rank()) : shelves[me];
-    surveys[me] =
-        recovery::agree(communicator, Holdings{holdings[me], {}}, shelf, Deadline::after(std::chrono::seconds(60)))
-            .survey;
+    const StoreReport report = reports.empty() ? report_of(communicator.rank()) : reports[me];
+    agreements[me] =
+        recovery::agree(comm::Group(communicator, std::chrono::seconds(60)), Holdings{holdings[me], {}}, report);
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
   const auto facts = [](const Candidate& c) { return std::tuple(c.commit, c.total_bytes, c.recoverable, c.reason); };
-  for (const Survey& other : surveys) {
-    EXPECT_EQ(other.unreadable, surveys[0].unreadable);
-    EXPECT_EQ(other.candidates.size(), surveys[0].candidates.size());
-    for (std::size_t i = 0; i < std::min(other.candidates.size(), surveys[0].candidates.size()); ++i) {
-      EXPECT_EQ(facts(other.candidates[i]), facts(surveys[0].candidates[i]));
+  for (const Agreement& other : agreements) {
+    EXPECT_EQ(other.unreadable, agreements[0].unreadable);
+    EXPECT_EQ(other.candidates.size(), agreements[0].candidates.size());
+    for (std::size_t i = 0; i < std::min(other.candidates.size(), agreements[0].candidates.size()); ++i) {
+      EXPECT_EQ(facts(other.candidates[i]), facts(agreements[0].candidates[i]));
     }
   }
-  return surveys[0];
+  return agreements[0];
 }
 
 /// A commit that every process has its container of.
@@ -103,7 +102,7 @@ std::map<std::tuple<std::uint64_t, Id128>, Expected, std::greater<>> oracle(cons
 
 TEST(Agreement, NothingHeldIsNoCandidate) {
   for (const std::size_t processes : {1U, 2U, 3U, 5U, 8U}) {
-    const Survey found = agree(ByProcess(processes));
+    const Agreement found = agree(ByProcess(processes));
     EXPECT_TRUE(found.candidates.empty());
     EXPECT_TRUE(found.unreadable.empty());
   }
@@ -111,7 +110,7 @@ TEST(Agreement, NothingHeldIsNoCandidate) {
 
 TEST(Agreement, R32_AWholeCommitIsRecoverableAndAllItsFactsAreTold) {
   for (const std::uint32_t processes : {1U, 2U, 3U, 5U, 8U}) {
-    const Survey found = agree(whole(processes, 70, 3));
+    const Agreement found = agree(whole(processes, 70, 3));
     ASSERT_EQ(found.candidates.size(), 1U);
     const Candidate& candidate = found.candidates[0];
     EXPECT_TRUE(candidate.recoverable);
@@ -143,7 +142,7 @@ TEST(Agreement, EverySubsetOfDamagedAndMissingIsJudgedAndEachPlaceIsNamed) {
                         fate == 1 ? compose("damaged: bits of {} are flipped", rank)
                                   : compose("missing: it is not in /directory-{}", rank));
     }
-    const Survey found = agree(holdings);
+    const Agreement found = agree(holdings);
     if (!any) {
       EXPECT_TRUE(found.candidates.empty());
       continue;
@@ -157,8 +156,8 @@ TEST(Agreement, EverySubsetOfDamagedAndMissingIsJudgedAndEachPlaceIsNamed) {
 TEST(Agreement, UnreadableFilesAreToldBesideWhatIsMissing) {
   ByProcess holdings = whole(3, 5, 1);
   holdings[1].clear();
-  const std::vector<Shelf> shelves = {{"/0", ""}, {"/1", "/1/x is torn"}, {"/2", "/2/y is torn"}};
-  const Survey found = agree(holdings, shelves);
+  const std::vector<StoreReport> reports = {{"/0", ""}, {"/1", "/1/x is torn"}, {"/2", "/2/y is torn"}};
+  const Agreement found = agree(holdings, reports);
   EXPECT_EQ(found.unreadable, "/1/x is torn");
   ASSERT_EQ(found.candidates.size(), 1U);
   EXPECT_EQ(found.candidates[0].reason, "the container of rank 1 is missing: found instead: /1/x is torn");
@@ -170,7 +169,7 @@ TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
     for (std::uint32_t rank = 0; rank < processes; ++rank) {
       holdings[rank] = {container(9, rank % 2 == 0 ? 1 : 2, rank, processes), container(8, 3, rank, processes)};
     }
-    const Survey found = agree(holdings);
+    const Agreement found = agree(holdings);
     ASSERT_EQ(found.candidates.size(), 3U);
     EXPECT_EQ(found.candidates[0].commit.id, id_of(2));
     EXPECT_FALSE(found.candidates[0].recoverable);
@@ -184,11 +183,11 @@ TEST(Agreement, DuplicatesCountOnce) {
   ByProcess holdings(3);
   holdings[0] = {container(1, 1, 0, 3), container(1, 1, 0, 3)};
   holdings[1] = {container(1, 1, 0, 3), container(1, 1, 1, 3)};
-  const Survey lacking = agree(holdings);
+  const Agreement lacking = agree(holdings);
   ASSERT_EQ(lacking.candidates.size(), 1U);
   EXPECT_FALSE(lacking.candidates[0].recoverable);
   holdings[0].push_back(container(1, 1, 2, 3));  // another process's container counts wherever it lies
-  const Survey found = agree(holdings);
+  const Agreement found = agree(holdings);
   EXPECT_TRUE(found.candidates[0].recoverable);
   EXPECT_EQ(found.candidates[0].total_bytes, 303U);
 }
@@ -203,7 +202,7 @@ TEST(Agreement, R46_AnotherRankCountIsRefusedWithBothNumbers) {
   for (const std::uint32_t processes : {1U, 2U, 5U, 8U}) {
     ByProcess holdings(processes);
     for (std::uint32_t rank = 0; rank < 3; ++rank) holdings[rank % processes].push_back(container(4, 1, rank, 3));
-    const Survey found = agree(holdings);
+    const Agreement found = agree(holdings);
     ASSERT_EQ(found.candidates.size(), 1U);
     EXPECT_FALSE(found.candidates[0].recoverable);
     EXPECT_EQ(found.candidates[0].reason,
@@ -222,7 +221,7 @@ TEST(Agreement, LongTextsAreCutAndNotTorn) {
   holdings[1][0].intact = false;
   holdings[1][0].damage = std::string(5000, 'x');
   holdings[0][0].commit.tag = holdings[1][0].commit.tag = std::string(128, 't');
-  const Survey found = agree(holdings);
+  const Agreement found = agree(holdings);
   EXPECT_EQ(found.candidates.at(0).commit.tag, std::string(128, 't'));
   EXPECT_LT(found.candidates.at(0).reason.size(), 700U);
 }
@@ -251,7 +250,7 @@ TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {
         }
       }
     }
-    const Survey found = agree(holdings);
+    const Agreement found = agree(holdings);
     const auto expected = oracle(holdings);
     ASSERT_EQ(found.candidates.size(), expected.size()) << "seed " << seed << ", round " << round;
     std::size_t i = 0;

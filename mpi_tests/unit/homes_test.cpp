@@ -236,7 +236,7 @@ class Maker {
 
 /// What all processes agree on, and each one's orders for the newest that can be had.
 struct Outcome {
-  Survey survey;
+  std::vector<Candidate> candidates;
   std::optional<Candidate> chosen;
   std::vector<Orders> orders;
 };
@@ -248,31 +248,31 @@ Outcome run(const World& world) {
   const auto outcomes = threads.run_connected([&](Communicator& communicator) {
     const auto me = static_cast<std::uint32_t>(communicator.rank());
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-    const Agreement agreement =
-        agree(communicator, holdings_of(world, me), {compose("/directory-{}", me), {}}, deadline);
-    const auto& candidates = agreement.survey.candidates;
+    const Agreement agreement = agree(comm::Group(communicator, std::chrono::seconds(60)), holdings_of(world, me),
+                                      {compose("/directory-{}", me), {}});
+    const auto& candidates = agreement.candidates;
     const auto chosen = std::ranges::find_if(candidates, &Candidate::recoverable);
     if (chosen != candidates.end()) {
       outcome.orders[me] = give_orders(communicator, agreement.homes, *chosen, deadline);
     }
     if (me != 0) return;
-    outcome.survey = agreement.survey;
+    outcome.candidates = candidates;
     if (chosen != candidates.end()) outcome.chosen = *chosen;
   });
   for (const auto& one : outcomes) EXPECT_TRUE(one.returned()) << (one.failure ? to_string(*one.failure) : "");
   return outcome;
 }
 
-void expect_judged_right(const World& world, const Survey& survey) {
+void expect_judged_right(const World& world, const std::vector<Candidate>& candidates) {
   std::size_t with_containers = 0;
   for (const Commit& commit : world.commits) {
     const auto candidate =
-        std::ranges::find(survey.candidates, commit.commit_id, [](const Candidate& one) { return one.commit.id; });
+        std::ranges::find(candidates, commit.commit_id, [](const Candidate& one) { return one.commit.id; });
     bool any = false;
     for (std::uint32_t rank = 0; rank < commit.world; ++rank) {
       any = any || world.has({commit.commit_id, FileKind::container, rank, Id128{}});
     }
-    ASSERT_EQ(candidate != survey.candidates.end(), any);
+    ASSERT_EQ(candidate != candidates.end(), any);
     if (!any) continue;
     ++with_containers;
     const Expected expected = expect(world, commit);
@@ -281,7 +281,7 @@ void expect_judged_right(const World& world, const Survey& survey) {
     EXPECT_EQ(candidate->rebuilt, expected.rebuilt);
     EXPECT_EQ(candidate->is_protected, expected.is_protected);
   }
-  EXPECT_EQ(survey.candidates.size(), with_containers);
+  EXPECT_EQ(candidates.size(), with_containers);
 }
 
 /// Carries out the moves: both sides know of each, and whoever is to send has the file.
@@ -344,7 +344,7 @@ TEST(Homes, R31_R32_RandomLossesOfContainersParityAndDescriptorsAreJudgedAndOrde
     SCOPED_TRACE(compose("seed {}, round {}", seed, round));
     World world = Maker(seed + round).world();
     const Outcome outcome = run(world);
-    expect_judged_right(world, outcome.survey);
+    expect_judged_right(world, outcome.candidates);
     if (!outcome.chosen) continue;
     const Id128 commit_id = outcome.chosen->commit.id;
     const World before = world;

@@ -1,10 +1,10 @@
 // Which candidate an application gets for what it asked.
-#include "engine/selection.hpp"
+#include "recovery/selection.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace kedge::engine {
+namespace kedge::recovery {
 namespace {
 
 using testing::ElementsAre;
@@ -14,8 +14,8 @@ using testing::IsEmpty;
 constexpr bool kCommitsExist = true;
 constexpr std::uint32_t kProcesses = 4;
 
-recovery::Candidate candidate(std::uint64_t generation, Tag tag, bool recoverable, std::string reason = "it is lost") {
-  recovery::Candidate one;
+Candidate candidate(std::uint64_t generation, Tag tag, bool recoverable, std::string reason = "it is lost") {
+  Candidate one;
   one.commit.generation = generation;
   one.commit.world_size = kProcesses;
   one.commit.tag = std::move(tag);
@@ -25,11 +25,11 @@ recovery::Candidate candidate(std::uint64_t generation, Tag tag, bool recoverabl
 }
 
 /// Newest first, as surveys are.
-recovery::Survey survey_of(std::vector<recovery::Candidate> candidates, std::string unreadable = {}) {
+Survey survey_of(std::vector<Candidate> candidates, std::string unreadable = {}) {
   return {kProcesses, std::move(candidates), std::move(unreadable)};
 }
 
-const recovery::Survey kHistory =
+const Survey kHistory =
     survey_of({candidate(9, "best", false), candidate(8, "c", true), candidate(7, "best", true),
                candidate(6, "b", false), candidate(5, "best", true), candidate(4, "a", true)});
 
@@ -109,10 +109,10 @@ TEST(Selection, ATagOfWhichOnlyLostOnesAreKnownIsLost) {
 TEST(Selection, WhatWasDiscardedIsNotLostUnlessNothingIsLeft) {
   auto given_up = candidate(3, "b", false, "it was discarded");
   given_up.discarded = true;
-  const recovery::Survey survey = survey_of({given_up, candidate(2, "a", true)});
+  const Survey survey = survey_of({given_up, candidate(2, "a", true)});
   EXPECT_THAT(choose(survey, Tag{"b"}, kCommitsExist).lost, IsEmpty());
   EXPECT_THAT(choose(survey_of({given_up}), latest, kCommitsExist).lost, HasSubstr("it was discarded"));
-  const recovery::Survey with_lost = survey_of({given_up, candidate(2, "b", false)});
+  const Survey with_lost = survey_of({given_up, candidate(2, "b", false)});
   EXPECT_THAT(choose(with_lost, Tag{"b"}, kCommitsExist).lost, HasSubstr("it is lost"));
 }
 
@@ -123,4 +123,4 @@ TEST(Selection, CandidatesOfOneGenerationKeepTheSurveysOrder) {
 }
 
 }  // namespace
-}  // namespace kedge::engine
+}  // namespace kedge::recovery
