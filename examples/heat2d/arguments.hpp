@@ -24,24 +24,26 @@ inline std::uint64_t number(const std::string& option, const std::string& text) 
   char* end = nullptr;
   const std::uint64_t value = std::strtoull(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || text.front() == '-') {
-    throw std::runtime_error(option + " wants a number, not '" + text + "'; see --help");
+    throw std::runtime_error(option + " requires a number, not '" + text + "'; see --help");
   }
   return value;
 }
 
 inline constexpr const char* kHelp =
     "usage: mpirun -n RANKS heat2d [PICTURE.pgm] [options]\n\n"
-    "Heat spreads over a picture (a built-in one if none is given), and the job survives being killed: start it again\n"
-    "with the same command, and it goes on from its newest checkpoint.\n\n"
+    "Heat spreads over a picture (a built-in one if none is given). The job survives being killed: start it again "
+    "with\n"
+    "the same command, and it resumes from its newest checkpoint.\n\n"
     "  --steps N        steps to compute (200)\n"
-    "  --every N        steps between checkpoints (20); 0: none\n"
+    "  --every N        steps between checkpoints (20); 0 = none\n"
     "  --output FILE    picture (PGM) of the final field\n"
-    "  --from PREFIX    begin with the newest checkpoint in this directory, another run's, if this run has none yet\n"
-    "  --die-at STEP    kill ranks at this step, to see what happens:\n"
+    "  --from PREFIX    start from another run's newest checkpoint in this directory, if this run has none yet\n"
+    "  --die-at STEP    kill ranks at this step, to try a failure:\n"
     "  --die-node K     those of this simulated node (needs KEDGE_TOPOLOGY_RANKS_PER_NODE),\n"
     "  --die-rank R     or this one\n\n"
-    "Every tenth checkpoint goes to ./checkpoints: look at it with `kedge ls`. KEDGE_PERSISTENT_EVERY=1 moves each,\n"
-    "KEDGE_PERSISTENT_PATH and KEDGE_STORE_PATH say where to; share/kedge/kedge.toml has every option.\n";
+    "Every tenth checkpoint is flushed to ./checkpoints: list them with `kedge ls`. KEDGE_PERSISTENT_EVERY=1 flushes "
+    "all;\n"
+    "KEDGE_PERSISTENT_PATH and KEDGE_STORE_PATH set the directories; share/kedge/kedge.toml lists every option.\n";
 
 /// Nothing if help was asked for.
 inline std::optional<Arguments> parse(int argc, char** argv) {
@@ -53,7 +55,7 @@ inline std::optional<Arguments> parse(int argc, char** argv) {
       arguments.picture = option;
       continue;
     }
-    if (i + 1 == argc) throw std::runtime_error(option + " is unknown or wants a value; see --help");
+    if (i + 1 == argc) throw std::runtime_error(option + " is unknown or requires a value; see --help");
     const std::string value = argv[++i];
     if (option == "--steps") arguments.steps = number(option, value);
     else if (option == "--every") arguments.every = number(option, value);

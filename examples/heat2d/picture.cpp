@@ -53,7 +53,7 @@ Picture built_in() {
 Picture load_picture(const std::string& path) {
   if (path.empty()) return built_in();
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error(path + " cannot be opened; give the path of a PGM picture");
+  if (!in) throw std::runtime_error(path + " cannot be opened; pass the path of a PGM picture");
   std::string magic;
   in >> magic;
   const std::uint64_t width = header_number(in);
@@ -61,11 +61,11 @@ Picture load_picture(const std::string& path) {
   const std::uint64_t white = header_number(in);
   const bool known = magic == "P2" || magic == "P5";
   if (!in || !known || width == 0 || height == 0 || white == 0 || white > 65535) {
-    throw std::runtime_error(path + " is no PGM picture that can be read (P2 or P5)");
+    throw std::runtime_error(path + " is not a PGM picture that heat2d can read (P2 or P5)");
   }
   if (height > kMaxPixels / width) {
     throw std::runtime_error(path + " claims " + std::to_string(width) + " x " + std::to_string(height) +
-                             " pixels; heat2d takes at most " + std::to_string(kMaxPixels));
+                             " pixels; heat2d accepts at most " + std::to_string(kMaxPixels));
   }
   in.get();  // the one white space before the pixels
   // Before memory is taken for what the header claims.
@@ -81,7 +81,7 @@ Picture load_picture(const std::string& path) {
       value = static_cast<unsigned char>(in.get());
       if (white > 255) value = value * 256 + static_cast<unsigned char>(in.get());
     }
-    if (value > white) throw std::runtime_error(path + " has a pixel whiter than its white");
+    if (value > white) throw std::runtime_error(path + " has a pixel above its maximum value");
     pixel = static_cast<double>(value) / static_cast<double>(white);
   }
   if (!in) throw std::runtime_error(path + " ends before its last pixel");

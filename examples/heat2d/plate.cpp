@@ -24,7 +24,7 @@ Plate::Plate(MPI_Comm world, const Picture& picture) : width_(picture.width), he
   std::array<int, 2> dims = {0, 0};
   MPI_Dims_create(ranks, 2, dims.data());
   if (static_cast<std::uint64_t>(dims[0]) > height_ || static_cast<std::uint64_t>(dims[1]) > width_) {
-    throw std::runtime_error("the picture has fewer rows or columns than the grid of ranks");
+    throw std::runtime_error("the picture has fewer rows or columns than the grid of ranks; use fewer ranks");
   }
   const std::array<int, 2> open_ends = {0, 0};
   MPI_Cart_create(world, 2, dims.data(), open_ends.data(), 0, &grid_);

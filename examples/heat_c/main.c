@@ -33,7 +33,7 @@ static int make_plate(plate* p, const arguments* a) {
   p->rows = a->rows;
   p->columns = a->columns;
   if (p->rows < (uint64_t)p->ranks || p->columns == 0) {
-    if (p->rank == 0) fprintf(stderr, "heat_c: give every rank a row and a column\n");
+    if (p->rank == 0) fprintf(stderr, "heat_c: every rank needs at least one row and one column\n");
     return 0;
   }
   p->first = first_row(p, p->rank);
@@ -41,7 +41,7 @@ static int make_plate(plate* p, const arguments* a) {
   p->now = calloc((p->count + 2) * p->columns, sizeof *p->now);
   p->next = calloc((p->count + 2) * p->columns, sizeof *p->next);
   if (p->now == NULL || p->next == NULL) {
-    fprintf(stderr, "heat_c: rank %d has no memory for its rows\n", p->rank);
+    fprintf(stderr, "heat_c: rank %d is out of memory for its rows\n", p->rank);
     return 0;
   }
   for (uint64_t row = 0; row < p->count; ++row) { /* a hot disc on a cold plate */
@@ -165,7 +165,7 @@ static int parse(int count, char** words, arguments* a) {
     else if (strcmp(option, "--die-rank") == 0) a->die_rank = (int)number;
     else known = 0;
     if (!known) {
-      fprintf(stderr, "heat_c: %s wants a number or is unknown\n", option);
+      fprintf(stderr, "heat_c: %s is unknown or requires a number\n", option);
       return 0;
     }
   }

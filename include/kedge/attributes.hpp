@@ -1,4 +1,4 @@
-// Small facts that the application gives a checkpoint along: simulated time, code version, anything people look for.
+// Small facts that the application attaches to a checkpoint: simulated time, code version, anything worth searching.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace kedge {
 
-/// A scalar, a string (UTF-8) or a small array. An empty array comes back as one of int64, whichever it was.
+/// A scalar, a string (UTF-8) or a small array. An empty array always reads back as one of int64.
 using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 
-/// By key: any UTF-8 text of 1 to 255 bytes. All of them together take at most 64 KiB as JSON; numbers must be finite.
+/// By key: any UTF-8 text of 1 to 255 bytes. At most 64 KiB as JSON in total; numbers must be finite.
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 
 }  // namespace kedge

@@ -1,4 +1,4 @@
-// What the engine needs from a message-passing layer. kedge::mpi() (mpi.hpp) gives the one over MPI.
+// What the engine needs from a message-passing layer. kedge::mpi() (mpi.hpp) returns one over MPI.
 #pragma once
 
 #include <chrono>
@@ -37,19 +37,19 @@ enum class ThreadSupport : std::uint8_t { single, funneled, serialized, multiple
 
 enum class Reduction : std::uint8_t { min, max, sum, bit_or, bit_and };
 
-/// A group of ranks that can send to each other. Everything is non-blocking below and is polled against a
-/// deadline: a wait that passes it throws Error{timeout} that names whom it waited for. After that the
-/// communicator must not be used again. There is no split: a group is a list of ranks.
+/// Ranks that can send to each other. All operations are non-blocking internally and polled against a deadline:
+/// a wait that exceeds it throws Error{timeout}, which names the rank it waited for. After that the communicator
+/// must not be used again. There is no split: a group is a list of ranks.
 class Communicator {
  public:
-  /// One message of a sparse exchange; `peer` is the receiver on the way in, the sender on the way out.
+  /// One message of a sparse exchange; `peer` is the receiver in the argument, the sender in the result.
   struct Message {
     int peer = 0;
     std::vector<std::byte> bytes;
   };
 
-  /// A send or receive under way. Destroying one that is not complete keeps its resources (leaks them on
-  /// purpose): the memory it points to must then stay valid until the process ends.
+  /// A send or receive in progress. Destroying one that is not complete leaks its resources on purpose: the
+  /// memory it points to must then stay valid until the process ends.
   class Operation {
    public:
     Operation() = default;
@@ -64,8 +64,8 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
   virtual ~Communicator() = default;
 
-  /// COLLECTIVE. Makes the engine's private channel (for MPI: one duplicate of the given communicator).
-  /// Called once, before anything below except rank() and size().
+  /// COLLECTIVE. Creates the engine's private channel (for MPI: duplicates the given communicator).
+  /// Called once, before everything below except rank() and size().
   virtual void connect(Deadline deadline) = 0;
   /// COLLECTIVE. A second communicator over the same ranks, connected, whose messages never meet those of this one: for
   /// another thread, where thread_support() allows it to communicate. Outlives this one if need be.
@@ -78,15 +78,15 @@ class Communicator {
   [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;
 
   /// Local: starts a send or receive of exactly `bytes` on `channel` (0 to 1023). The memory must stay valid
-  /// and untouched until wait returned it complete. Messages of one pair and channel keep their order.
+  /// and untouched until the operation is complete. Messages between two ranks on one channel arrive in order.
   [[nodiscard]] virtual Request send(int to, int channel, std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual Request receive(int from, int channel, std::span<std::byte> bytes) = 0;
   /// Local: true if complete; the request is then empty. A null request is complete.
   [[nodiscard]] virtual bool test(Request& request) = 0;
-  /// Local: waits for all of them.
+  /// Local: waits until all requests are complete.
   virtual void wait(std::span<Request> requests, Deadline deadline) = 0;
 
-  /// COLLECTIVE over `group` (rank list, the same on all its members, containing this rank); an empty list
+  /// COLLECTIVE over `group` (list of ranks, identical on all its members, including this rank); an empty list
   /// means all ranks.
   virtual void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
                           std::span<const int> group = {}) = 0;
@@ -94,8 +94,8 @@ class Communicator {
   virtual void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group = {}) = 0;
   /// COLLECTIVE over `group`.
   virtual void barrier(Deadline deadline, std::span<const int> group = {}) = 0;
-  /// COLLECTIVE over all ranks. Sends each message to its peer (itself included) and returns what came for
-  /// this rank, ordered by sender, messages of one sender in order. Cost grows with the messages, not ranks.
+  /// COLLECTIVE over all ranks. Sends each message to its peer (itself included) and returns the messages
+  /// received, ordered by sender, those of one sender in order. Cost grows with the messages, not with the ranks.
   [[nodiscard]] virtual std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) = 0;
 };
 

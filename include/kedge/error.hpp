@@ -1,4 +1,4 @@
-// How Kedge reports what went wrong: Error (thrown), Status (returned), Failure (what both carry).
+// How Kedge reports failures: Error (thrown), Status (returned), Failure (what both carry).
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 
 namespace kedge {
 
-/// What kind of failure it was. The same code is thrown on every rank (the one exception is `timeout`).
+/// The kind of failure. The same code is thrown on every rank (the one exception is `timeout`).
 enum class ErrorCode : std::uint8_t {
-  invalid_argument = 1,  ///< a value given by the caller; the message names the field or the call
-  bad_state,             ///< the call does not fit here (wrong order, ranks in different calls, dead engine)
+  invalid_argument = 1,  ///< a bad value from the caller; the message names the field or the call
+  bad_state,             ///< the call is not allowed now (wrong order, ranks in different calls, dead engine)
   not_found,             ///< no such tag, region or file
-  mismatch,              ///< dtype or shape differ from what was saved
-  no_space,              ///< ENOSPC, EDQUOT, no inodes, memory limit; the message says needed and free
-  io,                    ///< the system refused; path and errno are given
-  corrupt,               ///< stored bytes are not what was written; the message says which
-  unrecoverable,         ///< checkpoints exist and none can be had; each candidate and why it is lost
-  timeout,               ///< a peer did not answer in time; the message says who
-  busy,                  ///< held by somebody else; the message says by whom
+  mismatch,              ///< dtype or shape differ from what was saved, or between ranks
+  no_space,              ///< ENOSPC, EDQUOT, no inodes, memory limit; the message gives needed and free
+  io,                    ///< a system call failed; path and errno are given
+  corrupt,               ///< stored bytes differ from what was written; the message says where
+  unrecoverable,         ///< checkpoints exist and none can be recovered; lists each and why it is lost
+  timeout,               ///< a peer did not answer in time; the message names it
+  busy,                  ///< held by another process; the message names it
 };
 
 /// The code's name as written above, e.g. "no_space".
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
-/// What failed and where. `message` is one sentence that says what to do.
+/// What failed and where. `message` is one sentence that says what happened and what to do.
 struct Failure {
   ErrorCode code = ErrorCode::io;
   std::string message;
-  int rank = -1;         ///< MPI rank on which it happened, -1 if it concerns no single rank
+  int rank = -1;         ///< MPI rank on which it happened, -1 if not a single rank's
   std::string path;      ///< the file concerned, or empty
   int system_errno = 0;  ///< errno of the system call, or 0
 };

@@ -1,4 +1,4 @@
-// All of Kedge's C++ interface but the MPI communicator (kedge/mpi.hpp).
+// All of Kedge's C++ interface except the MPI communicator (kedge/mpi.hpp).
 #pragma once
 
 #include "kedge/attributes.hpp"    // IWYU pragma: export

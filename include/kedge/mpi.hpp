@@ -1,4 +1,4 @@
-// Kedge over MPI. The only public header that shows a third-party one.
+// Kedge over MPI. The only C++ header that includes a third-party one.
 #pragma once
 
 #include <mpi.h>

@@ -13,90 +13,90 @@ namespace kedge {
 
 enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 
-/// What happens to the node-local files in finalize.
+/// What finalize does with the node-local files.
 enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 
 /// How much of a container is read before it is offered for recovery.
 enum class Verify : std::uint8_t { all, headers };
 
-/// How large writes reach a store that is not memory.
+/// How large writes reach a store on block storage.
 enum class StoreIo : std::uint8_t {
-  automatic,  ///< whichever is faster, measured when a run with store.durable starts; else through the page cache
+  automatic,  ///< the faster one, measured at the start if store.durable is set; otherwise buffered
   buffered,   ///< through the page cache
-  direct,     ///< past it, by io_uring, where the system lets it
+  direct,     ///< O_DIRECT with io_uring, where the system supports it
 };
 
-/// Whose files on a prefix are believed. Beyond that, what others can write is refused.
+/// Whose files on a prefix are trusted. Files that anyone else can write are refused.
 enum class Trust : std::uint8_t {
-  self,   ///< this user's, in directories that no others can write
-  group,  ///< also those of this process's groups, in directories that these groups can write
-  any,    ///< anybody's
+  self,   ///< this user's, in directories that no one else can write
+  group,  ///< also those of this process's groups, in directories that these groups may write
+  any,    ///< anyone's
 };
 
 /// How ranks of different failure domains protect each other. The numbers are on disk: do not change them.
 enum class Scheme : std::uint8_t {
   automatic = 0,  ///< xor over three failure domains or more, partner over two, single over one; never on disk
-  single = 1,     ///< no protection: survives the death of processes only
+  single = 1,     ///< no protection: survives only the death of processes
   partner = 2,    ///< a full copy on another failure domain
-  xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be made again
-  rs = 4,         ///< Reed-Solomon: as many lost members of each set as `redundancy.parity` says
+  xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be rebuilt
+  rs = 4,         ///< Reed-Solomon: `redundancy.parity` lost members of each set can be rebuilt
 };
 
 /// "auto", "single", "partner", "xor", "rs".
 [[nodiscard]] std::string_view to_string(Scheme scheme) noexcept;
 
-/// Options of an engine. All ranks must give the same values, except for `store.path` and `log`.
+/// Options of an engine. All ranks must set the same values, except for `store.path` and `log`.
 struct Options {
   /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: derived from the
-  /// canonical prefix and the communicator's name, so a job that is started again finds its own checkpoints.
+  /// canonical prefix and the communicator's name, so a restarted job finds its own checkpoints.
   std::string run;
 
   struct Store {
-    /// Node-local directory; `{node}` becomes the node's name. Empty: the best one found (memory first).
+    /// Node-local directory; `{node}` becomes the node's name. Empty: the best one found, memory first.
     std::string path;
     /// Complete commits kept per rank.
     std::uint32_t keep = 1;
-    /// Bytes that this run may use on this node's store by this rank; 0 is no limit.
+    /// Maximum number of bytes that this rank may use on its node's store; 0 = no limit.
     std::uint64_t quota_bytes = 0;
-    /// Sync everything before a commit returns, so that it survives a power loss (block storage only).
+    /// Sync all data before commit returns, so that the commit survives a power loss (block storage only).
     bool durable = false;
-    /// How long a start waits for processes of an earlier start to be gone.
+    /// How long a start waits for processes of an earlier start to exit.
     double lock_timeout_s = 30.0;
     OnExit on_exit = OnExit::keep;
-    /// Threads that copy a large region together, the calling one included; 0: as many as there are cores for each
-    /// rank of the machine, 4 at most. They do not call MPI.
+    /// Number of threads that copy a large region, the calling one included; 0 = automatic: the machine's cores per
+    /// rank, at most 4. They do not call MPI.
     std::uint32_t copy_threads = 0;
     StoreIo io = StoreIo::automatic;
   } store;
 
   struct Persistent {
-    /// The prefix: directory on the parallel filesystem, the same for all ranks.
+    /// The prefix: a directory on the parallel filesystem, the same for all ranks.
     std::string path = "./checkpoints";
-    /// Every Nth commit is moved to the prefix; 0 is none (wait(tag, Level::persistent) does it on demand).
+    /// Flush every Nth commit to the prefix; 0 = none (wait(tag, Level::persistent) flushes on demand).
     std::uint64_t every = 10;
-    /// Commits of this run kept on the prefix, pinned ones not counted; 0 keeps all.
+    /// Number of this run's commits kept on the prefix, not counting pinned ones; 0 = all.
     std::uint64_t keep = 0;
-    /// After each commit there, `<prefix>/latest` names its directory, for people and scripts.
+    /// Write the newest commit's directory name to `<prefix>/latest`, for people and scripts.
     bool latest = true;
-    /// Permission bits of tag directories in octal, less the umask; files have the same without execution.
+    /// Permission bits of tag directories, octal, less the umask; files get the same without execute bits.
     std::string mode = "0755";
     Trust trust = Trust::self;
-    /// Above so many shards of global arrays the manifest has no HDF5 view of them; the containers have all the data.
+    /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
     std::uint64_t view_limit = 100'000;
   } persistent;
 
   struct Redundancy {
     Scheme scheme = Scheme::automatic;
-    /// Members of a redundancy set at most, 2 to 32; more make parity smaller and the loss of two more likely.
+    /// Maximum number of members of a redundancy set, 2 to 32; larger sets need less space and more often lose two.
     std::uint32_t set_size = 8;
-    /// With scheme rs: how many members of each set may be lost together, 1 to 4; 1 is xor. Sets are larger than this.
+    /// With scheme rs: how many members of each set may be lost, 1 to 4; 1 is the same as xor. Must be below set_size.
     std::uint32_t parity = 2;
-    /// Every Nth commit is protected; 0 is none (wait(tag, Level::protected_) does it on demand).
+    /// Protect every Nth commit; 0 = none (wait(tag, Level::protected_) protects on demand).
     std::uint64_t every = 1;
-    /// Bytes of one message while parity is made or lost members are made again, 4096 to 16 MiB; 0 chooses by the set's
-    /// size, so that a rank's messages under way take 13 MiB at most.
+    /// Bytes per message when protecting and rebuilding, 4 KiB to 16 MiB; 0 = automatic: chosen by the size of the set,
+    /// so that a rank's messages in flight take at most 13 MiB.
     std::uint64_t piece_bytes = 0;
-    /// Pieces under way at once, 1 to 64.
+    /// Number of pieces in flight at once, 1 to 64.
     std::uint32_t depth = 4;
   } redundancy;
 
@@ -105,14 +105,14 @@ struct Options {
   } open;
 
   struct Schedule {
-    /// need_checkpoint() says yes at every Nth call; 0 is never.
+    /// need_checkpoint() returns true at every Nth call; 0 = never.
     std::uint64_t every = 1;
   } schedule;
 
   struct Topology {
-    /// Simulates nodes of this many consecutive ranks each; 0 takes the real ones.
+    /// Simulates nodes of this many consecutive ranks each; 0 = the real nodes.
     std::uint32_t ranks_per_node = 0;
-    /// What fails together: `node`, or `env:NAME` for all ranks with the same value of this environment variable.
+    /// What fails together: `node`, or `env:NAME`: all ranks with the same value of this environment variable.
     std::string failure_domain = "node";
   } topology;
 
@@ -123,15 +123,15 @@ struct Options {
 
   struct Log {
     LogLevel level = LogLevel::info;
-    /// Receives each line instead of standard error, on the rank that logs it. Must not throw.
+    /// Called with each line, on the rank that logs it, instead of writing to standard error. Must not throw.
     std::function<void(LogLevel, std::string_view)> sink;
   } log;
 
-  /// What load() found wrong, if anything: reported by Engine's constructor on all ranks.
+  /// The first error that load() found, if any; Engine's constructor reports it on all ranks.
   std::optional<Failure> load_failure;
 
   /// Local; never throws. Defaults, then the TOML file (KEDGE_CONFIG, else ./kedge.toml if it exists), then
-  /// environment variables KEDGE_<SECTION>_<KEY>. What is wrong is kept in `load_failure`.
+  /// environment variables KEDGE_<SECTION>_<KEY>. The first error is kept in `load_failure`.
   [[nodiscard]] static Options load() noexcept;
 };
 

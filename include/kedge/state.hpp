@@ -11,8 +11,8 @@
 
 namespace kedge {
 
-/// A list of named memory that makes up a rank's state. It points to the memory, which the caller owns and
-/// keeps alive and in place while the State is used. Different ranks may have different lists.
+/// The named pieces of memory that make up a rank's state. A State only points to the memory; the caller owns it
+/// and keeps it valid and in place while the State is used. Ranks may have different lists.
 class State {
  public:
   /// Adds a one-dimensional array, or a block of a global one.
@@ -20,7 +20,7 @@ class State {
   State& add(std::string name, std::span<T, extent> values, const Placement& placement = {}) {
     return add(std::move(name), mutable_region(values), placement);
   }
-  /// Adds one value (step counters, seeds, times).
+  /// Adds a single value (step counter, seed, time).
   template <class T>
   requires(std::is_arithmetic_v<T>) State& add(std::string name, T& value, const Placement& placement = {}) {
     return add(std::move(name), MutableRegion{&value, kDataType<T>, Shape{}}, placement);

@@ -1,4 +1,4 @@
-// The nouns of Kedge: data types, shapes, regions, shards, identities, levels.
+// Basic types: data types, shapes, regions, shards, identities, levels.
 #pragma once
 
 #include <array>
@@ -37,14 +37,14 @@ enum class DataType : std::uint8_t {
   opaque = 16,      ///< one uninterpreted byte
 };
 
-/// Bytes of one element; 0 for a value that is no DataType.
+/// Bytes of one element; 0 for a value that is not a DataType.
 [[nodiscard]] std::size_t size_bytes(DataType dtype) noexcept;
 
-/// Name as written above, e.g. "float64" ("bool" for boolean).
+/// The name as written above, e.g. "float64" ("bool" for boolean).
 [[nodiscard]] std::string_view to_string(DataType dtype) noexcept;
 
 /// Extents of an array, slowest dimension first; 0 dimensions is a scalar. At most kMaxDimensions:
-/// a longer one is remembered as `too_long` and refused by save, because construction must not throw
+/// a longer one is marked `too_long` and rejected by save, because the constructor must not throw
 /// on one rank alone.
 class Shape {
  public:
@@ -69,7 +69,7 @@ class Shape {
   bool too_long_ = false;
 };
 
-/// Number of elements (1 for a scalar). False if the product does not fit 64 bits.
+/// Sets `count` to the number of elements (1 for a scalar). False if the product does not fit in 64 bits.
 [[nodiscard]] bool element_count(const Shape& shape, std::uint64_t& count) noexcept;
 
 /// "scalar", "7", "3 x 4".
@@ -97,14 +97,14 @@ consteval DataType data_type_of() {
 template <class T>
 inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>();
 
-/// Memory to be saved: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
+/// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
 struct Region {
   const void* data = nullptr;
   DataType dtype = DataType::opaque;
   Shape shape;
 };
 
-/// Memory to be loaded into; dtype and shape must be those that were saved.
+/// Memory to load into; dtype and shape must match what was saved.
 struct MutableRegion {
   void* data = nullptr;
   DataType dtype = DataType::opaque;
@@ -130,11 +130,11 @@ template <class T>
 }
 
 /// The region is the block of a global array that starts at `offset`. The blocks of all ranks must cover the array
-/// once; commit throws `mismatch` with the first hole or overlap.
+/// exactly once; commit throws `mismatch` with the first hole or overlap.
 struct Shard {
   Shape global_shape;
   Shape offset;
-  bool holes_allowed = false;  ///< elements that no rank saves are meant so; they read as zeros in the manifest's view
+  bool holes_allowed = false;  ///< elements may be saved by no rank; they read as zeros in the manifest's view
   bool operator==(const Shard&) const = default;
 };
 
@@ -143,10 +143,10 @@ struct Replicated {
   bool operator==(const Replicated&) const = default;
 };
 
-/// What a region is to the whole job: its rank's own (monostate), a shard, or replicated.
+/// What a region is to the whole job: the rank's own (monostate), a shard, or replicated.
 using Placement = std::variant<std::monostate, Shard, Replicated>;
 
-/// Rank that owned a container when it was saved; not the MPI rank that runs now.
+/// The rank that owned a container when it was saved, as opposed to the MPI rank that runs now.
 struct LogicalRank {
   std::uint32_t value = 0;
   auto operator<=>(const LogicalRank&) const = default;
@@ -162,7 +162,7 @@ struct Id128 {
 /// 32 lower-case hex digits.
 [[nodiscard]] std::string to_string(const Id128& id);
 
-/// The id back from its 32 hex digits; nothing if they are not that.
+/// Parses 32 hex digits; nothing if `text` is anything else.
 [[nodiscard]] std::optional<Id128> parse_id(std::string_view text) noexcept;
 
 /// Name that the application gives a checkpoint: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot;
@@ -188,7 +188,7 @@ struct CommitHead {
   return std::tie(a.generation, a.id) > std::tie(b.generation, b.id);
 }
 
-/// How much a commit survives, in rising order.
+/// How much a commit survives, in increasing order.
 enum class Level : std::uint8_t {
   none = 0,        ///< not committed
   snapshot = 1,    ///< copied on the device only

@@ -129,7 +129,7 @@ TEST_F(CApiOverMpi, ANullPlaceForTheEngineIsToldOnAllRanks) {
   kedge_engine* engine = nullptr;
   kedge_engine** place = is_last() ? nullptr : &engine;
   EXPECT_THAT(expect_same(kedge_engine_new(MPI_COMM_WORLD, options_, place), KEDGE_INVALID_ARGUMENT),
-              HasSubstr("no place"));
+              HasSubstr("must not be NULL"));
   EXPECT_EQ(engine, nullptr);
 }
 

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <thread>
 
-#include "collective/topology_checks.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
-#include "communicator_contract.hpp"
+#include "harness/communicator_contract.hpp"
+#include "harness/topology_checks.hpp"
 #include "kedge/error.hpp"
 #include "kedge/mpi.hpp"
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "harness/redundancy_support.hpp"
 #include "kedge/mpi.hpp"
 #include "redundancy/exchange.hpp"
-#include "unit/redundancy_support.hpp"
 
 namespace kedge::redundancy {
 namespace {
@@ -50,9 +50,9 @@ class MpiExchange : public testing::TestWithParam<Case> {
     const auto all_of = [&](const MemoryFile& file) {
       return GetParam().mapped ? std::span(file.bytes()) : std::span<const std::byte>{};
     };
-    const Exchanged result =
-        exchange(*communicator, membership, stripes, {&files.container, all_of(files.container), 0},
-                 {&files.parity, all_of(files.parity), kHeader}, {route, {}, std::chrono::seconds(20)});
+    const Exchanged result = exchange({*communicator, std::chrono::seconds(20)}, membership, stripes,
+                                      {&files.container, all_of(files.container), 0},
+                                      {&files.parity, all_of(files.parity), kHeader}, {route, {}});
     EXPECT_FALSE(result.failure.has_value()) << result.failure->message;
     EXPECT_TRUE(files.container.bytes() == expected.container[membership.me]);
     EXPECT_TRUE(files.parity.bytes() == MyFiles::with_header(expected.parity[membership.me]));

@@ -32,14 +32,14 @@ def run(directory, picture, bad_picture, bad_ranks):
 def main():
     cases = {  # content of the picture, None if it is missing; what the message must say
         "missing": (None, "cannot be opened"),
-        "empty": (b"", "is no PGM picture"),
-        "jpeg": (b"\xff\xd8\xff\xe0", "is no PGM picture"),
+        "empty": (b"", "is not a PGM picture"),
+        "jpeg": (b"\xff\xd8\xff\xe0", "is not a PGM picture"),
         "cut": (GOOD[:-1], "ends before its last pixel"),
         "cut-text": (b"P2\n3 1\n9\n1 2", "ends before its last pixel"),
         "large": (b"P5\n16000 16000\n255\n\0", "ends before its last pixel"),
         "huge": (b"P5\n60000 60000\n255\n\0", "claims 60000 x 60000 pixels"),
         "overflow": (b"P5\n4294967296 4294967296\n255\n\0", "claims 4294967296 x 4294967296 pixels"),
-        "beyond": (b"P5\n99999999999999999999 1\n255\n\0", "is no PGM picture"),
+        "beyond": (b"P5\n99999999999999999999 1\n255\n\0", "is not a PGM picture"),
     }
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)

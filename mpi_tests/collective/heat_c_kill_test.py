@@ -52,7 +52,7 @@ def test_damage(directory):
 def test_options_that_cannot_be(directory):
     for name, arguments, variables, words in (
             ("number", ("--every", "99999999999999999999999"), {}, "schedule.every must be a whole number"),
-            ("variable", (), {"stor_path": "/tmp"}, "KEDGE_STOR_PATH is no option; did you mean KEDGE_STORE_PATH?")):
+            ("variable", (), {"stor_path": "/tmp"}, "unknown environment variable KEDGE_STOR_PATH; did you mean KEDGE_STORE_PATH?")):
         job = Job(directory / name, *arguments, **variables)
         check(job.run() == 1, name, "was taken")
         check(re.search(rf"^heat_c: invalid_argument on rank 0: .*{re.escape(words)}", job.log(), re.M), job.log()[-2000:])

@@ -9,9 +9,9 @@
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "format/attributes.hpp"
+#include "harness/redundancy_support.hpp"
 #include "interop/plain_file.hpp"
-#include "unit/format_support.hpp"
-#include "unit/redundancy_support.hpp"
+#include "unit/format/support.hpp"
 
 namespace kedge::testing {
 namespace {

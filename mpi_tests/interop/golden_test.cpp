@@ -10,9 +10,9 @@
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
 #include "format/manifest_rows.hpp"
+#include "harness/redundancy_support.hpp"
 #include "interop/golden.hpp"
-#include "unit/format_support.hpp"
-#include "unit/redundancy_support.hpp"
+#include "unit/format/support.hpp"
 
 namespace kedge::testing {
 namespace {

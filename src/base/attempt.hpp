@@ -14,13 +14,13 @@ namespace kedge {
 [[nodiscard]] inline Failure to_failure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->failure();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return Failure{ErrorCode::no_space, "out of memory: give the job more memory or save less per rank", -1, {}, 0};
+    return Failure{ErrorCode::no_space, "out of memory; give the job more memory or save less per rank", -1, {}, 0};
   }
   return Failure{ErrorCode::io, std::string("unexpected: ") + error.what(), -1, {}, 0};
 }
 
-/// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: what else
-/// passes through is the simulated death of a process in tests.
+/// Runs a step that must not communicate; nothing if it succeeded. Only std::exception is caught: tests
+/// simulate the death of a process by a type that is none.
 template <class Step>
 [[nodiscard]] std::optional<Failure> attempt(Step&& step) {
   try {

@@ -18,8 +18,8 @@ class BrokenInvariant : public std::logic_error {
 [[noreturn]] inline void fail_invariant(std::string_view what, const std::source_location& where) {
   const std::string_view path = where.file_name();
   const std::size_t slash = path.find_last_of('/');
-  throw BrokenInvariant("internal error in " + std::string(path.substr(slash == path.npos ? 0 : slash + 1)) + ":" +
-                        std::to_string(where.line()) + ": " + std::string(what) + "; please report this");
+  throw BrokenInvariant("internal error at " + std::string(path.substr(slash == path.npos ? 0 : slash + 1)) + ":" +
+                        std::to_string(where.line()) + ": expected that " + std::string(what) + "; please report this");
 }
 
 /// Throws BrokenInvariant that says `what` does not hold, unless it does.

@@ -11,7 +11,7 @@
 namespace kedge {
 namespace {
 
-// Words of the enumerations, as people write them.
+// The enumerators' names in configuration.
 template <class E>
 struct Words;
 template <>
@@ -156,7 +156,7 @@ constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 
 constexpr auto kDomain = [](const std::string& domain) {
   return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
 };
-// The owner may do everything in the directories, others may not write: kedge would not read there itself.
+// The owner has all rights in the directories, others must not write: Kedge itself would not read them then.
 constexpr auto kMode = [](const std::string& mode) {
   unsigned bits = 0;
   const char* end = mode.data() + mode.size();
@@ -179,77 +179,81 @@ std::vector<Field> make_fields() {
           "Node-local directory; {node} becomes the node's name; empty: the best one found.", kPath),
       field(
           {"store", "keep"}, [](auto& o) -> auto& { return o.store.keep; }, all_ranks,
-          "a whole number from 1 to 4294967295", "Complete commits kept per rank on the node-local store.",
+          "a whole number from 1 to 4294967295", "Number of commits kept per rank on the node-local store.",
           kAtLeastOne),
       field<FieldKind::size>(
           {"store", "quota_bytes"}, [](auto& o) -> auto& { return o.store.quota_bytes; }, all_ranks,
-          "bytes as a whole number, KiB, MiB, GiB or TiB may follow",
-          "Bytes that one rank of this run may use on its node's store; 0 is no limit."),
+          "a whole number of bytes, or of KiB, MiB, GiB or TiB if that follows",
+          "Maximum number of bytes that one rank of this run may use on its node's store; 0 = no limit."),
       field(
           {"store", "durable"}, [](auto& o) -> auto& { return o.store.durable; }, all_ranks, "true or false",
-          "Sync everything before a commit returns, so that it survives a power loss."),
+          "Sync all data before commit returns, so that the commit survives a power loss."),
       field(
           {"store", "lock_timeout_s"}, [](auto& o) -> auto& { return o.store.lock_timeout_s; }, all_ranks,
-          "seconds, 0 or more", "How long a start waits for processes of an earlier start to be gone.", kWait),
+          "seconds, 0 or more", "How long a start waits for processes of an earlier start to exit.", kWait),
       field(
           {"store", "on_exit"}, [](auto& o) -> auto& { return o.store.on_exit; }, all_ranks,
           "keep, remove_if_persistent or remove", "What finalize does with the node-local files."),
       field(
           {"store", "copy_threads"}, [](auto& o) -> auto& { return o.store.copy_threads; }, all_ranks,
-          "a whole number from 0 to 64", "Threads that copy a large region together; 0: by the cores that are free.",
+          "a whole number from 0 to 64",
+          "Number of threads that copy a large region; 0 = automatic: the machine's cores per rank, at most 4.",
           kThreads),
       field(
           {"store", "io"}, [](auto& o) -> auto& { return o.store.io; }, all_ranks, "auto, buffered or direct",
-          "How large writes reach a store that is not memory."),
+          "How large writes reach a store on block storage."),
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
-          "The prefix: directory on the parallel filesystem, the same for all ranks.", kSomePath),
+          "The prefix: a directory on the parallel filesystem, the same for all ranks.", kSomePath),
       field(
           {"persistent", "every"}, [](auto& o) -> auto& { return o.persistent.every; }, all_ranks,
-          "a whole number, 0 or more", "Every Nth commit is moved to the prefix; 0 is none."),
+          "a whole number, 0 or more", "Flush every Nth commit to the prefix; 0 = none."),
       field(
           {"persistent", "keep"}, [](auto& o) -> auto& { return o.persistent.keep; }, all_ranks,
-          "a whole number, 0 or more", "Commits kept on the prefix, pinned ones not counted; 0 keeps all."),
+          "a whole number, 0 or more", "Number of commits kept on the prefix, not counting pinned ones; 0 = all."),
       field(
           {"persistent", "latest"}, [](auto& o) -> auto& { return o.persistent.latest; }, all_ranks, "true or false",
-          "Let the file latest on the prefix name the newest commit's directory."),
+          "Write the newest commit's directory name to the file latest on the prefix."),
       field(
           {"persistent", "mode"}, [](auto& o) -> auto& { return o.persistent.mode; }, all_ranks,
           "octal permission bits from \"0700\" to \"0775\"", "Permissions of tag directories, less the umask.", kMode),
       field(
           {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks, "self, group or any",
-          "Whose files on a prefix are believed."),
+          "Whose files on a prefix are trusted."),
       field(
           {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
-          "a whole number, 0 or more", "Above so many shards the manifest has no HDF5 view of the global arrays."),
+          "a whole number, 0 or more",
+          "Maximum number of shards in the manifest's HDF5 view; with more there is no view."),
       field(
           {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
           "auto, single, partner, xor or rs", "How ranks of different failure domains protect each other."),
       field(
           {"redundancy", "set_size"}, [](auto& o) -> auto& { return o.redundancy.set_size; }, all_ranks,
-          "a whole number from 2 to 32", "Members of a redundancy set at most.", kSetSize),
+          "a whole number from 2 to 32", "Maximum number of members of a redundancy set.", kSetSize),
       field(
           {"redundancy", "parity"}, [](auto& o) -> auto& { return o.redundancy.parity; }, all_ranks,
-          "a whole number from 1 to 4", "With scheme rs: members of each set that may be lost together.", kParity),
+          "a whole number from 1 to 4", "With scheme rs: how many members of each set may be lost.", kParity),
       field(
           {"redundancy", "every"}, [](auto& o) -> auto& { return o.redundancy.every; }, all_ranks,
-          "a whole number, 0 or more", "Every Nth commit is protected; 0 is none."),
+          "a whole number, 0 or more", "Protect every Nth commit; 0 = none."),
       field<FieldKind::size>(
           {"redundancy", "piece_bytes"}, [](auto& o) -> auto& { return o.redundancy.piece_bytes; }, all_ranks,
-          "a size from \"4 KiB\" to \"16 MiB\", or 0", "Bytes of one message of redundancy; 0 chooses.", kPieceBytes),
+          "a size from \"4 KiB\" to \"16 MiB\", or 0",
+          "Bytes per message when protecting and rebuilding; 0 = automatic.", kPieceBytes),
       field(
           {"redundancy", "depth"}, [](auto& o) -> auto& { return o.redundancy.depth; }, all_ranks,
-          "a whole number from 1 to 64", "Messages of redundancy under way at once.", kDepth),
+          "a whole number from 1 to 64", "Number of messages in flight at once when protecting and rebuilding.",
+          kDepth),
       field(
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
-          "How much of a container is read before it is offered for recovery."),
+          "How much of a container is verified before it is offered for recovery."),
       field(
           {"schedule", "every"}, [](auto& o) -> auto& { return o.schedule.every; }, all_ranks,
-          "a whole number, 0 or more", "need_checkpoint says yes at every Nth call; 0 is never."),
+          "a whole number, 0 or more", "need_checkpoint returns true at every Nth call; 0 = never."),
       field(
           {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
           "a whole number from 0 to 4294967295",
-          "Simulates nodes of this many consecutive ranks each; 0 takes the real ones."),
+          "Simulates nodes of this many consecutive ranks each; 0 = the real nodes."),
       field(
           {"topology", "failure_domain"}, [](auto& o) -> auto& { return o.topology.failure_domain; }, all_ranks,
           "node or env:NAME",
@@ -259,7 +263,7 @@ std::vector<Field> make_fields() {
           "How long a collective call waits for the other ranks.", kPositive),
       field(
           {"log", "level"}, [](auto& o) -> auto& { return o.log.level; }, each_rank,
-          "debug, info, warning, error or off", "The least serious lines that are still logged."),
+          "debug, info, warning, error or off", "The lowest severity that is logged."),
   };
 }
 

@@ -24,7 +24,7 @@ std::string hint(std::string_view word, const std::vector<std::string>& known) {
   if (const auto meant = nearest(word, known)) return compose("; did you mean {}?", *meant);
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  return compose("; known here: {}", list);
+  return compose("; known options: {}", list);
 }
 
 void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
@@ -91,7 +91,8 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
     if (section.empty() && is_section(key.str())) {
       const toml::table* inner = node.as_table();
       if (inner == nullptr)
-        refuse(compose("{}: {} is a section: write [{}] and its options below it", origin, key.str(), key.str()));
+        refuse(compose("{}: {} is a section; write [{}] on its own line and the section's options below it", origin,
+                       key.str(), key.str()));
       apply_table(loaded, *inner, std::string(key.str()), path);
       continue;
     }
@@ -117,18 +118,17 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
   while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
     text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
   }
-  if (file.bad()) refuse(compose("{}: cannot be read; it must be a file", path));
+  if (file.bad()) refuse(compose("{}: cannot be read; it must be a regular file", path));
   try {
     apply_table(loaded, toml::parse(text, path), "", path);
   } catch (const toml::parse_error& error) {
-    refuse(compose("{}: this is not TOML: {}", place(path, error.source()), error.description()));
+    refuse(compose("{}: not valid TOML: {}", place(path, error.source()), error.description()));
   }
 }
 
 // The environment side ----------------------------------------------------------------------------------
 
-// Whether the variable looks like an option: KEDGE_STORE_ANYTHING does, KEDGE_CONFIG and KEDGE_NODE do not.
-/// Variables that begin like options and are none: read elsewhere, or the scripts' own.
+/// Variables that start with KEDGE_ and are not options: read elsewhere, or used by scripts.
 bool is_no_option(std::string_view name) {
   return name == "KEDGE_CONFIG" || name == "KEDGE_NODE" || name.starts_with("KEDGE_TEST_") ||
          name.starts_with("KEDGE_BUILD_");
@@ -141,7 +141,7 @@ void apply_variable(LoadedOptions& loaded, const std::string& name, const std::s
   if (is_no_option(name)) return;
   std::vector<std::string> known;
   for (const Field& field : option_fields()) known.push_back(variable_name(field));
-  refuse(compose("environment variable {} is no option{}", name, hint(name, known)));
+  refuse(compose("unknown environment variable {}{}", name, hint(name, known)));
 }
 
 std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {
@@ -184,7 +184,8 @@ Options Options::load() noexcept {
     return load_options(process_environment(), ".").options;
   } catch (const std::exception&) {  // only memory can be missing here
     Options options;
-    options.load_failure = Failure{ErrorCode::no_space, "out of memory", -1, {}, 0};
+    options.load_failure =
+        Failure{ErrorCode::no_space, "out of memory while reading the options; give the job more memory", -1, {}, 0};
     return options;
   }
 }

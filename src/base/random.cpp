@@ -14,7 +14,7 @@ Id128 random_id() {
     const ssize_t got = ::getrandom(id.bytes.data(), id.bytes.size(), 0);
     if (got == static_cast<ssize_t>(id.bytes.size())) continue;
     if (got < 0 && errno != EINTR) {
-      throw Error(Failure{ErrorCode::io, "the kernel gave no random bits for an identity", -1, {}, errno});
+      throw Error(Failure{ErrorCode::io, "cannot draw random bits for a new id: getrandom failed", -1, {}, errno});
     }
     id = Id128{};
   }

@@ -65,7 +65,7 @@ void combine(std::span<std::byte> out, std::span<const Term> terms) {
   std::vector<Term> longest_first(terms.begin(), terms.end());
   std::ranges::stable_sort(longest_first, std::ranges::greater{}, [](const Term& term) { return term.bytes.size(); });
   if (longest_first.front().bytes.size() > out.size()) {
-    throw Error(ErrorCode::invalid_argument, "a term of a sum is longer than its result: make the result longer");
+    throw Error(ErrorCode::invalid_argument, "a term of a sum is longer than its result; use a longer result");
   }
   // From one term's end to the next, the terms that reach so far are of equal length.
   std::vector<Term> parts;
@@ -84,7 +84,7 @@ void combine(std::span<std::byte> out, std::span<const Term> terms) {
 
 Code::Code(std::uint32_t data, std::uint32_t parity) : data_(data), parity_(parity) {
   if (data == 0 || parity == 0 || data + parity > 256) {
-    throw Error(ErrorCode::invalid_argument, "a Reed-Solomon code wants data and parity, and 256 symbols at most");
+    throw Error(ErrorCode::invalid_argument, "a Reed-Solomon code needs data and parity, and at most 256 symbols");
   }
   std::vector<std::uint8_t> matrix(std::size_t{data + parity} * data, 1);
   if (parity > 1) {
@@ -107,7 +107,7 @@ std::vector<Code::Part> Code::express(std::uint32_t wanted, const std::vector<bo
     if (present.at(data_ + parity)) used.push_back(parity);
   }
   if (used.size() < lost.size()) {
-    throw Error(ErrorCode::unrecoverable, "too much of a redundancy set is lost to make its containers again");
+    throw Error(ErrorCode::unrecoverable, "too many members of a redundancy set are lost to rebuild its containers");
   }
   // The parity symbols used, less what the data present add to them, are this matrix times the lost data.
   const std::size_t unknown = lost.size();
@@ -117,7 +117,7 @@ std::vector<Code::Part> Code::express(std::uint32_t wanted, const std::vector<bo
     for (std::size_t j = 0; j < unknown; ++j) matrix[i * unknown + j] = coefficient(used[i], lost[j]);
   }
   if (unknown != 0 && gf_invert_matrix(matrix.data(), inverse.data(), static_cast<int>(unknown)) != 0) {
-    throw Error(ErrorCode::unrecoverable, "a Reed-Solomon matrix has no inverse: please report this");
+    throw Error(ErrorCode::unrecoverable, "a Reed-Solomon matrix has no inverse; please report this");
   }
   // How much of each lost data symbol is wanted, and from that of each parity symbol used.
   std::vector<std::uint8_t> of_used(unknown, 0);

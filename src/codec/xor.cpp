@@ -37,7 +37,7 @@ void generate(std::span<std::byte> out, const Sources& sources) {
     const std::size_t length = std::min(kMostBytes, out.size() - done);
     if (xor_gen(static_cast<int>(vectors.size()), static_cast<int>(length), vectors.data()) != 0) {
       throw Error(ErrorCode::bad_state,
-                  "ISA-L's xor_gen refused its arguments: please report this with the CPU's name");
+                  "ISA-L's xor_gen rejected its arguments; please report this with the CPU's model");
     }
   }
 }
@@ -85,7 +85,7 @@ void xor_into(std::span<std::byte> out, std::span<const std::span<const std::byt
   std::vector<std::span<const std::byte>> longest_first(inputs.begin(), inputs.end());
   std::ranges::stable_sort(longest_first, std::ranges::greater{}, [](const auto& input) { return input.size(); });
   if (!longest_first.empty() && longest_first.front().size() > out.size()) {
-    throw Error(ErrorCode::invalid_argument, "an input of an XOR is longer than its result: make the result longer");
+    throw Error(ErrorCode::invalid_argument, "an input of an XOR is longer than its result; use a longer result");
   }
   // From one input's end to the next, the inputs that reach so far are of equal length.
   std::size_t begin = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/invariant.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {
@@ -36,6 +37,7 @@ template <class Record>
   for (auto& [peer, bytes] : by_peer) messages.push_back({peer, std::move(bytes)});
   std::vector<Addressed<Record>> arrived;
   for (const auto& message : communicator.sparse_exchange(std::move(messages), deadline)) {
+    invariant(message.bytes.size() % sizeof(Record) == 0, "a message of records holds whole ones");
     for (std::size_t at = 0; at + sizeof(Record) <= message.bytes.size(); at += sizeof(Record)) {
       Addressed<Record> one{message.peer, Record{}};
       std::memcpy(&one.record, message.bytes.data() + at, sizeof(Record));

@@ -57,7 +57,7 @@ void check_names(Communicator& communicator, std::string_view node, std::string_
   std::optional<Failure> local;
   if (node.size() > kNameBytes || domain.size() > kNameBytes) {
     local = Failure{ErrorCode::invalid_argument,
-                    compose("the name of a node or failure domain has {} bytes; give it at most {}",
+                    compose("the name of a node or failure domain has {} bytes; use at most {}",
                             std::max(node.size(), domain.size()), kNameBytes),
                     -1,
                     {},

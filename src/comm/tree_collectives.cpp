@@ -41,8 +41,8 @@ class Tree {
     const auto found = std::find(group_.begin(), group_.end(), rank);
     if (found != group_.end()) return static_cast<int>(found - group_.begin());
     throw Error(ErrorCode::invalid_argument,
-                compose("rank {} is not in the group of {} ranks; call a group's collectives on its members only", rank,
-                        size_));
+                compose("rank {} is not in the group of {} ranks; only members of a group may call its collectives",
+                        rank, size_));
   }
   [[nodiscard]] int rank_at(int index) const {
     const int shifted = (index + root_) % size_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
 
 namespace kedge::engine {
@@ -31,13 +32,19 @@ std::string_view to_string(Call call) noexcept {
   return "unknown call";
 }
 
+std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_hash,
+                    const std::optional<Failure>& local, std::uint64_t payload) {
+  return group.agree_on_call({static_cast<std::uint32_t>(call), argument_hash, payload}, local,
+                             [](std::uint32_t code) { return to_string(static_cast<Call>(code)); });
+}
+
 std::optional<Failure> check_tag(std::string_view tag) {
   std::string problem;
   if (tag.empty()) problem = "it is empty";
   else if (tag.size() > kMaxTagBytes) problem = compose("it has {} characters", tag.size());
   else if (tag.front() == '.') problem = "it begins with a dot";
   else if (tag == "latest") problem = "this word is reserved";
-  else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it has other characters";
+  else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it contains other characters";
   if (problem.empty()) return std::nullopt;
   return Failure{ErrorCode::invalid_argument,
                  compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
@@ -47,11 +54,7 @@ std::optional<Failure> check_tag(std::string_view tag) {
                  0};
 }
 
-std::uint64_t hash_of(std::string_view text) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
+std::uint64_t hash_of(std::string_view text) noexcept { return fnv1a(text); }
 
 std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
   std::uint64_t hash = selection.index() * 2 + (newer == Newer::discard ? 1 : 0);
@@ -61,13 +64,6 @@ std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {
     hash ^= hash_of(source->prefix) * 3 + hash_of(source->run) * 5 + hash_of(source->tag) * 7;
   }
   return hash;
-}
-
-std::string to_string(const Selection& selection) {
-  if (const auto* tag = std::get_if<Tag>(&selection)) return *tag;
-  if (const auto* before = std::get_if<Before>(&selection)) return "before " + before->tag;
-  if (const auto* source = std::get_if<Source>(&selection)) return source->tag + " of " + source->prefix;
-  return "latest";
 }
 
 }  // namespace kedge::engine

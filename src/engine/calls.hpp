@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "comm/group.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/error.hpp"
 
@@ -25,14 +26,16 @@ enum class Call : std::uint32_t {
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;
 
+/// COLLECTIVE. Begins every collective call: throws bad_state on all ranks if they make different calls or give
+/// different arguments, or the failure of the lowest rank that brought a `local` one. Returns the largest payload.
+std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_hash,
+                    const std::optional<Failure>& local = {}, std::uint64_t payload = 0);
+
 /// What is wrong with a tag, if anything.
 [[nodiscard]] std::optional<Failure> check_tag(std::string_view tag);
 
 /// FNV-1a, 64 bit (Fowler, Noll, Vo): the same in every process of a job.
 [[nodiscard]] std::uint64_t hash_of(std::string_view text) noexcept;
 [[nodiscard]] std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept;
-
-/// "latest", "step-7", "before step-7".
-[[nodiscard]] std::string to_string(const Selection& selection);
 
 }  // namespace kedge::engine

@@ -8,8 +8,6 @@
 
 namespace kedge {
 
-using engine::collective;
-
 std::string_view to_string(RecoverySource source) noexcept {
   switch (source) {
     case RecoverySource::in_place: return "in place";
@@ -29,48 +27,48 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
 bool Engine::need_checkpoint() {
-  return collective(impl_->context, [&] { return impl_->need_checkpoint(); });
+  return impl_->lifecycle().collective([&] { return impl_->need_checkpoint(); });
 }
 
 void Engine::create(std::string_view tag, const Attributes& attributes) {
-  collective(impl_->context, [&] { impl_->writer.create(tag, attributes); });
+  impl_->lifecycle().collective([&] { impl_->writer().create(tag, attributes); });
 }
 
 Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
-  return impl_->writer.save(name, region, placement);
+  return impl_->writer().save(name, region, placement);
 }
 
 Routed Engine::route_out(std::string_view name, std::uint64_t max_bytes) {
-  return impl_->writer.route_out(name, max_bytes);
+  return impl_->writer().route_out(name, max_bytes);
 }
 
 void Engine::commit() {
-  collective(impl_->context, [&] { impl_->writer.commit(); });
+  impl_->lifecycle().collective([&] { impl_->writer().commit(); });
 }
 
 void Engine::abandon() {
-  collective(impl_->context, [&] { impl_->writer.abandon(); });
+  impl_->lifecycle().collective([&] { impl_->writer().abandon(); });
 }
 
-Level Engine::level(std::string_view tag) const { return impl_->context.level(tag); }
+Level Engine::level(std::string_view tag) const { return impl_->level(tag); }
 
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   // The reserved word, for programs that pass a tag through from their users.
   const auto* tag = std::get_if<Tag>(&selection);
   const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
-  return collective(impl_->context, [&] { return impl_->reader.open(meant, newer); });
+  return impl_->lifecycle().collective([&] { return impl_->reader().open(meant, newer); });
 }
 
-std::vector<RegionInfo> Engine::regions() const { return impl_->reader.regions(); }
+std::vector<RegionInfo> Engine::regions() const { return impl_->reader().regions(); }
 
-CheckpointInfo Engine::info() const { return impl_->reader.info(); }
+CheckpointInfo Engine::info() const { return impl_->reader().info(); }
 
-Status Engine::load(std::string_view name, const MutableRegion& region) { return impl_->reader.load(name, region); }
+Status Engine::load(std::string_view name, const MutableRegion& region) { return impl_->reader().load(name, region); }
 
-Routed Engine::route_in(std::string_view name) { return impl_->reader.route_in(name); }
+Routed Engine::route_in(std::string_view name) { return impl_->reader().route_in(name); }
 
 void Engine::close() {
-  collective(impl_->context, [&] { impl_->reader.close(); });
+  impl_->lifecycle().collective([&] { impl_->reader().close(); });
 }
 
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
@@ -97,19 +95,19 @@ std::optional<Tag> Engine::restore(const State& state) {
 }
 
 void Engine::wait(std::string_view tag, Level level) {
-  collective(impl_->context, [&] { impl_->wait(tag, level); });
+  impl_->lifecycle().collective([&] { impl_->wait(tag, level); });
 }
 
 void Engine::pin(std::string_view tag) {
-  collective(impl_->context, [&] { impl_->pin(tag, true); });
+  impl_->lifecycle().collective([&] { impl_->pin(tag, true); });
 }
 
 void Engine::unpin(std::string_view tag) {
-  collective(impl_->context, [&] { impl_->pin(tag, false); });
+  impl_->lifecycle().collective([&] { impl_->pin(tag, false); });
 }
 
 void Engine::finalize() {
-  collective(impl_->context, [&] { impl_->finalize(); });
+  impl_->lifecycle().collective([&] { impl_->finalize(); });
 }
 
 }  // namespace kedge

@@ -1,11 +1,10 @@
-// One engine: the context, and the two sides that work in it.
+// One engine: what a start settled, what is known of commits, and the two sides that work with both.
 #pragma once
 
 #include <memory>
 #include <string_view>
 
-#include "engine/context.hpp"
-#include "engine/flusher.hpp"
+#include "engine/parts.hpp"
 #include "engine/reader.hpp"
 #include "engine/writer.hpp"
 #include "kedge/engine.hpp"
@@ -22,22 +21,31 @@ class EngineImpl {
   EngineImpl(const EngineImpl&) = delete;
   EngineImpl& operator=(const EngineImpl&) = delete;
 
-  bool need_checkpoint();
+  [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
+  [[nodiscard]] Writer& writer() noexcept { return writer_; }
+  [[nodiscard]] Reader& reader() noexcept { return reader_; }
+
+  // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
+  [[nodiscard]] bool need_checkpoint();
+  [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
   void wait(std::string_view tag, Level level);
+  void pin(std::string_view tag, bool pinned) const;
   void finalize();
 
-  void pin(std::string_view tag, bool pinned) const;
-
-  Context context;
-  Flusher flusher;
-  Writer writer;
-  Reader reader;
-
  private:
-  void flush_newest();
-  void leave_store();
-  void remove_on_purpose();
-  void remove_if_persistent();
+  [[nodiscard]] pipeline::Pipeline make_pipeline();
+  [[nodiscard]] recovery::Recovery make_recovery();
+
+  Setup setup_;
+  comm::Group group_;
+  Lifecycle lifecycle_;
+  Started started_;
+  commits::Ledger ledger_;
+  CommitNotes notes_;
+  pipeline::Pipeline pipeline_;
+  recovery::Recovery recovery_;
+  Writer writer_;
+  Reader reader_;
   std::uint64_t need_checkpoint_calls_ = 0;
 };
 

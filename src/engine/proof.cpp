@@ -29,12 +29,12 @@ std::optional<Id128> read_nonce(fs::FileSystem& file_system, const std::string& 
 }
 
 /// Local. By the name that this rank was given, not by rank 0's canonical one: that is what is to be proven.
-void read_back(const Context& context, const Id128& nonce) {
-  const std::string path = fs::join(context.options.persistent.path,
-                                    compose(".kedge/{}/{}{}", context.run, kNoncePrefix, context.incarnation));
-  std::string_view seen = "sees another record than the one";
+void read_back(const ProvenPlace& prefix, int rank, const Id128& nonce) {
+  const std::string path =
+      fs::join(prefix.path, compose(".kedge/{}/{}{}", prefix.run.name, kNoncePrefix, prefix.run.incarnation));
+  std::string_view seen = "sees a different record from the one";
   try {
-    if (read_nonce(*context.environment.file_system, path) == nonce) return;
+    if (read_nonce(prefix.file_system, path) == nonce) return;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::not_found) throw;
     seen = "does not see the record";
@@ -42,7 +42,7 @@ void read_back(const Context& context, const Id128& nonce) {
   throw Error(Failure{ErrorCode::invalid_argument,
                       compose("the prefix is not the same filesystem on rank {}, which {} that rank 0 wrote; set "
                               "persistent.path to a directory that all nodes share",
-                              context.rank(), seen),
+                              rank, seen),
                       -1, path, 0});
 }
 
@@ -67,42 +67,44 @@ std::optional<StoreNonce> parse_store_nonce(const std::string& directory, const 
 /// One node's part in the proof of its store. All calls are local.
 class StoreProof {
  public:
-  StoreProof(const Context& context, const Id128& nonce)
-      : context_(context),
-        file_system_(*context.environment.file_system),
+  StoreProof(const ProvenPlace& store, const comm::Topology& topology, int rank, const Id128& nonce)
+      : store_(store),
+        topology_(topology),
+        rank_(rank),
         nonce_(nonce),
-        own_(fs::join(context.store->directory(),
-                      compose("{}{}-{}", kNoncePrefix, context.incarnation, context.rank()))) {}
+        own_(fs::join(store.path, compose("{}{}-{}", kNoncePrefix, store.run.incarnation, rank))) {}
 
   void write() const {
-    file_system_.remove(own_);
-    const auto file = file_system_.create(own_);
-    if (!file) throw Error(Failure{ErrorCode::io, "something else makes files of this start's name", -1, own_, 0});
+    store_.file_system.remove(own_);
+    const auto file = store_.file_system.create(own_);
+    if (!file) {
+      throw Error(Failure{ErrorCode::io, "file already exists: another program writes to this directory", -1, own_, 0});
+    }
     const std::string text = to_string(nonce_) + "\n";
     file->copy_in(0, std::as_bytes(std::span(text)), 0);
   }
 
   void look() {
-    for (const std::string& name : file_system_.list(context_.store->directory())) {
-      const auto found = parse_store_nonce(context_.store->directory(), name);
-      if (found && found->incarnation <= context_.incarnation) found_.push_back(*found);
+    for (const std::string& name : store_.file_system.list(store_.path)) {
+      const auto found = parse_store_nonce(store_.path, name);
+      if (found && found->incarnation <= store_.run.incarnation) found_.push_back(*found);
     }
     for (const StoreNonce& found : found_) {
-      if (found.incarnation == context_.incarnation && is_foreign(found)) refuse(found.rank);
+      if (found.incarnation == store_.run.incarnation && is_foreign(found)) refuse(found.rank);
     }
   }
 
   /// Those of earlier starts too; nobody looks any more.
   void remove() const {
-    for (const StoreNonce& found : found_) file_system_.remove(found.path);
-    file_system_.remove(own_);  // also if the directory could not be listed
+    for (const StoreNonce& found : found_) store_.file_system.remove(found.path);
+    store_.file_system.remove(own_);  // also if the directory could not be listed
   }
 
  private:
   [[nodiscard]] bool is_foreign(const StoreNonce& found) const {
-    if (std::ranges::binary_search(context_.topology.domain, found.rank)) return false;
-    // The number of a start that came to nothing is taken again, what it wrote is not.
-    return read_nonce(file_system_, found.path) == nonce_;
+    if (std::ranges::binary_search(topology_.domain, found.rank)) return false;
+    // The number of a start that failed is taken again, what it wrote is not.
+    return read_nonce(store_.file_system, found.path) == nonce_;
   }
 
   [[noreturn]] void refuse(int other) const {
@@ -110,66 +112,63 @@ class StoreProof {
         Failure{ErrorCode::invalid_argument,
                 compose("ranks {} and {} are in different failure domains and share a node-local store, so "
                         "losing it would lose both; put {{node}} into store.path, so that each node has its own",
-                        std::min(context_.rank(), other), std::max(context_.rank(), other)),
-                -1, context_.store->directory(), 0});
+                        std::min(rank_, other), std::max(rank_, other)),
+                -1, store_.path, 0});
   }
 
-  const Context& context_;
-  fs::FileSystem& file_system_;
+  const ProvenPlace& store_;
+  const comm::Topology& topology_;
+  int rank_;
   Id128 nonce_;
   std::string own_;
   std::vector<StoreNonce> found_;
 };
 
-/// COLLECTIVE. The lowest rank of each node speaks for it, and beside it whoever has a store of its own there: paths
+/// COLLECTIVE. The lowest rank of each node proves its store, and beside it whoever has a store of its own there: paths
 /// may differ by rank.
-bool speaks_for_its_store(const Context& context) {
-  const std::string& directory = context.store->directory();
-  const int lowest = context.topology.node.front();
-  const std::uint32_t mine = crc32c(std::as_bytes(std::span(directory)));
+bool proves_its_store(const comm::Group& group, const std::string& store, const std::vector<int>& node) {
+  const int lowest = node.front();
+  const std::uint32_t mine = crc32c(std::as_bytes(std::span(store)));
   std::uint32_t theirs = mine;
-  context.comm->broadcast(std::as_writable_bytes(std::span(&theirs, 1)), lowest, context.deadline(),
-                          context.topology.node);
-  return lowest == context.rank() || mine != theirs;
+  group.communicator().broadcast(std::as_writable_bytes(std::span(&theirs, 1)), lowest, group.deadline(), node);
+  return lowest == group.rank() || mine != theirs;
 }
 
 /// COLLECTIVE. A later start that has begun swept the record away: that is no fault of the prefix.
-void refuse_if_replaced(Context& context) {
-  comm::throw_if(context.vote(attempt([&] {
-    if (!context.catalog || context.catalog->is_newest_incarnation()) return;
-    throw Error(Failure{ErrorCode::busy, "another start of this run came in between; end one of the two jobs", -1,
-                        context.catalog->prefix(), 0});
-  })));
+void refuse_if_replaced(const comm::Group& group, persist::RunRecords* records) {
+  group.together([&] {
+    if (records == nullptr || records->is_newest_incarnation()) return;
+    throw Error(Failure{ErrorCode::busy, "another start of this run has taken over; end one of the two jobs", -1,
+                        records->prefix(), 0});
+  });
 }
 
 }  // namespace
 
-Id128 prove_prefix(Context& context) {
-  Id128 nonce;
-  const auto written = attempt([&] {
-    if (!context.catalog) return;
-    nonce = random_id();
-    context.catalog->write_nonce(nonce);
+Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, persist::RunRecords* records) {
+  const Id128 nonce = group.root_decides([&] {
+    const Id128 drawn = random_id();
+    records->write_nonce(drawn);
+    return drawn;
   });
-  comm::throw_if(context.vote(written));
-  context.broadcast(nonce);
-  const auto unseen = context.vote(attempt([&] { read_back(context, nonce); }));
-  if (unseen) refuse_if_replaced(context);
+  const auto unseen = group.try_together([&] { read_back(prefix, group.rank(), nonce); });
+  if (unseen) refuse_if_replaced(group, records);
   comm::throw_if(unseen);
   return nonce;
 }
 
-void prove_stores(Context& context, const Id128& nonce) {
-  const bool speaks = speaks_for_its_store(context);
-  StoreProof proof(context, nonce);
+void prove_stores(const comm::Group& group, const ProvenPlace& store, const comm::Topology& topology,
+                  const Id128& nonce) {
+  const bool proves = proves_its_store(group, store.path, topology.node);
+  StoreProof proof(store, topology, group.rank(), nonce);
   const auto step = [&](auto&& action) {
-    return attempt([&] {
-      if (speaks) action();
+    return group.try_together([&] {
+      if (proves) action();
     });
   };
-  const auto written = context.vote(step([&] { proof.write(); }));
-  const auto looked = context.vote(step([&] { proof.look(); }));
-  const auto removed = context.vote(step([&] { proof.remove(); }));
+  const auto written = step([&] { proof.write(); });
+  const auto looked = step([&] { proof.look(); });
+  const auto removed = step([&] { proof.remove(); });
   comm::throw_if(written);
   comm::throw_if(looked);
   comm::throw_if(removed);

@@ -1,18 +1,15 @@
 #include "engine/reader.hpp"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "engine/protector.hpp"
-#include "engine/stock.hpp"
+#include "engine/calls.hpp"
 #include "format/attributes.hpp"
-#include "persist/tag_directory.hpp"
-#include "persist/tags.hpp"
+#include "persist/posix_tier.hpp"
+#include "store/retirement.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -34,7 +31,7 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
   if (wanted.shape != spec.shape) {
     return failure_of(
         ErrorCode::mismatch,
-        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() tells the "
+        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() lists the "
                 "shapes before loading, and another program in the same directory needs another run name (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
@@ -44,193 +41,118 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
   return std::nullopt;
 }
 
-void log_passed_over(const Log& log, const recovery::Survey& survey, const Choice& choice) {
-  bool told = survey.unreadable.empty();
-  for (const std::size_t index : choice.passed_over) {
-    const recovery::Candidate& candidate = survey.candidates[index];
-    log.warning(compose("passed over {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation,
-                        candidate.reason));
-    told = told || candidate.reason.find(survey.unreadable) != std::string::npos;
-  }
-  // Damaged so that not even its tag is known: it may have been the newest.
-  if (!told) log.warning("passed over a container that tells of no commit: " + survey.unreadable);
-}
-
 }  // namespace
 
+Reader::Reader(const Parts& parts)
+    : parts_(parts),
+      sources_(
+          parts.group,
+          [&setup = parts.setup](const std::string& prefix) -> std::unique_ptr<persist::Tier> {
+            return persist::PosixTier::of_source(setup.environment.file_system, prefix, setup.options.persistent);
+          },
+          parts.setup.log) {}
+
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
-  Clock& clock = *context_.environment.clock;
-  const double begin_s = clock.seconds();
-  std::optional<Failure> local = context_.wrong_phase(Call::open, {Phase::idle});
+  const double begin_s = parts_.clock().seconds();
+  std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
-  context_.enter(Call::open, hash_of(selection, newer), local);
+  enter(parts_.group, Call::open, hash_of(selection, newer), local);
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
-  // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
-  Look look = context_.options.open.verify == Verify::all ? Look::what_is_used : Look::headers;
-  if (!failed_once_.empty()) look = Look::all_that_counts;
-  while (true) {
-    const recovery::Agreement agreement = take_stock(context_, look, &selection);
-    const recovery::Survey& survey = agreement.survey;
-    const Choice choice = choose(survey, selection, context_.commits_exist);
-    if (context_.is_root()) log_passed_over(context_.log, survey, choice);
-    refuse_if_lost(choice, selection);
-    if (!choice.chosen) return std::nullopt;
-    const recovery::Candidate& chosen = survey.candidates[*choice.chosen];
-    const std::optional<recovery::Recovered> recovered = try_to_recover(agreement, chosen, look);
-    look = Look::all_that_counts;
-    if (!recovered) continue;  // with what was learned
-    if (newer == Newer::discard) discard_newer(survey, chosen);
-    context_.add({chosen.commit, Level::local, {}, chosen.persistent});
-    take_hold(chosen);
-    // A job that never lives for N commits must get something to the prefix all the same.
-    context_.unflushed = chosen.persistent ? 0 : context_.options.persistent.every;
-    context_.note_first_commit(chosen.commit.id);
-    restore_protection(context_, {chosen.commit, Level::local, {}, false});
-    context_.retire();
-    tell(chosen, *recovered, begin_s);
-    return chosen.commit.tag;
+  const std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer);
+  if (!opened) return std::nullopt;
+  hold(*opened);
+  parts_.notes.note(opened->commit.id);
+  parts_.pipeline.adopt(opened->commit, opened->persistent);
+  store::retire_superseded(parts_.store(), parts_.ledger, parts_.setup.options.store.keep, parts_.setup.log);
+  log_opened(*opened, begin_s);
+  return opened->commit.tag;
+}
+
+/// COLLECTIVE. Nothing of it comes into this run's stores: it belongs to another run.
+std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
+  recovery::OpenedSource opened = sources_.open(source);
+  open_ = std::make_unique<OpenCheckpoint>();
+  open_->parent_before = parts_.ledger.parent_id();
+  open_->source_prefix = source.prefix;
+  open_->source = std::move(opened.container);
+  parts_.ledger.set_parent(opened.commit.id);
+  CheckpointInfo info;
+  static_cast<CommitHead&>(info) = opened.commit;
+  info.total_bytes = opened.total_bytes;
+  info.source = RecoverySource::fetched;
+  begin_reading(std::move(info));
+  if (parts_.group.is_root()) {
+    parts_.setup.log.info(
+        compose("opened {} (generation {}) of {} as the beginning of this run: {} containers, {}, took {}",
+                opened.commit.tag, opened.commit.generation, source.prefix, opened.commit.world_size,
+                human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
   }
+  return opened.commit.tag;
 }
 
-void Reader::refuse_if_lost(const Choice& choice, const Selection& selection) {
-  if (choice.lost.empty()) return;
-  if (std::holds_alternative<Latest>(selection)) context_.commits_lost = true;  // not because one tag is
-  throw Error(
-      ErrorCode::unrecoverable,
-      compose("run '{}' has commits and '{}' cannot be had again: {}. {}to start from zero, give the job another "
-              "run name (option run)",
-              context_.run, to_string(selection), choice.lost,
-              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
-                                 : "Bring back the nodes that held it, or, "));
-}
-
-/// A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is checked no sooner.
-/// Then there is another look; a commit that fails twice after a look at all that counts is given up for an older one.
-/// Throws no_space and timeout, which no other commit would cure.
-std::optional<recovery::Recovered> Reader::try_to_recover(const recovery::Agreement& agreement,
-                                                          const recovery::Candidate& chosen, Look look) {
-  try {
-    const recovery::Orders orders = recovery::give_orders(*context_.comm, agreement.homes, chosen, context_.deadline());
-    recovery::RecoverySettings settings;
-    settings.durable = context_.options.store.durable;
-    settings.patience = context_.patience();
-    settings.pieces = piece_settings(context_.options);
-    settings.file_system = context_.environment.file_system.get();
-    if (!chosen.directory.empty()) settings.tag_directory = fs::join(context_.prefix_path, chosen.directory);
-    return recovery::recover(*context_.comm, *context_.store, orders, settings);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
-    if (context_.is_root()) {
-      context_.log.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
-                                   chosen.commit.tag, chosen.commit.generation, to_string(error.failure())));
-    }
-    if (!chosen.directory.empty()) require_prefix(chosen);
-    if (look != Look::all_that_counts) return std::nullopt;
-    const bool first_time = failed_once_.insert(chosen.commit.id).second;
-    if (!first_time) context_.excluded[chosen.commit.id] = "it could not be recovered: " + to_string(error.failure());
-    return std::nullopt;
+/// COLLECTIVE. Takes hold of this rank's container in the store.
+void Reader::hold(const recovery::Opened& opened) {
+  open_ = std::make_unique<OpenCheckpoint>();
+  const auto failure = parts_.group.try_together([&] {
+    open_->file = store::Pin(parts_.store(), store::FileKind::container, parts_.logical_rank(), {opened.commit.id, {}});
+    store::StoreFile& file = *open_->file;
+    open_->container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(),
+                                                                 parts_.started.copy_threads);
+  });
+  if (failure) {
+    open_.reset();
+    throw Error(*failure);
   }
-}
-
-/// COLLECTIVE. Throws io if some rank does not see what rank 0 saw on the prefix: an older commit would be no answer.
-void Reader::require_prefix(const recovery::Candidate& chosen) const {
-  const std::string manifest = fs::join(fs::join(context_.prefix_path, chosen.directory), persist::kManifestFile);
-  comm::throw_if(context_.vote(attempt([&] {
-    if (context_.environment.file_system->status(manifest)) return;
-    throw Error(
-        Failure{ErrorCode::io,
-                "this rank does not see the manifest that rank 0 sees; check the mount of the prefix on its node", -1,
-                manifest, 0});
-  })));
+  parts_.ledger.open(opened.commit, opened.persistent);
+  store::retire_superseded(parts_.store(), parts_.ledger, parts_.setup.options.store.keep, parts_.setup.log);
+  CheckpointInfo info;
+  static_cast<CommitHead&>(info) = opened.commit;
+  info.total_bytes = opened.total_bytes;
+  if (opened.totals.fetched != 0) info.source = RecoverySource::fetched;
+  else if (opened.totals.rebuilt != 0) info.source = RecoverySource::rebuilt;
+  else if (opened.totals.moved != 0) info.source = RecoverySource::moved;
+  begin_reading(std::move(info));
 }
 
 /// COLLECTIVE. The lines that say where the checkpoint came from.
-void Reader::tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s) {
-  const double took_s = context_.environment.clock->seconds() - begin_s;
-  if (!mine.story.empty()) {
-    context_.log.info(compose("{}, {}", mine.story, human_bytes(mine.container_bytes)));
+void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
+  const Log& log = parts_.setup.log;
+  if (!opened.mine.summary.empty()) {
+    log.info(compose("{}, {}", opened.mine.summary, human_bytes(opened.mine.container_bytes)));
   }
-  const bool moved = mine.source == RecoverySource::moved;
-  const bool rebuilt = mine.source == RecoverySource::rebuilt;
-  const bool fetched = mine.source == RecoverySource::fetched;
-  std::array<std::uint64_t, 4> sums = {moved ? 1U : 0U, rebuilt ? 1U : 0U, mine.container_bytes, fetched ? 1U : 0U};
-  context_.comm->all_reduce(sums, Reduction::sum, context_.deadline());
-  if (sums[3] != 0) info_->source = RecoverySource::fetched;
-  else if (sums[1] != 0) info_->source = RecoverySource::rebuilt;
-  else if (sums[0] != 0) info_->source = RecoverySource::moved;
-  if (!context_.is_root()) return;
-  const double age_s = static_cast<double>(context_.environment.clock->wall_ns() - chosen.commit.time_ns) * 1e-9;
-  const std::string again = sums[2] == 0 ? "" : compose(" ({})", human_bytes(sums[2]));
-  context_.log.info(
-      compose("opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
-              "all, took {}",
-              chosen.commit.tag, chosen.commit.generation, human_seconds(std::max(age_s, 0.0)),
-              chosen.commit.world_size - sums[0] - sums[1] - sums[3], sums[0], sums[1], sums[3], again,
-              human_bytes(chosen.total_bytes), human_seconds(took_s)));
-}
-
-/// The commits that are left behind are recorded first: a crash after that finds the older one, as asked.
-void Reader::discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen) {
-  std::optional<Failure> local;
-  if (context_.catalog) {
-    local = attempt([&] {
-      for (const auto& candidate : survey.candidates) {
-        if (candidate.commit.generation > chosen.commit.generation) context_.catalog->discard(candidate.commit.id);
-      }
-      for (const auto& entry :
-           persist::list_tags(*context_.environment.file_system, context_.catalog->prefix()).entries) {
-        const bool newer = entry.commit.run_id == context_.run_id && entry.commit.generation > chosen.commit.generation;
-        if (newer) context_.catalog->discard(entry.commit.id);
-      }
-    });
-  }
-  comm::throw_if(context_.vote(local));
-  context_.forget([&](const Commit& commit) { return commit.head.generation > chosen.commit.generation; });
-}
-
-void Reader::take_hold(const recovery::Candidate& chosen) {
-  open_ = std::make_unique<OpenCheckpoint>();
-  open_->parent_before = context_.parent_commit_id;
-  const auto local = attempt([&] {
-    context_.parent_commit_id = chosen.commit.id;
-    open_->file = &context_.store->pin(store::FileKind::container, context_.logical_rank(), {chosen.commit.id, {}});
-    open_->container = std::make_unique<format::ContainerReader>(open_->file->bytes(), open_->file->size_bytes(),
-                                                                 open_->file->path(), context_.copy_threads);
-    context_.retire();
-  });
-  if (const auto failure = context_.vote(local)) {
-    context_.parent_commit_id = open_->parent_before;
-    release();
-    throw Error(*failure);
-  }
-  CheckpointInfo info{chosen.commit, {}, RecoverySource::in_place, chosen.total_bytes, {}};
-  context_.commits_lost = false;
-  hold(std::move(info));
+  if (!parts_.group.is_root()) return;
+  const CommitHead& commit = opened.commit;
+  const recovery::RecoveryTotals& totals = opened.totals;
+  const double age_s = static_cast<double>(parts_.clock().wall_ns() - commit.time_ns) * 1e-9;
+  const std::string again = totals.bytes == 0 ? "" : compose(" ({})", human_bytes(totals.bytes));
+  log.info(compose(
+      "opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
+      "all, took {}",
+      commit.tag, commit.generation, human_seconds(std::max(age_s, 0.0)),
+      commit.world_size - totals.moved - totals.rebuilt - totals.fetched, totals.moved, totals.rebuilt, totals.fetched,
+      again, human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
 }
 
 /// COLLECTIVE. From now on it is open.
-void Reader::hold(CheckpointInfo info) {
-  info.logical_rank = context_.logical_rank();
+void Reader::begin_reading(CheckpointInfo info) {
+  info.logical_rank = parts_.logical_rank();
   info_ = std::move(info);
-  context_.phase = Phase::reading;
+  parts_.lifecycle.move_to(Phase::reading);
   share_attributes();
 }
 
-/// COLLECTIVE. They lie in logical rank 0's container; every rank knows them. Damaged ones are no reason not to open:
+/// COLLECTIVE. They lie in logical rank 0's container; every rank gets them. Damaged ones are no reason not to open:
 /// close will say so.
 void Reader::share_attributes() {
   std::string text;
   if (info_->logical_rank.value == 0) {
-    auto failure = attempt([&] { text = open_->container->attributes(); });
+    auto failure = attempt([&] { text = container().attributes(); });
     if (failure) (void)remember(std::move(*failure));
   }
-  std::uint64_t bytes = text.size();
-  context_.broadcast(bytes);
-  text.resize(bytes);
-  if (bytes == 0) return;
-  context_.comm->broadcast(std::as_writable_bytes(std::span(text)), 0, context_.deadline());
+  parts_.group.broadcast(text);
+  if (text.empty()) return;
   auto failure = attempt([&] { info_->attributes = format::decode_attributes(text, "attributes"); });
   if (failure) (void)remember(std::move(*failure));
 }
@@ -238,7 +160,7 @@ void Reader::share_attributes() {
 std::vector<RegionInfo> Reader::regions() const {
   if (const auto failure = not_reading("regions")) throw Error(*failure);
   std::vector<RegionInfo> list;
-  for (const format::PlacedRegion& placed : open_->container->regions()) {
+  for (const format::PlacedRegion& placed : container().regions()) {
     if (format::is_attributes(placed.spec)) continue;  // info() has them
     list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
                     placed.spec.routed});
@@ -252,28 +174,32 @@ CheckpointInfo Reader::info() const {
 }
 
 std::optional<Failure> Reader::not_reading(std::string_view call) const {
-  return context_.wrong_phase(call, Phase::reading, "open");
+  return parts_.lifecycle.wrong_phase(call, Phase::reading, "open");
 }
 
 Status Reader::remember(Failure failure) {
-  failure.rank = context_.rank();
+  failure.rank = parts_.group.rank();
   const std::lock_guard guard(mutex_);
   if (!open_->first_failure) open_->first_failure = failure;
   return failure;
 }
 
 const format::PlacedRegion& Reader::region(std::string_view name) const {
-  const format::PlacedRegion* placed = open_->container->find(name);
+  const format::PlacedRegion* placed = container().find(name);
   if (placed == nullptr) {
     throw Error(ErrorCode::not_found, compose("{} has no region '{}' on rank {}; regions() lists what it has",
-                                              info_->tag, name, context_.rank()));
+                                              info_->tag, name, parts_.group.rank()));
   }
   return *placed;
 }
 
-/// A mapped file that was cut from outside is noticed before it is read; one on the prefix is read by calls.
+const format::ContainerReader& Reader::container() const {
+  return open_->source ? *open_->source->reader : *open_->container;
+}
+
+/// A mapped file that another process truncated is noticed before it is read; one on the prefix is read by calls.
 void Reader::check_present() const {
-  if (open_->file != nullptr) open_->file->check_present();
+  if (open_->file) open_->file->check_present();
 }
 
 Status Reader::load(std::string_view name, const MutableRegion& target) {
@@ -282,7 +208,7 @@ Status Reader::load(std::string_view name, const MutableRegion& target) {
     const format::PlacedRegion& placed = region(name);
     if (const auto wrong = mismatch(info_->tag, placed, target)) throw Error(*wrong);
     check_present();
-    open_->container->read(placed, {static_cast<std::byte*>(target.data), placed.size_bytes});
+    container().read(placed, std::span(static_cast<std::byte*>(target.data), placed.size_bytes));
   });
   return failure ? remember(std::move(*failure)) : Status{};
 }
@@ -294,61 +220,60 @@ Routed Reader::route_in(std::string_view name) {
     const format::PlacedRegion& placed = region(name);
     if (!placed.spec.routed) {
       throw Error(ErrorCode::mismatch,
-                  compose("region '{}' of {} is no routed file; get it with load", name, info_->tag));
+                  compose("region '{}' of {} is not a routed file; get it with load", name, info_->tag));
     }
     check_present();
-    std::vector<std::byte> content(placed.size_bytes);
-    open_->container->read(placed, content);
     {
       const std::lock_guard guard(mutex_);
-      path = context_.store->routed_path();
+      path = parts_.store().routed_path();
       open_->extracted.push_back(path);
     }
-    const auto file = context_.environment.file_system->create(path);
-    if (!file) throw Error(Failure{ErrorCode::io, "the name for an extracted file is taken", -1, path, 0});
-    file->reserve(content.size());
-    file->copy_in(0, content, 0);
+    extract(placed, path);
   });
   if (failure) return {{}, remember(std::move(*failure))};
   return {path, {}};
 }
 
+/// Local. What of it was written when it fails is removed by release().
+void Reader::extract(const format::PlacedRegion& placed, const std::string& path) const {
+  const auto file = parts_.setup.environment.file_system->create(path);
+  if (!file)
+    throw Error(Failure{ErrorCode::io, "file already exists: the extracted file needs this name", -1, path, 0});
+  file->reserve(placed.size_bytes);
+  container().read(placed, *file);
+}
+
 void Reader::close() {
-  context_.enter(Call::close, 0, context_.wrong_phase(Call::close, {Phase::reading}));
+  enter(parts_.group, Call::close, 0, parts_.lifecycle.wrong_phase(Call::close, {Phase::reading}));
   const std::optional<Failure> local = open_->first_failure;
-  const bool of_this_run = open_->source == nullptr;
+  const bool of_this_run = !open_->source;
   const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();
-  if (const auto failure = context_.vote(local)) {
-    if (failure->code == ErrorCode::corrupt) {
-      const std::string why = "it was found damaged while it was loaded";
-      if (of_this_run) context_.excluded[info_->id] = why;
-      else context_.excluded_sources[{source_prefix, info_->id}] = why;
-      context_.parent_commit_id = of_this_run ? info_->parent_id : parent_before;
-      if (of_this_run) exclude();
+  const auto failure = parts_.group.vote(local);
+  if (!failure) return;
+  if (failure->code == ErrorCode::corrupt) {
+    const std::string why = "it was found damaged while it was loaded";
+    if (of_this_run) {
+      parts_.ledger.exclude_opened(info_->id, why);
+      parts_.ledger.set_parent(info_->parent_id);
+    } else {
+      sources_.exclude(source_prefix, info_->id, why);
+      parts_.ledger.set_parent(parent_before);
     }
-    throw Error(*failure);
   }
-}
-
-/// What was opened is damaged: the one before must not be overwritten now because this one is newer.
-void Reader::exclude() {
-  context_.commits_lost = true;
-  context_.forget([&](const Commit& commit) { return commit.head.id == info_->id; });
-  context_.took_stock = false;
+  throw Error(*failure);
 }
 
 /// Local; never throws.
 void Reader::release() {
-  if (open_->file != nullptr) context_.store->unpin(*open_->file);
   for (const std::string& path : open_->extracted) {
-    if (const auto failure = attempt([&] { context_.environment.file_system->remove(path); })) {
-      context_.log.warning("an extracted file could not be removed: " + to_string(*failure));
+    if (const auto failure = attempt([&] { parts_.setup.environment.file_system->remove(path); })) {
+      parts_.setup.log.warning("an extracted file could not be removed: " + to_string(*failure));
     }
   }
   open_.reset();
-  context_.phase = Phase::idle;
+  parts_.lifecycle.move_to(Phase::idle);
 }
 
 }  // namespace kedge::engine

@@ -4,23 +4,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "engine/context.hpp"
-#include "engine/selection.hpp"
-#include "engine/source_look.hpp"
-#include "engine/stock.hpp"
+#include "engine/parts.hpp"
 #include "format/container_reader.hpp"
-#include "persist/container_source.hpp"
-#include "recovery/recover.hpp"
+#include "persist/open_container.hpp"
+#include "recovery/source.hpp"
+#include "store/pin.hpp"
 
 namespace kedge::engine {
 
 class Reader {
  public:
-  explicit Reader(Context& context) : context_(context) {}
+  explicit Reader(const Parts& parts);
 
   std::optional<Tag> open(const Selection& selection, Newer newer);
   [[nodiscard]] std::vector<RegionInfo> regions() const;
@@ -31,37 +28,32 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
-    store::StoreFile* file = nullptr;                  ///< of the store, pinned; null for a Source
-    std::unique_ptr<persist::ContainerSource> source;  ///< a Source's container, read where it lies
-    std::string source_prefix;                         ///< as it was given
-    Id128 parent_before;                               ///< what the next commit's parent was before this was opened
-    std::unique_ptr<format::ContainerReader> container;
+    store::Pin file;                                 ///< of the store; none for a Source
+    std::optional<persist::OpenedContainer> source;  ///< a Source's container, read where it lies
+    std::string source_prefix;                       ///< as it was given
+    Id128 parent_before;  ///< of a Source: what the next commit's parent was before it was opened
+    std::unique_ptr<format::ContainerReader> container;  ///< of `file`
     std::vector<std::string> extracted;
     std::optional<Failure> first_failure;
   };
 
-  void refuse_if_lost(const Choice& choice, const Selection& selection);
-  [[nodiscard]] std::optional<recovery::Recovered> try_to_recover(const recovery::Agreement& agreement,
-                                                                  const recovery::Candidate& chosen, Look look);
-  void require_prefix(const recovery::Candidate& chosen) const;
-  void tell(const recovery::Candidate& chosen, const recovery::Recovered& mine, double begin_s);
-  void take_hold(const recovery::Candidate& chosen);
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
-  [[nodiscard]] std::optional<Failure> take_hold(const Source& source, const ToldTag& chosen);
-  void hold(CheckpointInfo info);
+  void hold(const recovery::Opened& opened);
+  void begin_reading(CheckpointInfo info);
   void share_attributes();
+  void log_opened(const recovery::Opened& opened, double begin_s) const;
+  [[nodiscard]] const format::ContainerReader& container() const;
   void check_present() const;
-  void discard_newer(const recovery::Survey& survey, const recovery::Candidate& chosen);
-  void exclude();
+  void extract(const format::PlacedRegion& placed, const std::string& path) const;
   void release();
   Status remember(Failure failure);
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;
 
-  Context& context_;
+  Parts parts_;
   mutable std::mutex mutex_;  ///< guards what load and route_in change from several threads
   std::unique_ptr<OpenCheckpoint> open_;
-  std::set<Id128> failed_once_;         ///< (same) commits whose recovery failed and that got another look
+  recovery::SourceRecovery sources_;
   std::optional<CheckpointInfo> info_;  ///< of the checkpoint open now, or opened last
 };
 

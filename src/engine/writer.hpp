@@ -2,21 +2,22 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/context.hpp"
-#include "engine/flusher.hpp"
+#include "engine/parts.hpp"
 #include "format/container_writer.hpp"
+#include "store/sealing.hpp"
 
 namespace kedge::engine {
 
 class Writer {
  public:
-  Writer(Context& context, Flusher& flusher) : context_(context), flusher_(flusher) {}
+  explicit Writer(const Parts& parts) : parts_(parts) {}
 
   void create(std::string_view tag, const Attributes& attributes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
@@ -32,9 +33,12 @@ class Writer {
   };
   /// What create began.
   struct Checkpoint {
+    Checkpoint(const comm::Group& group, store::NodeStore& store, bool durable) : sealing(group, store, durable) {}
+
     CommitHead commit;
     Attributes attributes;
-    store::StoreFile* file = nullptr;  ///< of the store; null only while create fails
+    store::Sealing sealing;
+    store::Draft* draft = nullptr;  ///< of this rank's container, until it is sealed
     std::unique_ptr<format::ContainerWriter> container;
     std::vector<RoutedFile> routed;
     std::optional<Failure> first_failure;
@@ -42,27 +46,27 @@ class Writer {
     std::atomic<std::uint64_t> copied_since_check = 0;
   };
 
-  [[nodiscard]] CommitHead draw_identity(std::string_view tag);
-  void copy(Checkpoint& checkpoint, const format::RegionSpec& spec, std::span<const std::byte> bytes);
-  void take_in(Checkpoint& checkpoint, const RoutedFile& routed);
+  [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
+  [[nodiscard]] std::optional<Failure> begin();
+  /// Before bytes go to the container's file.
+  void check_present(std::uint64_t bytes);
+  void take_in(const RoutedFile& routed);
   void finish();
   void seal();
-  void save_attributes(Checkpoint& checkpoint);
+  void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
+  void retire() const;
   void make_next_ready(std::uint64_t size_bytes) const;
-  [[nodiscard]] std::optional<Failure> protect_if_due();
-  [[nodiscard]] std::optional<Failure> flush_if_due();
-  void tell(std::uint64_t total_bytes, double blocked_s) const;
+  void log_commit(std::uint64_t total_bytes, double blocked_s, const pipeline::Submitted& submitted) const;
+  void throw_given_up(const std::optional<Failure>& failure);
   void give_up();
   void drop_routed();
   Status remember(Failure failure);
   [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;
 
-  Context& context_;
-  Flusher& flusher_;
+  Parts parts_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::uint64_t commits_ = 0;                     ///< (same) of this engine: every Nth is protected
   std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
 };

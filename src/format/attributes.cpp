@@ -13,7 +13,7 @@ namespace {
 
 std::optional<std::string> problem_of(const AttributeValue& value) {
   if (const auto* number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number)) {
-    return "its value is not finite, JSON has no such number; give it as text";
+    return "its value is not finite, which JSON cannot represent; pass it as text";
   }
   if (const auto* text = std::get_if<std::string>(&value); text != nullptr && !is_utf8(*text)) {
     return "its text is not UTF-8";
@@ -21,7 +21,7 @@ std::optional<std::string> problem_of(const AttributeValue& value) {
   if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
     const auto bad = std::ranges::find_if_not(*numbers, [](double number) { return std::isfinite(number); });
     if (bad != numbers->end()) {
-      return kedge::compose("its element {} is not finite, JSON has no such number", bad - numbers->begin());
+      return kedge::compose("its element {} is not finite, which JSON cannot represent", bad - numbers->begin());
     }
   }
   return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<std::string> problem_of(const std::string& key) {
 std::optional<std::string> problem_of(const Attributes& attributes) {
   for (const auto& [key, value] : attributes) {
     if (const auto problem = problem_of(key)) {
-      return kedge::compose("attribute key '{}' cannot be used: {}", shown(key), *problem);
+      return kedge::compose("invalid attribute key '{}': {}", shown(key), *problem);
     }
     if (const auto problem = problem_of(value)) {
       return kedge::compose("attribute '{}' cannot be stored: {}", shown(key), *problem);
@@ -45,12 +45,12 @@ std::optional<std::string> problem_of(const Attributes& attributes) {
   }
   const std::size_t size = encode(attributes).size();
   if (size <= kAttributesBytesMax) return std::nullopt;
-  return kedge::compose("the attributes take {} bytes as JSON, more than {}; save large ones as regions", size,
+  return kedge::compose("the attributes take {} bytes as JSON, the maximum is {}; save large ones as regions", size,
                         kAttributesBytesMax);
 }
 
 [[noreturn]] void refuse_value(std::string_view path, std::string_view key) {
-  refuse(path, kedge::compose("attribute '{}' is neither number, text nor array of numbers that Kedge writes; the "
+  refuse(path, kedge::compose("attribute '{}' is not a number, text or array of numbers as Kedge writes them; the "
                               "file is damaged",
                               shown(key)));
 }
@@ -100,7 +100,7 @@ std::string encode(const Attributes& attributes) {
 Attributes decode_attributes(std::string_view text, std::string_view path) {
   if (text.size() > kAttributesBytesMax) refuse(path, "the attributes are too long; the file is damaged");
   const Json object = Json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse(path, "the attributes are no JSON object; the file is damaged");
+  if (!object.is_object()) refuse(path, "the attributes are not a JSON object; the file is damaged");
   Attributes attributes;
   for (const auto& [key, value] : object.items()) attributes.emplace(key, value_of(value, path, key));
   if (const auto problem = problem_of(attributes)) refuse(path, *problem + "; the file is damaged");

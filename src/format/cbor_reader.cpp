@@ -79,7 +79,7 @@ std::span<const std::byte> CborReader::take(std::uint64_t count) {
 }
 
 void CborReader::refuse() const {
-  throw Error(Failure{ErrorCode::corrupt, "the index is not usable: it is not the CBOR of an index", -1,
+  throw Error(Failure{ErrorCode::corrupt, "the index cannot be used: it is not a CBOR-encoded index", -1,
                       std::string(path_), 0});
 }
 

@@ -30,13 +30,14 @@ Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std:
 }  // namespace
 
 Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
-  if (file_size < kSuperblockBytes) refuse(path, kedge::compose("not a Kedge container: it has {} bytes", file_size));
+  if (file_size < kSuperblockBytes)
+    refuse(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
   Superblock superblock = decode(stored, path);
   if (superblock.file_size != file_size) {
-    refuse(path, kedge::compose("the container was written with {} bytes and has {}: {}", superblock.file_size,
-                                file_size, file_size < superblock.file_size ? "truncated" : "something was appended"));
+    refuse(path, kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
+                                file_size, file_size < superblock.file_size ? "truncated" : "bytes were appended"));
   }
   return superblock;
 }
@@ -63,15 +64,32 @@ std::span<const std::uint32_t> ContainerReader::checksums(const PlacedRegion& re
 void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out) const {
   if (out.size() != region.size_bytes) {
     throw Error(Failure{ErrorCode::mismatch,
-                        kedge::compose("region '{}' has {} bytes, the memory to load it into {}", region.spec.name,
-                                       region.size_bytes, out.size()),
+                        kedge::compose("region '{}' has {} bytes, but the memory to load it into has {}",
+                                       region.spec.name, region.size_bytes, out.size()),
                         -1, path_, 0});
   }
-  const BlockChecksums found = copy_region_out(bytes_, region.offset, out, copy_threads_);
+  check_blocks(region, 0, copy_region_out(bytes_, region.offset, out, copy_threads_));
+}
+
+void ContainerReader::read(const PlacedRegion& region, fs::ByteAccess& out) const {
+  std::vector<std::byte> buffer(std::min(kBlockBytes, region.size_bytes));
+  for (std::size_t block = 0; block * kBlockBytes < region.size_bytes; ++block) {
+    const std::uint64_t begin = block * kBlockBytes;
+    const auto piece = std::span(buffer).first(std::min(kBlockBytes, region.size_bytes - begin));
+    const std::uint32_t found = bytes_.copy_out(region.offset + begin, piece, 0);
+    check_blocks(region, block, std::span(&found, 1));
+    static_cast<void>(out.copy_in(begin, piece, 0));
+  }
+}
+
+/// `found` are the checksums of the blocks from `first` on, without padding.
+void ContainerReader::check_blocks(const PlacedRegion& region, std::size_t first,
+                                   std::span<const std::uint32_t> found) const {
   const auto stored = checksums(region);
   const bool large = region.size_bytes >= kLargeRegionBytes;
-  for (std::size_t block = 0; block < found.size(); ++block) {
-    const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[block]) : found[block];
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t block = first + i;
+    const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[i]) : found[i];
     if (crc != stored[block]) {
       refuse(path_, kedge::compose("region '{}' is damaged near byte {} of the file: its checksum is wrong",
                                    region.spec.name, region.offset + block * kBlockBytes));

@@ -46,6 +46,9 @@ class ContainerReader {
   /// the content of `out` is not to be used; Error{mismatch} if the size is another.
   void read(const PlacedRegion& region, std::span<std::byte> out) const;
 
+  /// The same to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
+  void read(const PlacedRegion& region, fs::ByteAccess& out) const;
+
   /// The checkpoint's attributes as they lie in logical rank 0's container (attributes.hpp decodes them); empty if
   /// there are none. Throws Error{corrupt}.
   [[nodiscard]] std::string attributes() const;
@@ -63,6 +66,7 @@ class ContainerReader {
   void verify_data(const DataExtent& extent, std::vector<Damage>& damages,
                    const std::function<void(std::uint64_t)>& progress) const;
   void verify_run(const DataExtent& extent, std::vector<Damage>& damages) const;
+  void check_blocks(const PlacedRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
   [[nodiscard]] const PlacedRegion& region_at(std::uint64_t position) const noexcept;
   [[nodiscard]] const DataExtent& extent_of(const PlacedRegion& region) const noexcept;
 

@@ -13,11 +13,11 @@ namespace {
 constexpr std::uint64_t kReserveStepMin = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kReserveStepMax = std::uint64_t{64} << 20U;
 
-void check_bytes(const RegionSpec& spec, std::span<const std::byte> bytes) {
+void check_bytes(const RegionSpec& spec, std::uint64_t bytes) {
   if (auto problem = check(spec)) throw Error(*std::move(problem));
-  if (bytes.size() != size_bytes(spec)) {
+  if (bytes != size_bytes(spec)) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::compose("region '{}' has {} bytes, its shape ({}) of {} means {}", spec.name, bytes.size(),
+                kedge::compose("region '{}' has {} bytes, but its shape ({}) of {} needs {}", spec.name, bytes,
                                to_string(spec.shape), to_string(spec.dtype), size_bytes(spec)));
   }
 }
@@ -59,20 +59,33 @@ ContainerWriter::ContainerWriter(ContainerTarget& target, std::shared_ptr<const 
 }
 
 void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> bytes) {
+  add_copied(spec, bytes.size(), [&](fs::ByteAccess& file, std::uint64_t offset) {
+    return copy_region_in(file, offset, bytes, copy_threads_);
+  });
+}
+
+void ContainerWriter::add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
+  add_copied(spec, bytes,
+             [&](fs::ByteAccess& file, std::uint64_t offset) { return stream_region_in(file, offset, from, bytes); });
+}
+
+void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy) {
   Attempt attempt(*this);
-  if (failed_) throw Error(ErrorCode::bad_state, "an earlier region of this checkpoint could not be saved; abandon it");
+  if (failed_)
+    throw Error(ErrorCode::bad_state,
+                "an earlier region of this checkpoint could not be saved; abandon the checkpoint");
   check_bytes(spec, bytes);
-  if (!add_predicted(spec, bytes)) {
+  if (!add_predicted(spec, copy)) {
     Saved& saved = place(spec);
     const std::shared_lock lock(mutex_);
-    saved.checksums = copy_region_in(target_.bytes(), saved.offset, bytes, copy_threads_);
+    saved.checksums = copy(target_.bytes(), saved.offset);
   }
   attempt.succeeded();
 }
 
-bool ContainerWriter::add_predicted(const RegionSpec& spec, std::span<const std::byte> bytes) {
+bool ContainerWriter::add_predicted(const RegionSpec& spec, const CopyIn& copy) {
   const std::shared_lock lock(mutex_);
-  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished, no region can be added");
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
   if (builder_) return false;
   const std::ptrdiff_t position = predicted_->position(spec.name);
   if (position < 0) return false;
@@ -80,15 +93,16 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, std::span<const std:
   const PlacedRegion& region = predicted_->regions[i];
   if (region.spec != spec) return false;
   if (taken_[i].exchange(true)) {
-    throw Error(ErrorCode::invalid_argument, kedge::compose("region '{}' is saved twice", spec.name));
+    throw Error(ErrorCode::invalid_argument,
+                kedge::compose("region '{}' is saved twice; save each region once", spec.name));
   }
-  saved_[i].checksums = copy_region_in(target_.bytes(), region.offset, bytes, copy_threads_);
+  saved_[i].checksums = copy(target_.bytes(), region.offset);
   return true;
 }
 
 ContainerWriter::Saved& ContainerWriter::place(const RegionSpec& spec) {
   const std::unique_lock lock(mutex_);
-  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished, no region can be added");
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
   if (!builder_) leave_prediction();
   const std::uint64_t offset = builder_->add(spec);
   Saved& saved = saved_.emplace_back(Saved{spec, offset, size_bytes(spec), {}});
@@ -116,7 +130,9 @@ void ContainerWriter::leave_prediction() {
       continue;
     }
     if (builder->add(region.spec) != region.offset) {
-      throw Error(ErrorCode::io, kedge::compose("HDF5 placed region '{}' elsewhere than last time", region.spec.name));
+      throw Error(ErrorCode::io,
+                  kedge::compose("HDF5 placed region '{}' at a different offset than last time; please report this",
+                                 region.spec.name));
     }
     end_bytes_ = std::max(end_bytes_, region.offset + region.size_bytes);
     saved_.push_back(std::move(old[i]));
@@ -165,8 +181,9 @@ void ContainerWriter::reserve(std::uint64_t size_bytes) {
 std::shared_ptr<const Layout> ContainerWriter::finish() {
   const std::unique_lock lock(mutex_);
   Attempt attempt(*this);
-  if (failed_) throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon it");
-  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished already");
+  if (failed_)
+    throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon the checkpoint");
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is already finished");
   if (!builder_ && !all_taken(taken_)) leave_prediction();
   std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
   builder_.reset();
@@ -195,9 +212,9 @@ void ContainerWriter::write_structure() {
   index_extent_crc_ = crc32c_zeros(padding, index_crc_);
 }
 
-void ContainerWriter::seal(Superblock identity) {
-  const std::unique_lock lock(mutex_);
-  if (failed_ || !layout_) throw Error(ErrorCode::bad_state, "only a container that was finished can be sealed");
+SuperblockBytes ContainerWriter::sealed_head(Superblock identity) const {
+  const std::shared_lock lock(mutex_);
+  if (failed_ || !layout_) throw Error(ErrorCode::bad_state, "only a finished container can be sealed");
   identity.sealed = true;
   identity.file_size = layout_->file_size;
   identity.index_offset = layout_->index_offset;
@@ -207,7 +224,11 @@ void ContainerWriter::seal(Superblock identity) {
   for (Extent& extent : identity.extents) {
     if (extent.kind == ExtentKind::index) extent.crc = index_extent_crc_;
   }
-  static_cast<void>(target_.bytes().copy_in(0, encode(identity), 0));
+  return encode(identity);
+}
+
+void ContainerWriter::seal(const Superblock& identity) {
+  static_cast<void>(target_.bytes().copy_in(0, sealed_head(identity), 0));
 }
 
 std::uint64_t ContainerWriter::container_bytes() const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <shared_mutex>
 #include <span>
@@ -48,12 +49,19 @@ class ContainerWriter {
   /// the target throws. After any exception the container cannot be finished any more.
   void add(const RegionSpec& spec, std::span<const std::byte> bytes);
 
+  /// The same of the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also what
+  /// `from` throws.
+  void add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes);
+
   /// Writes everything but the superblock, and returns the layout, to predict the next container with. Call it once,
   /// after all add() have returned. Throws Error{bad_state} if an add() failed.
   [[nodiscard]] std::shared_ptr<const Layout> finish();
 
-  /// Fills in what the file knows (size, index, extents, sealed) and writes the superblock. After finish().
-  void seal(Superblock identity);
+  /// The sealed superblock, with what the file knows (size, index, extents). After finish(). Throws
+  /// Error{invalid_argument} if it does not fit.
+  [[nodiscard]] SuperblockBytes sealed_head(Superblock identity) const;
+  /// Writes it: for a file that is sealed by itself.
+  void seal(const Superblock& identity);
 
   /// Size of the file: final after finish(), before that what is needed as far as known.
   [[nodiscard]] std::uint64_t container_bytes() const;
@@ -67,8 +75,11 @@ class ContainerWriter {
     BlockChecksums checksums;
   };
   class Attempt;
+  /// Copies a region's bytes to this offset of the file.
+  using CopyIn = std::function<BlockChecksums(fs::ByteAccess& file, std::uint64_t offset)>;
 
-  [[nodiscard]] bool add_predicted(const RegionSpec& spec, std::span<const std::byte> bytes);
+  void add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy);
+  [[nodiscard]] bool add_predicted(const RegionSpec& spec, const CopyIn& copy);
   [[nodiscard]] Saved& place(const RegionSpec& spec);
   void leave_prediction();
   void reserve(std::uint64_t size_bytes);

@@ -166,7 +166,7 @@ bool contains(const Block& block, const Point& point) {
 }
 
 std::string element(const Point& point, std::size_t dimensions) {
-  if (dimensions == 0) return "its one element";
+  if (dimensions == 0) return "its only element";
   std::string text;
   for (std::size_t d = 0; d < dimensions; ++d) text += kedge::compose("{}{}", d == 0 ? "" : ", ", point[d]);
   return "element (" + text + ")";
@@ -183,10 +183,10 @@ Failure describe(std::string_view array, const Shape& global_shape, const std::v
   const std::string which = element(wrong, global_shape.dimensions());
   std::string message;
   if (ranks.empty()) {
-    message =
-        kedge::compose("{}: no rank saves {}; ranks must cover it wholly (or set Shard::holes_allowed)", what, which);
+    message = kedge::compose(
+        "{}: no rank saves {}; the blocks must cover the whole array (or set Shard::holes_allowed)", what, which);
   } else {
-    message = kedge::compose("{}: {} is saved by ranks {} and {}; give each element to one rank", what, which, ranks[0],
+    message = kedge::compose("{}: {} is saved by ranks {} and {}; save each element on one rank", what, which, ranks[0],
                              ranks[1]);
   }
   return {ErrorCode::mismatch, std::move(message), -1, {}, 0};

@@ -40,8 +40,8 @@ template <class T>
                                                                 std::uint64_t ours) {
   if (version == ours) return std::nullopt;
   const bool newer = version > ours;
-  return kedge::compose("{} {} is {} than this Kedge reads ({}); use {}", what, version, newer ? "newer" : "older",
-                        ours, newer ? "a newer Kedge" : "the Kedge that wrote it");
+  return kedge::compose("{} {} is {} than the one this Kedge reads ({}); use {}", what, version,
+                        newer ? "newer" : "older", ours, newer ? "a newer Kedge" : "the Kedge that wrote it");
 }
 
 }  // namespace kedge::format

@@ -36,7 +36,7 @@ Hdf5Handle small_float(std::size_t exponent_bits, std::size_t mantissa_bits, std
 
 Hdf5Handle complex_of(hid_t part) {
   const std::size_t part_bytes = H5Tget_size(part);
-  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, 2 * part_bytes), "make a type"), H5Tclose);
+  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, 2 * part_bytes), "create a type"), H5Tclose);
   checked(H5Tinsert(type.get(), "r", 0, part), "add to a type");
   checked(H5Tinsert(type.get(), "i", part_bytes, part), "add to a type");
   return type;
@@ -44,7 +44,7 @@ Hdf5Handle complex_of(hid_t part) {
 
 // As h5py writes numpy.bool_.
 Hdf5Handle boolean_type() {
-  Hdf5Handle type(checked(H5Tenum_create(H5T_STD_I8LE), "make a type"), H5Tclose);
+  Hdf5Handle type(checked(H5Tenum_create(H5T_STD_I8LE), "create a type"), H5Tclose);
   constexpr signed char kFalse = 0;
   constexpr signed char kTrue = 1;
   checked(H5Tenum_insert(type.get(), "FALSE", &kFalse), "add to a type");
@@ -53,7 +53,7 @@ Hdf5Handle boolean_type() {
 }
 
 Hdf5Handle opaque_type() {
-  Hdf5Handle type(checked(H5Tcreate(H5T_OPAQUE, 1), "make a type"), H5Tclose);
+  Hdf5Handle type(checked(H5Tcreate(H5T_OPAQUE, 1), "create a type"), H5Tclose);
   checked(H5Tset_tag(type.get(), ""), "name a type");  // h5py reads no other
   return type;
 }
@@ -125,8 +125,8 @@ std::uint64_t hdf5_entries() noexcept { return process_wide().entries; }
 void check_hdf5_version(const std::array<unsigned, 3>& built_with, const std::array<unsigned, 3>& linked) {
   if (built_with == linked) return;
   throw Error(ErrorCode::bad_state,
-              kedge::compose("this program runs with HDF5 {}.{}.{}, Kedge was built with {}.{}.{}; build both against "
-                             "the same one",
+              kedge::compose("this program runs with HDF5 {}.{}.{}, but Kedge was built with {}.{}.{}; build both "
+                             "against the same version",
                              linked[0], linked[1], linked[2], built_with[0], built_with[1], built_with[2]));
 }
 

@@ -28,9 +28,9 @@ Hdf5Handle file_creation() {
 
 // Old enough for every reader of today, and locking off: nobody else has this file.
 Hdf5Handle file_access(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
-  Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "make a property list"), H5Pclose);
+  Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
   // The default driver wants to resolve the name as a link, which a file in memory has no target for; stdio does not.
-  checked(H5Pset_fapl_stdio(list.get()), "choose the file driver");
+  checked(H5Pset_fapl_stdio(list.get()), "select the file driver");
   const H5F_libver_t newest = versions == Hdf5Versions::v1_8 ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
   checked(H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, newest), "set the version bounds");
   checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
@@ -45,20 +45,20 @@ Hdf5Handle file_access(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
 Hdf5Handle dataset_creation() {
   Hdf5Handle list = object_properties(H5P_DATASET_CREATE);
   checked(H5Pset_layout(list.get(), H5D_CONTIGUOUS), "set the layout");
-  checked(H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY), "set the time of allocation");
+  checked(H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY), "set the allocation time");
   checked(H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER), "switch filling off");
   return list;
 }
 
 Hdf5Handle link_creation() {
-  Hdf5Handle list(checked(H5Pcreate(H5P_LINK_CREATE), "make a property list"), H5Pclose);
+  Hdf5Handle list(checked(H5Pcreate(H5P_LINK_CREATE), "create a property list"), H5Pclose);
   checked(H5Pset_char_encoding(list.get(), H5T_CSET_UTF8), "set the encoding of names");
   return list;
 }
 
 int make_memory_file() {
   const int number = ::memfd_create("kedge-structure", MFD_CLOEXEC);
-  if (number < 0) system_failed("cannot make a scratch file in memory for the HDF5 structure");
+  if (number < 0) system_failed("cannot create a scratch file in memory for the HDF5 structure");
   return number;
 }
 
@@ -66,17 +66,17 @@ int make_memory_file() {
 
 // Times would make two files of one structure differ.
 Hdf5Handle object_properties(hid_t kind) {
-  Hdf5Handle list(checked(H5Pcreate(kind), "make a property list"), H5Pclose);
+  Hdf5Handle list(checked(H5Pcreate(kind), "create a property list"), H5Pclose);
   checked(H5Pset_obj_track_times(list.get(), false), "switch object times off");
   return list;
 }
 
 Hdf5Handle dataspace(const Shape& shape) {
-  if (shape.dimensions() == 0) return {checked(H5Screate(H5S_SCALAR), "make a dataspace"), H5Sclose};
+  if (shape.dimensions() == 0) return {checked(H5Screate(H5S_SCALAR), "create a dataspace"), H5Sclose};
   std::array<hsize_t, Shape::kMaxDimensions> extents{};
   for (std::size_t i = 0; i < shape.dimensions(); ++i) extents[i] = shape[i];
   const int dimensions = static_cast<int>(shape.dimensions());
-  return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "make a dataspace"), H5Sclose};
+  return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "create a dataspace"), H5Sclose};
 }
 
 Hdf5Scratch::Impl::Impl(Hdf5Versions with)
@@ -93,7 +93,7 @@ const Hdf5Handle& Hdf5Scratch::Impl::type(DataType dtype) {
 std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const {
   const Hdf5Handle dataset(
       checked(H5Dcreate2(file.get(), path.c_str(), type, space, links.get(), creation, H5P_DEFAULT),
-              "make dataset '" + path + "'"),
+              "create dataset '" + path + "'"),
       H5Dclose);
   if (H5Sget_simple_extent_npoints(space) == 0) return 0;  // HDF5 answers 4095 for these, inside the user block
   const haddr_t offset = H5Dget_offset(dataset.get());
@@ -110,7 +110,7 @@ Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) 
   const Hdf5Handle creation = file_creation();
   const Hdf5Handle access = file_access(meta_block_bytes, versions);
   impl->file = {checked(H5Fcreate(impl->name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
-                        "make its scratch file (is /proc mounted?)"),
+                        "create its scratch file (is /proc mounted?)"),
                 H5Fclose};
   impl_ = std::move(impl);
 }
@@ -125,7 +125,7 @@ void Hdf5Scratch::create_group(const std::string& path) {
   const Hdf5Gate gate;
   const Hdf5Handle group(
       checked(H5Gcreate2(impl_->file.get(), path.c_str(), impl_->links.get(), impl_->groups.get(), H5P_DEFAULT),
-              "make group '" + path + "'"),
+              "create group '" + path + "'"),
       H5Gclose);
 }
 
@@ -138,7 +138,7 @@ void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {
   const Hdf5Gate gate;
   checked(impl_->file.close(), "close its scratch file");
   const Hdf5Handle access = file_access(meta_block_bytes, impl_->versions);
-  impl_->file = {checked(H5Fopen(impl_->name.c_str(), H5F_ACC_RDWR, access.get()), "open its scratch file again"),
+  impl_->file = {checked(H5Fopen(impl_->name.c_str(), H5F_ACC_RDWR, access.get()), "reopen its scratch file"),
                  H5Fclose};
 }
 
@@ -148,7 +148,7 @@ std::uint64_t Hdf5Scratch::close() {
     checked(impl_->file.close(), "close its scratch file");
   }
   struct stat status {};
-  if (::fstat(impl_->memory.get(), &status) != 0) system_failed("cannot look at the scratch file in memory");
+  if (::fstat(impl_->memory.get(), &status) != 0) system_failed("cannot check the size of the scratch file in memory");
   return static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -157,7 +157,7 @@ void Hdf5Scratch::read(std::uint64_t offset, std::span<std::byte> bytes) const {
     const ssize_t got = ::pread(impl_->memory.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) system_failed("cannot read the scratch file in memory");
-    if (got == 0) throw Error(ErrorCode::io, "the scratch file of the HDF5 structure is shorter than HDF5 says");
+    if (got == 0) throw Error(ErrorCode::io, "the scratch file of the HDF5 structure is shorter than HDF5 reported");
     offset += static_cast<std::uint64_t>(got);
     bytes = bytes.subspan(static_cast<std::size_t>(got));
   }

@@ -18,14 +18,14 @@ Extents extents_of(const Shape& shape) {
 
 Hdf5Handle text_type(std::size_t size_bytes, H5T_str_t padding) {
   Hdf5Handle type(checked(H5Tcopy(H5T_C_S1), "copy a type"), H5Tclose);
-  checked(H5Tset_size(type.get(), size_bytes), "set a text's size");
-  checked(H5Tset_strpad(type.get(), padding), "set a text's padding");
-  checked(H5Tset_cset(type.get(), H5T_CSET_UTF8), "set a text's encoding");
+  checked(H5Tset_size(type.get(), size_bytes), "set a string's size");
+  checked(H5Tset_strpad(type.get(), padding), "set a string's padding");
+  checked(H5Tset_cset(type.get(), H5T_CSET_UTF8), "set a string's encoding");
   return type;
 }
 
 Hdf5Handle row_type() {
-  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, kShardRowBytes), "make a type"), H5Tclose);
+  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, kShardRowBytes), "create a type"), H5Tclose);
   const Hdf5Handle file = text_type(kShardFileBytesMax, H5T_STR_NULLPAD);
   const auto column = [&](const char* name, std::size_t at, hid_t of) {
     checked(H5Tinsert(type.get(), name, at, of), "add to a type");
@@ -86,7 +86,7 @@ void Hdf5Scratch::create_virtual(const std::string& path, DataType dtype, const 
   // Without parts it is a dataset that was never written.
   const Hdf5Handle dataset(checked(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->type(dtype).get(), whole.get(),
                                               impl_->links.get(), creation.get(), H5P_DEFAULT),
-                                   "make dataset '" + path + "'"),
+                                   "create dataset '" + path + "'"),
                            H5Dclose);
 }
 
@@ -94,7 +94,7 @@ void Hdf5Scratch::create_external_link(const std::string& path, const std::strin
   const Hdf5Gate gate;
   checked(H5Lcreate_external(file.c_str(), target.c_str(), impl_->file.get(), path.c_str(), impl_->links.get(),
                              H5P_DEFAULT),
-          "make link '" + path + "'");
+          "create link '" + path + "'");
 }
 
 }  // namespace kedge::format

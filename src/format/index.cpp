@@ -11,7 +11,7 @@ namespace kedge::format {
 namespace {
 
 [[noreturn]] void refuse(std::string_view path, const std::string& message) {
-  throw Error(Failure{ErrorCode::corrupt, "the index is not usable: " + message, -1, std::string(path), 0});
+  throw Error(Failure{ErrorCode::corrupt, "the index cannot be used: " + message, -1, std::string(path), 0});
 }
 
 // --- writing ---
@@ -62,15 +62,15 @@ Shape read_shape(CborReader& reader, std::string_view path) {
 Placement read_placement(CborReader& reader, std::string_view path) {
   if (reader.take_null()) return {};
   if (!reader.next_is_array()) {
-    if (!reader.boolean()) refuse(path, "a placement is expected where there is none");
+    if (!reader.boolean()) refuse(path, "a placement is malformed");
     return Replicated{};
   }
   const std::uint64_t fields = reader.array();
-  if (fields != 2 && fields != 3) refuse(path, "a shard's place is something else");
+  if (fields != 2 && fields != 3) refuse(path, "a shard's placement is malformed");
   Shard shard;
   shard.global_shape = read_shape(reader, path);
   shard.offset = read_shape(reader, path);
-  if (fields == 3 && !(shard.holes_allowed = reader.boolean())) refuse(path, "a shard's place is something else");
+  if (fields == 3 && !(shard.holes_allowed = reader.boolean())) refuse(path, "a shard's placement is malformed");
   return shard;
 }
 
@@ -79,7 +79,7 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   PlacedRegion region;
   region.spec.name = reader.text();
   const std::uint64_t dtype = reader.number();
-  if (dtype > 255) refuse(path, "a region's type is none");
+  if (dtype > 255) refuse(path, "a region's dtype is unknown");
   region.spec.dtype = static_cast<DataType>(dtype);
   region.spec.shape = read_shape(reader, path);
   region.spec.placement = read_placement(reader, path);
@@ -91,7 +91,7 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   const bool inside =
       region.offset >= kSuperblockBytes && region.offset <= file_size && region.size_bytes <= file_size - region.offset;
   if (region.size_bytes != size_bytes(region.spec) || (empty ? region.offset != 0 : !inside)) {
-    refuse(path, kedge::compose("size or place of region '{}' is impossible", region.spec.name));
+    refuse(path, kedge::compose("size or offset of region '{}' is impossible", region.spec.name));
   }
   return region;
 }
@@ -105,7 +105,7 @@ void check_extents(CborReader& reader, const RegionMap& map, std::string_view pa
     same = reader.number() == derived.offset && reader.number() == derived.length &&
            reader.number() == derived.region_count;
   }
-  if (!same) refuse(path, "its extents are not those of its regions");
+  if (!same) refuse(path, "its extents do not match its regions");
 }
 
 }  // namespace
@@ -141,9 +141,8 @@ Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> oth
   reader.array_of(4);
   const std::uint64_t version = reader.number();
   if (version != kIndexVersion) {
-    refuse(path,
-           kedge::compose("index version {} is not the one that this Kedge reads ({}); use the Kedge that wrote it",
-                          version, kIndexVersion));
+    refuse(path, kedge::compose("index version {} is not the one this Kedge reads ({}); use the Kedge that wrote it",
+                                version, kIndexVersion));
   }
   std::vector<PlacedRegion> regions;
   for (std::uint64_t left = reader.array(); left != 0; --left) regions.push_back(read_region(reader, file_size, path));
@@ -153,7 +152,7 @@ Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> oth
   const auto stored = reader.bytes();
   reader.end();
   if (stored.size() % 4 != 0 || stored.size() / 4 != index.map.checksum_count) {
-    refuse(path, "its number of checksums does not fit its regions");
+    refuse(path, "its number of checksums does not match its regions");
   }
   index.checksums.resize(stored.size() / 4);
   if (!stored.empty()) std::memcpy(index.checksums.data(), stored.data(), stored.size());

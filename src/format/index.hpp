@@ -23,7 +23,7 @@ struct Index {
   std::vector<std::uint32_t> checksums;
 };
 
-/// The reverse; nothing is believed: every name, shape, size and place is checked, also against the other extents of
+/// The reverse; nothing is trusted: every name, shape, size and place is checked, also against the other extents of
 /// the file (sorted, as in the superblock). Memory stays in proportion to the bytes given. Throws Error{corrupt}.
 [[nodiscard]] Index decode_index(std::span<const std::byte> bytes, std::span<const Extent> others,
                                  std::uint64_t file_size, std::string_view path);

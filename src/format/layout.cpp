@@ -71,7 +71,7 @@ void divide(Layout& layout, const Hdf5Scratch& scratch, std::vector<Piece> piece
   pieces.push_back({layout.file_size, 0, false});
   std::uint64_t end = kSuperblockBytes;
   for (const Piece& piece : pieces) {
-    if (piece.offset < end) throw Error(ErrorCode::io, "HDF5 placed two regions over each other");
+    if (piece.offset < end) throw Error(ErrorCode::io, "HDF5 placed two regions in the same bytes; please report this");
     if (piece.offset > end) {
       std::vector<std::byte> gap(piece.offset - end);
       scratch.read(end, gap);
@@ -100,10 +100,12 @@ std::uint64_t LayoutBuilder::add(const RegionSpec& spec) {
   if (groups_.contains(spec.name)) {
     throw Error(
         ErrorCode::invalid_argument,
-        kedge::compose("region name '{0}' is also a group: another region's name starts with '{0}/'", spec.name));
+        kedge::compose("region name '{0}' is also a group: another region's name starts with '{0}/'; rename one",
+                       spec.name));
   }
   if (!names_.insert(spec.name).second) {
-    throw Error(ErrorCode::invalid_argument, kedge::compose("region '{}' is saved twice", spec.name));
+    throw Error(ErrorCode::invalid_argument,
+                kedge::compose("region '{}' is saved twice; save each region once", spec.name));
   }
   metadata_estimate_bytes_ += kMetadataOfRegionBytes + 2 * spec.name.size();
   add_groups_of(spec.name);
@@ -118,8 +120,9 @@ void LayoutBuilder::add_groups_of(const std::string& name) {
     const std::string group = name.substr(0, slash);
     if (groups_.contains(group)) continue;
     if (names_.contains(group)) {
-      throw Error(ErrorCode::invalid_argument,
-                  kedge::compose("region name '{}' needs '{}' as a group, which is a region already", name, group));
+      throw Error(
+          ErrorCode::invalid_argument,
+          kedge::compose("region name '{}' needs '{}' as a group, which is already a region; rename one", name, group));
     }
     scratch_.create_group(group);
     groups_.insert(group);
@@ -148,12 +151,12 @@ std::shared_ptr<const Layout> LayoutBuilder::finish() {
   layout->index_head = encode_index_head(*layout);
   if (layout->index_size() > room || layout->index_size() > kIndexBytesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::compose("the index of {} regions takes {} bytes, there is room for {}; use fewer regions",
+                kedge::compose("the index of {} regions takes {} bytes, the maximum is {}; use fewer regions",
                                layout->regions.size(), layout->index_size(), std::min(room, kIndexBytesMax)));
   }
   if (layout->table.size() > kTableEntriesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::compose("HDF5 scattered its metadata over {} places, there is room for {}; use fewer groups",
+                kedge::compose("HDF5 spread its metadata over {} extents, the maximum is {}; use fewer groups",
                                layout->table.size(), kTableEntriesMax));
   }
   return layout;

@@ -19,7 +19,7 @@ void fill_table(const ManifestLayout& layout, const Id128& commit_id, std::span<
                 std::span<std::byte> table) {
   for (std::uint32_t rank = 0; rank < rows.size(); ++rank) {
     if (rows[rank].file != layout.shard_files[rank]) {
-      refuse_argument(kedge::compose("the container of rank {} is '{}', the manifest was laid out for '{}'", rank,
+      refuse_argument(kedge::compose("the container of rank {} is '{}', but the manifest was laid out for '{}'", rank,
                                      rows[rank].file, layout.shard_files[rank]));
     }
     encode_row(rows[rank], {commit_id, LogicalRank{rank}}, table.subspan(rank * kShardRowBytes, kShardRowBytes));
@@ -32,8 +32,9 @@ std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> r
   if (auto problem = check(attributes)) throw Error(*std::move(problem));
   const std::string text = encode(attributes);
   if (text.size() > room.size()) {
-    refuse_argument(kedge::compose("the attributes take {} bytes, the manifest was laid out for {}; make a new layout",
-                                   text.size(), room.size()));
+    refuse_argument(
+        kedge::compose("the attributes take {} bytes, but the manifest was laid out for {}; create a new layout",
+                       text.size(), room.size()));
   }
   std::memcpy(room.data(), text.data(), text.size());
   std::ranges::fill(room.subspan(text.size()), std::byte{' '});
@@ -41,13 +42,14 @@ std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> r
 }
 
 ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
-  if (file_size < kSuperblockBytes) refuse(path, kedge::compose("not a Kedge manifest: it has {} bytes", file_size));
+  if (file_size < kSuperblockBytes)
+    refuse(path, kedge::compose("not a Kedge manifest: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
   ManifestHead head = decode_manifest_head(stored, path);
   if (head.file_size != file_size) {
-    refuse(path, kedge::compose("the manifest was written with {} bytes and has {}: {}", head.file_size, file_size,
-                                file_size < head.file_size ? "truncated" : "something was appended"));
+    refuse(path, kedge::compose("the manifest was written with {} bytes and now has {}: {}", head.file_size, file_size,
+                                file_size < head.file_size ? "truncated" : "bytes were appended"));
   }
   return head;
 }
@@ -78,7 +80,7 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
 std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
                                        const Attributes& attributes) {
   if (rows.size() != layout.shard_files.size() || head.commit.world_size != rows.size()) {
-    refuse_argument(kedge::compose("a manifest laid out for {} ranks was given {} rows and world size {}",
+    refuse_argument(kedge::compose("a manifest laid out for {} ranks got {} rows and world size {}",
                                    layout.shard_files.size(), rows.size(), head.commit.world_size));
   }
   std::vector<std::byte> file = layout.file;
@@ -102,10 +104,10 @@ ManifestReader::ManifestReader(fs::ByteAccess& bytes, std::uint64_t file_size, s
 
 ShardRow ManifestReader::row(LogicalRank logical_rank) const {
   if (logical_rank.value >= head_.commit.world_size) {
-    throw Error(
-        Failure{ErrorCode::not_found,
-                kedge::compose("the commit has {} ranks, none is rank {}", head_.commit.world_size, logical_rank.value),
-                -1, path_, 0});
+    throw Error(Failure{
+        ErrorCode::not_found,
+        kedge::compose("the commit has {} ranks, there is no rank {}", head_.commit.world_size, logical_rank.value), -1,
+        path_, 0});
   }
   std::array<std::byte, kShardRowBytes> stored{};
   static_cast<void>(
@@ -141,7 +143,7 @@ std::vector<Damage> ManifestReader::verify(const std::function<void(std::uint64_
   std::vector<Damage> damages;
   // The head was checked when the reader was made, but may have changed since.
   if (bytes_.checksum(0, kSuperblockBytes, 0) != crc32c(encode(head_))) {
-    damages.push_back({"head of the manifest", 0, kSuperblockBytes});
+    damages.push_back({"manifest head", 0, kSuperblockBytes});
   }
   report(kSuperblockBytes);
   for (const Extent& extent : head_.extents) {

@@ -83,7 +83,7 @@ class ManifestLayout;
 [[nodiscard]] std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head,
                                                      std::span<const ShardRow> rows, const Attributes& attributes);
 
-/// Reads a manifest without HDF5; nothing is believed that has no right checksum.
+/// Reads a manifest without HDF5; nothing is trusted that does not match its checksum.
 class ManifestReader {
  public:
   /// Reads and checks the first 4096 bytes and the file's size. `bytes` must outlive the reader. Throws Error{corrupt}:

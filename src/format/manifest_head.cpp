@@ -19,7 +19,7 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
   if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge manifest: shorter than 4096 bytes");
   if (is_unsealed(bytes.first(kSuperblockBytes))) refuse(path, "not a sealed Kedge manifest: it was never finished");
   if (std::memcmp(bytes.data(), kManifestMagic.data(), kManifestMagic.size()) != 0) {
-    refuse(path, "not a Kedge manifest: its first bytes are others");
+    refuse(path, "not a Kedge manifest: bad magic number");
   }
   if (crc32c(bytes.first(manifest_at::kCrc)) != get<std::uint32_t>(bytes, manifest_at::kCrc)) {
     refuse(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
@@ -29,12 +29,12 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
     throw Error(Failure{ErrorCode::mismatch, std::move(*problem), -1, std::string(path), 0});
   }
   if (get<std::uint32_t>(bytes, manifest_at::kSealed) != 1) {
-    refuse(path, "not a sealed Kedge manifest: the sealed flag is impossible");
+    refuse(path, "not a sealed Kedge manifest: the sealed flag is invalid");
   }
 }
 
 [[noreturn]] void refuse_fields(std::string_view path, std::string_view what) {
-  refuse(path, kedge::compose("the manifest's head contradicts itself: {}; the manifest is damaged", what));
+  refuse(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
 }
 
 // A text in its place, zeros behind it.
@@ -42,7 +42,7 @@ std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::
                     std::string_view path) {
   const auto size = get<std::uint32_t>(bytes, size_at);
   if (size > room || !is_unsealed(bytes.subspan(at + size, room - size))) {
-    refuse_fields(path, "tag or run do not fit their place");
+    refuse_fields(path, "tag or run is too long for its field");
   }
   std::string text;
   for (const std::byte letter : bytes.subspan(at, size)) text += static_cast<char>(letter);
@@ -56,38 +56,38 @@ std::optional<std::string> wrong_extents(const ManifestHead& head) {
   std::size_t attributes = 0;
   for (const Extent& extent : head.extents) {
     if (extent.offset != end || extent.length == 0 || extent.length > head.file_size - end) {
-      return "its extents are not the file";
+      return "its extents do not cover the file";
     }
     end += extent.length;
     if (extent.kind == ExtentKind::shards) {
       ++shards;
       if (extent.offset != head.table_offset ||
           extent.length != head.commit.world_size * std::uint64_t{kShardRowBytes}) {
-        return "the shard table is elsewhere";
+        return "the shard table is not where the extents say";
       }
     } else if (extent.kind == ExtentKind::attributes) {
       ++attributes;
       if (extent.offset != head.attributes_offset || head.attributes_size > extent.length) {
-        return "the attributes are elsewhere";
+        return "the attributes are not where the extents say";
       }
     } else if (extent.kind != ExtentKind::metadata) {
-      return kedge::compose("extents of kind {} are unknown", static_cast<std::uint32_t>(extent.kind));
+      return kedge::compose("unknown extent kind {}", static_cast<std::uint32_t>(extent.kind));
     }
   }
-  if (end != head.file_size) return "its extents are not the file";
-  if (shards != 1) return "it has no shard table or several";
-  if (attributes != (head.attributes_offset == 0 ? 0 : 1)) return "the attributes are elsewhere";
+  if (end != head.file_size) return "its extents do not cover the file";
+  if (shards != 1) return "it does not have exactly one shard table";
+  if (attributes != (head.attributes_offset == 0 ? 0 : 1)) return "the attributes are not where the extents say";
   return std::nullopt;
 }
 
 std::optional<std::string> contradiction(const ManifestHead& head) {
-  if (head.commit.world_size == 0) return "there are no ranks";
+  if (head.commit.world_size == 0) return "the world size is 0";
   if (head.file_size < kSuperblockBytes || head.file_size > kFileBytesMax) {
-    return kedge::compose("the file would have {} bytes", head.file_size);
+    return kedge::compose("the file size {} is impossible", head.file_size);
   }
   const bool none = head.attributes_offset == 0;
   if (head.attributes_size > kAttributesBytesMax || none != (head.attributes_size == 0)) {
-    return kedge::compose("there would be {} bytes of attributes", head.attributes_size);
+    return kedge::compose("the attributes' size {} is impossible", head.attributes_size);
   }
   return wrong_extents(head);
 }
@@ -103,7 +103,8 @@ void check_unused(std::span<const std::byte> bytes, std::size_t extents, std::st
 }
 
 void require_fit(bool fits, std::string_view what, std::size_t max) {
-  if (!fits) throw Error(ErrorCode::invalid_argument, kedge::compose("{} does not fit a manifest ({})", what, max));
+  if (!fits)
+    throw Error(ErrorCode::invalid_argument, kedge::compose("{} does not fit into a manifest (maximum {})", what, max));
 }
 
 }  // namespace
@@ -149,7 +150,7 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.commit.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
   head.commit.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
   const auto has_view = get<std::uint32_t>(bytes, manifest_at::kHasView);
-  if (has_view > 1) refuse_fields(path, "whether it has a view is neither 0 nor 1");
+  if (has_view > 1) refuse_fields(path, "the view flag is neither 0 nor 1");
   head.has_view = has_view == 1;
   head.commit.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
   head.file_size = get<std::uint64_t>(bytes, manifest_at::kFileSize);
@@ -161,7 +162,7 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
 
   const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);
-  if (extents > kTableEntriesMax) refuse_fields(path, "there are too many extents");
+  if (extents > kTableEntriesMax) refuse_fields(path, "too many extents");
   head.extents = get_extents(bytes, extents);
   if (const auto what = contradiction(head)) refuse_fields(path, *what);
   check_unused(bytes, extents, path);

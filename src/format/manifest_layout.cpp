@@ -48,10 +48,11 @@ class ManifestBuilder {
 
 ManifestBuilder::ManifestBuilder(std::span<const std::string> files, std::size_t attributes_bytes) {
   if (files.empty() || files.size() > std::numeric_limits<std::uint32_t>::max()) {
-    refuse_argument(kedge::compose("a manifest of {} containers cannot be", files.size()));
+    refuse_argument(kedge::compose("a manifest of {} containers is impossible", files.size()));
   }
   if (attributes_bytes > kAttributesBytesMax) {
-    refuse_argument(kedge::compose("{} bytes of attributes are more than {}", attributes_bytes, kAttributesBytesMax));
+    refuse_argument(
+        kedge::compose("the attributes take {} bytes, the maximum is {}", attributes_bytes, kAttributesBytesMax));
   }
   for (const std::string& file : files) {
     if (const auto problem = shard_file_problem(file)) refuse_argument(*problem);
@@ -115,18 +116,18 @@ void ManifestBuilder::add_replica(const View::Replica& replica) {
 
 const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::string& name) const {
   if (rank < layout_->shard_files.size()) return layout_->shard_files[rank];
-  refuse_argument(
-      kedge::compose("'{}' lies with rank {}, there are {} ranks", shown(name), rank, layout_->shard_files.size()));
+  refuse_argument(kedge::compose("'{}' is saved by rank {}, but there are only {} ranks", shown(name), rank,
+                                 layout_->shard_files.size()));
 }
 
 // Ranks save under names that fit each other; different ranks' names may not.
 void ManifestBuilder::add_name(const std::string& name) {
   if (groups_.contains(name)) {
     refuse_argument(
-        kedge::compose("'{0}' is saved by one rank, and something below '{0}/' by another; rename one", shown(name)));
+        kedge::compose("'{0}' is saved by one rank, and a region below '{0}/' by another; rename one", shown(name)));
   }
   if (!names_.insert(name).second) {
-    refuse_argument(kedge::compose("'{}' is a global array or replica twice; rename one", shown(name)));
+    refuse_argument(kedge::compose("'{}' names two global arrays or replicated regions; rename one", shown(name)));
   }
   for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
     const std::string group = name.substr(0, slash);
@@ -158,7 +159,9 @@ void ManifestBuilder::divide() {
   pieces.push_back({ExtentKind::metadata, 0, layout_->file.size(), 0});
   std::uint64_t end = kSuperblockBytes;
   for (const Extent& piece : pieces) {
-    if (piece.offset < end) throw Error(ErrorCode::io, "HDF5 placed shard table and attributes over each other");
+    if (piece.offset < end)
+      throw Error(ErrorCode::io,
+                  "HDF5 placed the shard table and the attributes in the same bytes; please report this");
     if (piece.offset > end) {
       const auto bytes = std::span(layout_->file).subspan(end, piece.offset - end);
       layout_->extents.push_back({ExtentKind::metadata, crc32c(bytes), end, bytes.size()});

@@ -12,18 +12,19 @@ namespace kedge::format {
 
 std::optional<std::string> shard_file_problem(std::string_view file) {
   const auto because = [&](std::string_view why) {
-    return kedge::compose("a container cannot be called '{}': {}", shown(file), why);
+    return kedge::compose("invalid container file name '{}': {}", shown(file), why);
   };
   if (file.empty() || file.size() > kShardFileBytesMax) {
-    return because(kedge::compose("the name has not 1 to {} bytes", kShardFileBytesMax));
+    return because(kedge::compose("it must have 1 to {} bytes", kShardFileBytesMax));
   }
   // ASCII without control characters; nothing else is made, and nothing else is opened.
   if (std::ranges::any_of(file, [](char letter) { return letter < ' ' || letter > '~'; })) {
-    return because("it has characters beyond ASCII");
+    return because("it has non-ASCII or control characters");
   }
   for (std::string_view rest = file;; rest.remove_prefix(rest.find('/') + 1)) {
     const std::string_view part = rest.substr(0, rest.find('/'));
-    if (part.empty() || part == "." || part == "..") return because("it does not lead downwards from the manifest");
+    if (part.empty() || part == "." || part == "..")
+      return because("it does not lead to a file below the manifest's directory");
     if (part.size() == rest.size()) return std::nullopt;
   }
 }
@@ -63,12 +64,12 @@ ShardRow decode_row(std::span<const std::byte> bytes, const RowPlace& place, std
   row.index_crc = get<std::uint32_t>(bytes, row_at::kIndexCrc);
   row.crc = get<std::uint32_t>(bytes, row_at::kCrc);
   if (!std::all_of(end, name.end(), [](std::byte byte) { return byte == std::byte{0}; })) {
-    refuse_row("names its file impossibly");
+    refuse_row("has an invalid file name");
   }
-  if (const auto problem = shard_file_problem(row.file)) refuse_row("is impossible: " + *problem);
+  if (const auto problem = shard_file_problem(row.file)) refuse_row("is invalid: " + *problem);
   if (row.size_bytes < kSuperblockBytes || row.index_offset < kSuperblockBytes || row.index_offset > row.size_bytes ||
       row.index_size > row.size_bytes - row.index_offset) {
-    refuse_row("places the index outside of the container");
+    refuse_row("places the index outside the container");
   }
   return row;
 }

@@ -70,6 +70,16 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
   });
 }
 
+BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
+                                std::uint64_t size_bytes) {
+  std::vector<std::byte> block(std::min<std::uint64_t>(kBlockBytes, size_bytes));
+  return copy_blocks(size_bytes, 1, [&](std::uint64_t begin, std::uint64_t length) {
+    const auto piece = std::span(block).first(length);
+    static_cast<void>(from.copy_out(begin, piece, 0));
+    return file.copy_in(offset + begin, piece, 0);
+  });
+}
+
 BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
                                unsigned threads) {
   return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {

@@ -18,7 +18,11 @@ using BlockChecksums = std::vector<std::uint32_t>;
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
-/// The same the other way.
+/// The same of `size_bytes` from the start of another file, a block at a time: never more than one is in memory.
+[[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
+                                              std::uint64_t size_bytes);
+
+/// As copy_region_in, the other way.
 [[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
                                              unsigned threads = 1);
 

@@ -38,12 +38,13 @@ void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t&
   const auto more = [&] { return next < map.by_offset.size() && region(next).offset < end; };
   std::uint64_t at = begin;
   while (more()) {
-    if (region(next).offset != at) refuse(path, kedge::compose("region '{}' overlaps others", region(next).spec.name));
+    if (region(next).offset != at)
+      refuse(path, kedge::compose("region '{}' overlaps other regions", region(next).spec.name));
     DataExtent extent{at, 0, next, 0, map.checksum_count, 0, region(next).size_bytes >= kLargeRegionBytes};
     do {
       PlacedRegion& placed = region(next);
       if (placed.offset < at || placed.size_bytes > end - placed.offset) {
-        refuse(path, kedge::compose("region '{}' overlaps others", placed.spec.name));
+        refuse(path, kedge::compose("region '{}' overlaps other regions", placed.spec.name));
       }
       at = placed.offset + placed.size_bytes;
       ++extent.region_count;
@@ -51,7 +52,7 @@ void divide(RegionMap& map, std::uint64_t begin, std::uint64_t end, std::size_t&
       ++next;
     } while (!extent.large && more() && region(next).size_bytes < kLargeRegionBytes);
     const std::uint64_t extent_end = more() ? region(next).offset : end;
-    if (extent_end < at) refuse(path, kedge::compose("region '{}' overlaps others", region(next).spec.name));
+    if (extent_end < at) refuse(path, kedge::compose("region '{}' overlaps other regions", region(next).spec.name));
     at = extent_end;
     extent.length = at - extent.offset;
     extent.checksum_count = extent.large ? (extent.length - 1) / kBlockBytes + 1 : 1 + extent.region_count;
@@ -86,7 +87,7 @@ RegionMap make_region_map(std::vector<PlacedRegion> regions, std::span<const Ext
   if (at > file_size) refuse(path, "an extent reaches beyond the end of the file");
   divide(map, at, file_size, next, path);
   if (next != map.by_offset.size()) {
-    refuse(path, kedge::compose("region '{}' lies outside of the file", map.regions[map.by_offset[next]].spec.name));
+    refuse(path, kedge::compose("region '{}' lies outside the file", map.regions[map.by_offset[next]].spec.name));
   }
   return map;
 }

@@ -13,13 +13,13 @@ std::string name_problem(std::string_view name) {
   if (name.empty()) return "it is empty";
   if (name.size() > kNameBytesMax) return kedge::compose("it is longer than {} bytes", kNameBytesMax);
   if (!is_utf8(name)) return "it is not UTF-8";
-  if (name.find('\0') != std::string_view::npos) return "it contains a zero byte";
+  if (name.find('\0') != std::string_view::npos) return "it contains a NUL byte";
   std::string_view rest = name;
   for (bool first = true;; first = false) {
     const std::string_view part = rest.substr(0, rest.find('/'));
-    if (part.empty()) return "it has an empty part between slashes";
+    if (part.empty()) return "it has an empty part";
     if (part == "." || part == "..") return "it has a part '.' or '..'";
-    if (first && (part == ".kedge" || part == "ranks")) return kedge::compose("'{}' is kept for Kedge itself", part);
+    if (first && (part == ".kedge" || part == "ranks")) return kedge::compose("'{}' is reserved", part);
     if (part.size() == rest.size()) return {};
     rest.remove_prefix(part.size() + 1);
   }
@@ -41,7 +41,7 @@ std::string shard_problem(const RegionSpec& spec, const Shard& shard) {
   if (!fits(spec.dtype, global)) return kedge::compose("the global shape ({}) is too large", to_string(global));
   for (std::size_t i = 0; i < global.dimensions(); ++i) {
     if (shard.offset[i] > global[i] || spec.shape[i] > global[i] - shard.offset[i]) {
-      return kedge::compose("in dimension {} it reaches from {} over {} elements, the global array has {}", i,
+      return kedge::compose("in dimension {} it starts at {} and has {} elements, but the global array has {}", i,
                             shard.offset[i], spec.shape[i], global[i]);
     }
   }
@@ -65,10 +65,10 @@ std::optional<Failure> check(const RegionSpec& spec) {
     return Failure{ErrorCode::invalid_argument, std::move(message), -1, {}, 0};
   };
   if (const std::string problem = is_attributes(spec) ? "" : name_problem(spec.name); !problem.empty()) {
-    return refused(kedge::compose("region name '{}' cannot be used: {}", shown(spec.name), problem));
+    return refused(kedge::compose("invalid region name '{}': {}", shown(spec.name), problem));
   }
   if (kedge::size_bytes(spec.dtype) == 0) {
-    return refused(kedge::compose("dtype of region '{}' is no kedge::DataType", spec.name));
+    return refused(kedge::compose("dtype of region '{}' is not a kedge::DataType", spec.name));
   }
   if (spec.shape.too_long()) {
     return refused(

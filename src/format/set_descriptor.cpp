@@ -30,7 +30,7 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
     refuse(path, "not sealed: this parity file or set descriptor was retired or never finished");
   }
   if (std::memcmp(bytes.data(), kSetMagic.data(), kSetMagic.size()) != 0) {
-    refuse(path, "neither parity nor set descriptor: its first bytes are others");
+    refuse(path, "neither parity nor set descriptor: bad magic number");
   }
   if (crc32c(bytes.first(set_at::kCrc)) != get<std::uint32_t>(bytes, set_at::kCrc)) {
     refuse(path, "the checksum of the set's description is wrong; the file is damaged");
@@ -38,7 +38,7 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
   const auto version = get<std::uint32_t>(bytes, set_at::kVersion);
   if (const auto problem = version_problem("the set's format version", version, kSetVersion)) refuse(path, *problem);
   if (get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
-    refuse(path, "not sealed: the sealed flag of the set's description is impossible");
+    refuse(path, "not sealed: the sealed flag of the set's description is invalid");
   }
 }
 
@@ -51,7 +51,7 @@ std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
                             descriptor.world_size);
     }
     if (member.size_bytes > kFileBytesMax) {
-      return kedge::compose("the container of rank {} would have {} bytes", member.logical_rank.value,
+      return kedge::compose("the size of rank {}'s container, {} bytes, is impossible", member.logical_rank.value,
                             member.size_bytes);
     }
     ranks.push_back(member.logical_rank.value);
@@ -59,31 +59,31 @@ std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
   std::sort(ranks.begin(), ranks.end());
   const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
   if (twice == ranks.end()) return std::nullopt;
-  return kedge::compose("rank {} is a member twice", *twice);
+  return kedge::compose("rank {} is listed twice as a member", *twice);
 }
 
 // Nothing, or which fields contradict each other.
 std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   if (descriptor.kind != SetFileKind::descriptor && descriptor.kind != SetFileKind::parity) {
-    return kedge::compose("kind {} is unknown", static_cast<std::uint32_t>(descriptor.kind));
+    return kedge::compose("unknown kind {}", static_cast<std::uint32_t>(descriptor.kind));
   }
   if (descriptor.members.size() <= descriptor.parities) {
-    return kedge::compose("{} members cannot have {} parities", descriptor.members.size(), descriptor.parities);
+    return kedge::compose("a set of {} members cannot have parity {}", descriptor.members.size(), descriptor.parities);
   }
   if (descriptor.position >= descriptor.members.size()) {
     return kedge::compose("position {} is not below the {} members", descriptor.position, descriptor.members.size());
   }
   if (descriptor.parity_bytes > kFileBytesMax) {
-    return kedge::compose("there would be {} bytes of parity", descriptor.parity_bytes);
+    return kedge::compose("the parity size {} is impossible", descriptor.parity_bytes);
   }
   if (descriptor.kind == SetFileKind::descriptor && (descriptor.parity_bytes != 0 || descriptor.parity_crc != 0)) {
-    return "a set descriptor has no parity, but its size or checksum is given";
+    return "it has no parity, but a parity size or checksum";
   }
   return wrong_members(descriptor);
 }
 
 [[noreturn]] void refuse_fields(std::string_view path, std::string_view what) {
-  refuse(path, kedge::compose("the set's description contradicts itself: {}; the file is damaged", what));
+  refuse(path, kedge::compose("the set's description is inconsistent: {}; the file is damaged", what));
 }
 
 Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
@@ -91,7 +91,7 @@ Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (number == static_cast<std::uint32_t>(scheme)) return scheme;
   }
-  refuse_fields(path, kedge::compose("scheme {} is neither partner, xor nor rs", number));
+  refuse_fields(path, kedge::compose("scheme {} is not partner, xor or rs", number));
 }
 
 // How many parities, which only rs writes down, with what they are made by.
@@ -103,10 +103,10 @@ std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::
     return 1;
   }
   if (parities < kParitiesMin || parities > kParitiesMax) {
-    refuse_fields(path, kedge::compose("{} parities are not {} to {}", parities, kParitiesMin, kParitiesMax));
+    refuse_fields(path, kedge::compose("parity {} is not in the range {} to {}", parities, kParitiesMin, kParitiesMax));
   }
   if (coefficients != kCauchyCoefficients) {
-    refuse_fields(path, kedge::compose("coefficients {} are not Cauchy's", coefficients));
+    refuse_fields(path, kedge::compose("unknown coefficients {}", coefficients));
   }
   return parities;
 }
@@ -125,7 +125,7 @@ void check_unused(std::span<const std::byte> bytes, std::size_t members, std::st
 SetDescriptorBytes encode(const SetDescriptor& descriptor) {
   if (descriptor.members.size() > kSetMembersMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::compose("a redundancy set of {} members is larger than a set descriptor holds ({}); lower "
+                kedge::compose("a redundancy set of {} members is too large for a set descriptor ({}); lower "
                                "redundancy.set_size, or spread the ranks over more failure domains",
                                descriptor.members.size(), kSetMembersMax));
   }
@@ -179,7 +179,8 @@ SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path
 
   const auto members = get<std::uint32_t>(bytes, set_at::kMembers);
   if (members < 2 || members > kSetMembersMax) {
-    refuse_fields(path, kedge::compose("{} members are not 2 to {}", members, kSetMembersMax));
+    refuse_fields(path,
+                  kedge::compose("the number of members, {}, is not in the range 2 to {}", members, kSetMembersMax));
   }
   for (std::size_t i = 0; i < members; ++i) {
     const std::size_t place = set_at::kTable + i * kSetMemberBytes;

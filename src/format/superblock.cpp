@@ -19,24 +19,24 @@ void check_table(const Superblock& superblock, std::string_view path) {
     const bool known = extent.kind == ExtentKind::metadata || extent.kind == ExtentKind::index;
     if (!known || extent.length == 0 || extent.offset < end || extent.offset > superblock.file_size ||
         extent.length > superblock.file_size - extent.offset) {
-      refuse(path, "the superblock's table of extents is not consistent; the container is damaged");
+      refuse(path, "the superblock's table of extents is inconsistent; the container is damaged");
     }
     end = extent.offset + extent.length;
     if (extent.kind != ExtentKind::index) continue;
     ++indexes;
     if (extent.offset != superblock.index_offset || superblock.index_size > extent.length ||
         superblock.index_size > kIndexBytesMax) {
-      refuse(path, "the superblock's place of the index is not consistent; the container is damaged");
+      refuse(path, "the superblock's offset of the index is inconsistent; the container is damaged");
     }
   }
-  if (indexes != 1) refuse(path, "the superblock names no index or several; the container is damaged");
+  if (indexes != 1) refuse(path, "the superblock does not name exactly one index; the container is damaged");
 }
 
 void check_header(std::span<const std::byte> bytes, std::string_view path) {
   if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge container: shorter than its superblock");
   if (is_unsealed(bytes)) refuse(path, "not a sealed Kedge container: it was retired or never finished");
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse(path, "not a Kedge container: its first bytes are others");
+    refuse(path, "not a Kedge container: bad magic number");
   }
   if (crc32c(bytes.first(at::kCrc)) != get<std::uint32_t>(bytes, at::kCrc)) {
     refuse(path, "the superblock's checksum is wrong; the container is damaged");
@@ -44,7 +44,7 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
   const auto version = get<std::uint32_t>(bytes, at::kVersion);
   if (const auto problem = version_problem("format version", version, kFormatVersion)) refuse(path, *problem);
   if (get<std::uint32_t>(bytes, at::kSealed) != 1) {
-    refuse(path, "not a sealed Kedge container: the sealed flag is impossible");
+    refuse(path, "not a sealed Kedge container: the sealed flag is invalid");
   }
 }
 
@@ -73,12 +73,12 @@ std::vector<Extent> get_extents(std::span<const std::byte> bytes, std::size_t co
 
 SuperblockBytes encode(const Superblock& superblock) {
   if (superblock.commit.tag.size() > kTagBytesMax) {
-    throw Error(ErrorCode::invalid_argument,
-                kedge::compose("tag '{}' is longer than {} bytes", superblock.commit.tag, kTagBytesMax));
+    throw Error(ErrorCode::invalid_argument, kedge::compose("tag '{}' is longer than {} bytes; use a shorter one",
+                                                            superblock.commit.tag, kTagBytesMax));
   }
   if (superblock.extents.size() > kTableEntriesMax) {
     throw Error(ErrorCode::invalid_argument,
-                kedge::compose("{} stretches of HDF5 metadata do not fit the superblock's table of {}; use fewer or "
+                kedge::compose("{} extents of HDF5 metadata do not fit into the superblock's table of {}; use fewer or "
                                "shorter region names",
                                superblock.extents.size(), kTableEntriesMax));
   }
@@ -126,7 +126,7 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
   const auto tag_size = get<std::uint32_t>(bytes, at::kTagSize);
   const auto table_size = get<std::uint32_t>(bytes, at::kTableSize);
   if (tag_size > kTagBytesMax || table_size > kTableEntriesMax) {
-    refuse(path, "the superblock's fields are impossible; the container is damaged");
+    refuse(path, "the superblock's fields are invalid; the container is damaged");
   }
   for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.commit.tag += static_cast<char>(letter);
   superblock.extents = get_extents(bytes, table_size);

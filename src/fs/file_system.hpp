@@ -134,7 +134,7 @@ class FileSystem {
   [[nodiscard]] virtual WriteProbe probe_writes(const std::string& directory, const std::string& name) {
     (void)directory;
     (void)name;
-    return {0, 0, "this file system has one way only"};
+    return {0, 0, "this file system supports only one way of writing"};
   }
   /// Absolute, links resolved; the path must exist.
   [[nodiscard]] virtual std::string canonical(const std::string& path) = 0;

@@ -67,7 +67,7 @@ class PosixFile final : public File {
   bool write_directly() override;
   void sync() override {
     if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) {
-      throw_system_error("bring the file to stable storage", path_, errno);
+      throw_system_error("sync the file", path_, errno);
     }
   }
   std::unique_ptr<Mapping> map(std::uint64_t size_bytes) override;
@@ -130,7 +130,7 @@ void PosixFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes)
     return ::pwrite(descriptor_.get(), bytes.data() + at, left, static_cast<off_t>(offset + at));
   });
   if (done.error != 0) throw_system_error("write", path_, done.error);
-  if (done.bytes < bytes.size()) throw_system_error("write: the system took no more bytes", path_, EIO);
+  if (done.bytes < bytes.size()) throw_system_error("write all bytes (short write)", path_, EIO);
 }
 
 void PosixFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
@@ -205,8 +205,8 @@ std::uint64_t PosixFile::reserve_huge_pages(std::uint64_t size_bytes) {
 /// On memory a hole is a signal waiting for a full store.
 void PosixFile::require_reserved(const struct stat& info, std::uint64_t size_bytes) const {
   if (static_cast<std::uint64_t>(info.st_blocks) * 512 >= size_bytes || !in_memory()) return;
-  throw Error(
-      Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve it first", -1, path_, 0});
+  throw Error(Failure{ErrorCode::bad_state, "the file has holes and cannot be mapped safely; reserve its space first",
+                      -1, path_, 0});
 }
 
 std::unique_ptr<Mapping> PosixFile::map(std::uint64_t size_bytes) {
@@ -243,7 +243,7 @@ FileStatus to_file_status(const struct stat& info) noexcept {
 
 struct stat stat_of(const Descriptor& descriptor, const std::string& path) {
   struct stat info {};
-  if (::fstat(descriptor.get(), &info) != 0) throw_system_error("look at the file", path, errno);
+  if (::fstat(descriptor.get(), &info) != 0) throw_system_error("check the file's status", path, errno);
   return info;
 }
 

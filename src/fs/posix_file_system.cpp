@@ -37,7 +37,7 @@ class PosixFileSystem final : public FileSystem {
     if (S_ISDIR(info.st_mode)) throw_system_error("open", path, EISDIR);
     if (!S_ISREG(info.st_mode)) {
       throw Error(
-          Failure{ErrorCode::io, "it is a device, pipe or socket and no regular file; move it away", -1, path, 0});
+          Failure{ErrorCode::io, "it is a device, pipe or socket, not a regular file; move it away", -1, path, 0});
     }
     return make_posix_file(std::move(descriptor), path, access, direct_writer_);
   }
@@ -65,9 +65,9 @@ class PosixFileSystem final : public FileSystem {
     struct stat info {};
     if (error == EEXIST && ::lstat(path.c_str(), &info) == 0) {
       if (S_ISDIR(info.st_mode)) return;
-      throw_system_error("make the directory", path, S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR);
+      throw_system_error("create the directory", path, S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR);
     }
-    throw_system_error("make the directory", path, error);
+    throw_system_error("create the directory", path, error);
   }
 
   std::vector<std::string> list(const std::string& path) override {
@@ -90,7 +90,7 @@ class PosixFileSystem final : public FileSystem {
     struct stat info {};
     if (::lstat(path.c_str(), &info) == 0) return to_file_status(info);
     if (errno == ENOENT) return std::nullopt;
-    throw_system_error("look at the name", path, errno);
+    throw_system_error("check the path", path, errno);
   }
 
   void sync_directory(const std::string& path) override {
@@ -98,7 +98,7 @@ class PosixFileSystem final : public FileSystem {
     if (!descriptor.valid()) throw_system_error("open the directory", path, errno);
     const int result = retry_interrupted([&] { return ::fsync(descriptor.get()); });
     // EINVAL: this filesystem keeps names without being asked.
-    if (result != 0 && errno != EINVAL) throw_system_error("bring the directory to stable storage", path, errno);
+    if (result != 0 && errno != EINVAL) throw_system_error("sync the directory", path, errno);
   }
 
   Space space(const std::string& path) override { return posix_space(path); }

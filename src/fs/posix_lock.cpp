@@ -57,7 +57,7 @@ std::optional<struct stat> stat_of_name(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0) return info;
   if (errno == ENOENT) return std::nullopt;
-  throw_system_error("look at the lock file", path, errno);
+  throw_system_error("check the lock file's status", path, errno);
 }
 
 Descriptor open_lock_file(const std::string& path, int flags) {
@@ -72,7 +72,7 @@ void require_regular(const struct stat& info, const std::string& path) {
 
 void write_record(const Descriptor& descriptor, const std::string& path, std::string_view text) {
   if (retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }) != 0) {
-    throw_system_error("empty the lock file", path, errno);
+    throw_system_error("truncate the lock file", path, errno);
   }
   const auto done = transfer_all(text.size(), [&](std::size_t at, std::size_t left) {
     return ::pwrite(descriptor.get(), text.data() + at, left, static_cast<off_t>(at));
@@ -140,7 +140,7 @@ std::optional<std::string> LockTable::holder(const std::string& path) {
   require_regular(stat_of(descriptor, path), path);
   struct flock range = whole_file();
   if (retry_interrupted([&] { return ::fcntl(descriptor.get(), F_GETLK, &range); }) != 0) {
-    throw_system_error("ask who holds the lock", path, errno);
+    throw_system_error("query who holds the lock", path, errno);
   }
   if (range.l_type == F_UNLCK) return std::nullopt;
   auto text = read_record(descriptor, path);

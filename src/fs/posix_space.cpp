@@ -108,17 +108,17 @@ std::optional<Room> cgroup_room(std::string_view membership, const std::string& 
 std::optional<Room> machine_room(std::string_view meminfo) {
   const auto available_kib = number_of(meminfo, "MemAvailable");
   if (!available_kib) return std::nullopt;
-  return Room{*available_kib * 1024, "available memory of the machine (MemAvailable)"};
+  return Room{*available_kib * 1024, "the machine's available memory (MemAvailable)"};
 }
 
 Space posix_space(const std::string& path) {
   struct statvfs volume {};
   if (retry_interrupted([&] { return ::statvfs(path.c_str(), &volume); }) != 0) {
-    throw_system_error("ask for free space", path, errno);
+    throw_system_error("query the free space", path, errno);
   }
   struct statfs kind {};
   if (retry_interrupted([&] { return ::statfs(path.c_str(), &kind); }) != 0) {
-    throw_system_error("ask for the kind of filesystem", path, errno);
+    throw_system_error("query the type of the filesystem", path, errno);
   }
   Space space;
   space.memory_backed = kind.f_type == kTmpfsMagic || kind.f_type == kRamfsMagic;

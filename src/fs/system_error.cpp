@@ -10,22 +10,22 @@ namespace {
 std::string_view advice(int system_errno) noexcept {
   switch (system_errno) {
     case ENOENT: return "there is no such file or directory; check the path";
-    case ENOSPC: return "no space or no inodes are left there; free some or choose another place";
-    case EDQUOT: return "the quota of this user is used up; free some or ask for more";
+    case ENOSPC: return "no space or no inodes left; free some or choose another location";
+    case EDQUOT: return "this user's quota is used up; free some space or request a larger quota";
     case EMFILE:
-    case ENFILE: return "too many files are open; raise the limit (ulimit -n)";
-    case ENOMEM: return "no memory is left; ask for more memory or a smaller store";
-    case EFBIG: return "the file would be larger than allowed; raise the limit (ulimit -f)";
-    case ELOOP: return "it is a symbolic link and links are not followed; remove it or give the real path";
-    case EISDIR: return "it is a directory and a regular file is needed; move it away";
-    case ENOTDIR: return "a part of the path is not a directory; check the path";
+    case ENFILE: return "too many open files; raise the limit (ulimit -n)";
+    case ENOMEM: return "out of memory; request more memory or use a smaller store";
+    case EFBIG: return "the file would exceed the maximum file size; raise the limit (ulimit -f)";
+    case ELOOP: return "it is a symbolic link, which is not followed; remove it or give the real path";
+    case EISDIR: return "it is a directory, but a regular file is needed; move it away";
+    case ENOTDIR: return "a component of the path is not a directory; check the path";
     case EACCES:
-    case EPERM: return "this user may not; check owner and permissions";
-    case EROFS: return "the filesystem is read-only; choose another place or remount it";
-    case ESTALE: return "the file or its filesystem went away; check the mount";
-    case EXDEV: return "the two names lie on different filesystems; keep them on one";
-    case EIO: return "the storage reports a fault; look into the kernel's log";
-    default: return "see the reason";
+    case EPERM: return "permission denied; check owner and permissions";
+    case EROFS: return "the filesystem is read-only; choose another location or remount it";
+    case ESTALE: return "stale handle: the file or its filesystem is gone; check the mount";
+    case EXDEV: return "the two paths are on different filesystems; put them on one";
+    case EIO: return "the storage reports an I/O error; check the kernel log";
+    default: return "the system call failed";
   }
 }
 
@@ -51,10 +51,11 @@ void throw_system_error(std::string_view action, const std::string& path, int sy
 }
 
 void throw_truncated(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {
-  throw Error(Failure{ErrorCode::corrupt,
-                      compose("the file is truncated: {} bytes at {} are needed and it ends at {}; treat it as lost",
-                              length, offset, size_bytes),
-                      -1, path, 0});
+  throw Error(
+      Failure{ErrorCode::corrupt,
+              compose("the file is truncated: {} bytes at offset {} are needed, but it ends at {}; treat it as lost",
+                      length, offset, size_bytes),
+              -1, path, 0});
 }
 
 void require_within(const std::string& path, std::uint64_t offset, std::uint64_t length, std::uint64_t size_bytes) {

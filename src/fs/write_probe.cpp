@@ -30,10 +30,10 @@ std::string words_of(int system_errno) { return "io_uring: " + std::generic_cate
 WriteProbe probe_writes(FileSystem& file_system, const std::string& path, const DirectWriter& writer) {
   file_system.remove(path);  // of a start that died here
   const auto buffered = file_system.create(path);
-  if (!buffered) return {0, 0, "a file for trying it out cannot be made"};
+  if (!buffered) return {0, 0, "the file to measure with already exists"};
   const auto direct = file_system.open(path, Access::read_write);
   file_system.remove(path);
-  if (!direct->write_directly()) return {0, 0, "this filesystem has no direct writes (O_DIRECT)"};
+  if (!direct->write_directly()) return {0, 0, "this filesystem does not support direct writes (O_DIRECT)"};
   buffered->reserve(kSteps * kStepBytes);
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
   // The first writes to new storage cost more than later ones: containers are recycled.

@@ -190,8 +190,7 @@ void TagCatalog::rewrite(const std::vector<TagEntry>& entries) {
   const std::string temporary = path_ + ".new";
   file_system_.remove(temporary);
   const auto file = file_system_.create(temporary, 0644);
-  if (!file)
-    throw Error(Failure{ErrorCode::io, "something else makes files of this name; remove it", -1, temporary, 0});
+  if (!file) throw Error(Failure{ErrorCode::io, "file already exists; remove it", -1, temporary, 0});
   std::string text;
   for (const TagEntry& entry : entries) text += added_line(entry);
   file->copy_in(0, bytes_of(text), 0);

@@ -75,7 +75,7 @@ fs::FileStatus require_manifest(fs::FileSystem& file_system, const std::string& 
   if (status->kind == Kind::link) {
     refuse(ErrorCode::io, compose("{} is a symbolic link, which is not followed", kManifestFile), directory);
   }
-  if (status->kind != Kind::file) refuse(ErrorCode::io, compose("{} is no file", kManifestFile), directory);
+  if (status->kind != Kind::file) refuse(ErrorCode::io, compose("{} is not a regular file", kManifestFile), directory);
   return *status;
 }
 

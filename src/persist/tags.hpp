@@ -1,46 +1,13 @@
 // What is committed on a prefix: read from the catalogs of its runs, and from the manifests where these do not say.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "format/manifest.hpp"
 #include "fs/file_system.hpp"
-#include "kedge/engine.hpp"
-#include "kedge/error.hpp"
 #include "kedge/options.hpp"
-#include "kedge/types.hpp"
+#include "persist/tag_entry.hpp"
 
 namespace kedge::persist {
-
-/// One persistent commit, as its manifest's head says.
-struct TagEntry {
-  std::string directory;  ///< its name below the prefix
-  CommitHead commit;
-  std::string run;  ///< its name
-  std::uint64_t total_bytes = 0;
-  bool pinned = false;
-  bool operator==(const TagEntry&) const = default;
-};
-
-/// What the manifest of that commit says; the rest of the head is for encode_manifest.
-[[nodiscard]] format::ManifestHead head_of(const TagEntry& entry);
-
-/// A tag directory that is no usable commit.
-struct Unusable {
-  std::string directory;
-  bool committed = false;  ///< it has a manifest, which cannot be used; false: no manifest, a flush or removal is under
-                           ///< way or was cut short
-  std::string reason;
-  ErrorCode code = ErrorCode::not_found;  ///< as read_tag throws it: io says nothing about the commit
-};
-
-struct TagList {
-  std::vector<TagEntry> entries;  ///< newest first
-  std::vector<Unusable> unusable;
-};
 
 /// Local. Lists the tag directories below `prefix` once. What the catalogs of the runs there tell of them is taken from
 /// these, the rest from the manifests. A catalog's word for a directory without a manifest counts for nothing. Throws

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,54 +13,33 @@
 namespace kedge::recovery {
 namespace {
 
-constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
-constexpr std::size_t kTextBytes = 512;
+constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t kTextBytesMax = 511;  // of what one rank says of one file
 constexpr std::uint32_t kMembersDescribed = 4;
 
 using Heads = std::set<CommitHead, decltype(&is_newer)>;
 
-template <class Value>
-std::span<std::byte> bytes_of(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
-template <std::size_t size>
-std::string text_of(const std::array<char, size>& characters) {
-  return {characters.data(), strnlen(characters.data(), size)};
-}
-
-template <std::size_t size>
-void set_text(std::array<char, size>& characters, std::string_view text) {
-  characters.fill('\0');
-  std::copy_n(text.begin(), std::min(text.size(), size - 1), characters.begin());
-}
-
-class Surveyor {
+class CommitSurvey {
  public:
-  Surveyor(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline)
-      : communicator_(communicator), mine_(mine), shelf_(shelf), deadline_(deadline) {}
+  CommitSurvey(const comm::Group& group, const Holdings& mine, const StoreReport& report)
+      : group_(group), mine_(mine), report_(report) {}
 
   Agreement run() {
-    homes_ = tell_homes(communicator_, mine_, deadline_);
-    Survey result;
-    result.processes = static_cast<std::uint32_t>(processes());
+    homes_ = exchange_holdings(group_, mine_);
+    Agreement result;
     Heads done(is_newer);
     while (find_newest_not_in(done)) {
       result.candidates.push_back(judge());
       done.insert(result.candidates.back().commit);
     }
-    result.unreadable = text_from_lowest(!shelf_.unreadable.empty(), shelf_.unreadable);
-    return {std::move(result), std::move(homes_)};
+    result.unreadable = text_from_lowest(!report_.unreadable.empty(), report_.unreadable);
+    result.homes = std::move(homes_);
+    return result;
   }
 
  private:
-  [[nodiscard]] std::uint64_t processes() const { return static_cast<std::uint64_t>(communicator_.size()); }
-  [[nodiscard]] std::uint64_t me() const { return static_cast<std::uint64_t>(communicator_.rank()); }
-
-  std::uint64_t reduce(std::uint64_t value, Reduction reduction) {
-    communicator_.all_reduce(std::span(&value, 1), reduction, deadline_);
-    return value;
-  }
+  [[nodiscard]] std::uint64_t processes() const { return static_cast<std::uint64_t>(group_.size()); }
+  [[nodiscard]] std::uint64_t me() const { return static_cast<std::uint64_t>(group_.rank()); }
 
   /// True while any rank has a commit that was not judged yet; next_ is then the newest of mine, or null.
   bool find_newest_not_in(const Heads& done) {
@@ -70,7 +49,7 @@ class Surveyor {
       if (next_ == nullptr || is_newer(holding.commit, next_->commit)) next_ = &holding;
     }
     // 0 stands for nothing left; generations begin at 1.
-    newest_generation_ = reduce(next_ == nullptr ? 0 : next_->commit.generation, Reduction::max);
+    newest_generation_ = group_.max(next_ == nullptr ? 0 : next_->commit.generation);
     return newest_generation_ != 0;
   }
 
@@ -81,18 +60,17 @@ class Surveyor {
     for (const std::size_t half : {0U, 8U}) {
       std::uint64_t value = 0;
       for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->commit.id.bytes[half + i];
-      mine = reduce(value, Reduction::max) == value && mine;
+      mine = group_.max(value) == value && mine;
     }
     return mine;
   }
 
   /// The lowest rank that has the next candidate names it.
   Candidate judge() {
-    const bool mine_is_newest = mine_is_next();
-    const std::uint64_t speaker = reduce(mine_is_newest ? me() : kNobody, Reduction::min);
+    const int speaker = group_.lowest_with(mine_is_next()).value();
     commits::CommitRecord record;
-    if (next_ != nullptr && speaker == me()) record = commits::to_record(next_->commit);
-    communicator_.broadcast(bytes_of(record), static_cast<int>(speaker), deadline_);
+    if (next_ != nullptr && speaker == group_.rank()) record = commits::to_record(next_->commit);
+    group_.broadcast(record, speaker);
     Candidate candidate;
     candidate.commit = commits::to_head(record);
     count(candidate);
@@ -123,15 +101,11 @@ class Surveyor {
         bytes += offer->size_bytes;
       }
     }
-    std::array<std::uint64_t, 4> sums = {held, rebuilt, is_protected, bytes};
-    communicator_.all_reduce(sums, Reduction::sum, deadline_);
+    const auto sums = group_.sum(std::array{held, rebuilt, is_protected, bytes});
     candidate.total_bytes = sums[3];
     candidate.rebuilt = static_cast<std::uint32_t>(sums[1]);
-    if (candidate.commit.world_size != processes()) {
-      candidate.reason = compose("it was saved by {} ranks and this job has {}; start it with {} ranks",
-                                 candidate.commit.world_size, processes(), candidate.commit.world_size);
-      return;
-    }
+    candidate.reason = other_world_size(candidate.commit.world_size, group_.world_size());
+    if (!candidate.reason.empty()) return;
     candidate.in_stores = sums[0] + sums[1] == candidate.commit.world_size;
     candidate.recoverable = candidate.in_stores;
     candidate.is_protected = sums[2] == candidate.commit.world_size;
@@ -143,8 +117,8 @@ class Surveyor {
     return found == homes_.ranks.end() ? nullptr : &found->second;
   }
 
-  /// Of the lowest container that cannot be had: where it should be, and why its set is no help, or which others are
-  /// missing elsewhere if nobody knows of a set.
+  /// Of the lowest container that cannot be recovered: where it should be, and why its set is no help, or which others
+  /// are missing elsewhere if nobody knows of a set.
   void explain(Candidate& candidate) {
     const std::uint64_t missing = lowest_missing(candidate, {});
     const std::string fate = fate_of(candidate, missing);
@@ -155,14 +129,14 @@ class Surveyor {
 
   /// Among the logical ranks whose place was not named yet; the same on every rank.
   std::uint64_t lowest_missing(const Candidate& candidate, const std::set<std::string>& named) {
-    std::uint64_t missing = kNobody;
+    std::uint64_t missing = kNone;
     if (!named.contains(what_is_here())) {
-      for (std::uint64_t rank = me(); rank < candidate.commit.world_size && missing == kNobody; rank += processes()) {
+      for (std::uint64_t rank = me(); rank < candidate.commit.world_size && missing == kNone; rank += processes()) {
         const HomedRank* found = homed(candidate, rank);
         if (found == nullptr || (found->holder == kNoProcess && found->rebuilder() == nullptr)) missing = rank;
       }
     }
-    return reduce(missing, Reduction::min);
+    return kNone - group_.max(kNone - missing);  // the minimum
   }
 
   /// One rank of each other place, so that every lost node is named.
@@ -171,7 +145,7 @@ class Surveyor {
     std::string text;
     while (named.size() < kMembersDescribed) {
       const std::uint64_t next = lowest_missing(candidate, named);
-      if (next == kNobody) break;
+      if (next == kNone) break;
       text += compose("; that of rank {} is {}", next, fate_of(candidate, next));
       if (!named.insert(where_it_should_be(next)).second) break;
     }
@@ -208,17 +182,17 @@ class Surveyor {
       std::uint32_t exists = 0;
     } place;
     const int speaker = static_cast<int>(missing % processes());
-    if (speaker == communicator_.rank()) {
+    if (speaker == group_.rank()) {
       const HomedRank* found = homed(candidate, missing);
       if (found != nullptr && !found->offers.empty()) {
         place = {static_cast<std::uint32_t>(found->offers.front().home), found->offers.front().index, 1};
       }
     }
-    communicator_.broadcast(bytes_of(place), speaker, deadline_);
+    group_.broadcast(place, speaker);
     if (place.exists == 0) return {};
     LostSet lost;
-    if (communicator_.rank() == static_cast<int>(place.home)) lost = lost_set(homes_.sets[place.index]);
-    communicator_.broadcast(bytes_of(lost), static_cast<int>(place.home), deadline_);
+    if (group_.rank() == static_cast<int>(place.home)) lost = lost_set(homes_.sets[place.index]);
+    group_.broadcast(lost, static_cast<int>(place.home));
     return describe(candidate, lost, missing);
   }
 
@@ -265,24 +239,18 @@ class Surveyor {
   }
 
   [[nodiscard]] std::string what_is_here() const {
-    return shelf_.unreadable.empty() ? compose("it is not in {}", shelf_.directory)
-                                     : compose("found instead: {}", shelf_.unreadable);
+    return report_.unreadable.empty() ? compose("it is not in {}", report_.directory)
+                                      : compose("found instead: {}", report_.unreadable);
   }
 
   /// The text of the lowest rank that has one, on every rank; empty if none has.
   std::string text_from_lowest(bool have, const std::string& text) {
-    const std::uint64_t speaker = reduce(have ? me() : kNobody, Reduction::min);
-    if (speaker == kNobody) return {};
-    std::array<char, kTextBytes> characters{};
-    if (speaker == me()) set_text(characters, text);
-    communicator_.broadcast(std::as_writable_bytes(std::span(characters)), static_cast<int>(speaker), deadline_);
-    return text_of(characters);
+    return group_.text_of_lowest(have ? std::optional(text.substr(0, kTextBytesMax)) : std::nullopt);
   }
 
-  Communicator& communicator_;
+  const comm::Group& group_;
   const Holdings& mine_;
-  const Shelf& shelf_;
-  Deadline deadline_;
+  const StoreReport& report_;
   Homes homes_;
   const Holding* next_ = nullptr;
   std::uint64_t newest_generation_ = 0;
@@ -290,8 +258,13 @@ class Surveyor {
 
 }  // namespace
 
-Agreement agree(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline) {
-  return Surveyor(communicator, mine, shelf, deadline).run();
+std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job) {
+  if (of_commit == of_job) return {};
+  return compose("it was saved by {} ranks and this job has {}; start it with {} ranks", of_commit, of_job, of_commit);
+}
+
+Agreement agree(const comm::Group& group, const Holdings& mine, const StoreReport& report) {
+  return CommitSurvey(group, mine, report).run();
 }
 
 }  // namespace kedge::recovery

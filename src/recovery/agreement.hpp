@@ -1,28 +1,35 @@
-// Which commits can be had again: what every process holds, judged per commit id, without gathering it all.
+// Which commits the node-local stores can give: what every process holds, judged per commit id, without gathering it
+// all.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "kedge/communicator.hpp"
+#include "comm/group.hpp"
 #include "kedge/types.hpp"
 #include "recovery/homes.hpp"
 
 namespace kedge::recovery {
 
 /// Where one process looked.
-struct Shelf {
+struct StoreReport {
   std::string directory;   ///< of its node-local store
   std::string unreadable;  ///< damage in files there that named no commit, or empty
 };
+
+/// Why a commit that the application gave up is not recoverable.
+inline constexpr std::string_view kDiscarded = "it was discarded when an older one was opened";
+
+/// Why this job cannot recover a commit of this many ranks, empty if it can.
+[[nodiscard]] std::string other_world_size(std::uint32_t of_commit, std::uint32_t of_job);
 
 /// One commit of which something was found, the same on every rank.
 struct Candidate {
   CommitHead commit;
   std::uint64_t total_bytes = 0;  ///< of the containers that are held or can be rebuilt
-  std::uint32_t rebuilt = 0;      ///< containers that nobody holds and a set can make again
+  std::uint32_t rebuilt = 0;      ///< containers that nobody holds and a set can rebuild
   bool in_stores = false;         ///< the stores can give all of it: held, or rebuilt
   bool recoverable = false;       ///< from the stores, the prefix, or both, and not ruled out
   bool is_protected = false;      ///< every container belongs to a set of which nothing is missing
@@ -32,25 +39,19 @@ struct Candidate {
   std::string reason;             ///< why it is not recoverable
 };
 
-/// What the ranks have together: candidates newest first.
-struct Survey {
-  std::uint32_t processes = 0;  ///< of the communicator that agreed
-  std::vector<Candidate> candidates;
+/// What the ranks agreed on, and what this process decides as a home: orders are made from it.
+struct Agreement {
+  std::vector<Candidate> candidates;  ///< newest first
   /// Damage in files so broken that no commit could be read from them: the lowest rank's, or empty.
   std::string unreadable;
-};
-
-/// The survey, and what this process decides as a home: orders are made from it.
-struct Agreement {
-  Survey survey;
   Homes homes;
 };
 
 /// COLLECTIVE. Each logical rank of a commit has a home process (rank mod processes) that is told who holds what of it,
 /// and so has each redundancy set. A logical rank counts once, at its home, if its container is held or can be rebuilt;
-/// a commit is recoverable iff the counts add up to its world size. `mine` are this process's holdings, `shelf` is for
-/// messages about what it does not hold. A commit of another world size than the communicator's is not recoverable
-/// yet, and its reason says so.
-[[nodiscard]] Agreement agree(Communicator& communicator, const Holdings& mine, const Shelf& shelf, Deadline deadline);
+/// a commit is recoverable iff the counts add up to its world size. `mine` are this process's holdings, `report` is for
+/// messages about what it does not hold. A commit of another world size than the group's is not recoverable yet, and
+/// its reason says so.
+[[nodiscard]] Agreement agree(const comm::Group& group, const Holdings& mine, const StoreReport& report);
 
 }  // namespace kedge::recovery

@@ -1,36 +1,38 @@
 #include "recovery/fetch.hpp"
 
 #include "base/attempt.hpp"
-#include "comm/vote.hpp"
 #include "fs/copy.hpp"
-#include "persist/container_source.hpp"
+#include "store/verify_file.hpp"
 
 namespace kedge::recovery {
 namespace {
 
-void fetch_one(redundancy::Drafts& drafts, const Fetch& order, const RecoverySettings& settings, Recovered& recovered) {
-  const persist::ContainerSource source(*settings.file_system, settings.tag_directory, order.key.commit_id,
-                                        order.logical_rank);
-  const std::uint64_t bytes = source.row().size_bytes;
-  redundancy::Draft& draft = drafts.begin(store::FileKind::container, order.key, order.generation, bytes);
-  if (fs::copy(source.file(), draft, bytes) != source.row().crc) {
-    throw Error(
-        Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path(), 0});
+void fetch_one(store::Sealing& sealing, const Fetch& order, const RecoverySettings& settings, Recovered& recovered) {
+  const persist::OpenedContainer source = settings.tier->open(settings.directory, settings.commit, order.logical_rank);
+  const std::uint64_t bytes = source.row.size_bytes;
+  store::Draft& draft = sealing.begin(store::FileKind::container, order.key, order.generation, bytes);
+  if (fs::copy(*source.bytes, draft, bytes) != source.row.crc) {
+    throw Error(Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path, 0});
   }
+  // That checksum says nothing of the superblock, which ends with its own: it may have changed since it was looked at.
+  store::ExpectedFile expected;
+  expected.kind = store::FileKind::container;
+  expected.logical_rank = order.logical_rank;
+  expected.key = order.key;
+  expected.generation = order.generation;
+  (void)store::require_file(draft, bytes, draft.file().path(), expected, Verify::headers);
   recovered.source = RecoverySource::fetched;
   recovered.container_bytes = bytes;
 }
 
 }  // namespace
 
-void fetch(Communicator& communicator, store::NodeStore& store, std::span<const Fetch> fetches,
+void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fetch> fetches,
            const RecoverySettings& settings, Recovered& recovered) {
-  std::uint64_t any = fetches.size();
-  communicator.all_reduce(std::span(&any, 1), Reduction::max, Deadline::after(settings.patience));
-  if (any == 0) return;
-  redundancy::Drafts drafts(communicator, store, settings.durable, settings.patience);
-  comm::throw_if(drafts.seal(attempt([&] {
-    for (const Fetch& order : fetches) fetch_one(drafts, order, settings, recovered);
+  if (!group.any(!fetches.empty())) return;
+  store::Sealing sealing(group, store, settings.durable);
+  comm::throw_if(sealing.seal(attempt([&] {
+    for (const Fetch& order : fetches) fetch_one(sealing, order, settings, recovered);
   })));
 }
 

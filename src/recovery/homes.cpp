@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
-#include "comm/records.hpp"
+#include "base/invariant.hpp"
 #include "redundancy/plan_stripes.hpp"
 
 namespace kedge::recovery {
@@ -38,8 +39,16 @@ struct Answer {
 
 struct Offer {
   RankKey key;
-  SetOffer offer;
+  int home = kNoProcess;
+  std::uint32_t index = 0;
+  std::uint32_t decodable = 0;  ///< 0 or 1
+  std::uint32_t whole = 0;      ///< 0 or 1
+  std::uint64_t size_bytes = 0;
 };
+
+template <class... Records>
+constexpr bool kNoUnsetByte = (std::has_unique_object_representations_v<Records> && ...);
+static_assert(kNoUnsetByte<ContainerRecord, Question, Answer, Offer>, "no byte is sent that nobody has set");
 
 /// What makes a set one set.
 using SetKey = std::tuple<Id128, Id128, std::uint64_t>;
@@ -67,16 +76,13 @@ void offer_holder(int& holder, int candidate, int owner) {
   if (holder == kNoProcess || candidate == owner || candidate < holder) holder = candidate;
 }
 
-class Teller {
+class HoldingExchange {
  public:
-  Teller(Communicator& communicator, const Holdings& mine, Deadline deadline)
-      : communicator_(communicator), mine_(mine), deadline_(deadline) {}
+  HoldingExchange(const comm::Group& group, const Holdings& mine) : group_(group), mine_(mine) {}
 
   Homes run() {
     tell_containers();
-    std::uint64_t set_files = mine_.set_files.size();
-    communicator_.all_reduce(std::span(&set_files, 1), Reduction::sum, deadline_);
-    if (set_files != 0) {
+    if (group_.any(!mine_.set_files.empty())) {
       tell_set_files();
       ask_for_containers();
       offer();
@@ -85,9 +91,16 @@ class Teller {
   }
 
  private:
-  template <class Record>
-  std::vector<Addressed<Record>> exchange(const std::vector<Addressed<Record>>& records) {
-    return comm::exchange_records(communicator_, records, deadline_);
+  /// Both sides of every record about a container hold it against this.
+  [[nodiscard]] static bool is_possible(const RankKey& key) {
+    return key.world_size != 0 && key.logical_rank < key.world_size;
+  }
+  void check_home(const RankKey& key) const {
+    invariant(is_possible(key), "a record is about a rank of its commit");
+    invariant(home_of(key, group_.size()) == group_.rank(), "a record about a logical rank comes to its home");
+  }
+  void check_holder(int holder) const {
+    invariant(holder == kNoProcess || (holder >= 0 && holder < group_.size()), "a holder is a process of this job");
   }
 
   /// Damaged containers are not told: they count as missing.
@@ -97,11 +110,12 @@ class Teller {
       if (!holding.intact || holding.logical_rank.value >= holding.commit.world_size) continue;
       const RankKey key{holding.commit.generation, holding.commit.id, holding.commit.world_size,
                         holding.logical_rank.value};
-      records.push_back({home_of(key, communicator_.size()), {key, holding.size_bytes}});
+      records.push_back({home_of(key, group_.size()), {key, holding.size_bytes}});
     }
-    for (const auto& [peer, record] : exchange(records)) {
+    for (const auto& [peer, record] : group_.exchange(records)) {
+      check_home(record.key);
       HomedRank& homed = homes_.ranks[record.key];
-      offer_holder(homed.holder, peer, owner_of(LogicalRank{record.key.logical_rank}, communicator_));
+      offer_holder(homed.holder, peer, owner_of(LogicalRank{record.key.logical_rank}, group_));
       homed.size_bytes = record.size_bytes;
     }
   }
@@ -109,18 +123,19 @@ class Teller {
   void tell_set_files() {
     std::vector<Addressed<SetFileRecord>> records;
     for (const format::SetDescriptor& set : mine_.set_files) {
-      records.push_back({home_of(set, communicator_.size()), {format::encode(set)}});
+      records.push_back({home_of(set, group_.size()), {format::encode(set)}});
     }
     std::map<SetKey, std::size_t> index;
-    for (const auto& [peer, record] : exchange(records)) {
+    for (const auto& [peer, record] : group_.exchange(records)) {
       const format::SetDescriptor set = format::decode_set(record.bytes, "a set file on the wire");
+      invariant(home_of(set, group_.size()) == group_.rank(), "a set file comes to the home of its set");
       const auto [found, is_new] = index.emplace(key_of(set), homes_.sets.size());
       if (is_new) add_set(set);
       HomedSet& homed = homes_.sets[found->second];
       // Two that call themselves the same set and are not: the first one counts, the other is no help.
       if (homed.set.members != set.members || homed.set.scheme != set.scheme) continue;
       auto& holders = set.kind == format::SetFileKind::parity ? homed.parity : homed.descriptor;
-      offer_holder(holders[set.position], peer, owner_of(set.members[set.position].logical_rank, communicator_));
+      offer_holder(holders[set.position], peer, owner_of(set.members[set.position].logical_rank, group_));
     }
   }
 
@@ -140,16 +155,21 @@ class Teller {
       const format::SetDescriptor& set = homes_.sets[index].set;
       for (std::size_t position = 0; position < set.members.size(); ++position) {
         const RankKey key = rank_key(set, position);
-        questions.push_back({home_of(key, communicator_.size()),
+        questions.push_back({home_of(key, group_.size()),
                              {key, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(position)}});
       }
     }
     std::vector<Addressed<Answer>> answers;
-    for (const auto& [peer, question] : exchange(questions)) {
+    for (const auto& [peer, question] : group_.exchange(questions)) {
+      check_home(question.key);
       answers.push_back({peer, {question.set_index, question.position, homes_.ranks[question.key].holder}});
     }
-    for (const auto& [peer, answer] : exchange(answers)) {
-      homes_.sets[answer.set_index].container[answer.position] = answer.holder;
+    for (const auto& [peer, answer] : group_.exchange(answers)) {
+      check_holder(answer.holder);
+      invariant(answer.set_index < homes_.sets.size(), "an answer is about a set of this home");
+      HomedSet& homed = homes_.sets[answer.set_index];
+      invariant(answer.position < homed.container.size(), "an answer is about a member of its set");
+      homed.container[answer.position] = answer.holder;
     }
   }
 
@@ -160,12 +180,17 @@ class Teller {
       judge(homed);
       for (std::size_t position = 0; position < homed.set.members.size(); ++position) {
         const RankKey key = rank_key(homed.set, position);
-        const SetOffer what{communicator_.rank(), static_cast<std::uint32_t>(index), homed.decodable, homed.whole,
-                            homed.set.members[position].size_bytes};
-        offers.push_back({home_of(key, communicator_.size()), {key, what}});
+        offers.push_back({home_of(key, group_.size()),
+                          {key, group_.rank(), static_cast<std::uint32_t>(index), homed.decodable ? 1U : 0U,
+                           homed.whole ? 1U : 0U, homed.set.members[position].size_bytes}});
       }
     }
-    for (const auto& [peer, record] : exchange(offers)) homes_.ranks[record.key].offers.push_back(record.offer);
+    for (const auto& [peer, offer] : group_.exchange(offers)) {
+      check_home(offer.key);
+      invariant(offer.home == peer && offer.decodable <= 1 && offer.whole <= 1, "a set is offered by its home");
+      homes_.ranks[offer.key].offers.push_back(
+          {offer.home, offer.index, offer.decodable != 0, offer.whole != 0, offer.size_bytes});
+    }
   }
 
   static void judge(HomedSet& homed) {
@@ -178,9 +203,8 @@ class Teller {
                   std::ranges::all_of(homed.descriptor, is_there);
   }
 
-  Communicator& communicator_;
+  const comm::Group& group_;
   const Holdings& mine_;
-  Deadline deadline_;
   Homes homes_;
 };
 
@@ -195,12 +219,10 @@ bool HomedRank::is_protected() const noexcept {
   return std::ranges::any_of(offers, [](const SetOffer& offer) { return offer.whole; });
 }
 
-int owner_of(LogicalRank logical_rank, const Communicator& communicator) noexcept {
-  return static_cast<int>(logical_rank.value % static_cast<std::uint32_t>(communicator.size()));
+int owner_of(LogicalRank logical_rank, const comm::Group& group) noexcept {
+  return static_cast<int>(logical_rank.value % group.world_size());
 }
 
-Homes tell_homes(Communicator& communicator, const Holdings& mine, Deadline deadline) {
-  return Teller(communicator, mine, deadline).run();
-}
+Homes exchange_holdings(const comm::Group& group, const Holdings& mine) { return HoldingExchange(group, mine).run(); }
 
 }  // namespace kedge::recovery

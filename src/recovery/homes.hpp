@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/group.hpp"
 #include "format/set_descriptor.hpp"
-#include "kedge/communicator.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::recovery {
@@ -77,10 +77,10 @@ struct Homes {
 };
 
 /// The process that a logical rank's files belong to in this job.
-[[nodiscard]] int owner_of(LogicalRank logical_rank, const Communicator& communicator) noexcept;
+[[nodiscard]] int owner_of(LogicalRank logical_rank, const comm::Group& group) noexcept;
 
 /// COLLECTIVE. Everybody tells the homes what it holds, and homes of sets and of logical ranks tell each other what
 /// that makes possible: a fixed number of sparse exchanges.
-[[nodiscard]] Homes tell_homes(Communicator& communicator, const Holdings& mine, Deadline deadline);
+[[nodiscard]] Homes exchange_holdings(const comm::Group& group, const Holdings& mine);
 
 }  // namespace kedge::recovery

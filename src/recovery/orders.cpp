@@ -4,9 +4,10 @@
 #include <array>
 #include <set>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
-#include "comm/records.hpp"
+#include "base/invariant.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -41,16 +42,22 @@ struct SetOrderRecord {
   std::uint8_t rebuild = 0;
 };
 
-class Commander {
+template <class... Records>
+constexpr bool kNoUnsetByte = (std::has_unique_object_representations_v<Records> && ...);
+static_assert(kNoUnsetByte<MoveRecord, FetchRecord, RebuildRequest>, "no byte is sent that nobody has set");
+static_assert(alignof(SetOrderRecord) == 1, "the same");
+
+class OrderPlanner {
  public:
-  Commander(Communicator& communicator, const Homes& homes, const Candidate& chosen, Deadline deadline)
-      : communicator_(communicator), homes_(homes), chosen_(chosen), deadline_(deadline) {}
+  OrderPlanner(const comm::Group& group, const Homes& homes, const Candidate& chosen)
+      : group_(group), homes_(homes), chosen_(chosen) {}
 
   Orders run() {
     order_containers();
     order_sets();
     Orders orders;
-    for (const auto& [peer, record] : comm::exchange_records(communicator_, moves_, deadline_)) {
+    for (const auto& [peer, record] : group_.exchange(moves_)) {
+      check(record);
       Move move;
       move.kind = static_cast<store::FileKind>(record.kind);
       move.logical_rank = LogicalRank{record.logical_rank};
@@ -65,11 +72,14 @@ class Commander {
     std::ranges::sort(orders.moves, {}, [](const Move& move) {
       return std::tuple(move.logical_rank.value, move.kind, move.key.commit_id, move.key.protection_id);
     });
-    for (const auto& [peer, record] : comm::exchange_records(communicator_, fetches_, deadline_)) {
+    for (const auto& [peer, record] : group_.exchange(fetches_)) {
+      check_owner(LogicalRank{record.logical_rank});
       orders.fetches.push_back({LogicalRank{record.logical_rank}, {chosen_.commit.id, {}}, chosen_.commit.generation});
     }
-    for (const auto& [peer, record] : comm::exchange_records(communicator_, set_orders_, deadline_)) {
+    for (const auto& [peer, record] : group_.exchange(set_orders_)) {
       orders.sets.push_back(read(record));
+      const format::SetDescriptor& set = orders.sets.back().set;
+      check_owner(set.members[set.position].logical_rank);
     }
     // A process that is in several sets goes through them in the order in which all their members do.
     std::ranges::sort(orders.sets, {},
@@ -78,9 +88,26 @@ class Commander {
   }
 
  private:
+  void check_owner(LogicalRank logical_rank) const {
+    invariant(logical_rank.value < chosen_.commit.world_size, "an order is about a rank of its commit");
+    invariant(owner_of(logical_rank, group_) == group_.rank(), "an order goes to the owner of its files");
+  }
+
+  void check(const MoveRecord& record) const {
+    const auto is_process = [&](int process) { return process >= 0 && process < group_.size(); };
+    invariant(is_process(record.from) && is_process(record.to) && record.from != record.to,
+              "a file moves between two processes of this job");
+    invariant(record.from == group_.rank() || record.to == group_.rank(), "a move is told to its two sides");
+    invariant(record.logical_rank < chosen_.commit.world_size && record.commit_id == chosen_.commit.id,
+              "a moved file belongs to the chosen commit");
+    invariant(record.kind == static_cast<std::uint32_t>(store::FileKind::container) ||
+                  record.kind == static_cast<std::uint32_t>(store::FileKind::parity),
+              "containers and parity are moved, nothing else");
+  }
+
   void move(store::FileKind kind, LogicalRank logical_rank, const Id128& protection_id, std::uint64_t size_bytes,
             int holder) {
-    const int owner = owner_of(logical_rank, communicator_);
+    const int owner = owner_of(logical_rank, group_);
     if (holder == owner || holder == kNoProcess) return;
     const MoveRecord record{static_cast<std::uint32_t>(kind),
                             logical_rank.value,
@@ -95,27 +122,27 @@ class Commander {
   }
 
   void order_containers() {
-    const auto processes = static_cast<std::uint64_t>(communicator_.size());
-    const HomedRank nobody_told;
-    for (auto rank = static_cast<std::uint64_t>(communicator_.rank()); rank < chosen_.commit.world_size;
-         rank += processes) {
+    const auto processes = static_cast<std::uint64_t>(group_.size());
+    const HomedRank none_held;
+    for (auto rank = static_cast<std::uint64_t>(group_.rank()); rank < chosen_.commit.world_size; rank += processes) {
       const LogicalRank logical_rank{static_cast<std::uint32_t>(rank)};
       const auto found = homes_.ranks.find(
           {chosen_.commit.generation, chosen_.commit.id, chosen_.commit.world_size, logical_rank.value});
-      const HomedRank& homed = found == homes_.ranks.end() ? nobody_told : found->second;
+      const HomedRank& homed = found == homes_.ranks.end() ? none_held : found->second;
       if (homed.holder != kNoProcess) {
         move(store::FileKind::container, logical_rank, {}, homed.size_bytes, homed.holder);
       } else if (const SetOffer* offer = homed.rebuilder()) {
         requests_.push_back({offer->home, {offer->index}});
       } else {
-        fetches_.push_back({owner_of(logical_rank, communicator_), {logical_rank.value}});
+        fetches_.push_back({owner_of(logical_rank, group_), {logical_rank.value}});
       }
     }
   }
 
   void order_sets() {
     std::set<std::uint32_t> to_rebuild;
-    for (const auto& [peer, request] : comm::exchange_records(communicator_, requests_, deadline_)) {
+    for (const auto& [peer, request] : group_.exchange(requests_)) {
+      invariant(request.set_index < homes_.sets.size(), "a request is about a set of this home");
       to_rebuild.insert(request.set_index);
     }
     for (std::uint32_t index = 0; index < homes_.sets.size(); ++index) {
@@ -145,7 +172,7 @@ class Commander {
            format::kSuperblockBytes + redundancy::parity_bytes(shape, i), homed.parity[i]);
       set.position = i;
       record.descriptor = format::encode(set);
-      set_orders_.push_back({owner_of(logical_rank, communicator_), record});
+      set_orders_.push_back({owner_of(logical_rank, group_), record});
     }
   }
 
@@ -156,14 +183,14 @@ class Commander {
       order.present.container.push_back(record.container[i] != 0);
       order.present.parity.push_back(record.parity[i] != 0);
     }
+    invariant(record.rebuild <= 1, "an order to rebuild is given or not");
     order.rebuild = record.rebuild != 0;
     return order;
   }
 
-  Communicator& communicator_;
+  const comm::Group& group_;
   const Homes& homes_;
   const Candidate& chosen_;
-  Deadline deadline_;
   std::vector<Addressed<MoveRecord>> moves_;
   std::vector<Addressed<FetchRecord>> fetches_;
   std::vector<Addressed<RebuildRequest>> requests_;
@@ -172,8 +199,8 @@ class Commander {
 
 }  // namespace
 
-Orders give_orders(Communicator& communicator, const Homes& homes, const Candidate& chosen, Deadline deadline) {
-  return Commander(communicator, homes, chosen, deadline).run();
+Orders plan_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen) {
+  return OrderPlanner(group, homes, chosen).run();
 }
 
 }  // namespace kedge::recovery

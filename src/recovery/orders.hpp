@@ -30,7 +30,7 @@ struct SetOrder {
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
 };
 
-/// A container that nobody holds and no set can make again: its owner gets it from the prefix.
+/// A container that nobody holds and no set can rebuild: its owner gets it from the prefix.
 struct Fetch {
   LogicalRank logical_rank;
   store::FileKey key;
@@ -45,7 +45,6 @@ struct Orders {
 
 /// COLLECTIVE. Homes of the commit's logical ranks and sets give out the orders. A container is fetched only
 /// where the stores cannot give it.
-[[nodiscard]] Orders give_orders(Communicator& communicator, const Homes& homes, const Candidate& chosen,
-                                 Deadline deadline);
+[[nodiscard]] Orders plan_orders(const comm::Group& group, const Homes& homes, const Candidate& chosen);
 
 }  // namespace kedge::recovery

@@ -9,32 +9,30 @@
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/text.hpp"
-#include "comm/vote.hpp"
-#include "format/superblock.hpp"
-#include "recovery/check.hpp"
 #include "redundancy/exchange.hpp"
+#include "store/verify_file.hpp"
 
 namespace kedge::recovery {
 namespace {
 
-using redundancy::Draft;
-using redundancy::Drafts;
 using redundancy::Part;
 using redundancy::PartFile;
 using redundancy::Stripe;
+using store::Draft;
 using store::FileKind;
+using store::Sealing;
 
 /// One set, on one of its members.
 class SetRebuild {
  public:
-  SetRebuild(Communicator& communicator, store::NodeStore& store, Drafts& drafts, const SetOrder& order,
-             const RecoverySettings& settings)
-      : communicator_(communicator), store_(store), drafts_(drafts), order_(order), settings_(settings) {
+  SetRebuild(const comm::Group& group, store::NodeStore& store, Sealing& sealing, const SetOrder& order,
+             const redundancy::PieceSettings& pieces)
+      : group_(group), store_(store), sealing_(sealing), order_(order), pieces_(pieces) {
     shape_.scheme = order.set.scheme;
     shape_.parities = order.set.parities;
     for (const format::SetMember& member : order.set.members) {
       shape_.sizes.push_back(member.size_bytes);
-      membership_.ranks.push_back(owner_of(member.logical_rank, communicator));
+      membership_.ranks.push_back(owner_of(member.logical_rank, group));
     }
     membership_.me = order.set.position;
   }
@@ -44,23 +42,24 @@ class SetRebuild {
   void begin(Draft*& made) {
     const std::uint32_t me = order_.set.position;
     if (!store_.has(FileKind::descriptor, me_member().logical_rank, order_.key())) {
-      descriptor_ = &drafts_.begin(FileKind::descriptor, order_.key(), order_.set.generation, format::kSuperblockBytes);
+      descriptor_ =
+          &sealing_.begin(FileKind::descriptor, order_.key(), order_.set.generation, format::kSuperblockBytes);
       descriptor_->head() = format::encode(order_.set);
     }
     if (!order_.rebuild) return;
     if (order_.present.container[me]) use(container_file_, FileKind::container, {order_.set.commit_id, {}});
     else {
       if (made == nullptr) {
-        made = &drafts_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
-                              me_member().size_bytes, Drafts::Storage::as_written);
+        made = &sealing_.begin(FileKind::container, {order_.set.commit_id, {}}, order_.set.generation,
+                               me_member().size_bytes, Sealing::Storage::as_written);
       }
       container_ = made;
     }
     if (order_.present.parity[me]) use(parity_file_, FileKind::parity, order_.key());
     else {
-      parity_ =
-          &drafts_.begin(FileKind::parity, order_.key(), order_.set.generation,
-                         format::kSuperblockBytes + redundancy::parity_bytes(shape_, me), Drafts::Storage::as_written);
+      parity_ = &sealing_.begin(FileKind::parity, order_.key(), order_.set.generation,
+                                format::kSuperblockBytes + redundancy::parity_bytes(shape_, me),
+                                Sealing::Storage::as_written);
     }
   }
 
@@ -68,8 +67,8 @@ class SetRebuild {
   [[nodiscard]] std::optional<Failure> run() {
     if (!order_.rebuild) return std::nullopt;
     const std::vector<Stripe> stripes = redundancy::decode_stripes(shape_, order_.present);
-    const auto passed = redundancy::exchange(communicator_, membership_, stripes, container_part(), parity_part(),
-                                             {redundancy::route_for(stripes), settings_.pieces, settings_.patience});
+    const auto passed = redundancy::exchange(group_, membership_, stripes, container_part(), parity_part(),
+                                             {redundancy::route_for(stripes), pieces_});
     if (passed.failure) return passed.failure;
     return attempt([&] { check(stripes, passed); });
   }
@@ -77,7 +76,7 @@ class SetRebuild {
   [[nodiscard]] bool makes_container() const { return container_ != nullptr; }
 
   /// "rank 2 rebuilt from ranks 0 4 6 (xor)".
-  [[nodiscard]] std::string story() const {
+  [[nodiscard]] std::string summary() const {
     std::string others;
     for (std::size_t i = 0; i < order_.set.members.size(); ++i) {
       // Of a pair that lost both containers, each has the other's copy as its parity.
@@ -92,7 +91,18 @@ class SetRebuild {
   [[nodiscard]] const format::SetMember& me_member() const { return order_.set.members[order_.set.position]; }
 
   void use(store::StoreFile*& file, FileKind kind, const store::FileKey& key) {
-    file = &drafts_.pin(kind, me_member().logical_rank, key);
+    file = &sealing_.pin(kind, me_member().logical_rank, key);
+  }
+
+  [[nodiscard]] store::ExpectedFile expected(FileKind kind) const {
+    store::ExpectedFile file;
+    file.kind = kind;
+    file.run_id = order_.set.run_id;
+    file.logical_rank = me_member().logical_rank;
+    file.key = kind == FileKind::container ? store::FileKey{order_.set.commit_id, {}} : order_.key();
+    file.generation = order_.set.generation;
+    file.world_size = order_.set.world_size;
+    return file;
   }
 
   static PartFile part(Draft* draft, store::StoreFile* file, std::uint64_t begin) {
@@ -118,9 +128,10 @@ class SetRebuild {
     }
     if (parity_file_ == nullptr) return;
     const std::uint64_t size_bytes = redundancy::parity_bytes(shape_, me);
-    const format::SetDescriptor set = header_of_parity(parity_file_->bytes(), order_.key(),
-                                                       format::kSuperblockBytes + size_bytes, parity_file_->path());
-    if (set.position != me || !as_recorded(Part::parity, {size_bytes, set.parity_crc}, parity_part())) {
+    const store::VerifiedFile parity =
+        store::require_file(parity_file_->bytes(), format::kSuperblockBytes + size_bytes, parity_file_->path(),
+                            expected(FileKind::parity), Verify::headers);
+    if (!as_recorded(Part::parity, {size_bytes, parity.set->parity_crc}, parity_part())) {
       throw Error(Failure{ErrorCode::corrupt, "the parity is damaged: its redundancy set cannot be rebuilt from it", -1,
                           parity_file_->path(), 0});
     }
@@ -134,11 +145,9 @@ class SetRebuild {
         throw Error(Failure{ErrorCode::corrupt, "the rebuilt container does not have its recorded checksum", -1,
                             container_->file().path(), 0});
       }
-      const auto superblock = format::decode(container_->head(), container_->file().path());
-      if (superblock.commit.id != order_.set.commit_id || superblock.logical_rank != me_member().logical_rank) {
-        throw Error(Failure{ErrorCode::corrupt, "the rebuilt container is one of another commit or rank", -1,
-                            container_->file().path(), 0});
-      }
+      // That checksum says nothing of the superblock, which ends with its own: of another commit it would fit, too.
+      (void)store::require_file(*container_, me_member().size_bytes, container_->file().path(),
+                                expected(FileKind::container), Verify::headers);
     }
     if (parity_ == nullptr) return;
     format::SetDescriptor set = order_.set;
@@ -148,11 +157,11 @@ class SetRebuild {
     parity_->head() = format::encode(set);
   }
 
-  Communicator& communicator_;
+  const comm::Group& group_;
   store::NodeStore& store_;
-  Drafts& drafts_;
+  Sealing& sealing_;
   const SetOrder& order_;
-  const RecoverySettings& settings_;
+  redundancy::PieceSettings pieces_;
   redundancy::SetShape shape_;
   redundancy::Membership membership_;
   Draft* container_ = nullptr;
@@ -164,15 +173,13 @@ class SetRebuild {
 
 }  // namespace
 
-void rebuild(Communicator& communicator, store::NodeStore& store, std::span<const SetOrder> sets,
+void rebuild(const comm::Group& group, store::NodeStore& store, std::span<const SetOrder> sets,
              const RecoverySettings& settings, Recovered& recovered) {
-  std::uint64_t any = sets.size();
-  communicator.all_reduce(std::span(&any, 1), Reduction::max, Deadline::after(settings.patience));
-  if (any == 0) return;
-  Drafts drafts(communicator, store, settings.durable, settings.patience);
+  if (!group.any(!sets.empty())) return;
+  Sealing sealing(group, store, settings.durable);
   std::vector<SetRebuild> rebuilds;
-  for (const SetOrder& order : sets) rebuilds.emplace_back(communicator, store, drafts, order, settings);
-  comm::throw_if(drafts.vote(attempt([&] {
+  for (const SetOrder& order : sets) rebuilds.emplace_back(group, store, sealing, order, settings.pieces);
+  comm::throw_if(sealing.vote(attempt([&] {
     Draft* made = nullptr;
     for (SetRebuild& one : rebuilds) one.begin(made);
   })));
@@ -181,12 +188,12 @@ void rebuild(Communicator& communicator, store::NodeStore& store, std::span<cons
     auto failure = one.run();
     if (failure && !local) local = std::move(failure);
   }
-  comm::throw_if(drafts.seal(local));
+  comm::throw_if(sealing.seal(local));
   for (std::size_t i = 0; i < rebuilds.size(); ++i) {
     if (!rebuilds[i].makes_container()) continue;
     recovered.source = RecoverySource::rebuilt;
     recovered.container_bytes = sets[i].set.members[sets[i].set.position].size_bytes;
-    recovered.story = rebuilds[i].story();
+    recovered.summary = rebuilds[i].summary();
   }
 }
 

@@ -10,7 +10,7 @@ namespace kedge::recovery {
 /// COLLECTIVE over all ranks; all that is present must lie with its owner. Makes again the containers and parity that
 /// are missing in sets to rebuild, and descriptors where an owner has none. A rebuilt container is checked against its
 /// recorded CRC32C before it is sealed. Throws the same Error on all ranks.
-void rebuild(Communicator& communicator, store::NodeStore& store, std::span<const SetOrder> sets,
+void rebuild(const comm::Group& group, store::NodeStore& store, std::span<const SetOrder> sets,
              const RecoverySettings& settings, Recovered& recovered);
 
 }  // namespace kedge::recovery

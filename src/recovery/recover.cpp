@@ -10,12 +10,12 @@
 
 namespace kedge::recovery {
 
-Recovered recover(Communicator& communicator, store::NodeStore& store, const Orders& orders,
+Recovered recover(const comm::Group& group, store::NodeStore& store, const Orders& orders,
                   const RecoverySettings& settings) {
   Recovered recovered;
-  relocate(communicator, store, orders.moves, settings, recovered);
-  rebuild(communicator, store, orders.sets, settings, recovered);
-  fetch(communicator, store, orders.fetches, settings, recovered);
+  relocate(group, store, orders.moves, settings, recovered);
+  rebuild(group, store, orders.sets, settings, recovered);
+  fetch(group, store, orders.fetches, settings, recovered);
   return recovered;
 }
 

@@ -5,34 +5,35 @@
 #include <string>
 #include <vector>
 
-#include "kedge/communicator.hpp"
+#include "comm/group.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/options.hpp"
+#include "persist/tier.hpp"
 #include "recovery/orders.hpp"
-#include "redundancy/drafts.hpp"
 #include "redundancy/plan_pieces.hpp"
 #include "store/node_store.hpp"
+#include "store/sealing.hpp"
 
 namespace kedge::recovery {
 
 struct RecoverySettings {
   bool durable = false;
-  redundancy::Patience patience{300};
   redundancy::PieceSettings pieces;
-  fs::FileSystem* file_system = nullptr;  ///< of the prefix
-  std::string tag_directory;              ///< path of the commit's directory there; empty if nothing is to be fetched
+  CommitHead commit;              ///< which it is
+  persist::Tier* tier = nullptr;  ///< where it may be fetched from
+  std::string directory;          ///< its name there; empty if the tier has no usable manifest of it
 };
 
 /// What this process got.
 struct Recovered {
   RecoverySource source = RecoverySource::in_place;  ///< of its own container
   std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
-  std::string story;                                 ///< e.g. "rank 2 rebuilt from ranks 0 4 6 (xor)", or empty
+  std::string summary;                               ///< e.g. "rank 2 rebuilt from ranks 0 4 6 (xor)", or empty
 };
 
 /// COLLECTIVE. Afterwards every owner has its container, sealed. Throws the same Error on all ranks, and then what was
 /// made is given up again; what was there before is as it was.
-[[nodiscard]] Recovered recover(Communicator& communicator, store::NodeStore& store, const Orders& orders,
+[[nodiscard]] Recovered recover(const comm::Group& group, store::NodeStore& store, const Orders& orders,
                                 const RecoverySettings& settings);
 
 }  // namespace kedge::recovery

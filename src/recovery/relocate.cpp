@@ -9,14 +9,13 @@
 #include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "comm/vote.hpp"
+#include "comm/channels.hpp"
 #include "comm/window.hpp"
-#include "recovery/check.hpp"
+#include "store/verify_file.hpp"
 
 namespace kedge::recovery {
 namespace {
 
-constexpr int kMoveChannel = 3;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{256} << 10U;
 constexpr std::uint64_t kDepth = 4;
 
@@ -24,7 +23,7 @@ constexpr std::uint64_t kDepth = 4;
 struct Lane {
   Move move;
   store::StoreFile* source = nullptr;
-  redundancy::Draft* draft = nullptr;
+  store::Draft* draft = nullptr;
   std::vector<std::vector<std::byte>> buffers;  ///< kDepth pieces
 
   [[nodiscard]] std::uint64_t steps() const { return (move.size_bytes + kPieceBytes - 1) / kPieceBytes; }
@@ -32,29 +31,25 @@ struct Lane {
 
 class Relocation {
  public:
-  Relocation(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
-             const RecoverySettings& settings)
-      : communicator_(communicator),
-        moves_(moves),
-        settings_(settings),
-        drafts_(communicator, store, settings.durable, settings.patience) {}
+  Relocation(const comm::Group& group, store::NodeStore& store, std::span<const Move> moves, bool durable)
+      : group_(group), communicator_(group.communicator()), moves_(moves), sealing_(group, store, durable) {}
 
   void run() {
-    comm::throw_if(drafts_.vote(attempt([&] { begin(); })));
+    comm::throw_if(sealing_.vote(attempt([&] { begin(); })));
     transfer();
     if (!failure_) failure_ = attempt([&] { check(); });
-    comm::throw_if(drafts_.seal(failure_));
+    comm::throw_if(sealing_.seal(failure_));
   }
 
  private:
-  [[nodiscard]] bool sends(const Move& move) const { return move.from == communicator_.rank(); }
+  [[nodiscard]] bool sends(const Move& move) const { return move.from == group_.rank(); }
 
   void begin() {
     for (const Move& move : moves_) {
       Lane lane;
       lane.move = move;
-      if (sends(move)) lane.source = &drafts_.pin(move.kind, move.logical_rank, move.key);
-      else lane.draft = &drafts_.begin(move.kind, move.key, move.generation, move.size_bytes);
+      if (sends(move)) lane.source = &sealing_.pin(move.kind, move.logical_rank, move.key);
+      else lane.draft = &sealing_.begin(move.kind, move.key, move.generation, move.size_bytes);
       lane.buffers.resize(kDepth, std::vector<std::byte>(std::min(kPieceBytes, move.size_bytes)));
       lanes_->push_back(std::move(lane));
     }
@@ -87,18 +82,18 @@ class Relocation {
       if (step >= lane.steps()) continue;
       const std::span<std::byte> bytes = piece(lane, step);
       if (!sends(lane.move)) {
-        requests.push_back(communicator_.receive(lane.move.from, kMoveChannel, bytes));
+        requests.push_back(communicator_.receive(lane.move.from, comm::channel::kRelocate, bytes));
         continue;
       }
       // A piece that cannot be read is sent all the same: the other side waits for it, and the vote tells of it.
       remember(attempt([&] { (void)lane.source->bytes().copy_out(step * kPieceBytes, bytes, 0); }));
-      requests.push_back(communicator_.send(lane.move.to, kMoveChannel, bytes));
+      requests.push_back(communicator_.send(lane.move.to, comm::channel::kRelocate, bytes));
     }
   }
 
   void complete(std::uint64_t step) {
     auto& requests = (*requests_)[step % kDepth];
-    communicator_.wait(requests, Deadline::after(settings_.patience));
+    communicator_.wait(requests, group_.deadline());
     requests.clear();
     for (Lane& lane : *lanes_) {
       if (step >= lane.steps() || lane.draft == nullptr) continue;
@@ -110,21 +105,26 @@ class Relocation {
     if (failure && !failure_) failure_ = std::move(failure);
   }
 
-  /// As after every transfer between peers: nothing is believed.
+  /// As after every transfer between peers: nothing is trusted.
   void check() {
     for (Lane& lane : *lanes_) {
       if (lane.draft == nullptr) continue;
-      check_file(*lane.draft, lane.move.kind, lane.move.logical_rank, lane.move.key, lane.move.size_bytes,
-                 lane.draft->file().path());
+      const Move& move = lane.move;
+      store::ExpectedFile expected;
+      expected.kind = move.kind;
+      expected.logical_rank = move.logical_rank;
+      expected.key = move.key;
+      expected.generation = move.generation;
+      (void)store::require_file(*lane.draft, move.size_bytes, lane.draft->file().path(), expected, Verify::all);
     }
   }
 
   using Requests = std::vector<std::vector<Communicator::Request>>;
 
+  const comm::Group& group_;
   Communicator& communicator_;
   std::span<const Move> moves_;
-  const RecoverySettings& settings_;
-  redundancy::Drafts drafts_;
+  store::Sealing sealing_;
   std::shared_ptr<std::vector<Lane>> lanes_ = std::make_shared<std::vector<Lane>>();
   std::shared_ptr<Requests> requests_ = std::make_shared<Requests>(kDepth);
   std::optional<Failure> failure_;
@@ -132,17 +132,15 @@ class Relocation {
 
 }  // namespace
 
-void relocate(Communicator& communicator, store::NodeStore& store, std::span<const Move> moves,
+void relocate(const comm::Group& group, store::NodeStore& store, std::span<const Move> moves,
               const RecoverySettings& settings, Recovered& recovered) {
-  std::uint64_t any = moves.size();
-  communicator.all_reduce(std::span(&any, 1), Reduction::max, Deadline::after(settings.patience));
-  if (any == 0) return;
-  Relocation(communicator, store, moves, settings).run();
+  if (!group.any(!moves.empty())) return;
+  Relocation(group, store, moves, settings.durable).run();
   for (const Move& move : moves) {
-    if (move.kind != store::FileKind::container || move.to != communicator.rank()) continue;
+    if (move.kind != store::FileKind::container || move.to != group.rank()) continue;
     recovered.source = RecoverySource::moved;
     recovered.container_bytes = move.size_bytes;
-    recovered.story =
+    recovered.summary =
         compose("rank {}: container moved here from the node of rank {}", move.logical_rank.value, move.from);
   }
 }

@@ -9,13 +9,12 @@
 #include "base/checksum.hpp"
 #include "base/keep_forever.hpp"
 #include "base/page_buffer.hpp"
+#include "comm/channels.hpp"
 #include "comm/window.hpp"
 #include "redundancy/exchange_files.hpp"
 
 namespace kedge::redundancy {
 namespace {
-
-constexpr int kChannel = 512;  // a user channel that nobody else takes
 
 /// Bytes of a member that go into a piece of a stripe.
 struct Contribution {
@@ -49,9 +48,10 @@ using Slots = std::vector<Slot>;
 
 class Run {
  public:
-  Run(Communicator& communicator, const Membership& membership, std::span<const Stripe> stripes,
+  Run(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
       const PartFile& container, const PartFile& parity, const Traffic& traffic)
-      : communicator_(communicator),
+      : group_(group),
+        communicator_(group.communicator()),
         membership_(membership),
         stripes_(stripes),
         traffic_(traffic),
@@ -181,20 +181,21 @@ class Run {
 
   void receive(Slot& slot, std::uint32_t member, std::uint64_t length, std::uint8_t coefficient) {
     const auto room = slot.buffer(slot.arrived.size()).room(piece_bytes_).first(length);
-    slot.receives.push_back(communicator_.receive(membership_.ranks.at(member), kChannel, room));
+    slot.receives.push_back(communicator_.receive(membership_.ranks.at(member), comm::channel::kRedundancySet, room));
     slot.arrived.push_back({room, coefficient});
   }
 
   void send(Slot& slot, std::uint32_t member, std::span<const std::byte> bytes) {
-    slot.sends.push_back(communicator_.send(membership_.ranks.at(member), kChannel, bytes));
+    slot.sends.push_back(communicator_.send(membership_.ranks.at(member), comm::channel::kRedundancySet, bytes));
     files_.result().sent_bytes += bytes.size();
   }
 
   void finish(std::vector<Communicator::Request>& requests) {
-    if (!requests.empty()) communicator_.wait(requests, Deadline::after(traffic_.patience));
+    if (!requests.empty()) communicator_.wait(requests, group_.deadline());
     requests.clear();
   }
 
+  const comm::Group& group_;
   Communicator& communicator_;
   const Membership& membership_;
   std::span<const Stripe> stripes_;
@@ -219,9 +220,9 @@ Route route_for(std::span<const Stripe> stripes) {
   return inputs > targets.size() ? Route::chain : Route::direct;
 }
 
-Exchanged exchange(Communicator& communicator, const Membership& membership, std::span<const Stripe> stripes,
+Exchanged exchange(const comm::Group& group, const Membership& membership, std::span<const Stripe> stripes,
                    const PartFile& container, const PartFile& parity, const Traffic& traffic) {
-  return Run(communicator, membership, stripes, container, parity, traffic).all();
+  return Run(group, membership, stripes, container, parity, traffic).all();
 }
 
 std::uint32_t crc_written(std::uint32_t member, Part part, std::span<const Stripe> stripes, const Exchanged& passed) {

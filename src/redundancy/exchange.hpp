@@ -4,14 +4,13 @@
 // it, and reports the failure at the end: the caller votes on it before anything is sealed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "comm/group.hpp"
 #include "fs/file_system.hpp"
-#include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 #include "redundancy/plan_pieces.hpp"
 #include "redundancy/plan_stripes.hpp"
@@ -54,13 +53,13 @@ enum class Route : std::uint8_t {
 struct Traffic {
   Route route = Route::direct;
   PieceSettings pieces;
-  std::chrono::duration<double> patience{300};  ///< for each wait, not for all of it
 };
 
-/// COLLECTIVE over the set's members. A member has one input in a stripe at most, and no stripe may need what another
-/// one makes. Throws Error{timeout} only; what else goes wrong is in the result. After a timeout messages may still be
-/// sent from `mapped`: it must then stay mapped until the process ends.
-[[nodiscard]] Exchanged exchange(Communicator& communicator, const Membership& membership,
+/// COLLECTIVE over the set's members, which are ranks of the group; its timeout is for each wait, not for all of it. A
+/// member has one input in a stripe at most, and no stripe may need what another one makes. Throws Error{timeout} only;
+/// what else goes wrong is in the result. After a timeout messages may still be sent from `mapped`: it must then stay
+/// mapped until the process ends.
+[[nodiscard]] Exchanged exchange(const comm::Group& group, const Membership& membership,
                                  std::span<const Stripe> stripes, const PartFile& container, const PartFile& parity,
                                  const Traffic& traffic);
 

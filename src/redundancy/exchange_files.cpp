@@ -13,8 +13,11 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{128} << 10U;  // summed up a
 
 fs::ByteAccess& opened(const PartFile& file, const char* verb) {
   if (file.bytes != nullptr) return *file.bytes;
-  throw Error(ErrorCode::io,
-              compose("this rank has no open file to {} for its redundancy set: see why it could not be opened", verb));
+  throw Error(
+      ErrorCode::io,
+      compose(
+          "this rank has no open file to {} for its redundancy set; an earlier message says why it could not be opened",
+          verb));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void check_order(const DomainRuns& domains) {
   const bool descending = std::ranges::adjacent_find(domains, not_larger) == domains.end();
   if (!domains.empty() && filled && descending) return;
   throw Error(ErrorCode::invalid_argument,
-              "a plan wants failure domains of at least one rank each, larger ones first, each size once");
+              "a plan needs failure domains of at least one rank each, larger ones first, each size once");
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::optional<std::string> infeasible(const DomainRuns& domains, const Redundanc
   const std::uint64_t most = ranks / (tolerance(redundancy) + 1U);
   if (largest <= most) return std::nullopt;
   return compose(
-      "redundancy.scheme {} cannot protect {} ranks of which {} lie in one failure domain: {} there would be the most; "
+      "redundancy.scheme {} cannot protect {} ranks of which {} are in one failure domain, where at most {} can be; "
       "spread the ranks over more nodes, or set redundancy.scheme to {}",
       name_of(redundancy), ranks, largest, most, redundancy.scheme == Scheme::rs ? "xor or single" : "single");
 }
@@ -66,7 +66,7 @@ Plan::Plan(DomainRuns domains, const Redundancy& redundancy, std::uint32_t set_s
     : domains_(std::move(domains)), scheme_(redundancy.scheme), ranks_(count_ranks(domains_)) {
   check_order(domains_);
   if (scheme_ == Scheme::automatic) {
-    throw Error(ErrorCode::invalid_argument, "a plan wants a definite scheme; take best_scheme for automatic");
+    throw Error(ErrorCode::invalid_argument, "a plan needs a definite scheme; call best_scheme for automatic");
   }
   if (scheme_ == Scheme::single) return;
   if (const auto why = infeasible(domains_, redundancy)) throw Error(ErrorCode::invalid_argument, *why);

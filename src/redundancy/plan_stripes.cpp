@@ -20,7 +20,7 @@ void check(const SetShape& set) {
                                          : set.scheme == Scheme::partner && set.sizes.size() >= 2;
   if (fits) return;
   throw Error(ErrorCode::invalid_argument,
-              "a redundancy set wants the scheme partner, xor or rs, and more members than may be lost");
+              "a redundancy set needs the scheme partner, xor or rs, and more members than may be lost");
 }
 
 std::uint32_t before(std::uint32_t position, std::uint32_t members) { return (position + members - 1) % members; }
@@ -208,7 +208,7 @@ bool can_decode(Scheme scheme, std::uint32_t parities, const Presence& present) 
 std::vector<Stripe> decode_stripes(const SetShape& set, const Presence& present) {
   check(set);
   if (!can_decode(set.scheme, set.parities, present)) {
-    throw Error(ErrorCode::unrecoverable, "too much of a redundancy set is lost to make its containers again");
+    throw Error(ErrorCode::unrecoverable, "too many members of a redundancy set are lost to rebuild its containers");
   }
   return is_coded(set.scheme) ? decode_coded(set, present) : decode_copies(set, present);
 }

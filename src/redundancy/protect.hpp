@@ -4,21 +4,22 @@
 #include <cstdint>
 #include <optional>
 
-#include "kedge/communicator.hpp"
+#include "comm/group.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
-#include "redundancy/drafts.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/node_store.hpp"
+#include "store/store_file.hpp"
 
 namespace kedge::redundancy {
 
 /// What is protected, and which protection it gets.
 struct Subject {
   CommitHead commit;
-  LogicalRank logical_rank;  ///< of this process's container
-  Id128 protection_id;       ///< the same on every rank, drawn for this
+  LogicalRank logical_rank;               ///< of this process's container
+  store::StoreFile* container = nullptr;  ///< pinned by the caller meanwhile
+  Id128 protection_id;                    ///< the same on every rank, drawn for this
   Scheme scheme = Scheme::xor_;
   std::uint32_t parities = 1;  ///< of rs
   std::uint64_t set_number = 0;
@@ -34,7 +35,7 @@ struct Protection {
 /// COLLECTIVE over all ranks. The container's checksums are checked as it is read: a flipped bit is not protected as
 /// good. Beside parity and descriptors of another protection of the same commit, which stay as they are. Throws
 /// Error{timeout} only.
-[[nodiscard]] Protection protect(Communicator& communicator, store::NodeStore& store, const Subject& subject,
+[[nodiscard]] Protection protect(const comm::Group& group, store::NodeStore& store, const Subject& subject,
                                  const Membership& membership, bool durable, const Traffic& traffic);
 
 }  // namespace kedge::redundancy

@@ -17,8 +17,7 @@ constexpr std::uint32_t kOthersMask = 077;
 void check_private(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(directory);
   if (!status || status->kind != fs::FileStatus::Kind::directory) {
-    refuse("the name of the node-local store is taken by something that is no directory; remove it or set store.path",
-           directory);
+    refuse("the path of the node-local store exists and is not a directory; remove it or set store.path", directory);
   }
   if (status->owner != file_system.user()) {
     refuse(compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
@@ -54,8 +53,7 @@ std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroun
     if (fallback == nullptr) fallback = &candidate;
   }
   if (fallback == nullptr) {
-    throw Error(ErrorCode::io,
-                "no node-local directory was found for the store; set store.path (KEDGE_STORE_PATH) to one");
+    throw Error(ErrorCode::io, "no node-local directory was found for the store; set store.path (KEDGE_STORE_PATH)");
   }
   return *fallback;
 }

@@ -45,7 +45,9 @@ void NodeRecords::write(std::string_view name, const Id128& id) {
   const std::string temporary = compose("{}.new-{}", path, writer_.value);
   file_system_->remove(temporary);
   const auto file = file_system_->create(temporary);
-  if (!file) throw Error(Failure{ErrorCode::io, "the name of the store's record is taken", -1, temporary, 0});
+  if (!file)
+    throw Error(Failure{ErrorCode::io, "the store's record cannot be written: the file already exists; remove it", -1,
+                        temporary, 0});
   const std::string text = to_string(id) + "\n";
   file->copy_in(0, std::as_bytes(std::span(text)), 0);
   if (!location_.memory_backed) file->sync();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 #include "store/inspect.hpp"
 
@@ -38,7 +39,7 @@ void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
   const auto me = static_cast<int>(logical_rank_.value);
   const auto found = std::find(ranks_on_node.begin(), ranks_on_node.end(), me);
   if (found == ranks_on_node.end() || !ascending(ranks_on_node)) {
-    misused(compose("rank {} is not where it belongs in the list of its node's ranks", me));
+    misused(compose("rank {} is not at its position in the list of its node's ranks", me));
   }
   adopted_.share_out(ranks_on_node, static_cast<std::size_t>(found - ranks_on_node.begin()));
 }
@@ -66,7 +67,7 @@ Slots& NodeStore::slots_of(const StoreFile& file) {
   for (Slots& slots : own_) {
     if (slots.slot_of(file) != nullptr) return slots;
   }
-  misused("the file is not one that this rank may write");
+  misused("this rank must not write that file");
 }
 
 Slot& NodeStore::slot_of(const StoreFile& file) {
@@ -86,7 +87,9 @@ void NodeStore::sealed(StoreFile& file, const FileKey& key, std::uint64_t genera
 
 void NodeStore::discard(StoreFile& file) {
   Slots& slots = slots_of(file);
-  slots.discard(*slots.slot_of(file));
+  Slot& slot = *slots.slot_of(file);
+  invariant(slot.state == Slot::State::writing, "only a file that was begun is given up");
+  slots.discard(slot);
 }
 
 void NodeStore::retire_all_but(const IsKept& is_kept) {
@@ -127,9 +130,10 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
   if (slot == nullptr) {
     throw Error(
         Failure{ErrorCode::not_found,
-                compose("no file of rank {} is here that belongs to commit {}", whose.value, to_string(key.commit_id)),
-                -1, directory(), 0});
+                compose("this store has no file of rank {} for commit {}", whose.value, to_string(key.commit_id)), -1,
+                directory(), 0});
   }
+  invariant(slot->state != Slot::State::writing, "a file that is being written is not pinned");
   StoreFile& file = slot->opened(directory_);
   file.check_present();
   ++slot->pins;
@@ -138,7 +142,7 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
 
 void NodeStore::unpin(StoreFile& file) {
   Slot& slot = slot_of(file);
-  if (slot.pins == 0) misused("a file of the node-local store is unpinned that is not pinned");
+  if (slot.pins == 0) misused("a file of the node-local store is unpinned but was not pinned");
   --slot.pins;
 }
 

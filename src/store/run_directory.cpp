@@ -35,8 +35,8 @@ bool RunDirectory::is_foreign(const FileName& name) const {
 std::unique_ptr<StoreFile> RunDirectory::open(const FileName& name) const {
   auto file = file_system_->open(path_of(name), fs::Access::read_write);
   if (file->status().owner != file_system_->user()) {
-    throw Error(Failure{ErrorCode::io, "the name of a file of the node-local store is taken by another user; remove it",
-                        -1, file->path(), 0});
+    throw Error(Failure{ErrorCode::io, "a file of the node-local store belongs to another user; remove it", -1,
+                        file->path(), 0});
   }
   if (direct_ && !location_.memory_backed) (void)file->write_directly();
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
@@ -45,8 +45,8 @@ std::unique_ptr<StoreFile> RunDirectory::open(const FileName& name) const {
 std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
   auto file = file_system_->create(path_of(name), 0600);
   if (!file) {
-    throw Error(Failure{ErrorCode::io, "the name of a new file of the node-local store is taken; remove the file", -1,
-                        path_of(name), 0});
+    throw Error(
+        Failure{ErrorCode::io, "a new file of the node-local store already exists; remove it", -1, path_of(name), 0});
   }
   if (direct_ && !location_.memory_backed) (void)file->write_directly();
   return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
@@ -65,9 +65,8 @@ void RunDirectory::explain_refusal(const Failure& refused, std::uint64_t needed_
   // If the system cannot even say what is free, what it refused is the better reason.
   (void)attempt([&] {
     const fs::Space space = file_system_->space(location_.directory);
-    failure.message +=
-        compose("; up to {} more are needed, and {} and {} inodes are free ({})", human_bytes(needed_bytes),
-                human_bytes(space.free_bytes), space.free_inodes, space.limit);
+    failure.message += compose("; up to {} more are needed; {} and {} inodes are free ({})", human_bytes(needed_bytes),
+                               human_bytes(space.free_bytes), space.free_inodes, space.limit);
   });
   throw Error(failure);
 }
@@ -84,18 +83,18 @@ void RunDirectory::check_space(std::uint64_t additional_bytes) const {
     const std::uint64_t left = quota - std::min(used_bytes_(), quota);
     if (additional_bytes > left) {
       throw no_space(
-          compose("the node-local store needs {} more, and store.quota_bytes leaves {}; raise it or save less",
+          compose("the node-local store needs {} more, but store.quota_bytes leaves {}; raise it or save less",
                   human_bytes(additional_bytes), human_bytes(left)));
     }
   }
   const fs::Space space = file_system_->space(location_.directory);
   if (additional_bytes > space.free_bytes) {
     throw no_space(
-        compose("the node-local store needs {} more, and {} is free ({}); free some or set store.path to a "
-                "larger place",
+        compose("the node-local store needs {} more, but {} is free ({}); free some or set store.path to a "
+                "larger filesystem",
                 human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit));
   }
-  if (space.free_inodes == 0) throw no_space("the node-local store has no inodes left; remove files there");
+  if (space.free_inodes == 0) throw no_space("the node-local store has no inodes left; remove files");
 }
 
 }  // namespace kedge::store

@@ -3,8 +3,26 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/invariant.hpp"
 
 namespace kedge::store {
+
+void Slot::become(State next) {
+  if (next == state) return;
+  switch (state) {
+    case State::free: invariant(next != State::retired, "only a sealed file is retired"); break;
+    case State::writing:
+      invariant(next == State::sealed || next == State::free, "a file that is being written is sealed or given up");
+      break;
+    case State::sealed:
+      invariant(next == State::retired || next == State::foreign, "a sealed file that counts is not overwritten");
+      break;
+    case State::retired: break;
+    case State::foreign: invariant(next == State::free, "what is not ours is neither written nor sealed"); break;
+  }
+  invariant(next != State::writing || pins == 0, "a pinned file is not overwritten");
+  state = next;
+}
 
 StoreFile& Slot::opened(const RunDirectory& directory) {
   if (!file) file = directory.open(name);
@@ -34,16 +52,17 @@ StoreFile* Slot::mapped(const RunDirectory& directory) {
 }
 
 Held Slot::take_over(Inspection inspection) {
+  invariant(state != State::writing, "what is being written is not taken for what it was");
   if (inspection.foreign) {
-    state = State::foreign;
+    become(State::foreign);
     file.reset();
     return std::move(inspection.held);
   }
-  if (state == State::foreign) state = State::free;  // what was there has gone since
+  if (state == State::foreign) become(State::free);  // what was there has gone since
   const auto found = inspection.held.key();
   intact = inspection.held.intact;
   if (found) {
-    if (state == State::free) state = State::sealed;
+    if (state == State::free) become(State::sealed);
     key = *found;
     generation = inspection.held.generation();
   }

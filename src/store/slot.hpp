@@ -20,8 +20,11 @@ struct Slot {
     foreign,  ///< the name is taken by something that is not ours: neither read nor written nor removed
   };
 
+  /// The only way from one state to another; throws BrokenInvariant if it is none.
+  void become(State next);
+
   FileName name;
-  State state = State::free;
+  State state = State::free;  ///< changed by become()
   std::uint32_t pins = 0;
   bool intact = false;  ///< as far as the last scan looked; what was sealed since is
   FileKey key;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/invariant.hpp"
 
 namespace kedge::store {
 namespace {
@@ -86,7 +87,7 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
   if (!failure) return *slot.file;
   if (failure->code != ErrorCode::no_space) throw Error(*failure);
   directory_.remove(slot.name);
-  slot.state = Slot::State::free;
+  slot.become(Slot::State::free);
   slot.key = {};
   slot.file = directory_.create(slot.name);
   return *slot.file;
@@ -106,13 +107,14 @@ StoreFile& Slots::begin(std::uint64_t expected_bytes) {
     (void)attempt([&] { discard(slot); });  // tried again when the slot is needed
     throw Error(*failure);
   }
-  slot.state = Slot::State::writing;
+  slot.become(Slot::State::writing);
   slot.key = {};
   return file;
 }
 
 void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
-  slot.state = Slot::State::sealed;
+  invariant(slot.state == Slot::State::writing && slot.file, "only a file that was begun is sealed");
+  slot.become(Slot::State::sealed);
   slot.intact = true;
   slot.key = key;
   slot.generation = generation;
@@ -142,7 +144,7 @@ void Slots::give_back_unused() {
 }
 
 void Slots::discard(Slot& slot) {
-  slot.state = Slot::State::free;
+  slot.become(Slot::State::free);
   slot.key = {};
   // "Its space is freed": the pages of a checkpoint that came to nothing belong to the application again.
   if (!attempt([&] { slot.file->empty(); })) return;
@@ -152,7 +154,7 @@ void Slots::discard(Slot& slot) {
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
 }
 
-/// A damaged file whose content was made again in another one is not kept for its key.
+/// A damaged file whose content was rebuilt in another one is not kept for its key.
 bool Slots::has_better(const Slot& slot) const {
   return !slot.intact && std::any_of(slots_.begin(), slots_.end(), [&](const auto& other) {
     return other.get() != &slot && other->offers(slot.key);
@@ -164,7 +166,7 @@ void Slots::retire_all_but(const IsKept& is_kept) {
     if (!slot->holds_something()) continue;
     // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
     const bool kept = is_kept(slot->key) && !has_better(*slot);
-    slot->state = kept ? Slot::State::sealed : Slot::State::retired;
+    slot->become(kept ? Slot::State::sealed : Slot::State::retired);
   }
   remove_idle();
 }

@@ -111,14 +111,14 @@ void StoreFile::check_present() {
   const fs::FileStatus now = file_->status();
   if (now.links == 0) {
     throw Error(Failure{ErrorCode::io,
-                        "a file was removed from the node-local store while the job runs; leave the store's "
-                        "directory alone, or give the job one that no cleaner touches (store.path)",
+                        "another process removed a file from the node-local store; do not touch the store's directory "
+                        "while the job runs, or set store.path to one that is not cleaned automatically",
                         -1, path(), 0});
   }
   if (now.size_bytes < size_bytes_) {
     throw Error(Failure{ErrorCode::io,
-                        "a file on the node-local store was cut from outside while the job runs; leave the "
-                        "store's directory alone",
+                        "a file on the node-local store was truncated by another process; do not touch the store's "
+                        "directory while the job runs",
                         -1, path(), 0});
   }
 }
@@ -127,8 +127,8 @@ fs::ByteAccess& StoreFile::bytes() {
   if (combiner_) return *combiner_;
   if (!mapping_ && !grows_) {
     throw Error(Failure{ErrorCode::io,
-                        "a file on the node-local store has no bytes to work with; abandon the "
-                        "checkpoint and begin another",
+                        "a file on the node-local store is not mapped; abandon the "
+                        "checkpoint and create another",
                         -1, path(), 0});
   }
   return memory_access_;

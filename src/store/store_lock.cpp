@@ -37,10 +37,11 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
       path_(fs::join(directory_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
   lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
   if (!lock_) {
-    throw Error(Failure{ErrorCode::busy,
-                        compose("the node-local store is held by {}; end that job, or give this one another run name",
-                                file_system_->lock_holder(path_).value_or("another process")),
-                        -1, path_, 0});
+    throw Error(
+        Failure{ErrorCode::busy,
+                compose("the node-local store is in use by {}; end that job, or set a different run name for this one",
+                        file_system_->lock_holder(path_).value_or("another process")),
+                -1, path_, 0});
   }
   wait_for_older(clock, timeout_s);
 }
@@ -57,17 +58,16 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
     if (holder && *incarnation > incarnation_) {
       throw Error(Failure{ErrorCode::busy,
                           "a newer start of this run has taken over the node-local store (" + *holder +
-                              "); end one of the two jobs, or give them different run names",
+                              "); end one of the two jobs, or set different run names",
                           -1, path, 0});
     }
     while (holder) {
       if (clock.seconds() >= give_up_at) {
-        throw Error(
-            Failure{ErrorCode::busy,
-                    compose("an earlier start of this run still holds the node-local store after {:.0f} s ({}); "
-                            "end it, or raise store.lock_timeout_s",
-                            timeout_s, *holder),
-                    -1, path, 0});
+        throw Error(Failure{ErrorCode::busy,
+                            compose("an earlier start of this run still uses the node-local store after {:.0f} s ({}); "
+                                    "end it, or raise store.lock_timeout_s",
+                                    timeout_s, *holder),
+                            -1, path, 0});
       }
       clock.sleep_for(kPollInterval);
       holder = file_system_->lock_holder(path);

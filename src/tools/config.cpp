@@ -54,12 +54,13 @@ Outcome config(bool json) {
 
 Command add_config(CLI::App& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* parser = program.add_subcommand("config", "Every option, its value here and now, and where that is from");
-  parser->add_flag("--json", *json, "For programs");
+  CLI::App* parser = program.add_subcommand("config", "Every option with its current value and where that was set");
+  parser->add_flag("--json", *json, "JSON output for programs");
   parser->footer(
-      "Options come from the defaults, then the file named by KEDGE_CONFIG or else ./kedge.toml, then variables\n"
-      "KEDGE_<SECTION>_<KEY>. What the program itself sets in kedge::Options is not known here.\n"
-      "Exit status: 0, or 2 if a value is wrong.");
+      "Options come from the defaults, then the file named by KEDGE_CONFIG or else ./kedge.toml, then environment "
+      "variables\n"
+      "KEDGE_<SECTION>_<KEY>. Values that a program sets in kedge::Options are not shown.\n"
+      "Exit status: 0, or 2 if a value is invalid.");
   return {parser, [json] { return config(*json); }};
 }
 

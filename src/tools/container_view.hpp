@@ -20,7 +20,7 @@ struct Content {
   std::optional<Failure> damage;
 };
 
-/// Throws Error{corrupt} if not even the superblock can be believed, Error{io}.
+/// Throws Error{corrupt} if not even the superblock can be trusted, Error{io}.
 [[nodiscard]] Content read_content(const OpenedFile& opened, const std::string& path);
 
 [[nodiscard]] std::string content_text(const Content& content);

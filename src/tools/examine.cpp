@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 #include "tools/outcome.hpp"
-#include "tools/set_file.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -45,17 +44,6 @@ FileKind kind_of_name(std::optional<store::FileKind> named) {
   return *named == store::FileKind::container ? FileKind::container : FileKind::set_file;
 }
 
-// What people call it.
-std::string_view noun(store::FileKind kind) {
-  switch (kind) {
-    case store::FileKind::container: return "container";
-    case store::FileKind::parity: return "parity";
-    case store::FileKind::descriptor: return "set descriptor";
-    case store::FileKind::manifest: return "manifest";
-  }
-  return "file";
-}
-
 // Whether the file's first bytes changed since it was opened: the job unsealed it, and may have sealed it anew.
 bool changed_meanwhile(const OpenedFile& opened) {
   std::vector<std::byte> now(opened.first.size());
@@ -63,62 +51,39 @@ bool changed_meanwhile(const OpenedFile& opened) {
   return !failure && now != opened.first;
 }
 
-// In a store a file must be what its name says; the finding knows what it is.
-void check_name(const Finding& finding, LogicalRank rank, const std::optional<store::FileName>& name) {
-  if (!name || (finding.kind == name->kind && rank == name->logical_rank)) return;
-  const std::string says = finding.kind == name->kind ? "" : compose("the {} of ", noun(name->kind));
-  throw Error(Failure{ErrorCode::corrupt,
-                      compose("it holds the {} of rank {}, its name says {}rank {}; it was put here by mistake",
-                              noun(*finding.kind), rank.value, says, name->logical_rank.value),
-                      -1, finding.path, 0});
-}
-
-void check_container(const OpenedFile& opened, const std::optional<store::FileName>& name,
-                     const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
-  finding.kind = store::FileKind::container;
-  finding.superblock = format::decode(opened.first, finding.path);
-  check_name(finding, finding.superblock->logical_rank, name);
-  const format::ContainerReader reader(*opened.file, opened.size_bytes, finding.path);
-  judge(reader.verify(on_progress), finding);
-}
-
-void check_set_file(const OpenedFile& opened, const std::optional<store::FileName>& name,
-                    const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
-  finding.set = format::decode_set(opened.first, finding.path);
-  const bool is_parity = finding.set->kind == format::SetFileKind::parity;
-  finding.kind = is_parity ? store::FileKind::parity : store::FileKind::descriptor;
-  check_name(finding, holder(*finding.set).logical_rank, name);
-  check_set_size(*finding.set, opened.size_bytes, finding.path);
-  judge(verify_set_file(*opened.file, *finding.set, on_progress), finding);
-}
-
-// Any rank may keep one.
-void check_manifest(const OpenedFile& opened, const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
-  finding.kind = store::FileKind::manifest;
-  const format::ManifestReader reader(*opened.file, opened.size_bytes, finding.path);
-  finding.manifest = reader.head();
-  judge(reader.verify(on_progress), finding);
-}
-
-void check_opened(const OpenedFile& opened, const std::optional<store::FileName>& name,
-                  const std::function<void(std::uint64_t)>& on_progress, Finding& finding) {
-  const std::string beginning = damaged_beginning(opened);
-  if (!beginning.empty()) throw Error(Failure{ErrorCode::corrupt, beginning, -1, finding.path, 0});
-  if (opened.kind == FileKind::container) {
-    check_container(opened, name, on_progress, finding);
-  } else {
-    check_set_file(opened, name, on_progress, finding);
+// What was found goes to the finding; nothing is checked here again.
+void judge(store::VerifiedFile&& found, const OpenedFile& opened, const std::optional<store::FileName>& name,
+           Finding& finding) {
+  const std::string message = what_is_wrong(opened, found, name);
+  if (found.kind) finding.kind = found.kind;
+  finding.superblock = std::move(found.superblock);
+  finding.set = std::move(found.set);
+  finding.manifest = std::move(found.manifest);
+  switch (found.fault) {
+    case store::FileFault::none:
+    case store::FileFault::content: judge(std::move(found.damages), finding); break;
+    case store::FileFault::unsealed: throw refusal(FileKind::unsealed, finding.path);
+    default: throw Error(Failure{ErrorCode::corrupt, message, -1, finding.path, 0});
   }
 }
 
 }  // namespace
+
+store::ExpectedFile expected_by(const std::optional<store::FileName>& name, bool manifest) {
+  store::ExpectedFile expected;
+  if (manifest) expected.kind = store::FileKind::manifest;
+  if (!name) return expected;
+  expected.kind = name->kind;
+  expected.logical_rank = name->logical_rank;
+  return expected;
+}
 
 FileKind classify(std::span<const std::byte> first, std::optional<store::FileKind> named) {
   const bool whole = first.size() >= format::kSuperblockBytes;
   if ((whole || named) && format::is_unsealed(first)) return FileKind::unsealed;
   const FileKind content = kind_of_content(first);
   if (content == FileKind::foreign) return kind_of_name(named);
-  // A version can be believed only if the checksum holds. Both kinds have these two fields in the same places.
+  // A version can be trusted only if the checksum holds. Both kinds have these two fields in the same places.
   const auto known = content == FileKind::container ? format::kFormatVersion : format::kSetVersion;
   const bool other = whole && number_at(first, format::at::kVersion) != known &&
                      crc32c(first.first(format::at::kCrc)) == number_at(first, format::at::kCrc);
@@ -147,15 +112,15 @@ Error refusal(FileKind kind, const std::string& path) {
   switch (kind) {
     case FileKind::unsealed:
       return Error(Failure{ErrorCode::bad_state,
-                           "being written or free: nothing is sealed in it yet; look again after the next commit", -1,
+                           "being written or free: nothing is sealed in it yet; try again after the next commit", -1,
                            path, 0});
     case FileKind::other_version:
-      return Error(Failure{
-          ErrorCode::mismatch,
-          compose("of another format version than this kedge knows (containers {}, parity and set descriptors {}); "
-                  "use the kedge that goes with the Kedge that wrote it",
-                  format::kFormatVersion, format::kSetVersion),
-          -1, path, 0});
+      return Error(
+          Failure{ErrorCode::mismatch,
+                  compose("not a format version that this kedge reads (containers {}, parity and set descriptors {}); "
+                          "use the kedge command of the version that wrote it",
+                          format::kFormatVersion, format::kSetVersion),
+                  -1, path, 0});
     default:
       return Error(Failure{ErrorCode::mismatch,
                            "not a Kedge container, parity file or set descriptor; give a file named rank-<r>.<n>.h5, "
@@ -164,17 +129,23 @@ Error refusal(FileKind kind, const std::string& path) {
   }
 }
 
-std::string damaged_beginning(const OpenedFile& opened) {
-  if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) return {};
+std::string what_is_wrong(const OpenedFile& opened, const store::VerifiedFile& found,
+                          const std::optional<store::FileName>& name) {
+  const bool marked = opened.kind == FileKind::container || opened.kind == FileKind::set_file;
   const bool is_container = opened.kind == FileKind::container;
-  if (opened.size_bytes < format::kSuperblockBytes) {
+  if (marked && found.fault == store::FileFault::truncated) {
     return compose("truncated: {} bytes are left, less than its {}", opened.size_bytes,
                    is_container ? "superblock" : "set's description");
   }
-  const Magic& magic = is_container ? format::kMagic : format::kSetMagic;
-  if (matching_bytes(opened.first, magic) == magic.size()) return {};
-  return is_container ? "superblock damaged: the bytes that mark a Kedge container are others"
-                      : "set's description damaged: the bytes that mark parity and set descriptors are others";
+  if (marked && found.fault == store::FileFault::bad_magic) {
+    return is_container ? "superblock damaged: bad magic number" : "set's description damaged: bad magic number";
+  }
+  const std::optional<LogicalRank> rank = found.logical_rank();
+  const bool misplaced = found.fault == store::FileFault::kind || found.fault == store::FileFault::rank;
+  if (!misplaced || !name || !rank || (found.kind == name->kind && rank == name->logical_rank)) return found.message;
+  const std::string says = found.kind == name->kind ? "" : compose("the {} of ", store::noun(name->kind));
+  return compose("it holds the {} of rank {}, but its name says {}rank {}; it was put here by mistake",
+                 store::noun(*found.kind), rank->value, says, name->logical_rank.value);
 }
 
 void judge(const Failure& failure, Finding& finding) {
@@ -193,8 +164,8 @@ void judge(std::vector<format::Damage> damages, Finding& finding) {
   }
   finding.state = Finding::State::damaged;
   const std::size_t count = finding.damages.size();
-  finding.reason = compose("{} of its bytes {} not what was written",
-                           count == 1 ? "a stretch" : compose("{} stretches", count), count == 1 ? "is" : "are");
+  finding.reason = compose("{} of its bytes {} damaged", count == 1 ? "one range" : compose("{} ranges", count),
+                           count == 1 ? "is" : "are");
 }
 
 Finding check_file(fs::FileSystem& file_system, const std::string& path, const std::optional<store::FileName>& name,
@@ -206,18 +177,19 @@ Finding check_file(fs::FileSystem& file_system, const std::string& path, const s
   const auto failure = attempt([&] {
     opened = open_file(file_system, path);
     finding.size_bytes = opened.size_bytes;
-    if (is_manifest(opened, name)) {
-      check_manifest(opened, on_progress, finding);
-      return;
+    const bool manifest = is_manifest(opened, name);
+    if (!manifest && opened.kind != FileKind::container && opened.kind != FileKind::set_file) {
+      throw refusal(opened.kind, path);
     }
-    if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
-    check_opened(opened, name, on_progress, finding);
+    judge(store::verify_file(*opened.file, opened.size_bytes, path, expected_by(name, manifest), Verify::all,
+                             on_progress),
+          opened, name, finding);
   });
   if (failure) judge(*failure, finding);
   if (finding.state == Finding::State::damaged && changed_meanwhile(opened)) {
     finding.state = Finding::State::unsealed;
     finding.damages.clear();
-    finding.reason = "being written or free: the job took the file for its next checkpoint while it was read";
+    finding.reason = "being written or free: the job reused the file for its next checkpoint while it was read";
   }
   return finding;
 }

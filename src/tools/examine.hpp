@@ -15,6 +15,7 @@
 #include "format/set_descriptor.hpp"
 #include "fs/file_system.hpp"
 #include "store/file_name.hpp"
+#include "store/verify_file.hpp"
 
 namespace kedge::tools {
 
@@ -46,8 +47,12 @@ struct OpenedFile {
 /// is damage.
 [[nodiscard]] Error refusal(FileKind kind, const std::string& path);
 
-/// What is wrong with the beginning of a container or set file that the reader refuses as none; else empty.
-[[nodiscard]] std::string damaged_beginning(const OpenedFile& opened);
+/// What the file must be: what its name in a store's directory says, if it has one of those.
+[[nodiscard]] store::ExpectedFile expected_by(const std::optional<store::FileName>& name, bool manifest = false);
+
+/// What was found wrong, in the words for people who look at files.
+[[nodiscard]] std::string what_is_wrong(const OpenedFile& opened, const store::VerifiedFile& found,
+                                        const std::optional<store::FileName>& name);
 
 /// True for a manifest, as a store keeps it beside containers until its commit is on the prefix: by its name there,
 /// else by its content.

@@ -24,13 +24,13 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
   const auto status = status_of(file_system, path);
   if (!status) {
     refuse(ErrorCode::not_found,
-           configured ? "there is no such directory, and this is where persistent.path says that checkpoints are; give "
-                        "another directory, or see kedge config for where the option comes from"
+           configured ? "there is no such directory, which is the one in persistent.path; name "
+                        "another directory, or see kedge config for where the option was set"
                       : "there is no such directory; check the path",
            path);
   }
   if (status->kind != fs::FileStatus::Kind::directory) {
-    refuse(ErrorCode::invalid_argument, "it is a file; kedge show tells what is in it", path);
+    refuse(ErrorCode::invalid_argument, "it is a file; kedge show lists its content", path);
   }
   const std::string directory = file_system.canonical(path);
   const std::vector<std::string> names = file_system.list(directory);
@@ -39,7 +39,7 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
     case DirectoryKind::prefix:
     case DirectoryKind::empty: return list_prefix(file_system, directory, path, json);
     case DirectoryKind::tag:
-      refuse(ErrorCode::invalid_argument, "one checkpoint's directory; kedge show tells what is in it", path);
+      refuse(ErrorCode::invalid_argument, "it is the directory of one checkpoint; kedge show lists its content", path);
     case DirectoryKind::foreign: break;
   }
   refuse(
@@ -63,14 +63,14 @@ Outcome ls(const Arguments& arguments) {
 
 Command add_ls(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser = program.add_subcommand("ls", "Which checkpoints a prefix has, or a node's store");
+  CLI::App* parser = program.add_subcommand("ls", "List the checkpoints on a prefix or in a node's store");
   parser->add_option("PREFIX|STORE", arguments->path,
-                     "A directory with tag directories, or a run's directory on a node-local store; the prefix of the "
-                     "configuration (persistent.path) if it is left out");
-  parser->add_flag("--json", arguments->json, "For programs");
+                     "A directory with tag directories, or a run's directory on a node-local store; default: the "
+                     "configured prefix (persistent.path)");
+  parser->add_flag("--json", arguments->json, "JSON output for programs");
   parser->footer(
-      "Newest first. Reads no data: kedge verify does.\n"
-      "Exit status: 0, 1 if a checkpoint is damaged, 2 if something cannot be looked at.");
+      "Newest first. Does not read the data: kedge verify does.\n"
+      "Exit status: 0, 1 if a checkpoint is damaged, 2 if something could not be checked.");
   return {parser, [arguments] { return ls(*arguments); }};
 }
 

@@ -72,7 +72,7 @@ std::string table_of(const RunGroup& group, const Tags& tags) {
 std::string_view state_of(const persist::Unusable& unusable) {
   if (!unusable.committed) return "not committed";
   if (unusable.code == ErrorCode::corrupt) return "DAMAGED";
-  return "cannot look";
+  return "not checked";
 }
 
 std::string unusable_text(const std::vector<persist::Unusable>& all) {

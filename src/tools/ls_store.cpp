@@ -6,11 +6,9 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "format/container_reader.hpp"
 #include "store/file_name.hpp"
 #include "tools/examine.hpp"
 #include "tools/ls.hpp"
-#include "tools/set_file.hpp"
 #include "tools/table.hpp"
 #include "tools/words.hpp"
 
@@ -59,8 +57,8 @@ class Store {
 
  private:
   void add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name);
-  void add_container(const OpenedFile& opened, const std::string& path, const store::FileName& name);
-  void add_set_file(const OpenedFile& opened, const std::string& path);
+  void add_container(const format::Superblock& superblock);
+  void add_set_file(const format::SetDescriptor& set, std::uint64_t file_bytes);
   void note(const std::string& path, const Failure& failure);
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Json json() const;
@@ -80,41 +78,39 @@ void Store::add(fs::FileSystem& file_system, const std::string& path, const stor
   }
   if (is_manifest(opened, name)) return;  // it adds nothing to what the containers say
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
-  const std::string beginning = damaged_beginning(opened);
-  if (!beginning.empty()) throw Error(ErrorCode::corrupt, beginning);
-  if (opened.kind == FileKind::container) add_container(opened, path, name);
-  else add_set_file(opened, path);
+  const store::VerifiedFile found =
+      store::verify_file(*opened.file, opened.size_bytes, path, expected_by(name), Verify::headers);
+  if (found.fault == store::FileFault::unsealed) {  // since it was opened
+    ++unsealed_;
+    return;
+  }
+  if (!found.is_intact()) throw Error(ErrorCode::corrupt, what_is_wrong(opened, found, name));
+  if (found.superblock) add_container(*found.superblock);
+  else add_set_file(*found.set, opened.size_bytes);
 }
 
-void Store::add_container(const OpenedFile& opened, const std::string& path, const store::FileName& name) {
-  const format::Superblock superblock = format::read_superblock(*opened.file, opened.size_bytes, path);
-  if (name.kind != store::FileKind::container || name.logical_rank != superblock.logical_rank) {
-    throw Error(ErrorCode::corrupt, compose("it holds the container of rank {}; it was put here by mistake",
-                                            superblock.logical_rank.value));
-  }
+void Store::add_container(const format::Superblock& superblock) {
   Commit& commit = commits_[{superblock.commit.generation, superblock.commit.id}];
   commit.head = superblock.commit;
-  commit.bytes += opened.size_bytes;
+  commit.bytes += superblock.file_size;
   commit.containers.insert(superblock.logical_rank.value);
 }
 
-void Store::add_set_file(const OpenedFile& opened, const std::string& path) {
-  const format::SetDescriptor set = format::decode_set(opened.first, path);
-  check_set_size(set, opened.size_bytes, path);
+void Store::add_set_file(const format::SetDescriptor& set, std::uint64_t file_bytes) {
   Commit& commit = commits_[{set.generation, set.commit_id}];
   commit.head.run_id = set.run_id;
   commit.head.world_size = set.world_size;
   for (const format::SetMember& member : set.members) commit.described.insert(member.logical_rank.value);
   if (set.kind != format::SetFileKind::parity) return;
   ++commit.parity_files;
-  commit.parity_bytes += opened.size_bytes;
+  commit.parity_bytes += file_bytes;
 }
 
 void Store::note(const std::string& path, const Failure& failure) {
   const bool damaged = failure.code == ErrorCode::corrupt;
   if (damaged) outcome_ = Outcome::damaged;
   else if (outcome_ == Outcome::ok) outcome_ = Outcome::cannot_look;
-  broken_.push_back({path, damaged ? "damaged" : "cannot look",
+  broken_.push_back({path, damaged ? "damaged" : "not checked",
                      describe(Failure{failure.code, failure.message, -1, {}, failure.system_errno})});
 }
 

@@ -15,7 +15,7 @@
 namespace kedge::tools {
 namespace {
 
-// Wrong usage is "cannot look" for scripts: 1 is kept for damage.
+// To scripts, wrong usage is "not checked": 1 is reserved for damage.
 Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int count, char** words) {
   if (error.get_exit_code() == 0) {  // --help, --version
     program.exit(error);
@@ -29,7 +29,7 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
   const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
   if (!word.empty() && word.front() != '-' && !is_known) {
     const auto meant = nearest(word, known);
-    complain(compose("there is no command '{}'{}; kedge --help lists what there is", printable(word),
+    complain(compose("unknown command '{}'{}; kedge --help lists the commands", printable(word),
                      meant ? compose(" (did you mean '{}'?)", *meant) : ""));
   } else {
     complain(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
@@ -38,12 +38,12 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
 }
 
 Outcome run(int count, char** words) {
-  CLI::App program{"Looks at the checkpoints of Kedge, on any node and while a job runs.", "kedge"};
+  CLI::App program{"Inspects and verifies Kedge's checkpoints, on any node and while a job runs.", "kedge"};
   program.set_version_flag("--version",
                            compose("kedge {} (container format {})", KEDGE_VERSION, format::kFormatVersion));
   program.require_subcommand(1);
   program.footer(
-      "Exit status: 0 all is well, 1 something is damaged, 2 something cannot be looked at.\n"
+      "Exit status: 0 ok, 1 something is damaged, 2 something could not be checked.\n"
       "More: man kedge");
   const std::vector<Command> commands = {add_ls(program), add_show(program), add_verify(program), add_config(program)};
   try {
@@ -71,9 +71,9 @@ int main(int count, char** words) {
   } catch (const std::exception& error) {
     kedge::tools::complain(kedge::compose("unexpected: {}", error.what()));
   }
-  // A result that did not get through to a full disk was not given.
+  // A result that did not reach a full disk was not reported.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    kedge::tools::complain("the output could not be written; check where it goes");
+    kedge::tools::complain("the output could not be written; check the disk or pipe it goes to");
     if (outcome == Outcome::ok) outcome = Outcome::cannot_look;
   }
   return static_cast<int>(outcome);

@@ -13,9 +13,9 @@ namespace kedge::tools {
 
 /// Exit status of the program. Scripts depend on the numbers: do not change them.
 enum class Outcome : std::uint8_t {
-  ok = 0,           ///< everything that was asked for was found as it was written
-  damaged = 1,      ///< something was read and is not what was written
-  cannot_look = 2,  ///< something could not be looked at (missing, unreadable, no container), or wrong usage
+  ok = 0,           ///< everything asked for is as it was written
+  damaged = 1,      ///< something is not what was written
+  cannot_look = 2,  ///< something could not be checked (missing, unreadable, not a container), or wrong usage
 };
 
 /// A subcommand: its parser, and what to do if the command line named it. `run` may throw Error.

@@ -46,11 +46,11 @@ std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const
 }
 
 std::string what_there_is(const persist::TagList& list, const std::string& word) {
-  if (list.entries.empty()) return "there is none on this prefix yet";
+  if (list.entries.empty()) return "there are no checkpoints on this prefix yet";
   std::vector<std::string> tags;
   for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.commit.tag);
-  if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists what there is", *meant);
-  return compose("the newest is {}; kedge ls lists what there is", tags.front());
+  if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
+  return compose("the newest is {}; kedge ls lists all checkpoints", tags.front());
 }
 
 }  // namespace
@@ -89,12 +89,11 @@ std::optional<TagPlace> tag_directory_at(fs::FileSystem& file_system, const std:
 
 TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word) {
   if (!status_of(file_system, prefix)) {
-    throw Error(
-        Failure{ErrorCode::not_found,
-                compose("no file is called {}, and there is no such directory to look for a checkpoint in; give "
-                        "--prefix, or set persistent.path",
-                        printable(word)),
-                -1, prefix, 0});
+    throw Error(Failure{ErrorCode::not_found,
+                        compose("there is no file {}, and the prefix to look for a checkpoint does not exist; use "
+                                "--prefix, or set persistent.path",
+                                printable(word)),
+                        -1, prefix, 0});
   }
   const std::string real_prefix = file_system.canonical(prefix);
   const persist::TagList list = persist::list_tags(file_system, real_prefix);
@@ -109,8 +108,8 @@ TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const 
   for (const persist::TagEntry& entry : list.entries) consider(entry.directory, true);
   for (const persist::Unusable& unusable : list.unusable) consider(unusable.directory, unusable.committed);
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
-  throw Error(ErrorCode::not_found, compose("no checkpoint on {} is called {}; {}", printable(prefix), printable(word),
-                                            what_there_is(list, word)));
+  throw Error(ErrorCode::not_found, compose("no checkpoint on {} has the tag {}; {}", printable(prefix),
+                                            printable(word), what_there_is(list, word)));
 }
 
 std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
@@ -140,7 +139,7 @@ DirectoryKind classify_directory(const std::vector<std::string>& names) {
 std::string run_directory_hint(const std::vector<std::string>& names) {
   const auto run =
       std::find_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("kedge-"); });
-  return run == names.end() ? "" : compose("; the run's directory in it is meant, e.g. {}", printable(*run));
+  return run == names.end() ? "" : compose("; name the run's directory in it, e.g. {}", printable(*run));
 }
 
 }  // namespace kedge::tools

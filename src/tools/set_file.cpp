@@ -9,8 +9,6 @@
 namespace kedge::tools {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
-
 std::uint64_t whole_bytes(const format::SetDescriptor& set) { return format::kSuperblockBytes + set.parity_bytes; }
 
 std::string crc_text(std::uint32_t crc) { return compose("{:08x}", crc); }
@@ -26,28 +24,6 @@ std::string name_of(const format::SetDescriptor& set) {
 }
 
 }  // namespace
-
-void check_set_size(const format::SetDescriptor& set, std::uint64_t file_bytes, const std::string& path) {
-  if (file_bytes == whole_bytes(set)) return;
-  throw Error(Failure{ErrorCode::corrupt,
-                      compose("the file has {} bytes, its beginning says {}: {}", file_bytes, whole_bytes(set),
-                              file_bytes < whole_bytes(set) ? "truncated" : "something was appended"),
-                      -1, path, 0});
-}
-
-std::vector<format::Damage> verify_set_file(fs::ByteAccess& bytes, const format::SetDescriptor& set,
-                                            const std::function<void(std::uint64_t)>& on_progress) {
-  if (on_progress) on_progress(format::kSuperblockBytes);
-  std::uint32_t crc = 0;
-  for (std::uint64_t done = 0; done < set.parity_bytes;) {
-    const std::uint64_t piece = std::min(kPieceBytes, set.parity_bytes - done);
-    crc = bytes.checksum(format::kSuperblockBytes + done, piece, crc);
-    done += piece;
-    if (on_progress) on_progress(piece);
-  }
-  if (crc == set.parity_crc) return {};
-  return {{"parity", format::kSuperblockBytes, set.parity_bytes}};
-}
 
 std::string set_line(const format::SetDescriptor& set) {
   return compose("{} of set {} ({}), generation {}, rank {}", noun(set.kind), set.set_number, name_of(set),

@@ -1,7 +1,8 @@
 // kedge show FILE|TAG: one container, the set of a parity file or set descriptor, or a whole checkpoint.
 #include <memory>
+#include <optional>
+#include <utility>
 
-#include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "tools/container_view.hpp"
@@ -22,14 +23,19 @@ struct Arguments {
   TagViewOptions view;
 };
 
-// A container or set file, whose first bytes mark it as one.
-OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
+// A container or set file, as far as its first bytes go.
+struct Marked {
+  OpenedFile opened;
+  store::VerifiedFile found;
+};
+
+Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
   const std::string real_path = file_system.canonical(path);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
   if (status && status->kind == fs::FileStatus::Kind::directory) {
     throw Error(
         Failure{ErrorCode::invalid_argument,
-                "a directory without checkpoint.h5: list it with kedge ls, name one of the containers in it, or "
+                "a directory without checkpoint.h5; list it with kedge ls, name one of the containers in it, or "
                 "check all with kedge verify",
                 -1, path, 0});
   }
@@ -37,20 +43,23 @@ OpenedFile open_marked(fs::FileSystem& file_system, const std::string& path) {
   if (is_manifest(opened, store::parse_file_name(path.substr(path.rfind('/') + 1)))) {  // npos + 1 is 0
     throw Error(
         Failure{ErrorCode::mismatch,
-                "a manifest that a store keeps: kedge show TAG shows the checkpoint on the prefix, and kedge verify "
-                "checks this file",
+                "a store's copy of a manifest; use kedge show TAG for the checkpoint on the prefix, or kedge verify "
+                "to check this file",
                 -1, path, 0});
   }
   if (opened.kind != FileKind::container && opened.kind != FileKind::set_file) throw refusal(opened.kind, path);
-  const std::string beginning = damaged_beginning(opened);
-  if (!beginning.empty()) throw Error(Failure{ErrorCode::corrupt, beginning, -1, path, 0});
-  return opened;
+  store::VerifiedFile found = store::verify_file(*opened.file, opened.size_bytes, path, {}, Verify::headers);
+  if (!found.superblock && !found.set) {
+    throw Error(Failure{ErrorCode::corrupt, what_is_wrong(opened, found, std::nullopt), -1, path, 0});
+  }
+  return {std::move(opened), std::move(found)};
 }
 
 // The rest may be lost: what the beginning says is shown all the same.
-Outcome show_set(const Arguments& arguments, const OpenedFile& opened) {
-  const format::SetDescriptor set = format::decode_set(opened.first, arguments.what);
-  const auto damage = attempt([&] { check_set_size(set, opened.size_bytes, arguments.what); });
+Outcome show_set(const Arguments& arguments, const store::VerifiedFile& found) {
+  const format::SetDescriptor& set = found.set.value();
+  std::optional<Failure> damage;
+  if (!found.is_intact()) damage = Failure{ErrorCode::corrupt, found.message, -1, arguments.what, 0};
   if (arguments.view.json) {
     Json json = set_json(set, arguments.what);
     if (damage) json["damage"] = damage->message;
@@ -64,12 +73,13 @@ Outcome show_set(const Arguments& arguments, const OpenedFile& opened) {
 }
 
 Outcome show_file(fs::FileSystem& file_system, const Arguments& arguments) {
-  const OpenedFile opened = open_marked(file_system, arguments.what);
+  const auto [opened, found] = open_marked(file_system, arguments.what);
   if (arguments.view.rank || arguments.view.containers) {
-    throw Error(Failure{ErrorCode::invalid_argument, "--rank and --containers are for checkpoints; this is one file",
-                        -1, arguments.what, 0});
+    throw Error(Failure{ErrorCode::invalid_argument,
+                        "--rank and --containers apply to checkpoints, but this is a single file", -1, arguments.what,
+                        0});
   }
-  if (opened.kind == FileKind::set_file) return show_set(arguments, opened);
+  if (found.set) return show_set(arguments, found);
   const Content content = read_content(opened, arguments.what);
   print(arguments.view.json ? json_text(content_json(content)) : content_text(content));
   if (!content.damage) return Outcome::ok;
@@ -87,20 +97,20 @@ Outcome show(const Arguments& arguments) {
 
 Command add_show(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser = program.add_subcommand("show", "What a checkpoint or one of its files holds");
+  CLI::App* parser = program.add_subcommand("show", "Show the content of a checkpoint or of one of its files");
   parser
       ->add_option("TAG|DIRECTORY|FILE", arguments->what,
                    "A tag on the prefix (latest: the newest), a tag directory, or a file of a store's directory: "
                    "rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
       ->required();
   parser->add_option("--prefix", arguments->prefix,
-                     "Where to look for the tag; else the configuration's persistent.path");
-  parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: this rank's container alone");
-  parser->add_flag("--containers", arguments->view.containers, "Of a checkpoint: name every container");
-  parser->add_flag("--json", arguments->view.json, "For programs");
+                     "Prefix on which to look for the tag; default: the configured persistent.path");
+  parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: only this rank's container");
+  parser->add_flag("--containers", arguments->view.containers, "Of a checkpoint: list every container");
+  parser->add_flag("--json", arguments->view.json, "JSON output for programs");
   parser->footer(
-      "Reads and checks heads and indexes, or the set's description, alone; kedge verify checks every byte.\n"
-      "Exit status: 0, 1 if something is damaged or missing, 2 if it cannot be looked at.");
+      "Reads and checks only heads and indexes, or the set's description; kedge verify checks every byte.\n"
+      "Exit status: 0, 1 if something is damaged or missing, 2 if it could not be checked.");
   return {parser, [arguments] { return show(*arguments); }};
 }
 

@@ -1,5 +1,7 @@
 #include "tools/tag_reader.hpp"
 
+#include <utility>
+
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "tools/examine.hpp"
@@ -9,48 +11,47 @@
 namespace kedge::tools {
 namespace {
 
-using Kind = fs::FileStatus::Kind;
+using Problem = persist::ContainerProblem::Kind;
 
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
-}
+persist::TagPath path_of(const TagPlace& place) { return {fs::join(place.prefix, place.directory), place.shown}; }
 
-// Each directory on the way: HDF5 would follow a link, Kedge does not.
-void require_directories(fs::FileSystem& file_system, const std::string& tag_directory, const std::string& file,
-                         const std::string& shown) {
-  for (std::size_t slash = file.find('/'); slash != std::string::npos; slash = file.find('/', slash + 1)) {
-    const auto status = file_system.status(fs::join(tag_directory, file.substr(0, slash)));
-    if (!status) refuse(ErrorCode::corrupt, "missing, and so is its directory", shown);
-    if (status->kind == Kind::link) {
-      refuse(ErrorCode::io, compose("{} is a symbolic link, which is not followed", file.substr(0, slash)), shown);
-    }
-    if (status->kind != Kind::directory) {
-      refuse(ErrorCode::corrupt, compose("missing: {} is no directory", file.substr(0, slash)), shown);
-    }
-  }
-}
-
-void require_size(std::uint64_t size_bytes, const format::ShardRow& row, const std::string& shown) {
-  if (size_bytes == row.size_bytes) return;
-  refuse(ErrorCode::corrupt,
-         size_bytes < row.size_bytes
+std::string words_on_size(std::uint64_t size_bytes, const format::ShardRow& row) {
+  return size_bytes < row.size_bytes
              ? compose("truncated: {} of its {} bytes are left", size_bytes, row.size_bytes)
-             : compose("{} bytes were appended to its {}", size_bytes - row.size_bytes, row.size_bytes),
-         shown);
+             : compose("{} bytes were appended to its {}", size_bytes - row.size_bytes, row.size_bytes);
 }
 
-void require_identity(const format::Superblock& superblock, const format::ManifestHead& head, LogicalRank rank,
-                      const std::string& shown) {
-  // The file's CRC says nothing of the superblock, whatever is in it: it ends with its own.
-  const bool same_commit = superblock.commit == head.commit;
-  if (same_commit && superblock.logical_rank == rank) return;
-  std::string whose = compose("of rank {}", superblock.logical_rank.value);
-  if (!same_commit) {
-    whose += compose(" of {} (generation {}, commit {})", printable(superblock.commit.tag),
-                     superblock.commit.generation, short_id(superblock.commit.id));
+std::string words_on_identity(const format::Superblock& found, const format::ManifestHead& head) {
+  std::string whose = compose("of rank {}", found.logical_rank.value);
+  if (found.commit != head.commit) {
+    whose += compose(" of {} (generation {}, commit {})", printable(found.commit.tag), found.commit.generation,
+                     short_id(found.commit.id));
   }
-  if (superblock.commit.run_id != head.commit.run_id) whose += " of another run";
-  refuse(ErrorCode::corrupt, compose("swapped: it is the container {}", whose), shown);
+  if (found.commit.run_id != head.commit.run_id) whose += " of another run";
+  return compose("swapped: it is the container {}", whose);
+}
+
+/// Nothing: what was said is good enough.
+std::optional<std::string> words_on(const persist::ContainerProblem& problem, const format::ManifestHead& head,
+                                    const format::ShardRow& row, LogicalRank rank) {
+  switch (problem.kind) {
+    case Problem::file_name: return compose("the manifest names another file for rank {} than Kedge does", rank.value);
+    case Problem::missing: return "missing";
+    case Problem::missing_directory: return "missing, and so is its directory";
+    case Problem::link: return compose("{} is a symbolic link, which is not followed", problem.where);
+    case Problem::not_a_directory: return compose("missing: {} is not a directory", problem.where);
+    case Problem::identity: return words_on_identity(problem.found.value(), head);
+    case Problem::size: return words_on_size(problem.size_bytes, row);
+    case Problem::unsealed:
+    case Problem::unreadable:
+    case Problem::content: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// For people, what is not there is damage of the checkpoint; a link is somebody's doing, behind which it may be.
+ErrorCode code_of(const persist::ContainerProblem& problem) {
+  return problem.kind == Problem::link ? ErrorCode::io : ErrorCode::corrupt;
 }
 
 }  // namespace
@@ -58,41 +59,27 @@ void require_identity(const format::Superblock& superblock, const format::Manife
 OpenedManifest open_manifest(fs::FileSystem& file_system, const TagPlace& place) {
   OpenedManifest opened;
   opened.entry = persist::read_tag(file_system, place.prefix, place.directory);
-  const std::string path = fs::join(fs::join(place.prefix, place.directory), persist::kManifestFile);
-  opened.file = file_system.open(path, fs::Access::read);
-  opened.reader = std::make_unique<format::ManifestReader>(*opened.file, opened.file->status().size_bytes,
-                                                           fs::join(place.shown, persist::kManifestFile));
+  persist::OpenedManifest manifest = persist::open_manifest(file_system, path_of(place));
+  opened.bytes = std::move(manifest.bytes);
+  opened.reader = std::move(manifest.reader);
   return opened;
 }
 
-OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place, const format::ManifestHead& head,
-                               const format::ShardRow& row, LogicalRank rank) {
-  const std::string shown = fs::join(place.shown, row.file);
-  if (row.file != persist::container_file(rank)) {  // no name that leads out of the directory is ever opened
-    refuse(ErrorCode::corrupt, compose("the manifest names another file for rank {} than Kedge does", rank.value),
-           shown);
+persist::OpenedContainer open_container(fs::FileSystem& file_system, const TagPlace& place,
+                                        const format::ManifestHead& head, const format::ShardRow& row,
+                                        LogicalRank rank) {
+  try {
+    return persist::open_container(file_system, path_of(place), head, row, rank);
+  } catch (const persist::ContainerError& error) {
+    Failure failure = error.failure();
+    if (error.problem().kind == Problem::unreadable) {
+      const OpenedFile opened = open_file(file_system, fs::join(path_of(place).directory, row.file));
+      if (opened.kind == FileKind::other_version) throw refusal(opened.kind, failure.path);
+    }
+    failure.code = code_of(error.problem());
+    if (auto words = words_on(error.problem(), head, row, rank)) failure.message = std::move(*words);
+    throw Error(std::move(failure));
   }
-  const std::string directory = fs::join(place.prefix, place.directory);
-  require_directories(file_system, directory, row.file, shown);
-  const std::string path = fs::join(directory, row.file);
-  const auto status = file_system.status(path);
-  if (!status) refuse(ErrorCode::corrupt, "missing", shown);
-  OpenedFile opened = open_file(file_system, path);
-  // Whose it is says more than its size: two swapped ranks often differ in both.
-  if (opened.kind == FileKind::unsealed) refuse(ErrorCode::corrupt, "its first bytes are zeros", shown);
-  if (opened.kind == FileKind::other_version) throw refusal(opened.kind, shown);
-  if (opened.first.size() == format::kSuperblockBytes) {
-    require_identity(format::decode(opened.first, shown), head, rank, shown);
-  }
-  require_size(opened.size_bytes, row, shown);
-  OpenedContainer container;
-  container.file = std::move(opened.file);
-  container.reader = std::make_unique<format::ContainerReader>(*container.file, opened.size_bytes, shown);
-  const format::Superblock& superblock = container.reader->superblock();
-  const bool same_index = superblock.index_offset == row.index_offset && superblock.index_size == row.index_size &&
-                          superblock.index_crc == row.index_crc;
-  if (same_index && container.reader->file_crc() == row.crc) return container;
-  refuse(ErrorCode::corrupt, "its content is not what the manifest was made for, though whole in itself", shown);
 }
 
 }  // namespace kedge::tools

@@ -35,7 +35,7 @@ Finding check_rank(fs::FileSystem& file_system, const TagPlace& place, const Ope
   finding.kind = store::FileKind::container;
   std::optional<format::ShardRow> row;
   if (const auto failure = attempt([&] { row = manifest.reader->row(rank); })) {
-    finding.reason = "the manifest's row for it is damaged, so nothing tells what it should be";
+    finding.reason = "the manifest's row for it is damaged, so its size and checksum are unknown";
     return finding;  // the damage is the manifest's
   }
   const auto failure = attempt([&] {

@@ -271,7 +271,7 @@ Outcome complain_of(const TagContent& content) {
   }
   if (problems > kProblemsShown) complain(compose("and {} more", problems - kProblemsShown));
   if (problems > 0) {
-    complain(compose("{} of {} can be used; arrays and regions are told of these alone", usable(content),
+    complain(compose("{} of {} can be used; arrays and regions are listed from these only", usable(content),
                      count_text(content.containers.size(), "container")));
   }
   return outcome;
@@ -285,7 +285,7 @@ Outcome show_rank(fs::FileSystem& file_system, const TagPlace& place, std::uint3
                 compose("--rank {}: the checkpoint has ranks 0 to {}", rank, head.commit.world_size - 1));
   }
   const format::ShardRow row = manifest.reader->row(LogicalRank{rank});
-  const OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});
+  const persist::OpenedContainer opened = open_container(file_system, place, head, row, LogicalRank{rank});
   Content content;
   content.path = fs::join(place.shown, row.file);
   content.superblock = opened.reader->superblock();

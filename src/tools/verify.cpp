@@ -47,9 +47,9 @@ std::string_view to_string(State state) {
     case State::damaged: return "damaged";
     case State::unsealed: return "unsealed";
     case State::uncommitted: return "not committed";
-    case State::cannot_look: return "cannot look";
+    case State::cannot_look: return "not checked";
   }
-  return "cannot look";
+  return "not checked";
 }
 
 Finding unreadable(const std::string& path, const Failure& failure) {
@@ -71,7 +71,8 @@ std::vector<Task> tags_of(const std::vector<std::string>& names, const std::stri
   std::sort(tags.rbegin(), tags.rend());
   std::vector<Task> tasks;
   for (const auto& [generation, name] : tags) tasks.push_back(checkpoint({directory, name, fs::join(shown, name)}));
-  if (tasks.empty()) throw Error(Failure{ErrorCode::not_found, "no checkpoint is on this prefix yet", -1, shown, 0});
+  if (tasks.empty())
+    throw Error(Failure{ErrorCode::not_found, "there are no checkpoints on this prefix yet", -1, shown, 0});
   return tasks;
 }
 
@@ -99,12 +100,12 @@ std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& word,
   const DirectoryKind kind = classify_directory(names);
   if (kind == DirectoryKind::store) return files_of(names, real_path, word);
   if (kind == DirectoryKind::prefix) return tags_of(names, real_path, word);
-  throw Error(
-      Failure{ErrorCode::not_found,
-              compose("no container is in this directory and no checkpoint; give a prefix, a tag directory, or a run's "
-                      "directory on the node-local store{}",
-                      run_directory_hint(names)),
-              -1, word, 0});
+  throw Error(Failure{
+      ErrorCode::not_found,
+      compose("there is no container or checkpoint in this directory; name a prefix, a tag directory, or a run's "
+              "directory on the node-local store{}",
+              run_directory_hint(names)),
+      -1, word, 0});
 }
 
 std::uint64_t bytes_of(fs::FileSystem& file_system, const std::vector<Task>& tasks) {
@@ -221,7 +222,7 @@ struct Tally {
     checked_bytes += finding.size_bytes;
   }
 
-  // Nothing sealed is nothing checked, and that must not look like "all is well" to a script.
+  // Nothing sealed is nothing checked, and that must not look like "ok" to a script.
   [[nodiscard]] Outcome outcome() const {
     if (damaged > 0) return Outcome::damaged;
     return cannot_look > 0 || ok == 0 ? Outcome::cannot_look : Outcome::ok;
@@ -233,7 +234,7 @@ struct Tally {
     if (!kinds.empty()) line = compose("{} ok ({}), {} damaged", ok, kinds, damaged);
     if (unsealed > 0) line += compose(", {} being written or free", unsealed);
     if (uncommitted > 0) line += compose(", {} not committed", uncommitted);
-    if (cannot_look > 0) line += compose(", {} could not be looked at", cannot_look);
+    if (cannot_look > 0) line += compose(", {} not checked", cannot_look);
     return line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s));
   }
 
@@ -326,7 +327,7 @@ class Verification {
                          {"damaged", tally_.damaged},
                          {"unsealed", tally_.unsealed},
                          {"uncommitted", tally_.uncommitted},
-                         {"cannot_look", tally_.cannot_look},
+                         {"not_checked", tally_.cannot_look},
                          {"checked_bytes", tally_.checked_bytes},
                          {"exit_status", static_cast<int>(tally_.outcome())}};
       print(json_text(json));
@@ -335,10 +336,10 @@ class Verification {
     if (!arguments_.quiet) print(tally_.text(took_s));
     if (tally_.damaged > 0) {
       complain(
-          "damaged files are passed over at the next start, which takes the newest commit that is whole; "
-          "if this keeps happening, have the node's memory or disk looked at");
+          "the next start skips damaged files and opens the newest intact commit; "
+          "if this happens repeatedly, have the node's memory or disk checked");
     } else if (tally_.cannot_look == 0 && tally_.ok == 0) {
-      complain("nothing is sealed there yet, so nothing was checked; try again after the next commit");
+      complain("nothing is sealed yet, so nothing was checked; try again after the next commit");
     }
   }
 
@@ -359,14 +360,15 @@ Command add_verify(CLI::App& program) {
   parser
       ->add_option(
           "TAG|DIRECTORY|FILE", arguments->paths,
-          "Tags on the prefix (latest: the newest), tag directories, whole prefixes, run directories of the node-local "
-          "store, and single files in these")
+          "Tags on the prefix (latest: the newest), tag directories, whole prefixes, run directories on the node-local "
+          "store, and single files in any of these")
       ->required();
-  parser->add_option("--prefix", arguments->prefix, "Where to look for tags; else the configuration's persistent.path");
-  parser->add_flag("--json", arguments->json, "For programs: every finding and the place of every damage");
-  parser->add_flag("--quiet,-q", arguments->quiet, "Say only what is wrong");
+  parser->add_option("--prefix", arguments->prefix,
+                     "Prefix on which to look for tags; default: the configured persistent.path");
+  parser->add_flag("--json", arguments->json, "JSON output for programs: every finding and the place of all damage");
+  parser->add_flag("--quiet,-q", arguments->quiet, "Report only problems");
   parser->footer(
-      "Exit status: 0 all is well, 1 something is damaged or missing, 2 something cannot be looked at or nothing is "
+      "Exit status: 0 ok, 1 something is damaged or missing, 2 something could not be checked or nothing is "
       "sealed yet.\nUnsealed files are being written or free, directories without checkpoint.h5 are not committed: "
       "neither "
       "is damage.");

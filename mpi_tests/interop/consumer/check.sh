@@ -11,7 +11,8 @@ mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/made" >"$work/install.log"
 mv "$work/made" "$work/prefix"
 "$work/prefix/bin/kedge" --version
-for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h; do
+for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h \
+    include/kedge/testing/in_process_job.hpp; do
   [[ -f $work/prefix/$file ]] || { echo "$file was not installed"; exit 1; }
 done
 for header in mpi.hpp kedge_mpi.h; do
@@ -30,6 +31,7 @@ cd "$work"
 configure core OFF
 core/without_mpi
 core/without_mpi_c
+core/killed_rank "$work/killed_rank"
 if [[ $with_mpi == 1 ]]; then
   configure mpi ON
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

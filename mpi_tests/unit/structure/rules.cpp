@@ -16,9 +16,9 @@ namespace {
 // The floors. An include goes down only; rooms on one floor do not see each other.
 const std::map<std::string, int, std::less<>>& floors() {
   static const std::map<std::string, int, std::less<>> table = {
-      {"base", 0},     {"fs", 1},       {"comm", 1},   {"device", 1},     {"codec", 1},
-      {"commits", 1},  {"format", 2},   {"store", 3},  {"redundancy", 4}, {"persist", 4},
-      {"recovery", 5}, {"pipeline", 5}, {"engine", 6}, {"tools", 7},      {"bindings", 7}};
+      {"base", 0},     {"fs", 1},     {"comm", 1},   {"device", 1},     {"codec", 1},   {"commits", 1},
+      {"format", 2},   {"store", 3},  {"arrays", 3}, {"redundancy", 4}, {"persist", 4}, {"recovery", 5},
+      {"pipeline", 5}, {"engine", 6}, {"tools", 7},  {"bindings", 7},   {"testing", 2}};
   return table;
 }
 
@@ -118,6 +118,14 @@ std::optional<std::string> simulator_problem(const Source& source, const std::st
   return compose("{} includes \"{}\": the simulator sees commits and redundancy/plan only", source.path, name);
 }
 
+// The product, which is all of src/ and include/ but the library kedge::testing, does not know that library.
+std::optional<std::string> testing_problem(const Source& source, const std::string& name) {
+  const bool product = source.path.starts_with("src/") || source.path.starts_with("include/");
+  const bool itself = source.path.starts_with("src/testing/") || source.path.starts_with("include/kedge/testing/");
+  if (!product || itself || !(name.starts_with("kedge/testing/") || name.starts_with("testing/"))) return std::nullopt;
+  return compose("{} includes \"{}\": only tests and the room testing itself may", source.path, name);
+}
+
 // A quoted include of a file below src/.
 std::optional<std::string> house_problem(const Source& source, const std::string& name) {
   if (name.starts_with("kedge/")) {
@@ -130,6 +138,9 @@ std::optional<std::string> house_problem(const Source& source, const std::string
   const std::string target = room_of("src/" + name);
   if (room == "bindings" && floor_of(target) > 0 && target != room) {
     return compose("{} includes \"{}\": bindings see the public interface and base only", source.path, name);
+  }
+  if (room == "testing" && floor_of(target) >= 0 && target != room && target != "base" && target != "comm") {
+    return compose("{} includes \"{}\": testing sees the public interface, base and comm only", source.path, name);
   }
   if (floor_of(target) < 0) {
     return compose("{} includes \"{}\": write it from src/, beginning with a room", source.path, name);
@@ -206,10 +217,17 @@ std::vector<std::string> include_problems(const Source& source) {
     const auto& [name, quoted] = include;
     const bool show_public = quoted && !name.starts_with("kedge/");
     if (!quoted && (in_house || is_public)) add(outside_problem(source, name));
+    const auto unknown = quoted ? testing_problem(source, name) : std::nullopt;
+    if (unknown) {
+      add(unknown);
+      continue;
+    }
     if (quoted && in_house) add(house_problem(source, name));
     if (is_public && show_public)
       problems.push_back(compose("{} includes \"{}\", which is not public", source.path, name));
-    if (is_pure(source.path) && brings_the_world(name)) {
+    // The ledger is shared by threads: its lock is all that it has of the world.
+    const bool is_its_lock = source.path.starts_with("src/commits/ledger.") && name == "mutex";
+    if (is_pure(source.path) && brings_the_world(name) && !is_its_lock) {
       problems.push_back(compose("{} includes {}: this room takes values and returns values", source.path, name));
     }
     if (source.path.starts_with("examples/") && quoted && floor_of(first_part(name)) >= 0) {

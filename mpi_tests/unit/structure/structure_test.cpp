@@ -4,11 +4,10 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
 
+#include "unit/structure/project.hpp"
 #include "unit/structure/rules.hpp"
 
 namespace kedge::structure {
@@ -17,24 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-const std::filesystem::path kRoot = KEDGE_SOURCE_DIR;
-
-// All files below the directories whose text people write.
-std::vector<Source> read_sources(const std::vector<std::string>& directories) {
-  static const std::set<std::string> kinds = {".c", ".h", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".f90", ""};
-  std::vector<Source> sources;
-  for (const std::string& directory : directories) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / directory)) {
-      if (!entry.is_regular_file() || !kinds.contains(entry.path().extension().string())) continue;
-      std::ifstream file(entry.path());
-      std::ostringstream text;
-      text << file.rdbuf();
-      sources.push_back({entry.path().lexically_relative(kRoot).generic_string(), text.str()});
-    }
-  }
-  return sources;
-}
 
 // What git tracks at the top; without git, what lies there but for build directories and the like.
 std::vector<std::string> top_level_names() {
@@ -137,6 +118,12 @@ TEST(StructureRules, PermitWhatTheFloorsPermit) {
                                                         {"src/bindings/c/a.cpp", "\"kedge/mpi.hpp\""},
                                                         {"src/bindings/c/a.cpp", "\"bindings/c/handle.hpp\""},
                                                         {"src/bindings/c/a.cpp", "\"base/attempt.hpp\""},
+                                                        {"src/testing/a.cpp", "\"comm/tree_collectives.hpp\""},
+                                                        {"src/testing/a.cpp", "\"base/text.hpp\""},
+                                                        {"src/testing/a.cpp", "\"kedge/engine.hpp\""},
+                                                        {"src/testing/a.cpp", "\"kedge/testing/a.hpp\""},
+                                                        {"src/testing/a.cpp", "\"testing/b.hpp\""},
+                                                        {"include/kedge/testing/a.hpp", "\"kedge/testing/b.hpp\""},
                                                         {"examples/heat2d/a.cpp", "<mpi.h>"}}) {
     EXPECT_THAT(problems(path, include), IsEmpty());
   }
@@ -161,6 +148,20 @@ TEST(StructureRules, SeeBindingsThatReachIntoTheHouseAndCHeadersThatAreNoC) {
   for (const std::string include : {"<mpi.h>", "<cstdint>", "<string>", "\"kedge/types.hpp\"", "\"base/text.hpp\""}) {
     EXPECT_THAT(problems("include/kedge/kedge.h", include), ElementsAre(HasSubstr("a header for C"))) << include;
   }
+}
+
+TEST(StructureRules, SeeAProductThatKnowsTheTestingLibraryAndOneThatKnowsTheProductsInside) {
+  for (const std::string path : {"src/comm/a.cpp", "src/engine/a.cpp", "src/tools/a.cpp", "include/kedge/a.hpp"}) {
+    EXPECT_THAT(problems(path, "\"kedge/testing/a.hpp\""), ElementsAre(HasSubstr("only tests"))) << path;
+  }
+  EXPECT_THAT(problems("src/engine/a.cpp", "\"testing/mailboxes.hpp\""), ElementsAre(HasSubstr("only tests")));
+  for (const std::string include : {"\"engine/environment.hpp\"", "\"fs/posix_file.hpp\"", "\"codec/xor.hpp\"",
+                                    "\"fs/file_system.hpp\"", "\"comm/mpi/mpi_call.hpp\""}) {
+    EXPECT_THAT(problems("src/testing/a.cpp", include), ElementsAre(HasSubstr("base and comm only"))) << include;
+  }
+  EXPECT_THAT(problems("src/testing/a.cpp", "\"kedge/mpi.hpp\""), ElementsAre(HasSubstr("know MPI")));
+  EXPECT_THAT(problems("include/kedge/testing/a.hpp", "\"testing/mailboxes.hpp\""),
+              ElementsAre(HasSubstr("not public")));
 }
 
 TEST(StructureRules, SeeTheWorldInAPureRoom) {

@@ -25,19 +25,19 @@ AttributeValue numbers(const kedge_attribute& given) {
 AttributeValue value_of(const kedge_attribute& given) {
   const bool is_text = given.type == KEDGE_ATTRIBUTE_STRING;
   if (given.value == nullptr && (is_text || given.count != 0)) {
-    refuse_argument(compose("attribute {} has no value (null pointer)", given.key));
+    refuse_argument(compose("the value of attribute {} must not be NULL", given.key));
   }
   if (given.type == KEDGE_ATTRIBUTE_INT64) return numbers<std::int64_t>(given);
   if (given.type == KEDGE_ATTRIBUTE_DOUBLE) return numbers<double>(given);
   if (is_text) return std::string(static_cast<const char*>(given.value));
-  refuse_argument(
-      compose("attribute {} has type {}; give one of kedge_attribute_type", given.key, static_cast<int>(given.type)));
+  refuse_argument(compose("attribute {} has unknown type {}; use one of kedge_attribute_type", given.key,
+                          static_cast<int>(given.type)));
 }
 
 constexpr std::array kTypeNames = {"an int64", "a double", "a string", "an array of int64", "an array of double"};
 
 [[noreturn]] void refuse_type(Asked asked, const AttributeValue& value) {
-  throw Error(ErrorCode::mismatch, compose("attribute {} is {}, which {} does not give", asked.key,
+  throw Error(ErrorCode::mismatch, compose("attribute {} is {}, which {} does not return", asked.key,
                                            kTypeNames.at(value.index()), asked.call));
 }
 
@@ -55,13 +55,13 @@ void give_numbers(const AttributeValue& value, Asked asked, Number* place, std::
 
 Attributes attributes_of(const kedge_attribute* given, std::size_t count) {
   if (given == nullptr && count != 0) {
-    refuse_argument(compose("kedge_create was told of {} attributes and given none (null pointer)", count));
+    refuse_argument(compose("kedge_create: attributes must not be NULL if attribute_count is {}", count));
   }
   Attributes attributes;
   for (const kedge_attribute& attribute : std::span(given, count)) {
-    if (attribute.key == nullptr) refuse_argument("an attribute has no key (null pointer)");
+    if (attribute.key == nullptr) refuse_argument("the key of an attribute must not be NULL");
     if (!attributes.emplace(attribute.key, value_of(attribute)).second) {
-      refuse_argument(compose("attribute {} is given twice", attribute.key));
+      refuse_argument(compose("attribute {} appears twice; use each key once", attribute.key));
     }
   }
   return attributes;

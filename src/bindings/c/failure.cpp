@@ -21,7 +21,7 @@ static_assert(KEDGE_UNRECOVERABLE == static_cast<int>(ErrorCode::unrecoverable))
 static_assert(KEDGE_TIMEOUT == static_cast<int>(ErrorCode::timeout));
 static_assert(KEDGE_BUSY == static_cast<int>(ErrorCode::busy));
 
-/// One thread's last failure, in memory that is there also when there is no more.
+/// One thread's last failure, in memory reserved for it, so that it works when memory runs out.
 struct LastFailure {
   std::array<char, 4096> text{};
   std::array<char, 4096> path{};
@@ -52,7 +52,7 @@ kedge_error keep(kedge_error code, int rank, int system_errno, std::string_view 
 }
 
 kedge_error out_of_memory() noexcept {
-  return keep(KEDGE_NO_SPACE, -1, 0, "no_space: out of memory: give the job more memory or save less per rank", "");
+  return keep(KEDGE_NO_SPACE, -1, 0, "no_space: out of memory; give the job more memory or save less per rank", "");
 }
 
 }  // namespace
@@ -81,9 +81,9 @@ kedge_error refuse(std::string message) noexcept {
 
 kedge_error no_engine(const char* call) noexcept {
   try {
-    return refuse(compose("{} was given no engine (null pointer); give it what kedge_engine_new made", call));
+    return refuse(compose("{}: engine must not be NULL; pass the one that kedge_engine_new created", call));
   } catch (const std::exception&) {
-    return keep(KEDGE_INVALID_ARGUMENT, -1, 0, "invalid_argument: no engine was given (null pointer)", "");
+    return keep(KEDGE_INVALID_ARGUMENT, -1, 0, "invalid_argument: engine must not be NULL", "");
   }
 }
 

@@ -67,7 +67,7 @@ kedge_error with_regions(const kedge_engine* engine, const char* call, const voi
   if (engine == nullptr) return no_engine(call);
   return guarded([&] {
     if (given == nullptr) {
-      refuse_argument(compose("{} was given no place or name (null pointer)", call));
+      refuse_argument(compose("{}: no argument may be NULL", call));
     }
     const std::lock_guard guard(engine->mutex);
     if (!engine->regions_known) {
@@ -93,7 +93,7 @@ kedge_error give_attribute(const kedge_engine* engine, const char* call, const c
   if (engine == nullptr) return no_engine(call);
   return guarded([&] {
     if (key == nullptr || (values == nullptr && capacity != 0)) {
-      refuse_argument(compose("{} was given no key or no place (null pointer)", call));
+      refuse_argument(compose("{}: key must not be NULL; values or buffer may be NULL only if the size is 0", call));
     }
     give_value(attribute(*engine, key), {call, key}, values, capacity, count);
   });
@@ -115,7 +115,7 @@ size_t kedge_dtype_size(kedge_dtype dtype) { return size_bytes(bindings::data_ty
 
 kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
   if (engine == nullptr) return bindings::no_engine("kedge_get_info");
-  if (info == nullptr) return bindings::refuse("kedge_get_info was given no place (null pointer)");
+  if (info == nullptr) return bindings::refuse("kedge_get_info: info must not be NULL");
   return bindings::guarded([&] {
     const CheckpointInfo known = engine->engine.info();
     kedge_info given{};
@@ -157,7 +157,8 @@ kedge_error kedge_region_count(const kedge_engine* engine, size_t* count) {
 kedge_error kedge_get_region(const kedge_engine* engine, size_t index, kedge_region* region) {
   return bindings::with_regions(engine, "kedge_get_region", region, [&](const auto& regions) {
     if (index >= regions.size()) {
-      throw Error(ErrorCode::not_found, compose("there is no region {}; this rank has {}", index, regions.size()));
+      throw Error(ErrorCode::not_found,
+                  compose("there is no region {}; this rank has {} regions", index, regions.size()));
     }
     *region = bindings::region_of(regions[index]);
   });
@@ -168,7 +169,7 @@ kedge_error kedge_find_region(const kedge_engine* engine, const char* name, kedg
       engine, "kedge_find_region", name == nullptr ? nullptr : region, [&](const auto& regions) {
         const auto found = std::ranges::find(regions, std::string_view(name), &RegionInfo::name);
         if (found == regions.end()) {
-          throw Error(ErrorCode::not_found, compose("there is no region {}", name));
+          throw Error(ErrorCode::not_found, compose("there is no region {} on this rank", name));
         }
         *region = bindings::region_of(*found);
       });

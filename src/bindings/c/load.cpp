@@ -1,4 +1,4 @@
-// The way up: open, load, close.
+// Reading a checkpoint: open, load, close.
 #include <optional>
 #include <span>
 #include <string>
@@ -19,10 +19,10 @@ kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int*
   if (engine == nullptr) return no_engine(call);
   Selection selection;
   const auto problem = attempt([&] {
-    if (found == nullptr) refuse_argument(compose("{} was given no place for found (null pointer)", call));
+    if (found == nullptr) refuse_argument(compose("{}: found must not be NULL", call));
     if (newer != KEDGE_KEEP_NEWER && newer != KEDGE_DISCARD_NEWER) {
       refuse_argument(
-          compose("{} was given {}; give KEDGE_KEEP_NEWER or KEDGE_DISCARD_NEWER", call, static_cast<int>(newer)));
+          compose("{}: newer is {}; use KEDGE_KEEP_NEWER or KEDGE_DISCARD_NEWER", call, static_cast<int>(newer)));
     }
     selection = selected();
   });
@@ -50,14 +50,14 @@ kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer,
 
 kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found) {
   return bindings::open(engine, "kedge_open_before", newer, found, [&]() -> Selection {
-    if (tag == nullptr) bindings::refuse_argument("kedge_open_before was given no tag (null pointer)");
+    if (tag == nullptr) bindings::refuse_argument("kedge_open_before: tag must not be NULL");
     return Before{tag};
   });
 }
 
 kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run, const char* tag, int* found) {
   return bindings::open(engine, "kedge_open_source", KEDGE_KEEP_NEWER, found, [&]() -> Selection {
-    if (prefix == nullptr) bindings::refuse_argument("kedge_open_source was given no prefix (null pointer)");
+    if (prefix == nullptr) bindings::refuse_argument("kedge_open_source: prefix must not be NULL");
     return Source{prefix, run == nullptr ? "" : run, tag == nullptr ? "latest" : tag};
   });
 }
@@ -69,8 +69,10 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
     const bool fits = dimensions >= 0 && dimensions <= KEDGE_MAX_DIMENSIONS;
     if (name == nullptr || !fits || (dimensions != 0 && shape == nullptr)) {
       (void)engine->engine.load("", {});  // there is no such region: close fails on all ranks
-      bindings::refuse_argument(compose("region {} is loaded without a name, with {} dimensions or without a shape",
-                                        name == nullptr ? "(null)" : name, dimensions));
+      bindings::refuse_argument(
+          compose("kedge_load of region {} with {} dimensions: name and shape must not be NULL, and the number of "
+                  "dimensions must be 0 to {}",
+                  name == nullptr ? "(null)" : name, dimensions, static_cast<int>(KEDGE_MAX_DIMENSIONS)));
     }
     const MutableRegion region{data, bindings::data_type_of(dtype),
                                Shape(std::span(shape, static_cast<std::size_t>(dimensions)))};

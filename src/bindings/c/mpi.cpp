@@ -15,8 +15,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
   return bindings::guarded([&] {
     Options given = options == nullptr ? Options::load() : options->options;
     if (engine == nullptr && !given.load_failure) {  // brought along: the other ranks wait in the constructor
-      given.load_failure =
-          Failure{ErrorCode::invalid_argument, "kedge_engine_new was given no place (null pointer)", -1, {}, 0};
+      given.load_failure = Failure{ErrorCode::invalid_argument, "kedge_engine_new: engine must not be NULL", -1, {}, 0};
     }
     auto made = std::make_unique<kedge_engine>(Engine(mpi(comm), std::move(given)));
     *engine = made.release();

@@ -18,13 +18,14 @@ const Field& field_of(std::string_view name) {
     if (known.back() == name) return field;
   }
   const auto meant = nearest(name, known);
-  refuse_argument(compose("there is no option {}{}", name,
-                          meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all"));
+  refuse_argument(
+      compose("there is no option {}{}", name,
+              meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all options"));
 }
 
 void set(Options& options, const char* name, const char* value) {
-  if (name == nullptr) refuse_argument("kedge_options_set was given no name (null pointer)");
-  if (value == nullptr) refuse_argument(compose("kedge_options_set was given no value for {} (null pointer)", name));
+  if (name == nullptr) refuse_argument("kedge_options_set: name must not be NULL");
+  if (value == nullptr) refuse_argument(compose("kedge_options_set: value must not be NULL (option {})", name));
   const Field& field = field_of(name);
   Options changed = options;
   if (!field.set(changed, value) || !field.valid(changed)) {
@@ -41,12 +42,12 @@ using namespace kedge;
 extern "C" {
 
 kedge_error kedge_options_load(kedge_options** options) {
-  if (options == nullptr) return bindings::refuse("kedge_options_load was given no place (null pointer)");
+  if (options == nullptr) return bindings::refuse("kedge_options_load: options must not be NULL");
   return bindings::guarded([&] { *options = std::make_unique<kedge_options>(Options::load()).release(); });
 }
 
 kedge_error kedge_options_set(kedge_options* options, const char* name, const char* value) {
-  if (options == nullptr) return bindings::refuse("kedge_options_set was given no options (null pointer)");
+  if (options == nullptr) return bindings::refuse("kedge_options_set: options must not be NULL");
   return bindings::guarded([&] {
     try {
       bindings::set(options->options, name, value);
@@ -61,7 +62,8 @@ kedge_error kedge_options_set(kedge_options* options, const char* name, const ch
 kedge_error kedge_options_get(const kedge_options* options, const char* name, char* buffer, size_t size,
                               size_t* length) {
   if (options == nullptr || name == nullptr || (buffer == nullptr && size != 0)) {
-    return bindings::refuse("kedge_options_get was given no options, name or buffer (null pointer)");
+    return bindings::refuse(
+        "kedge_options_get: options and name must not be NULL; buffer may be NULL only if size is 0");
   }
   return bindings::guarded(
       [&] { bindings::give_text(bindings::field_of(name).get(options->options), buffer, size, length); });

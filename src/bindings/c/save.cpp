@@ -1,4 +1,4 @@
-// The engine's life, and the way down: create, save, commit.
+// The engine's life, and writing a checkpoint: create, save, commit.
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,15 +36,15 @@ struct Array {
   const std::uint64_t* shape;
 };
 
-/// What cannot even be given to the engine, if anything.
+/// Why the arguments cannot even be passed to the engine, if so.
 const char* problem_of(const char* name, const Array& array, const Block* block) {
-  if (name == nullptr) return "a region has no name (null pointer)";
-  if (array.dimensions < 0) return "a region has a negative number of dimensions";
-  if (array.dimensions > KEDGE_MAX_DIMENSIONS) return "a region has more than KEDGE_MAX_DIMENSIONS dimensions";
+  if (name == nullptr) return "the name of a region must not be NULL";
+  if (array.dimensions < 0) return "the number of dimensions must not be negative";
+  if (array.dimensions > KEDGE_MAX_DIMENSIONS) return "the number of dimensions must not exceed KEDGE_MAX_DIMENSIONS";
   if (array.dimensions == 0) return nullptr;
-  if (array.shape == nullptr) return "a region has no shape (null pointer)";
+  if (array.shape == nullptr) return "the shape must not be NULL";
   const bool no_place = block != nullptr && (block->global_shape == nullptr || block->offset == nullptr);
-  return no_place ? "a shard has no global shape or no offset (null pointer)" : nullptr;
+  return no_place ? "the global shape and the offset must not be NULL" : nullptr;
 }
 
 Shape shape_of(const Array& array, const std::uint64_t* extents) {
@@ -87,7 +87,7 @@ kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
   if (engine == nullptr) return bindings::no_engine("kedge_need_checkpoint");
   return bindings::guarded([&] {
     const bool answer = engine->engine.need_checkpoint();  // first: the other ranks are in it
-    if (needed == nullptr) bindings::refuse_argument("kedge_need_checkpoint was given no place (null pointer)");
+    if (needed == nullptr) bindings::refuse_argument("kedge_need_checkpoint: needed must not be NULL");
     *needed = answer ? 1 : 0;
   });
 }
@@ -97,7 +97,7 @@ kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attr
   if (engine == nullptr) return bindings::no_engine("kedge_create");
   Attributes given;
   const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument("kedge_create was given no tag (null pointer)");
+    if (tag == nullptr) bindings::refuse_argument("kedge_create: tag must not be NULL");
     given = bindings::attributes_of(attributes, attribute_count);
   });
   if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.create(bindings::kRefused); });
@@ -139,7 +139,7 @@ const char* kedge_level_name(kedge_level level) {
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level) {
   if (engine == nullptr) return bindings::no_engine("kedge_get_level");
   if (tag == nullptr || level == nullptr) {
-    return bindings::refuse("kedge_get_level was given no tag or no place (null pointer)");
+    return bindings::refuse("kedge_get_level: tag and level must not be NULL");
   }
   return bindings::guarded([&] { *level = static_cast<kedge_level>(engine->engine.level(tag)); });
 }
@@ -147,9 +147,9 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
 kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level) {
   if (engine == nullptr) return bindings::no_engine("kedge_wait");
   const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument("kedge_wait was given no tag (null pointer)");
+    if (tag == nullptr) bindings::refuse_argument("kedge_wait: tag must not be NULL");
     if (level < KEDGE_LEVEL_LOCAL || level > KEDGE_LEVEL_PERSISTENT) {
-      bindings::refuse_argument("kedge_wait waits for local, protected or persistent; give one of these levels");
+      bindings::refuse_argument("kedge_wait: level must be local, protected or persistent");
     }
   });
   if (problem) {
@@ -161,7 +161,7 @@ kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level)
 kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned) {
   if (engine == nullptr) return bindings::no_engine("kedge_pin");
   const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument("kedge_pin was given no tag (null pointer)");
+    if (tag == nullptr) bindings::refuse_argument("kedge_pin: tag must not be NULL");
   });
   if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.pin(bindings::kRefused); });
   return bindings::guarded([&] {

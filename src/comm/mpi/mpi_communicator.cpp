@@ -54,7 +54,7 @@ void check_can_communicate(MPI_Comm comm) {
   if (initialized == 0) throw Error(ErrorCode::bad_state, "MPI is not initialised; call MPI_Init before kedge::mpi");
   if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalised; call kedge::mpi before MPI_Finalize");
   if (comm == MPI_COMM_NULL) {
-    throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it on the communicator's ranks only");
+    throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it only on ranks of the communicator");
   }
   int inter = 0;
   check_mpi(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
@@ -158,7 +158,8 @@ class MpiCommunicator::Transfer final : public Communicator::Operation {
   }
   [[noreturn]] void throw_size(std::string_view how_many) const {
     throw Error(ErrorCode::bad_state,
-                compose("expected {} bytes from rank {} and got {}; make both sides agree", bytes_, peer_, how_many));
+                compose("expected {} bytes from rank {} and got {}; send and receive sizes must match", bytes_, peer_,
+                        how_many));
   }
 
   int peer_;
@@ -180,7 +181,8 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiLimits limits) : source_(comm
 }
 
 void MpiCommunicator::connect(Deadline deadline) {
-  if (comm_ != MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "this communicator is connected; connect once");
+  if (comm_ != MPI_COMM_NULL)
+    throw Error(ErrorCode::bad_state, "this communicator is already connected; connect it only once");
   if (timed_out_) check_usable();
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
@@ -241,7 +243,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
   if (!group.empty()) return tree_all_reduce(*this, values, reduction, deadline, group);
   if (values.size() > INT_MAX) {
     throw Error(ErrorCode::invalid_argument,
-                compose("all_reduce of {} values; give at most {}", values.size(), INT_MAX));
+                compose("all_reduce got {} values; pass at most {}", values.size(), INT_MAX));
   }
   auto pending = std::make_unique<Pending<std::uint64_t>>();
   pending->values.assign(values.begin(), values.end());
@@ -295,7 +297,7 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
 }
 
 void MpiCommunicator::check_usable() const {
-  if (timed_out_) throw Error(ErrorCode::bad_state, "this communicator timed out and cannot be used again");
+  if (timed_out_) throw Error(ErrorCode::bad_state, "this communicator timed out and cannot be used any more");
   if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }
 
@@ -314,7 +316,7 @@ void MpiCommunicator::check(int peer, int channel) const {
 
 void MpiCommunicator::time_out(const std::string& whom) {
   timed_out_ = true;
-  throw Error(ErrorCode::timeout, compose("rank {} waited in vain for {}; see there what holds it up", rank_, whom));
+  throw Error(ErrorCode::timeout, compose("rank {} timed out waiting for {}; check what delays it", rank_, whom));
 }
 
 std::string MpiCommunicator::everybody_in(std::string_view call) const {

@@ -56,7 +56,7 @@ bool MpiExchange::test() {
 
 std::string MpiExchange::waits_for() const {
   if (in_barrier_) return "at least one other rank (in a sparse exchange)";
-  return compose("rank {} to take a message (in a sparse exchange)", sends_[first_open_send_].to);
+  return compose("rank {} to receive a message (in a sparse exchange)", sends_[first_open_send_].to);
 }
 
 std::vector<Communicator::Message> MpiExchange::take() {

@@ -9,9 +9,9 @@ from spack.package import *
 
 class Kedge(CMakePackage):
     """Checkpoint engine for MPI jobs: node-local containers that are HDF5 files, recovery to the newest
-    step that every rank can have again."""
+    step that every rank can recover."""
 
-    # The source tree that this recipe lies in; commits only, not what lies uncommitted.
+    # The source tree that contains this recipe; commits only, not uncommitted changes.
     git = Path(__file__).resolve().parents[5].as_uri()
 
     license("BSD-3-Clause")

@@ -1,0 +1,33 @@
+// Random histories of starts, losses, damage, moves and changed options: what can be had is opened, byte for byte, the
+// same on every rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "harness/random_history.hpp"
+#include "harness/seeds.hpp"
+
+namespace kedge::faults {
+namespace {
+
+class RandomHistories : public testing::TestWithParam<Harm> {};
+
+INSTANTIATE_TEST_SUITE_P(Faults, RandomHistories,
+                         testing::Values(Harm::between_starts, Harm::while_it_runs, Harm::behind_checks),
+                         [](const auto& one) {
+                           std::string name = testing::PrintToString(one.param);
+                           std::ranges::replace(name, ' ', '_');
+                           return name;
+                         });
+
+TEST_P(RandomHistories, R31_R32_WhatCanBeHadIsOpenedByteForByte) {
+  for_each_seed({.normal = 18, .full = 600}, "campaign_random_history", [](std::uint64_t seed) {
+    RandomHistory history(seed, GetParam());
+    history.run();
+    if (HasFailure()) ADD_FAILURE() << history.story();
+  });
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,135 @@
+// Every message of open, create and both votes of commit is a point at which one rank dies or stops answering.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <iostream>
+#include <optional>
+
+#include "base/attempt.hpp"
+#include "harness/history.hpp"
+
+namespace kedge::faults {
+namespace {
+
+// The smallest tree with a rank that receives from one and forwards to another: 3 is below 2, 2 below 0.
+constexpr int kRanks = 4;
+constexpr std::uint64_t kMoreThanThereAre = 10000;
+
+class VoteMessages : public testing::TestWithParam<testing::StopKind> {
+ protected:
+  /// False if the start ended before the rank came to this event.
+  [[nodiscard]] static bool stops_and_recovers(int rank, std::uint64_t event, testing::StopKind kind, int& in_doubt) {
+    SimulatedJob job(kRanks);
+    // Two pairs on two nodes, else: messages of protection have a test of their own.
+    if (!full_test()) job.options.redundancy.scheme = Scheme::single;
+    Ledger ledger;
+    (void)job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
+    EXPECT_EQ(ledger.newest_returned(), 1);
+
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(rank, event, kind); };
+    const auto outcomes = job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
+    const bool died = outcomes[static_cast<std::size_t>(rank)].died;
+    if (ledger.newest_begun() > ledger.newest_returned()) ++in_doubt;
+    EXPECT_EQ(joined(check_survivors(outcomes, rank)) + joined(check_after_crash(job, ledger)), "")
+        << "rank " << rank << ", event " << event;
+    return died;
+  }
+};
+
+TEST_P(VoteMessages, R19_R46_NoMessageIsOneTooFew) {
+  std::uint64_t points = 0;
+  int in_doubt = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::uint64_t event = 0;
+    while (event < kMoreThanThereAre && !HasFailure() && stops_and_recovers(rank, event, GetParam(), in_doubt)) {
+      ++event;
+    }
+    if (HasFailure()) return;
+    EXPECT_GT(event, 20U) << "a start has more messages than that";
+    std::cout << "messages of rank " << rank << ": " << event << '\n';
+    points += event;
+  }
+  std::cout << points << " points, " << in_doubt << " of them in a checkpoint\n";
+  EXPECT_GT(in_doubt, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, VoteMessages, testing::Values(testing::StopKind::die, testing::StopKind::stop),
+                         [](const auto& tested) { return tested.param == testing::StopKind::die ? "die" : "stop"; });
+
+/// Rank 1's last operation in its second checkpoint: nothing is left to do after the seal.
+std::uint64_t seal_operation() {
+  SimulatedJob job(kRanks);
+  job.options.redundancy.scheme = Scheme::single;
+  Ledger ledger;
+  std::uint64_t operations = 0;
+  (void)job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    checkpoint(engine, scope.rank, 1, ledger);
+    const auto begin = job.disk.operations(scope.rank);
+    checkpoint(engine, scope.rank, 2, ledger);
+    if (scope.rank == 1) operations = job.disk.operations(1) - begin;
+  });
+  return operations;
+}
+
+/// The seal of one rank fails, and another stops while the ranks tell each other so.
+TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
+  const std::uint64_t seal = seal_operation();
+  int threw = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    bool died = true;
+    for (std::uint64_t event = 0; died && event < kMoreThanThereAre; ++event) {
+      SimulatedJob job(kRanks);
+      job.options.redundancy.scheme = Scheme::single;
+      Ledger ledger;
+      job.plan = [&](testing::InProcessWorld& world) { world.stop_at(rank, event, testing::StopKind::stop); };
+      std::vector<std::optional<Failure>> failures(kRanks);
+      const auto outcomes = job.start([&](RankScope& scope) {
+        Engine engine = scope.make_engine();
+        checkpoint(engine, scope.rank, 1, ledger);
+        const auto begin = job.disk.operations(scope.rank);
+        if (scope.rank == 1) job.disk.fail(1, begin + seal, EIO);
+        auto& failure = failures[static_cast<std::size_t>(scope.rank)];
+        failure = attempt([&] { checkpoint(engine, scope.rank, 2, ledger); });
+      });
+      died = outcomes[static_cast<std::size_t>(rank)].died;
+      ledger.failed(2);  // rank 1 has no seal: the commit cannot be whole
+      for (const auto& failure : failures) {
+        if (!failure || failure->code == ErrorCode::timeout) continue;
+        EXPECT_EQ(failure->code, ErrorCode::io) << to_string(*failure);
+        EXPECT_EQ(failure->rank, 1);
+        ++threw;
+      }
+      ASSERT_EQ(joined(check_after_crash(job, ledger)), "") << "rank " << rank << ", event " << event;
+    }
+  }
+  EXPECT_GT(threw, kRanks);
+}
+
+/// The last message of the second vote: one rank has returned, the others have not and leave their seals.
+TEST(VoteMessages, R19_CommitInDoubtIsWholeOrNotOffered) {
+  int whole = 0;
+  int not_offered = 0;
+  for (std::uint64_t event = 0; event < kMoreThanThereAre; ++event) {
+    SimulatedJob job(kRanks);
+    Ledger ledger;
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(2, event, testing::StopKind::stop); };
+    const auto outcomes = job.start([&](RankScope& scope) { run_application(scope, 1, ledger, false); });
+    if (!outcomes[2].died) break;
+    Ledger after;
+    int opened = -1;
+    (void)job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      const int step = open_and_check(engine, scope.rank, after);
+      if (scope.rank == 0) opened = step;
+    });
+    ASSERT_EQ(joined(after.problems()), "") << "event " << event;
+    ASSERT_TRUE(ledger.may_be_opened(opened)) << "event " << event << ", opened " << opened;
+    if (ledger.newest_begun() == 1 && ledger.newest_returned() == 0) ++(opened == 1 ? whole : not_offered);
+  }
+  EXPECT_GT(whole, 0) << "no event fell between the seals and the end of the vote";
+  EXPECT_GT(not_offered, 0);
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,148 @@
+// kedge ls on whole, half-written, damaged and foreign directories.
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.hpp"
+#include "command/checkpoints_fixture.hpp"
+
+namespace kedge::testing {
+namespace {
+
+using persist::TagEntry;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(KedgeCheckpoints, ListsNewestFirstWithParentsAndPins) {
+  add_three();
+  std::ofstream(prefix_.path(sample_entry(2).directory) + "/pinned") << "\n";
+  const Result listed = kedge("ls " + prefix_.directory());
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_THAT(listed.text,
+              ContainsRegex("^tag +generation +time .UTC. +ranks +bytes +level +parent +pinned\n"
+                            "step-000300 +3 +2026-09-21 14:16:20 +4 +[0-9.]+ KiB +persistent +step-000200\n"
+                            "step-000200 +2 +[^\n]* +step-000100 +pinned\n"
+                            "step-000100 +1 +[^\n]* +-\n$"));
+}
+
+TEST_F(KedgeCheckpoints, AParentThatIsGoneIsToldByItsId) {
+  prefix_.add(sample_entry(3));
+  EXPECT_THAT(kedge("ls " + prefix_.directory()).text,
+              HasSubstr(to_string(sample_entry(3).commit.parent_id).substr(0, 8)));
+}
+
+TEST_F(KedgeCheckpoints, GroupsByRun) {
+  add_three();
+  EXPECT_THAT(kedge("ls " + prefix_.directory()).text, Not(HasSubstr("run heat")));
+  TagEntry other = sample_entry(9);
+  other.run = "other";
+  other.commit.run_id.bytes.fill(0x77);
+  prefix_.add(other);
+  const std::string text = kedge("ls " + prefix_.directory()).text;
+  EXPECT_LT(text.find("run heat"), text.find("step-000300"));
+  EXPECT_LT(text.find("step-000100"), text.find("run other (7777"));
+  EXPECT_LT(text.find("run other"), text.find("step-000900"));
+}
+
+TEST_F(KedgeCheckpoints, TheListIsTheSameFromCatalogAndManifests) {
+  add_three();
+  const std::string by_manifests = kedge("ls " + prefix_.directory()).text;
+  const Json listed = kedge_json("ls " + prefix_.directory(), 0);
+  for (const unsigned generation : {1U, 2U, 3U}) {
+    TagEntry entry = sample_entry(generation);
+    entry.total_bytes = listed["checkpoints"][3 - generation]["bytes"];
+    prefix_.catalog(entry);
+  }
+  EXPECT_EQ(kedge("ls " + prefix_.directory()).text, by_manifests);
+  flip_bit(manifest(sample_entry(2)), 700);  // not looked at
+  EXPECT_EQ(kedge("ls " + prefix_.directory()).text, by_manifests);
+}
+
+TEST_F(KedgeCheckpoints, JsonHasAllThatWordsHave) {
+  add_three();
+  write_containers(prefix_.directory(), sample_entry(4));
+  const Json listed = kedge_json("ls " + prefix_.directory(), 0);
+  EXPECT_EQ(listed["kind"], "prefix");
+  ASSERT_EQ(listed["checkpoints"].size(), 3U);
+  const Json& newest = listed["checkpoints"][0];
+  EXPECT_EQ(newest["tag"], "step-000300");
+  EXPECT_EQ(newest["parent"], "step-000200");
+  EXPECT_EQ(newest["world_size"], 4);
+  EXPECT_EQ(newest["time"], "2026-09-21T14:16:20Z");
+  EXPECT_EQ(newest["commit_id"], to_string(sample_entry(3).commit.id));
+  EXPECT_EQ(newest["pinned"], false);
+  EXPECT_EQ(listed["checkpoints"][2]["parent"], nullptr);
+  ASSERT_EQ(listed["unusable"].size(), 1U);
+  EXPECT_EQ(listed["unusable"][0]["committed"], false);
+  EXPECT_EQ(listed["unusable"][0]["state"], "not committed");
+}
+
+TEST_F(KedgeCheckpoints, HalfWrittenIsNoDamageAndDamageIs) {
+  add_three();
+  write_containers(prefix_.directory(), sample_entry(4));
+  std::filesystem::create_directory(prefix_.path("step-9.9-01234567"));
+  const Result half = kedge("ls " + prefix_.directory());
+  EXPECT_EQ(half.status, 0) << half.text;
+  EXPECT_THAT(half.text, ContainsRegex("step-000400[^\n]* not committed +no checkpoint.h5: a flush or removal is under "
+                                       "way or was cut short\n"));
+  truncate(manifest(sample_entry(2)), 5000);
+  const Result damaged = kedge("ls " + prefix_.directory());
+  EXPECT_EQ(damaged.status, 1) << damaged.text;
+  EXPECT_THAT(damaged.text, ContainsRegex("step-000200[^\n]* DAMAGED +[^\n]*truncated"));
+  EXPECT_THAT(damaged.text, AllOf(HasSubstr("step-000300"), HasSubstr("step-000100")));
+}
+
+TEST_F(KedgeCheckpoints, EmptyPrefixesAreEmptyAndOtherDirectoriesAreRefused) {
+  const Result empty = kedge("ls " + prefix_.directory());
+  EXPECT_EQ(empty.status, 0) << empty.text;
+  EXPECT_THAT(empty.text, HasSubstr("no checkpoints in"));
+  std::filesystem::create_directories(prefix_.path(".kedge/heat"));
+  EXPECT_EQ(kedge("ls " + prefix_.directory()).status, 0);
+  std::filesystem::remove_all(prefix_.path(".kedge"));
+  std::filesystem::create_directories(prefix_.path("kedge-1000-heat"));
+  const Result foreign = kedge("ls " + prefix_.directory());
+  EXPECT_EQ(foreign.status, 2);
+  EXPECT_THAT(foreign.text, AllOf(HasSubstr("neither a prefix"), HasSubstr("e.g. kedge-1000-heat")));
+  const Result missing = kedge("ls " + prefix_.path("nothing"));
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_THAT(missing.text, HasSubstr("no such directory"));
+  std::ofstream(prefix_.path("notes")) << "x";
+  EXPECT_THAT(kedge("ls " + prefix_.path("notes")).text, HasSubstr("it is a file"));
+  EXPECT_THAT(kedge("ls " + prefix_.add(sample_entry(1))).text, HasSubstr("the directory of one checkpoint"));
+}
+
+TEST_F(KedgeCheckpoints, WithoutArgumentThePrefixIsTheConfigurations) {
+  prefix_.add(sample_entry(1));
+  const SampleStore elsewhere;
+  EXPECT_THAT(kedge_in(elsewhere.directory(), "ls", "KEDGE_PERSISTENT_PATH=" + prefix_.directory()).text,
+              HasSubstr("step-000100"));
+  const Result none = kedge_in(elsewhere.directory(), "ls");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.text, AllOf(HasSubstr("./checkpoints"), HasSubstr("persistent.path")));
+  EXPECT_EQ(kedge_in(elsewhere.directory(), "ls", "KEDGE_STORE_KEEP=0").status, 2);
+}
+
+TEST(KedgeStoreList, ListsCommitsOfAStoreAsFarAsThisNodeTells) {
+  SampleStore store;
+  auto identity = sample_identity();
+  for (const std::uint32_t rank : {2U, 3U}) {
+    identity.logical_rank = LogicalRank{rank};
+    store.add(compose("rank-{}.0.h5", rank), sample_regions(), identity);
+  }
+  store.add_file("rank-2.1.h5", 8192, '\0');
+  const Result listed = kedge("ls " + store.directory());
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_THAT(listed.text, AllOf(ContainsRegex("step-000100 +7 +2026-09-21 14:13:20 +2 of 8 +[0-9.]+ MiB +local +-\n"),
+                                 HasSubstr("1 file being written or free")));
+  const Json json = kedge_json("ls " + store.directory(), 0);
+  EXPECT_EQ(json["kind"], "store");
+  EXPECT_EQ(json["checkpoints"][0]["ranks"], (Json{2, 3}));
+  truncate(store.path("rank-3.0.h5"), 5000);
+  const Result damaged = kedge("ls " + store.directory());
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_THAT(damaged.text, AllOf(HasSubstr("1 of 8"), ContainsRegex("rank-3.0.h5 +DAMAGED +[^\n]*truncated")));
+}
+
+}  // namespace
+}  // namespace kedge::testing

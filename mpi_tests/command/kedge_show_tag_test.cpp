@@ -1,0 +1,119 @@
+// kedge show on the checkpoints of a prefix, however they are named and whatever is left of them.
+#include <filesystem>
+#include <fstream>
+
+#include "command/checkpoints_fixture.hpp"
+#include "persist/tag_directory.hpp"
+
+namespace kedge::testing {
+namespace {
+
+using persist::TagEntry;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(KedgeCheckpoints, R12_ShowsHeadAttributesArraysAndRegions) {
+  add_three();
+  const Result shown = on_prefix("show step-000200");
+  EXPECT_EQ(shown.status, 0) << shown.text;
+  EXPECT_THAT(shown.text, AllOf(ContainsRegex("tag +step-000200\n"), ContainsRegex("generation +2\n"),
+                                ContainsRegex("run +heat \\([0-9a-f]{32}\\)\n"), ContainsRegex("ranks +4\n"),
+                                ContainsRegex("written +2026-09-21T14:15:20Z\n"), ContainsRegex("HDF5 view +yes\n"),
+                                ContainsRegex("parent +[0-9a-f]{32} \\(step-000100\\)\n")));
+  EXPECT_THAT(shown.text, AllOf(ContainsRegex("code +heat2d 1.2\n"), ContainsRegex("grid +\\[1280,2048\\]\n"),
+                                ContainsRegex("time +0.25\n")));
+  EXPECT_THAT(shown.text, AllOf(ContainsRegex("temperature +float64 +160 x 64 +4 +80.0 KiB\n"),
+                                ContainsRegex("fields/mask +bool +160 x 64 +4 ")));
+  EXPECT_THAT(shown.text,
+              AllOf(ContainsRegex("particles +float32 +differs +4 "), ContainsRegex("step +int64 +scalar +4 +32 B "),
+                    ContainsRegex("seed +uint64 +4 +4 +128 B +replicated\n"),
+                    ContainsRegex("model.pt +opaque +777 +1 +777 B +routed file\n")));
+  EXPECT_THAT(shown.text, Not(HasSubstr("rank-0.h5")));
+}
+
+TEST_F(KedgeCheckpoints, ShowFindsACheckpointByTagDirectoryAndManifest) {
+  add_three();
+  const TagEntry entry = sample_entry(2);
+  const std::string tag = on_prefix("show step-000200").text;
+  EXPECT_EQ(on_prefix("show " + entry.directory).text, tag);
+  EXPECT_EQ(kedge("show " + prefix_.path(entry.directory)).text, tag);
+  EXPECT_EQ(kedge("show " + manifest(entry)).text, tag);
+  EXPECT_THAT(on_prefix("show latest").text, HasSubstr("step-000300"));
+  std::ofstream(prefix_.path("latest")) << entry.directory << "\n";
+  EXPECT_EQ(kedge("show " + prefix_.path("latest")).text, tag);
+  const Result by_tag =
+      kedge_in(prefix_.directory(), "show step-000200", "KEDGE_PERSISTENT_PATH=" + prefix_.directory());
+  EXPECT_EQ(by_tag.text, tag);
+}
+
+TEST_F(KedgeCheckpoints, ATagThatWasSavedTwiceIsTheNewer) {
+  prefix_.add(sample_entry(1));
+  TagEntry again = sample_entry(5);
+  again.commit.tag = sample_entry(1).commit.tag;
+  again.directory = persist::directory_name(again.commit);
+  prefix_.add(again);
+  EXPECT_THAT(on_prefix("show step-000100").text, ContainsRegex("generation +5\n"));
+  truncate(manifest(again), 100);  // a damaged newest is what was meant, not silently the older
+  EXPECT_EQ(on_prefix("show step-000100").status, 1);
+}
+
+TEST_F(KedgeCheckpoints, ShowTellsOneRankOrAllContainers) {
+  add_three();
+  const Result rank = on_prefix("show step-000200 --rank 3");
+  EXPECT_EQ(rank.status, 0) << rank.text;
+  EXPECT_THAT(rank.text, AllOf(ContainsRegex("logical rank +3 of 4\n"), HasSubstr("shard of 160 x 64 at (120, 0)"),
+                               ContainsRegex("particles +float32 +103 x 3 ")));
+  EXPECT_THAT(on_prefix("show step-000200 --rank 4").text, HasSubstr("ranks 0 to 3"));
+  EXPECT_EQ(on_prefix("show step-000200 --rank 4").status, 2);
+  EXPECT_THAT(on_prefix("show step-000200 --containers").text,
+              ContainsRegex("3 +data/0/rank-3.h5 +[0-9]+ +[0-9a-f]{8}"));
+  EXPECT_EQ(kedge("show --rank 1 " + prefix_.container(sample_entry(1), 0)).status, 2);
+  EXPECT_EQ(kedge("show " + prefix_.container(sample_entry(1), 0)).status, 0);
+}
+
+TEST_F(KedgeCheckpoints, ShowInJson) {
+  add_three();
+  const Json shown = kedge_json("show step-000200 --prefix " + prefix_.directory(), 0);
+  EXPECT_EQ(shown["kind"], "checkpoint");
+  EXPECT_EQ(shown["attributes"], (Json{{"code", "heat2d 1.2"}, {"grid", {1280, 2048}}, {"step", 100}, {"time", 0.25}}));
+  ASSERT_EQ(shown["arrays"].size(), 2U);
+  EXPECT_EQ(shown["arrays"][1]["global_shape"], (Json{160, 64}));
+  EXPECT_EQ(shown["arrays"][1]["blocks"], 4);
+  EXPECT_EQ(shown["regions"].size(), 4U);
+  ASSERT_EQ(shown["containers"].size(), 4U);
+  EXPECT_EQ(shown["containers"][3]["file"], "data/0/rank-3.h5");
+  EXPECT_EQ(shown["containers"][3]["bytes"], file_size(prefix_.container(sample_entry(2), 3)));
+}
+
+TEST_F(KedgeCheckpoints, ShowTellsWhatIsLeftOfADamagedCheckpoint) {
+  add_three();
+  std::filesystem::remove(prefix_.container(sample_entry(2), 1));
+  const Result shown = on_prefix("show step-000200");
+  EXPECT_EQ(shown.status, 1) << shown.text;
+  EXPECT_THAT(shown.text, AllOf(HasSubstr("rank-1.h5: missing"), HasSubstr("3 of 4 containers can be used"),
+                                ContainsRegex("temperature +float64 +160 x 64 +3 ")));
+  EXPECT_THAT(kedge_json("show step-000200 --prefix " + prefix_.directory(), 1)["containers"][1]["problem"], "missing");
+}
+
+TEST_F(KedgeCheckpoints, WhatIsNotThereIsExplained) {
+  add_three();
+  const Result misspelt = on_prefix("show step-000203");
+  EXPECT_EQ(misspelt.status, 2);
+  EXPECT_THAT(misspelt.text, HasSubstr("did you mean step-000200?"));
+  EXPECT_THAT(on_prefix("verify something-else").text, HasSubstr("the newest is step-000300"));
+  write_containers(prefix_.directory(), sample_entry(4));
+  for (const std::string& words :
+       {"show step-000400 --prefix " + prefix_.directory(), "show " + prefix_.path(sample_entry(4).directory)}) {
+    EXPECT_EQ(kedge(words).status, 2);
+    EXPECT_THAT(kedge(words).text, HasSubstr("a flush or removal is under way or was cut short")) << words;
+  }
+  const SampleStore elsewhere;
+  const Result nowhere = kedge_in(elsewhere.directory(), "show step-000200");
+  EXPECT_EQ(nowhere.status, 2);
+  EXPECT_THAT(nowhere.text, AllOf(HasSubstr("there is no file step-000200"), HasSubstr("--prefix")));
+}
+
+}  // namespace
+}  // namespace kedge::testing

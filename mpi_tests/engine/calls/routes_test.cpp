@@ -1,0 +1,283 @@
+// Files of the application's own that travel through a checkpoint.
+#include <gmock/gmock.h>
+
+#include "harness/engine_checks.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::byte> content_of(int rank, std::size_t size_bytes) {
+  std::vector<std::byte> content(size_bytes);
+  for (std::size_t i = 0; i < size_bytes; ++i) content[i] = static_cast<std::byte>(i * 7 + static_cast<unsigned>(rank));
+  return content;
+}
+
+std::vector<std::string> routed_files(const FaultyDisk& disk) {
+  std::vector<std::string> files;
+  for (const auto& [path, entry] : disk.snapshot()) {
+    if (path.find("/routed-") != std::string::npos) files.push_back(path);
+  }
+  return files;
+}
+
+bool exists(const FaultyDisk& disk, const std::string& path) { return disk.snapshot().contains(path); }
+
+class Routes : public testing::TestWithParam<bool> {
+ protected:
+  [[nodiscard]] static DiskOptions disk() {
+    return GetParam() ? SimulatedJob::memory_disk() : SimulatedJob::block_disk();
+  }
+};
+
+TEST_P(Routes, R2_FilesOfEachRankComeBackToItAndLeaveNothingBehind) {
+  SimulatedJob job(3, disk());
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    // Other files on each rank: rank 0 has none, rank 2 two; one of them larger than a block of checksums.
+    for (int i = 0; i < scope.rank; ++i) {
+      const Routed out = engine.route_out("files/" + std::to_string(i), 10 << 20U);
+      ASSERT_TRUE(out.status.ok());
+      job.disk.write_all(out.path, content_of(scope.rank, i == 0 ? 5'000'000 : 77));
+    }
+    engine.commit();
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_THAT(routed_files(job.disk), testing::IsEmpty()) << "taken in, so gone";
+    scope.communicator.barrier(Deadline::never());
+
+    EXPECT_EQ(engine.open(), "a");
+    std::vector<std::string> paths;
+    for (const RegionInfo& region : engine.regions()) {
+      EXPECT_TRUE(region.routed);
+      const Routed in = engine.route_in(region.name);
+      ASSERT_TRUE(in.status.ok());
+      EXPECT_EQ(job.disk.read_all(in.path), content_of(scope.rank, region.size_bytes));
+      paths.push_back(in.path);
+    }
+    EXPECT_EQ(paths.size(), static_cast<std::size_t>(scope.rank));
+    engine.close();
+    for (const std::string& path : paths) EXPECT_FALSE(exists(job.disk, path)) << "valid until close";
+  }));
+}
+
+TEST_P(Routes, AnEmptyFileIsAFile) {
+  SimulatedJob job(1, disk());
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{100}}) {
+      engine.create("a");
+      const Routed out = engine.route_out("empty", limit);
+      job.disk.write_all(out.path, {});
+      engine.commit();
+      EXPECT_EQ(engine.open(), "a");
+      const Routed in = engine.route_in("empty");
+      EXPECT_TRUE(in.status.ok()) << text_of(in.status.failure());
+      EXPECT_TRUE(job.disk.read_all(in.path).empty());
+      engine.close();
+    }
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, Routes, testing::Values(true, false),
+                         [](const auto& each) { return each.param ? "Memory" : "Block"; });
+
+/// What commit throws on both ranks if `prepare` treats the path that rank 1 was given; the next one works.
+Failure commit_throws(const std::function<void(SimulatedJob&, const std::string& path)>& prepare,
+                      std::uint64_t max_bytes = 1000) {
+  SimulatedJob job(2);
+  OnEachRank thrown(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_value(engine, "before", 1);
+    engine.create("bad");
+    if (scope.rank == 1) {
+      const Routed out = engine.route_out("file", max_bytes);
+      EXPECT_TRUE(out.status.ok());
+      prepare(job, out.path);
+    }
+    thrown.put(scope.rank, failure_of([&] { engine.commit(); }));
+    EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("before"), 1));
+
+    engine.create("after");
+    const Routed out = engine.route_out("file", 1000);
+    job.disk.write_all(out.path, content_of(0, 1000));
+    engine.commit();
+    EXPECT_EQ(engine.open(), "after");
+    EXPECT_EQ(job.disk.read_all(engine.route_in("file").path), content_of(0, 1000));
+    engine.close();
+  }));
+  // Whatever was put there must not keep the run from starting again.
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "after");
+  }));
+  const auto failure = thrown.same();
+  EXPECT_TRUE(failure) << "commit threw nothing";
+  if (failure) {
+    EXPECT_EQ(failure->rank, 1);
+  }
+  return failure.value_or(Failure{});
+}
+
+TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
+  const Failure missing = commit_throws([](SimulatedJob&, const std::string&) {});
+  EXPECT_EQ(missing.code, ErrorCode::not_found);
+  EXPECT_THAT(missing.message, HasSubstr("'file'"));
+
+  const Failure large =
+      commit_throws([](SimulatedJob& job, const std::string& path) { job.disk.write_all(path, content_of(1, 1001)); });
+  EXPECT_EQ(large.code, ErrorCode::invalid_argument);
+  EXPECT_THAT(large.message, testing::AllOf(HasSubstr("1001"), HasSubstr("1000")));
+
+  const Failure directory =
+      commit_throws([](SimulatedJob& job, const std::string& path) { job.disk.make_directories(path); });
+  EXPECT_EQ(directory.code, ErrorCode::invalid_argument);
+  EXPECT_THAT(directory.message, HasSubstr("regular file"));
+
+  const Failure full_directory = commit_throws([](SimulatedJob& job, const std::string& path) {
+    job.disk.make_directories(path);
+    job.disk.write_all(path + "/inside", content_of(1, 10));
+  });
+  EXPECT_EQ(full_directory.code, ErrorCode::invalid_argument);
+
+  const Failure link = commit_throws([](SimulatedJob& job, const std::string& path) {
+    job.disk.write_all("/nodes/target", content_of(1, 10));
+    job.disk.plant_link(path, "/nodes/target");
+  });
+  EXPECT_EQ(link.code, ErrorCode::invalid_argument);
+  EXPECT_THAT(link.message, HasSubstr("regular file"));
+}
+
+TEST(Routes, ALimitThatNoFileCanHaveIsRefused) {
+  SimulatedJob job(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    const Routed out = engine.route_out("file", ~std::uint64_t{0});
+    EXPECT_EQ(code_of_status(out.status), ErrorCode::invalid_argument);
+    EXPECT_TRUE(out.path.empty());
+    EXPECT_EQ(code_of_status(engine.route_out("../file", 10).status), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { engine.commit(); }), ErrorCode::invalid_argument);
+  }));
+}
+
+TEST(Routes, AFileMayNotTakeTheNameOfARegionNorOfAnotherFile) {
+  for (const bool twice : {true, false}) {
+    SimulatedJob job(2);
+    expect_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      engine.create("a");
+      const std::int32_t value = 1;
+      if (twice) job.disk.write_all(engine.route_out("name", 10).path, content_of(0, 5));
+      else engine.save("name", {&value, DataType::int32, {}});
+      job.disk.write_all(engine.route_out("name", 10).path, content_of(0, 5));
+      EXPECT_EQ(code_of([&] { engine.commit(); }), ErrorCode::invalid_argument);
+      scope.communicator.barrier(Deadline::never());
+      EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
+    }));
+  }
+}
+
+TEST(Routes, AFileIsNoMemoryAndMemoryIsNoFile) {
+  SimulatedJob job(2);
+  OnEachRank loaded(2);
+  OnEachRank routed(2);
+  OnEachRank unknown(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    const std::array<std::byte, 8> bytes{};
+    engine.save("memory", region(std::span<const std::byte>(bytes)));
+    job.disk.write_all(engine.route_out("file", 8).path, bytes);
+    engine.commit();
+
+    EXPECT_EQ(engine.open(), "a");
+    std::array<std::byte, 8> target{};
+    if (scope.rank == 1) {
+      EXPECT_FALSE(engine.load("file", mutable_region(std::span<std::byte>(target))).ok());
+    }
+    loaded.put(scope.rank, failure_of([&] { engine.close(); }));
+    EXPECT_EQ(engine.open(), "a");
+    if (scope.rank == 0) {
+      EXPECT_FALSE(engine.route_in("memory").status.ok());
+    }
+    routed.put(scope.rank, failure_of([&] { engine.close(); }));
+    EXPECT_EQ(engine.open(), "a");
+    if (scope.rank == 0) {
+      EXPECT_FALSE(engine.route_in("nothing").status.ok());
+    }
+    unknown.put(scope.rank, failure_of([&] { engine.close(); }));
+  }));
+  ASSERT_TRUE(loaded.same() && routed.same() && unknown.same());
+  EXPECT_EQ(loaded.same()->code, ErrorCode::mismatch);
+  EXPECT_THAT(loaded.same()->message, HasSubstr("route_in"));
+  EXPECT_EQ(routed.same()->code, ErrorCode::mismatch);
+  EXPECT_THAT(routed.same()->message, HasSubstr("load"));
+  EXPECT_EQ(unknown.same()->code, ErrorCode::not_found);
+}
+
+TEST(Routes, R27_AbandonFinalizeAndCloseRemoveTheirFiles) {
+  SimulatedJob job(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    job.disk.write_all(engine.route_out("file", 8).path, content_of(0, 8));
+    engine.abandon();
+    EXPECT_EQ(engine.open(), std::nullopt);
+    engine.create("b");
+    job.disk.write_all(engine.route_out("file", 8).path, content_of(0, 8));
+    engine.commit();
+    EXPECT_EQ(engine.open(), "b");
+    EXPECT_TRUE(engine.route_in("file").status.ok());
+    EXPECT_TRUE(engine.route_in("file").status.ok()) << "twice gives two";
+    engine.finalize();
+  }));
+  EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
+}
+
+TEST(Routes, R30_WhatACrashedStartLeftIsSweptByTheNext) {
+  SimulatedJob job(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    job.disk.write_all(engine.route_out("one", 8).path, content_of(0, 8));
+    engine.commit();
+    EXPECT_EQ(engine.open(), "a");
+    (void)engine.route_in("one");
+    // Gone without close: as if killed here.
+  }));
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("b");
+    job.disk.write_all(engine.route_out("two", 8).path, content_of(0, 8));
+  }));
+  EXPECT_EQ(routed_files(job.disk).size(), 2U) << "one of each rank";
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
+    EXPECT_EQ(engine.open(), "a");
+  }));
+}
+
+TEST(Routes, R30_EverythingThatIsMadeLiesBelowTheRunsDirectories) {
+  SimulatedJob job(2);
+  const auto before = job.disk.snapshot();
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    job.disk.write_all(engine.route_out("file", 8).path, content_of(0, 8));
+    engine.commit();
+    engine.finalize();
+  }));
+  for (const auto& [path, entry] : job.disk.snapshot()) {
+    if (before.contains(path) || path == "/nodes/node0") continue;
+    const bool inside = path.starts_with("/nodes/node0/kedge-1000-test") || path.starts_with("/prefix/");
+    EXPECT_TRUE(inside) << path;
+  }
+}
+
+}  // namespace
+}  // namespace kedge::faults

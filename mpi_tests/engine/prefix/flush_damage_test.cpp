@@ -1,0 +1,285 @@
+// A prefix that is full, gone, damaged or somebody else's, and old starts that wake up.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/attempt.hpp"
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "format/on_disk.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/several_starts.hpp"
+#include "persist/posix_tier.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier_retention.hpp"
+
+namespace kedge::faults {
+namespace {
+
+class FlushDamage : public FlushFixture {
+ protected:
+  static constexpr int kRanks = 3;
+  /// "a" (step 1) and "b" (step 2) are on the prefix alone.
+  FlushDamage() : job(kRanks) {
+    commit_steps(job, {{"a", 1}, {"b", 2}});
+    job.disk.remove_all("/nodes");
+  }
+  void expect_steps_back(const std::string& what, const std::vector<std::string>& reason) {
+    const Opened opened = reopen(job);
+    EXPECT_EQ(opened.tag, "a") << what;
+    EXPECT_EQ(opened.step, 1) << what;
+    for (const std::string& part : reason) EXPECT_TRUE(job.logged(part)) << what << ": " << part;
+  }
+  PersistentJob job;
+};
+
+TEST_F(FlushDamage, R32_AContainerThatIsNotWhatWasFlushedIsPassedOver) {
+  const std::string path = container_of(job, "b", 1);
+  const auto before = job.disk.snapshot();
+  job.disk.remove_all(path);
+  expect_steps_back("missing", {"could not be recovered", path});
+  job.disk.restore(before);
+  job.disk.truncate_from_outside(path, 8192);
+  expect_steps_back("truncated", {"8192 bytes, but the manifest says"});
+  const std::uint64_t bytes = before.at(path).bytes.size();
+  for (const std::uint64_t offset : {std::uint64_t{100}, std::uint64_t{5000}, bytes / 2, bytes - 1}) {
+    job.disk.restore(before);
+    job.disk.flip_bit(path, offset);
+    expect_steps_back(compose("bit at {}", offset), {"could not be recovered"});
+  }
+}
+
+TEST_F(FlushDamage, ContainersOfOtherRanksTagsAndRunsAreNotTaken) {
+  const auto before = job.disk.snapshot();
+  const std::string path = container_of(job, "b", 1);
+  job.disk.write_all(path, before.at(container_of(job, "b", 2)).bytes);
+  job.disk.write_all(container_of(job, "b", 2), before.at(path).bytes);
+  expect_steps_back("swapped between ranks", {"it is the container of rank 2 of b"});
+  job.disk.restore(before);
+  job.disk.write_all(path, before.at(container_of(job, "a", 1)).bytes);
+  expect_steps_back("of another tag", {"it is the container of rank 1 of a"});
+  job.disk.restore(before);
+  const std::string run = job.options.run;
+  job.options.run = "another";
+  reopen(job, latest, Newer::keep, {{"z", 7}});
+  const auto foreign = job.disk.read_all(container_of(job, "z", 1));
+  job.options.run = run;
+  job.disk.restore(before);
+  job.disk.write_all(path, foreign);
+  expect_steps_back("of another run", {"it is the container of rank 1 of z"});
+}
+
+TEST_F(FlushDamage, R32_ADamagedManifestIsPassedOver) {
+  const std::string path = manifest_of(job, "b");
+  const auto before = job.disk.snapshot();
+  for (const std::uint64_t offset : {std::uint64_t{70}, std::uint64_t{4095}}) {
+    job.disk.flip_bit(path, offset);
+    expect_steps_back(compose("bit at {}", offset), {"b (generation"});
+    job.disk.restore(before);
+  }
+  job.disk.truncate_from_outside(path, 5000);
+  expect_steps_back("truncated", {"b (generation"});
+  job.disk.restore(before);
+  job.disk.write_all(path, before.at(manifest_of(job, "a")).bytes);
+  expect_steps_back("of another commit", {"this is the manifest of a."});
+  job.disk.restore(before);
+  job.disk.remove_all(path);
+  EXPECT_EQ(reopen(job).tag, "a") << "without a manifest it is no commit";
+}
+
+TEST_F(FlushDamage, R9_AManifestOfANewerFormatIsRefusedByName) {
+  const std::string path = manifest_of(job, "b");
+  auto bytes = job.disk.read_all(path);
+  const std::uint32_t newer = 99;
+  std::memcpy(bytes.data() + format::manifest_at::kVersion, &newer, sizeof newer);
+  const std::uint32_t crc = crc32c(std::span(bytes).first(format::manifest_at::kCrc));
+  std::memcpy(bytes.data() + format::manifest_at::kCrc, &crc, sizeof crc);
+  job.disk.write_all(path, bytes);
+  expect_steps_back("newer", {"99", "newer"});
+}
+
+TEST_F(FlushDamage, NothingLeftIsUnrecoverableAndNeverASilentStart) {
+  for (const Tag tag : {"a", "b"}) job.disk.flip_bit(container_of(job, tag, 0), 5000);
+  const Opened opened = reopen(job);
+  ASSERT_TRUE(opened.failure);
+  EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
+  EXPECT_TRUE(says(opened.failure->message, {"a (generation", "b (generation"})) << opened.failure->message;
+  // Also when the directories are gone as a whole.
+  for (const std::string& directory : directories(job)) job.disk.remove_all("/prefix/" + directory);
+  EXPECT_EQ(reopen(job).failure->code, ErrorCode::unrecoverable);
+}
+
+TEST_F(FlushDamage, AnUnreachablePrefixIsIo) {
+  Volume volume;
+  volume.read_errno = ESTALE;
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", volume);
+    (void)engine.need_checkpoint();
+    (void)engine.open();
+  });
+  (void)expect_all_threw(outcomes, ErrorCode::io);
+  job.disk.set_volume("/prefix", {});
+  EXPECT_EQ(reopen(job).tag, "b");
+}
+
+TEST_F(FlushDamage, APrefixThatIsGoneCostsTheFlushAlone) {
+  Volume gone;
+  gone.read_errno = ESTALE;
+  gone.write_errno = ESTALE;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", gone);
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "c", 3);  // without an open before it
+    EXPECT_EQ(engine.level("c"), Level::protected_);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+    (void)engine.need_checkpoint();
+    engine.wait("c", Level::persistent);
+  }));
+  job.disk.remove_all("/nodes");
+  EXPECT_EQ(reopen(job).tag, "c");
+}
+
+TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
+  const std::size_t had = directories(job).size();
+  job.disk.set_volume("/prefix", {});  // whose bytes are counted by themselves
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    (void)engine.open();
+    engine.close();
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) {
+      Volume volume;
+      volume.capacity_bytes = job.disk.used_bytes("/prefix") + 100'000;  // room for one container, not for three
+      job.disk.set_volume("/prefix", volume);
+    }
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "c", 3);
+    EXPECT_EQ(engine.level("c"), Level::protected_);
+    const auto failure = attempt([&] { engine.wait("c", Level::persistent); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::no_space);
+    EXPECT_TRUE(says(failure->message, {"free", "needed"})) << failure->message;
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "d", 4);
+    EXPECT_EQ(engine.level("d"), Level::persistent);
+  }));
+  EXPECT_EQ(directories(job).size(), had + 1);
+  EXPECT_TRUE(list(job).unusable.empty());
+}
+
+/// A flush on demand in which one operation of one rank fails, each in turn: the same failure on all ranks, the commit
+/// as it was, and the next try succeeds.
+TEST_F(FlushDamage, R35_AnyOperationOfAFlushMayFail) {
+  job.options.persistent.every = 0;
+  const auto before = job.disk.snapshot();
+  std::uint64_t failed = 0;
+  for (const int error : {ENOSPC, EIO}) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (std::uint64_t n = 1; n < 100; ++n) {
+        job.disk.restore(before);
+        bool reached = false;
+        expect_all_returned(job.start([&](RankScope& scope) {
+          Engine engine = scope.make_engine();
+          commit_step(engine, scope.rank, "c", 3);
+          if (scope.rank == rank) job.disk.fail(rank, job.disk.operations(rank) + n, error);
+          const std::uint64_t begin = job.disk.operations(rank);
+          (void)engine.need_checkpoint();
+          const auto failure = attempt([&] { engine.wait("c", Level::persistent); });
+          if (scope.rank == rank) reached = job.disk.operations(rank) >= begin + n;
+          if (failure && scope.rank == 0) ++failed;
+          if (failure) {
+            EXPECT_TRUE(failure->code == ErrorCode::no_space || failure->code == ErrorCode::io);
+            EXPECT_EQ(engine.level("c"), Level::protected_);
+          }
+          (void)engine.need_checkpoint();
+          if (scope.rank == rank) job.disk.heal(rank);
+          (void)engine.need_checkpoint();
+          engine.wait("c", Level::persistent);
+          EXPECT_EQ(engine.level("c"), Level::persistent);
+        }));
+        job.disk.remove_all("/nodes");
+        EXPECT_EQ(reopen(job).step, 3) << "rank " << rank << ", operation " << n;
+        EXPECT_TRUE(list(job).unusable.empty()) << "rank " << rank << ", operation " << n;
+        if (HasFailure() || !reached) break;
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(failed, 20U);
+}
+
+/// An old start that was overtaken commits and removes nothing.
+TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
+  const auto file_system = job.disk.view(0);
+  job.options.run = "overtaken";
+  reopen(job, latest, Newer::keep, {{"x", 1}, {"y", 2}});
+  const auto entries = list(job).entries;
+  persist::RunRecords old_records(file_system, "/prefix", "overtaken", "");
+  (void)old_records.take_incarnation();
+  old_records.begin_incarnation();
+  persist::PosixTier old_prefix(file_system, "/prefix", {}, &old_records);
+  persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
+  entry.commit.tag = "z";
+  ++entry.commit.generation;
+  entry.directory = persist::directory_name(entry.commit);
+  old_prefix.begin(entry, 1000);
+  persist::RunRecords new_records(file_system, "/prefix", "overtaken", "");
+  (void)new_records.take_incarnation();
+  new_records.begin_incarnation();
+
+  const auto before = job.disk.snapshot();
+  const auto expect_busy = [&](const char* what, auto&& step) {
+    const auto failure = attempt(step);
+    ASSERT_TRUE(failure) << what;
+    EXPECT_EQ(failure->code, ErrorCode::busy) << what;
+  };
+  const std::vector<std::byte> manifest(5000);
+  expect_busy("begin", [&] { old_prefix.begin(entry, 1000); });
+  expect_busy("publish", [&] { (void)old_prefix.publish(entry, manifest); });
+  expect_busy("discard", [&] { old_prefix.discard(entry); });
+  expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
+  expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
+  const persist::Retained retained = persist::retain(old_prefix, old_records, {entry.commit.run_id, 1, {}, {}});
+  ASSERT_TRUE(retained.failure);
+  EXPECT_EQ(retained.failure->code, ErrorCode::busy);
+  EXPECT_TRUE(retained.removed.empty());
+  const auto pin = [&](bool pinned) { set_pinned(old_prefix, old_records, entry.commit.run_id, "y", pinned); };
+  expect_busy("pin", [&] { pin(true); });
+  expect_busy("unpin", [&] { pin(false); });
+  EXPECT_EQ(list(job).entries, entries);
+  for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
+  EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.directory + "/checkpoint.h5"));
+}
+
+/// The same within an engine: it is dead then, on all ranks, and the commit stays what it was.
+TEST_F(FlushDamage, AnEngineThatWasOvertakenIsDead) {
+  job.options.run = "overtaken";
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "x", 1);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) {
+      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken", "");
+      (void)later.take_incarnation();
+      later.begin_incarnation();
+    }
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "y", 2);
+    EXPECT_EQ(engine.level("y"), Level::protected_);
+    const auto failure = attempt([&] { engine.create("z"); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::bad_state);
+  }));
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,202 @@
+// A new run begins with another run's tag, or with a directory that somebody copied.
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+class SourceTest : public FlushFixture {
+ protected:
+  SourceTest() : job(3) {
+    job.options.run = "first";
+    commit_steps(job, {{"a", 1}, {"b", 2}});
+    job.options.run = "second";
+  }
+  /// The tag directory of a run lies elsewhere as well.
+  std::string copied(const Tag& tag, const std::string& to) {
+    const std::string from = directory_of(job, tag);
+    for (const auto& [path, entry] : job.disk.snapshot()) {
+      if (!path.starts_with(from)) continue;
+      const std::string target = to + path.substr(from.size());
+      if (entry.status.kind == fs::FileStatus::Kind::directory) job.disk.make_directories(target, 0755);
+      else job.disk.write_all(target, entry.bytes);
+    }
+    return to;
+  }
+  PersistentJob job;
+};
+
+TEST_F(SourceTest, R29_ANewRunBeginsWithAnotherRunsTag) {
+  const auto before = job.disk.snapshot();
+  const Opened opened = reopen(job, Source{"/prefix", "first", "a"}, Newer::keep, {{"c", 3}});
+  EXPECT_FALSE(opened.failure);
+  EXPECT_EQ(opened.step, 1);
+  EXPECT_EQ(opened.info.source, RecoverySource::fetched);
+  for (const auto& entry : list(job).entries) {
+    if (entry.commit.tag != "c") continue;
+    EXPECT_EQ(entry.commit.parent_id, opened.info.id);
+  }
+  // The source is as it was, and this run goes on by itself.
+  for (const auto& [path, entry] : before) {
+    if (!path.starts_with("/prefix/a.")) continue;
+    EXPECT_EQ(job.disk.snapshot().at(path).bytes, entry.bytes) << path;
+  }
+  EXPECT_EQ(reopen(job).tag, "c");
+}
+
+TEST_F(SourceTest, LatestOfARunOrOfAll) {
+  EXPECT_EQ(reopen(job, Source{"/prefix", "first", "latest"}).tag, "b");
+  EXPECT_EQ(reopen(job, Source{"/prefix", "", "latest"}).tag, "b");
+}
+
+TEST_F(SourceTest, WhatIsNotThereIsNotFoundOnAllRanks) {
+  for (const Source& source : {Source{"/prefix", "first", "c"}, Source{"/prefix", "other", "a"}}) {
+    const Opened opened = reopen(job, source);
+    ASSERT_TRUE(opened.failure);
+    EXPECT_EQ(opened.failure->code, ErrorCode::not_found);
+  }
+  const Opened opened = reopen(job, Source{"/nowhere", "", "a"});
+  ASSERT_TRUE(opened.failure);
+  EXPECT_EQ(opened.failure->path, "/nowhere");
+}
+
+TEST_F(SourceTest, ACopiedDirectoryOpensWhereItIs) {
+  const std::string name = directory_of(job, "b").substr(std::string("/prefix/").size());
+  copied("b", "/archive/" + name);
+  copied("b", "/renamed");
+  job.disk.remove_all("/prefix/" + name);
+  EXPECT_EQ(reopen(job, Source{"/archive", "", "b"}).step, 2);
+  EXPECT_EQ(reopen(job, Source{"/archive", "first", "latest"}).step, 2);
+  EXPECT_EQ(reopen(job, Source{"/renamed", "", "b"}).step, 2);
+}
+
+TEST_F(SourceTest, R32_ADamagedOneIsPassedOverForAnOlderOne) {
+  job.disk.flip_bit(container_of(job, "b", 2), 100);
+  const Opened opened = reopen(job, Source{"/prefix", "first", "latest"});
+  EXPECT_EQ(opened.tag, "a");
+  EXPECT_TRUE(job.logged("skipped b"));
+  const Opened named = reopen(job, Source{"/prefix", "first", "b"});
+  ASSERT_TRUE(named.failure);
+  EXPECT_EQ(named.failure->code, ErrorCode::unrecoverable);
+}
+
+TEST_F(SourceTest, ABlockThatIsDamagedIsFoundByLoad) {
+  const std::string path = container_of(job, "b", 1);
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_TRUE(engine.open(Source{"/prefix", "first", "b"}));
+    EXPECT_EQ(load_step(engine, scope.rank), scope.rank == 1 ? -1 : 2);
+    engine.close();
+  });
+  (void)expect_all_threw(outcomes, ErrorCode::corrupt);
+}
+
+TEST_F(SourceTest, OthersFilesObeyTrust) {
+  const std::string directory = directory_of(job, "a");
+  for (const auto& [path, entry] : job.disk.snapshot()) {
+    if (!path.starts_with(directory)) continue;
+    fs::FileStatus status = entry.status;
+    status.owner = 4711;
+    job.disk.plant(path, status);
+  }
+  const Opened refused = reopen(job, Source{"/prefix", "first", "a"});
+  ASSERT_TRUE(refused.failure);
+  EXPECT_TRUE(says(to_string(*refused.failure), {"persistent.trust"})) << to_string(*refused.failure);
+  job.options.persistent.trust = Trust::any;
+  EXPECT_EQ(reopen(job, Source{"/prefix", "first", "a"}).step, 1);
+}
+
+TEST_F(SourceTest, LinksAreNotFollowed) {
+  const std::string path = container_of(job, "a", 0);
+  job.disk.remove_all(path);
+  job.disk.plant_link(path, container_of(job, "b", 0));
+  const Opened opened = reopen(job, Source{"/prefix", "first", "a"});
+  ASSERT_TRUE(opened.failure);
+  EXPECT_TRUE(says(opened.failure->message, {"link"})) << opened.failure->message;
+}
+
+TEST_F(SourceTest, AttributesComeFromStoreAndPrefixAlike) {
+  const Attributes attributes = {{"time", 1.5}, {"code", std::string("v2")}, {"grid", std::vector<std::int64_t>{3, 4}}};
+  const auto check = [&](const Selection& selection) {
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      ASSERT_TRUE(engine.open(selection));
+      EXPECT_EQ(engine.info().attributes, attributes);
+      EXPECT_EQ(engine.regions().size(), 1U);
+      engine.close();
+    }));
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (const Tag tag : {"plain", "told"}) {
+      engine.create(tag, tag == "told" ? attributes : Attributes{});
+      const std::int64_t value = scope.rank;
+      engine.save("value", region(&value, {}));
+      engine.commit();
+    }
+  }));
+  check(latest);
+  job.disk.remove_all("/nodes");
+  check(latest);
+  job.options.run = "third";
+  check(Source{"/prefix", "second", "told"});
+}
+
+TEST_F(SourceTest, AttributesThatCannotBeKeptAreRefusedOnAllRanks) {
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("x", {{"", std::int64_t{1}}});
+  });
+  (void)expect_all_threw(outcomes, ErrorCode::invalid_argument);
+}
+
+/// Rank 1's block leaves a hole, or overlaps: commit throws on all ranks, naming it, and the next one may be right.
+TEST_F(SourceTest, HolesAndOverlapsOfGlobalArraysAreRefusedByName) {
+  Tag tag;
+  const auto save = [&](Engine& engine, const RankScope& scope, std::uint64_t begin, std::uint64_t count, bool holes) {
+    const std::vector<double> values(count);
+    const Shard shard{{12}, {begin}, holes};
+    engine.create(tag);
+    engine.save("grid/t", region(std::span(values)),
+                scope.rank == 1 ? shard : Shard{{12}, {4 * static_cast<std::uint64_t>(scope.rank)}, holes});
+    engine.commit();
+  };
+  for (const bool hole : {true, false}) {
+    tag = hole ? "hole" : "overlap";
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      const std::uint64_t count = scope.rank != 1 ? 4 : hole ? 3 : 5;
+      try {
+        save(engine, scope, 4, count, false);
+        ADD_FAILURE() << "rank " << scope.rank;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::mismatch);
+        EXPECT_TRUE(says(error.failure().message, {"grid/t", hole ? "(7)" : "(8)"})) << error.failure().message;
+      }
+      EXPECT_EQ(engine.level(tag), Level::none);
+      if (hole) save(engine, scope, 4, count, true);
+      else save(engine, scope, 4, 4, false);
+      EXPECT_EQ(engine.level(tag), Level::persistent);
+    }));
+  }
+}
+
+TEST_F(SourceTest, RanksThatDisagreeAboutAnArrayAreNamed) {
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("g");
+    const std::vector<double> values(4);
+    engine.save("t", region(std::span(values)),
+                Shard{{scope.rank == 2 ? 13ULL : 12ULL}, {4 * static_cast<std::uint64_t>(scope.rank)}});
+    engine.commit();
+  });
+  const Failure failure = expect_all_threw(outcomes, ErrorCode::mismatch);
+  EXPECT_TRUE(says(failure.message, {"'t'", "ranks 0 and 2", "12", "13"})) << failure.message;
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,344 @@
+// One start of a run at a time: who waits for whom, who wins, and that nobody is harmed.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "base/text.hpp"
+#include "harness/several_starts.hpp"
+#include "persist/run_records.hpp"
+#include "store/store_lock.hpp"
+
+namespace kedge::faults {
+namespace {
+
+constexpr auto kAnyTime = std::chrono::seconds(60);
+constexpr double kForever_s = 1e9;  // of virtual time
+constexpr int kOthers = 50;         // views of processes that are not the first start's
+
+/// Another start of the same run, beside the one that runs.
+std::vector<testing::RankOutcome> start_beside(SimulatedJob& job, const Options& options, int first_view,
+                                               const std::function<void(RankScope&)>& body) {
+  testing::InProcessWorld world(job.ranks);
+  const auto clock = std::make_shared<FakeClock>();
+  return world.run_connected([&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    RankScope scope{rank, job.ranks, communicator, [&, rank] {
+                      engine::Environment environment;
+                      environment.file_system = job.disk.view(first_view + rank);
+                      environment.clock = clock;
+                      return engine::Environment::make_engine(world.communicator(rank), options, environment);
+                    }};
+    body(scope);
+  });
+}
+
+void only_start(RankScope& scope) { const Engine engine = scope.make_engine(); }
+
+bool exists(const SimulatedJob& job, const std::string& path) { return job.disk.snapshot().contains(path); }
+
+TEST(Locks, ASecondStartIsBusyNamesTheFirstAndHarmsNothing) {
+  for (const int ranks : {1, 4}) {
+    SimulatedJob job(ranks);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      scope.communicator.barrier(Deadline::after(kAnyTime));
+      if (scope.rank == 0) {
+        const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
+        EXPECT_TRUE(says(failure.message, {"incarnation 1, rank 0", "store.lock_timeout_s"})) << failure.message;
+        EXPECT_FALSE(failure.path.empty());
+        EXPECT_FALSE(exists(job, "/prefix/.kedge/test/incarnation-2"));
+        EXPECT_FALSE(exists(job, "/prefix/.kedge/test/begun-2"));
+      }
+      scope.communicator.barrier(Deadline::after(kAnyTime));
+      commit_step(engine, scope.rank, "b", 2);
+      commit_step(engine, scope.rank, "c", 3);
+      EXPECT_EQ(engine.open(Before{"c"}, Newer::discard), "b");
+      engine.close();
+    }));
+    EXPECT_EQ(reopen(job).step, 2);
+  }
+}
+
+TEST(Locks, ASecondEngineOfTheRunInTheSameProcessesIsBusyAndHarmsNothing) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    try {
+      const Engine second = scope.make_engine();
+      ADD_FAILURE() << "two engines share one store";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::busy) << error.what();
+    }
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
+TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
+  SimulatedJob job(2);
+  job.disk.make_directories("/prefix", 0755);
+  persist::RunRecords first(job.disk.view(0), "/prefix", "test", "");
+  EXPECT_EQ(first.take_incarnation(), 1U);
+  first.begin_incarnation();
+  {
+    persist::RunRecords second(job.disk.view(1), "/prefix", "test", "");
+    EXPECT_EQ(second.take_incarnation(), 2U);
+    EXPECT_TRUE(first.is_newest_incarnation());
+  }
+  persist::RunRecords third(job.disk.view(1), "/prefix", "test", "");
+  EXPECT_EQ(third.take_incarnation(), 3U);
+  third.begin_incarnation();
+  EXPECT_FALSE(first.is_newest_incarnation());
+  EXPECT_TRUE(third.is_newest_incarnation());
+  third.withdraw_incarnation();
+  EXPECT_TRUE(first.is_newest_incarnation());
+}
+
+TEST(Locks, AStartThatWaitsGetsTheStoreWhenTheFirstEndsAndSeesItsNewestCommit) {
+  SimulatedJob job(2);
+  Options patient = job.options;
+  patient.store.lock_timeout_s = kForever_s;
+  std::thread second;
+  int seen = -1;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      if (scope.rank == 0) {
+        second = std::thread([&] {
+          expect_all_returned(start_beside(job, patient, kOthers, [&](RankScope& mine) {
+            Engine engine_2 = mine.make_engine();
+            EXPECT_TRUE(engine_2.open());
+            const int step = load_step(engine_2, mine.rank);
+            engine_2.close();
+            if (mine.rank == 0) seen = step;
+          }));
+        });
+      }
+      for (int step = 2; step < 30; ++step) commit_step(engine, scope.rank, "a", step);
+    }
+    if (scope.rank == 0) second.join();
+  }));
+  EXPECT_EQ(seen, 29);
+}
+
+TEST(Locks, AStoppedSurvivorIsWaitedForAndNamed) {
+  SimulatedJob job(2);
+  commit_steps(job, {{"a", 1}});
+  const auto before = job.disk.snapshot();
+  const auto history = [](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    commit_step(engine, scope.rank, "b", 2);
+  };
+  expect_all_returned(job.start(history));
+  const auto all = job.events[1];
+  for (std::uint64_t back = 1; back <= 12; ++back) {
+    job.disk.restore(before);
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, all - back, testing::StopKind::stop); };
+    bool asked = false;
+    job.start([&](RankScope& scope) {
+      try {
+        history(scope);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
+      }
+      if (scope.rank != 0) return;
+      asked = true;
+      const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
+      EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 1"})) << failure.message;
+    });
+    EXPECT_TRUE(asked);
+    const Opened opened = reopen(job);
+    EXPECT_TRUE(opened.tag == "a" || opened.tag == "b") << "stopped " << back << " events before the end";
+  }
+}
+
+TEST(Locks, ADeadProcessHoldsNothing) {
+  SimulatedJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.stop_world_after(1, 12, 3);
+  int seen = -1;
+  job.start([&](RankScope& scope) {
+    try {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "b", 2);
+      ADD_FAILURE() << "rank 1 was to die";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
+    }
+    expect_all_returned(start_beside(job, job.options, kOthers, [&](RankScope& mine) {
+      Engine engine = mine.make_engine();
+      EXPECT_TRUE(engine.open());
+      const int step = load_step(engine, mine.rank);
+      engine.close();
+      if (mine.rank == 0) seen = step;
+    }));
+  });
+  EXPECT_EQ(seen, 1);
+}
+
+TEST(Locks, OfTwoSimultaneousStartsAtMostOneIsAliveAtATime) {
+  std::set<int> winners;
+  for (int round = 0; round < 40; ++round) {
+    SimulatedJob job(2);
+    commit_steps(job, {{"a", 1}});
+    std::array<std::atomic<int>, 2> alive{};
+    std::atomic<int> newest{1};
+    const auto contender = [&](int number) {
+      const auto outcomes = start_beside(job, job.options, kOthers * number, [&](RankScope& scope) {
+        Engine engine = scope.make_engine();
+        const auto rank = static_cast<std::size_t>(scope.rank);
+        EXPECT_EQ(++alive[rank], 1) << "two engines on one rank's store";
+        EXPECT_TRUE(engine.open());
+        EXPECT_EQ(load_step(engine, scope.rank), newest.load());
+        engine.close();
+        commit_step(engine, scope.rank, "a", 10 * number);
+        newest = 10 * number;
+        scope.communicator.barrier(Deadline::after(kAnyTime));
+        --alive[rank];
+        scope.communicator.barrier(Deadline::after(kAnyTime));
+      });
+      if (outcomes[0].returned()) {
+        expect_all_returned(outcomes);
+        winners.insert(number);
+      } else {
+        expect_all_threw(outcomes, ErrorCode::busy);
+      }
+    };
+    std::thread other([&] { contender(2); });
+    std::thread one([&] { contender(1); });
+    one.join();
+    other.join();
+    job.disk.restart();
+    EXPECT_EQ(reopen(job).step, newest.load());
+    EXPECT_LE(container_files(job.disk, 0).size(), 2U);
+  }
+  EXPECT_FALSE(winners.empty());
+}
+
+TEST(Locks, ARunWhoseRecordWasLostIsStillGuarded) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([&](RankScope& scope) { only_start(scope); }));
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    if (scope.rank == 0) {
+      job.disk.remove_all("/prefix/.kedge");
+      const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
+      EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 0"})) << failure.message;
+    }
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
+// --- with real processes
+
+/// A child process that holds the lock of incarnation 1 until it is killed.
+class Holder {
+ public:
+  explicit Holder(const std::string& directory) {
+    std::array<int, 2> ready{};
+    if (::pipe(ready.data()) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const auto clock = system_clock();
+      const store::StoreLock lock(fs::posix_file_system(), directory, 1, 0, *clock, 0.0);
+      (void)!::write(ready[1], "x", 1);
+      while (true) ::pause();
+    }
+    char byte = 0;
+    (void)!::read(ready[0], &byte, 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~Holder() { kill(); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  void stop() const { ::kill(pid_, SIGSTOP); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+class RealLocks : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "kedge-locks-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory = pattern;
+  }
+  void TearDown() override {
+    for (const auto& name : system->list(directory)) system->remove(fs::join(directory, name));
+    system->remove(directory);
+  }
+  std::optional<Failure> try_to_start(std::uint64_t incarnation, double timeout_s) {
+    try {
+      const store::StoreLock lock(system, directory, incarnation, 0, *clock, timeout_s);
+    } catch (const Error& error) {
+      return error.failure();
+    }
+    return std::nullopt;
+  }
+  std::shared_ptr<fs::FileSystem> system = fs::posix_file_system();
+  std::shared_ptr<Clock> clock = system_clock();
+  std::string directory;
+};
+
+TEST_F(RealLocks, AStoppedHolderIsNamedAndAKilledOneIsGone) {
+  Holder holder(directory);
+  holder.stop();
+  const auto failure = try_to_start(2, 0.2);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+  EXPECT_TRUE(says(failure->message, {"incarnation 1, rank 0", compose("process {}", holder.pid())}))
+      << failure->message;
+  holder.kill();
+  EXPECT_FALSE(try_to_start(2, 0.0));
+  // What the dead one left is gone.
+  const auto names = system->list(directory);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "lock.1.0"), 0);
+}
+
+TEST_F(RealLocks, AHolderThatDiesWhileItIsWaitedForLetsTheNextIn) {
+  Holder holder(directory);
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    holder.kill();
+  });
+  EXPECT_FALSE(try_to_start(2, 30.0));
+  killer.join();
+}
+
+TEST_F(RealLocks, AnOlderStartIsTurnedAwayAtOnce) {
+  const Holder holder(directory);  // incarnation 1
+  const auto failure = try_to_start(0, 30.0);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+  EXPECT_TRUE(says(failure->message, {"a newer start"})) << failure->message;
+}
+
+}  // namespace
+}  // namespace kedge::faults

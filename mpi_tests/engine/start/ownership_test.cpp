@@ -1,0 +1,209 @@
+// What others may have planted on shared paths: refused in clear words on all ranks, never followed or overwritten.
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using Kind = fs::FileStatus::Kind;
+constexpr std::uint32_t kStranger = 4242;
+const std::string kStore = "/nodes/node0/kedge-1000-test";
+const std::string kRecords = "/prefix/.kedge/test";
+const std::string kTrap = "/home/precious";
+
+/// A job of two ranks, with something elsewhere that a planted link points to.
+class Ownership : public testing::Test {
+ protected:
+  void SetUp() override {
+    job.disk.make_directories("/home", 0755);
+    job.disk.make_directories("/home/directory", 0700);
+    job.disk.write_all(kTrap, std::vector(10'000, std::byte{7}));
+  }
+  void change(const std::string& path, std::uint32_t owner, std::uint32_t mode) {
+    auto status = job.disk.snapshot().at(path).status;
+    status.owner = owner;
+    status.mode = mode;
+    job.disk.plant(path, status);
+  }
+  void replace_by_link(const std::string& path, const std::string& target) {
+    job.disk.remove_all(path);
+    job.disk.plant_link(path, target);
+  }
+  /// A start is refused with io, the same on all ranks, with this path and these words.
+  void expect_refused(const std::string& path, const std::vector<std::string>& words) {
+    const auto failure =
+        expect_all_threw(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
+    EXPECT_EQ(failure.path, path);
+    EXPECT_TRUE(says(failure.message, words)) << failure.message;
+    EXPECT_GE(failure.rank, 0);
+    expect_untouched();
+  }
+  void expect_untouched() const {
+    EXPECT_EQ(job.disk.read_all(kTrap), std::vector(10'000, std::byte{7}));
+    for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_FALSE(path.starts_with("/home/directory/")) << path;
+  }
+  SimulatedJob job{2};
+};
+
+TEST_F(Ownership, AStoreOfAnotherUserIsRefused) {
+  commit_steps(job, {{"a", 1}});
+  change(kStore, kStranger, 0700);
+  expect_refused(kStore, {"user 4242", "user 1000", "store.path"});
+  change(kStore, 1000, 0700);
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(Ownership, AStoreThatIsOpenToOthersIsRefused) {
+  commit_steps(job, {{"a", 1}});
+  for (const std::uint32_t mode : {0770U, 0707U, 0750U, 0701U, 0777U, 01777U}) {
+    change(kStore, 1000, mode);
+    expect_refused(kStore, {"open to other users", compose("{:04o}", mode), "chmod 700"});
+  }
+  change(kStore, 1000, 0700);
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(Ownership, AStoreOpenToOthersOnOneNodeIsRefusedOnAllRanks) {
+  job.ranks = 4;
+  commit_steps(job, {{"a", 1}});
+  change("/nodes/node1/kedge-1000-test", 1000, 0755);
+  expect_refused("/nodes/node1/kedge-1000-test", {"open to other users"});
+}
+
+TEST_F(Ownership, ALinkInPlaceOfTheStoreIsRefused) {
+  job.disk.make_directories("/nodes/node0", 0777);
+  job.disk.plant_link(kStore, "/home/directory");
+  expect_refused(kStore, {"link"});
+  job.disk.remove_all(kStore);
+  job.disk.plant_link(kStore, "/home/nowhere");
+  expect_refused(kStore, {"link"});
+}
+
+TEST_F(Ownership, AFileInPlaceOfTheStoreIsRefused) {
+  job.disk.make_directories("/nodes/node0", 0777);
+  job.disk.write_all(kStore, std::vector(100, std::byte{1}));
+  const auto failure =
+      expect_all_threw(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
+  EXPECT_EQ(failure.path, kStore);
+  EXPECT_EQ(job.disk.read_all(kStore).size(), 100U);
+}
+
+TEST_F(Ownership, ALinkInPlaceOfALockIsRefused) {
+  commit_steps(job, {{"a", 1}});
+  job.disk.plant_link(kStore + "/lock.2.1", kTrap);
+  expect_refused(kStore + "/lock.2.1", {"link"});
+  // An older one is looked at when the start asks who holds it.
+  job.disk.remove_all(kStore + "/lock.2.1");
+  job.disk.plant_link(kStore + "/lock.1.7", kTrap);
+  const Opened opened = reopen(job);
+  EXPECT_TRUE(opened.step == 1 || (opened.failure && opened.failure->code == ErrorCode::io));
+  expect_untouched();
+}
+
+TEST_F(Ownership, ALinkInPlaceOfTheStoresRecordIsRefused) {
+  commit_steps(job, {{"a", 1}});
+  replace_by_link(kStore + "/run", kTrap);
+  expect_refused(kStore + "/run", {"link"});
+}
+
+TEST_F(Ownership, ALinkInPlaceOfTheRunRecordIsRefused) {
+  commit_steps(job, {{"a", 1}});
+  replace_by_link(kRecords + "/run.json", kTrap);
+  expect_refused(kRecords + "/run.json", {"link"});
+}
+
+TEST_F(Ownership, ALinkInPlaceOfAnIncarnationIsNotFollowed) {
+  commit_steps(job, {{"a", 1}});
+  job.disk.plant_link(kRecords + "/begun-2", kTrap);
+  expect_refused(kRecords + "/begun-2", {"link"});
+}
+
+TEST_F(Ownership, ALinkInPlaceOfAContainerIsNeitherReadNorWritten) {
+  for (const std::string& target : {kTrap, std::string("/home/nowhere"), std::string("copy")}) {
+    SCOPED_TRACE(target);
+    SimulatedJob fresh(2);
+    fresh.disk.make_directories("/home", 0755);
+    fresh.disk.write_all(kTrap, std::vector(10'000, std::byte{7}));
+    commit_steps(fresh, {{"a", 1}});
+    const std::string path = container_of(fresh.disk, 1, "a");
+    // A link to the true bytes is still a link.
+    const auto bytes = fresh.disk.read_all(path);
+    fresh.disk.remove_all(path);
+    const std::string beside = kStore + "/copy";
+    fresh.disk.write_all(beside, bytes);
+    fresh.disk.plant_link(path, target == "copy" ? beside : target);
+    const Opened opened = reopen(fresh);
+    ASSERT_TRUE(opened.failure);
+    EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
+    EXPECT_TRUE(says(opened.failure->message, {"the container of rank 1", path, "not a file of this user"}))
+        << opened.failure->message;
+    commit_steps(fresh, {{"b", 2}});  // beside it: one taken name does not stop a job
+    EXPECT_EQ(reopen(fresh).step, 2);
+    EXPECT_EQ(fresh.disk.snapshot().at(path).status.kind, fs::FileStatus::Kind::link);
+    EXPECT_EQ(fresh.disk.read_all(kTrap), std::vector(10'000, std::byte{7}));
+    EXPECT_EQ(fresh.disk.read_all(beside), bytes);
+    EXPECT_FALSE(fresh.disk.snapshot().contains("/home/nowhere"));
+    fresh.disk.remove_all(path);
+    commit_steps(fresh, {{"c", 3}});
+    EXPECT_EQ(reopen(fresh).step, 3);
+  }
+}
+
+TEST_F(Ownership, AContainerOfAnotherUserIsNeitherTakenNorOverwritten) {
+  commit_steps(job, {{"a", 1}});
+  const std::string path = container_of(job.disk, 0, "a");
+  const auto bytes = job.disk.read_all(path);
+  change(path, kStranger, 0666);
+  const Opened opened = reopen(job);
+  ASSERT_TRUE(opened.failure);
+  EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
+  EXPECT_TRUE(says(opened.failure->message, {"the container of rank 0", path, "not a file of this user"}))
+      << opened.failure->message;
+  commit_steps(job, {{"b", 2}});
+  EXPECT_EQ(job.disk.read_all(path), bytes);
+}
+
+TEST_F(Ownership, APlantedContainerBesideAGoodOneDoesNotHinderOpening) {
+  job.options.store.keep = 2;
+  commit_steps(job, {{"a", 1}});
+  job.disk.plant_link(kStore + "/rank-0.9.h5", kTrap);
+  EXPECT_EQ(reopen(job).step, 1);
+  expect_untouched();
+}
+
+TEST_F(Ownership, APrefixThatAnybodyMayWriteIsRefusedUnlessSticky) {
+  change("/prefix", 1000, 0777);
+  expect_refused("/prefix", {"every user can replace files", "chmod o-w"});
+  change("/prefix", 1000, 01777);
+  EXPECT_FALSE(reopen(job).failure);
+  change("/prefix/.kedge", 1000, 0777);
+  expect_refused("/prefix/.kedge", {"every user can replace files", "chmod o-w"});
+}
+
+TEST_F(Ownership, RecordsOfAnotherUserAreRefused) {
+  commit_steps(job, {{"a", 1}});
+  change(kRecords, kStranger, 0755);
+  expect_refused(kRecords, {"belongs to user 4242", "another run name"});
+}
+
+TEST_F(Ownership, RecordsThatOthersMayWriteAreRefused) {
+  commit_steps(job, {{"a", 1}});
+  for (const std::uint32_t mode : {0775U, 0757U, 0777U, 01777U}) {
+    change(kRecords, 1000, mode);
+    expect_refused(kRecords, {"others can write the run's records", compose("{:04o}", mode), "chmod go-w"});
+  }
+}
+
+TEST_F(Ownership, ALinkInPlaceOfTheRecordsDirectoryIsRefused) {
+  job.disk.plant_link("/prefix/.kedge", "/home/directory");
+  expect_refused("/prefix/.kedge", {"link"});
+  job.disk.remove_all("/prefix/.kedge");
+  job.disk.make_directories("/prefix/.kedge", 0755);
+  job.disk.plant_link(kRecords, "/home/directory");
+  expect_refused(kRecords, {"link"});
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,313 @@
+// Which ranks share a node, what fails together, and that prefix and stores are what that asks for.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <span>
+
+#include "base/text.hpp"
+#include "engine/start.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+const std::string kRecords = "/prefix/.kedge/test";
+
+std::vector<testing::RankOutcome> start_only(SimulatedJob& job) {
+  return job.start([](RankScope& scope) { (void)scope.make_engine(); });
+}
+
+std::vector<std::string> nonces(const FaultyDisk& disk) {
+  std::vector<std::string> found;
+  for (const auto& [path, entry] : disk.snapshot()) {
+    if (path.find("/nonce-") != std::string::npos) found.push_back(path);
+  }
+  return found;
+}
+
+/// All ranks refuse the start with one text that has these parts, and leave nothing behind.
+Failure expect_refused(SimulatedJob& job, const std::vector<std::string>& parts) {
+  const Failure failure = expect_all_threw(start_only(job), ErrorCode::invalid_argument);
+  EXPECT_TRUE(says(failure.message, parts)) << failure.message;
+  EXPECT_TRUE(nonces(job.disk).empty());
+  return failure;
+}
+
+void expect_works(SimulatedJob& job) {
+  expect_all_returned(start_only(job));
+  EXPECT_TRUE(nonces(job.disk).empty());
+}
+
+void write_text(FaultyDisk& disk, const std::string& path, std::string_view text) {
+  disk.write_all(path, std::as_bytes(std::span(text)));
+}
+
+/// The environment variable RACK by rank; an empty one is not set.
+void set_racks(SimulatedJob& job, const std::vector<std::string>& racks) {
+  job.options.topology.failure_domain = "env:RACK";
+  job.surroundings = [racks](int rank, engine::Environment& environment) {
+    const std::string rack = racks[static_cast<std::size_t>(rank)];
+    environment.variable = [rack](const std::string& name) {
+      return name == "RACK" && !rack.empty() ? std::optional(rack) : std::nullopt;
+    };
+  };
+}
+
+TEST(Proof, ARankWithAnotherPrefixIsNamed) {
+  for (const int stranger : {1, 3}) {
+    SimulatedJob job(4);
+    job.disk.make_directories("/elsewhere", 0755);
+    job.disk.mount(stranger, "/prefix", "/elsewhere");
+    const auto failure = expect_refused(
+        job, {compose("not the same filesystem on rank {}", stranger), "does not see the record", "persistent.path"});
+    EXPECT_EQ(failure.rank, stranger);
+    EXPECT_EQ(failure.path, kRecords + "/nonce-1");
+  }
+}
+
+TEST(Proof, AnotherRecordOnThePrefixIsNotTakenForTheSame) {
+  for (const std::string& text : {std::string(32, '7') + "\n", std::string(7, 'a'), std::string(33, 'x')}) {
+    SimulatedJob job(3);
+    job.disk.make_directories("/elsewhere/.kedge/test", 0755);
+    job.disk.mount(2, "/prefix", "/elsewhere");
+    const std::string record = "/elsewhere/.kedge/test/nonce-1";
+    write_text(job.disk, record, text);
+    const auto failure = expect_all_threw(start_only(job), ErrorCode::invalid_argument);
+    EXPECT_TRUE(says(failure.message, {"on rank 2", "a different record", "persistent.path"})) << failure.message;
+    EXPECT_EQ(nonces(job.disk), std::vector<std::string>{record});  // not this start's to remove
+  }
+}
+
+TEST(Proof, APrefixThatCannotBeReadIsAnErrorOfStorage) {
+  SimulatedJob job(3);
+  job.disk.make_directories("/elsewhere/.kedge/test", 0755);
+  job.disk.mount(1, "/prefix", "/elsewhere");
+  job.disk.plant_link("/elsewhere/.kedge/test/nonce-1", "/prefix/.kedge/test/nonce-1");
+  EXPECT_EQ(expect_all_threw(start_only(job), ErrorCode::io).rank, 1);
+}
+
+TEST(Proof, AStartThatWasRefusedHoldsNothingUp) {
+  SimulatedJob job(4);
+  job.options.store.path = "/nodes/all";
+  expect_refused(job, {"share a node-local store"});
+  job.options.store.path = "/nodes/{node}";
+  commit_steps(job, {{"a", 1}});
+  EXPECT_EQ(superblock_of(job.disk, 3, "a").commit.incarnation, 1U);  // the number was given back
+}
+
+TEST(Proof, TwoFailureDomainsMayNotShareAStore) {
+  SimulatedJob job(6);
+  job.options.store.path = "/nodes/all";
+  const auto failure = expect_refused(job, {"ranks 0 and 2", "different failure domains", "{node} into store.path"});
+  EXPECT_EQ(failure.path, "/nodes/all/kedge-1000-test");
+}
+
+TEST(Proof, OnlyTheTwoThatShareAreNamed) {
+  SimulatedJob job(6);
+  for (const int rank : {4, 5}) job.disk.mount(rank, "/nodes/node2", "/nodes/node1");
+  EXPECT_EQ(expect_refused(job, {"ranks 2 and 4"}).rank, 2);
+}
+
+TEST(Proof, RanksOfOneFailureDomainMayShareAStore) {
+  SimulatedJob job(4);
+  job.options.store.path = "/nodes/all";
+  job.options.topology.ranks_per_node = 4;
+  expect_works(job);
+  job.options.topology.ranks_per_node = 2;
+  set_racks(job, {"r", "r", "r", "r"});
+  expect_works(job);
+}
+
+TEST(Proof, FailureDomainsOfAVariableAreGroupsOfNodes) {
+  SimulatedJob job(8);
+  job.options.store.path = "/nodes/all";
+  set_racks(job, {"a", "a", "a", "a", "b", "b", "b", "b"});
+  expect_refused(job, {"ranks 0 and 4"});
+  for (int rank = 4; rank < 8; ++rank) job.disk.mount(rank, "/nodes/all", "/nodes/b");
+  expect_works(job);
+}
+
+TEST(Proof, AVariableThatIsNotSetIsNamedWithItsRank) {
+  SimulatedJob job(4);
+  set_racks(job, {"a", "a", "", ""});
+  const auto failure = expect_refused(job, {"topology.failure_domain", "RACK is not set on rank 2"});
+  EXPECT_EQ(failure.rank, 2);
+  job.surroundings = nullptr;
+  expect_refused(job, {"RACK is not set on rank 0"});
+}
+
+TEST(Proof, ANodeMayNotBeInTwoFailureDomains) {
+  SimulatedJob job(4);
+  set_racks(job, {"a", "a", "b", "c"});
+  expect_refused(job, {"ranks 2 and 3 are on one node and in two failure domains", "env:RACK"});
+}
+
+TEST(Proof, NodesMayBeOfDifferentSizes) {
+  SimulatedJob job(5);
+  const std::vector<std::string> nodes{"a", "b", "b", "b", "c"};
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    environment.node = nodes[static_cast<std::size_t>(rank)];
+  };
+  expect_works(job);
+  job.options.store.path = "/nodes/all";
+  expect_refused(job, {"ranks 0 and 1"});
+}
+
+TEST(Proof, WithoutAConfiguredPathEachSimulatedNodeGetsADirectoryOfItsOwn) {
+  SimulatedJob job(4);
+  job.options.store.path = "";
+  job.surroundings = [](int rank, engine::Environment& environment) {
+    environment.store_candidates = {"/nodes"};
+    if (rank == 3) environment.node = "rack/7";
+    if (rank == 2) environment.node = "x";
+  };
+  commit_steps(job, {{"a", 1}});
+  EXPECT_TRUE(container_of(job.disk, 1, "a").starts_with("/nodes/kedge-1000-test@node0/"));
+  EXPECT_TRUE(container_of(job.disk, 2, "a").starts_with("/nodes/kedge-1000-test@x/"));
+  EXPECT_TRUE(container_of(job.disk, 3, "a").starts_with("/nodes/kedge-1000-test@rack-7/"));
+}
+
+TEST(Proof, NoncesThatACrashLeftAreSweptAndDisturbNobody) {
+  SimulatedJob job(4);
+  commit_steps(job, {{"a", 1}});
+  const std::string directory = "/nodes/node1/kedge-1000-test";
+  write_text(job.disk, kRecords + "/nonce-1", "rubbish");
+  write_text(job.disk, kRecords + "/nonce-2", "of a start that came to nothing");
+  write_text(job.disk, directory + "/nonce-1-0", std::string(32, '1'));
+  write_text(job.disk, directory + "/nonce-2-0", std::string(32, '1'));
+  write_text(job.disk, directory + "/nonce-2-2", "short");
+  expect_works(job);
+  write_text(job.disk, directory + "/nonce-9-0", std::string(32, '1'));
+  write_text(job.disk, directory + "/nonce-of-something-else", "");
+  expect_all_returned(start_only(job));
+  EXPECT_EQ(nonces(job.disk),
+            (std::vector<std::string>{directory + "/nonce-9-0", directory + "/nonce-of-something-else"}));
+}
+
+TEST(Proof, AStartThatDiesAnywhereLeavesNoNonceForTheOneAfterTheNext) {
+  for (int victim = 0; victim < 3; ++victim) {
+    bool died = true;
+    for (std::uint64_t n = 1; died; ++n) {
+      SimulatedJob job(3);
+      job.disk.stop_world_after(victim, n, n);
+      died = start_only(job)[static_cast<std::size_t>(victim)].died;
+      expect_works(job);
+      ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << ", operation " << n;
+      ASSERT_LT(n, 200U);
+    }
+  }
+}
+
+TEST(Proof, AnErrorInAnyOperationIsTheSameOnAllRanks) {
+  for (int victim = 0; victim < 3; ++victim) {
+    for (const bool read : {false, true}) {
+      for (std::uint64_t n = 1; n < 60; ++n) {
+        SimulatedJob job(3);
+        if (read) job.disk.fail_read(victim, n, EIO);
+        else job.disk.fail(victim, n, EIO);
+        const auto outcomes = start_only(job);
+        for (const auto& outcome : outcomes) {
+          EXPECT_EQ(outcome.returned(), outcomes[0].returned());
+          EXPECT_EQ(outcome.failure.value_or(Failure{}).message, outcomes[0].failure.value_or(Failure{}).message);
+        }
+        job.disk.heal(victim);
+        expect_works(job);
+        ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << ", operation " << n << (read ? " read" : "");
+      }
+    }
+  }
+}
+
+using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
+
+struct Started {
+  std::vector<testing::RankOutcome> outcomes;
+  std::vector<comm::Topology> topologies;  ///< what the engine of each rank knows
+};
+
+/// A start in which each rank has options and surroundings of its own.
+Started start_each(int ranks, const Setting& set) {
+  FaultyDisk disk(SimulatedJob::memory_disk());
+  for (const char* directory : {"/nodes", "/prefix"}) disk.make_directories(directory, 0755);
+  testing::InProcessWorld world(ranks);
+  Started started;
+  started.topologies.resize(static_cast<std::size_t>(ranks));
+  started.outcomes = world.run([&](int rank) {
+    Options options;
+    options.run = "test";
+    options.store.path = compose("/nodes/{}", rank);
+    options.persistent.path = "/prefix";
+    options.log.level = LogLevel::off;
+    engine::Environment environment;
+    environment.file_system = disk.view(rank);
+    environment.clock = std::make_shared<FakeClock>();
+    set(rank, options, environment);
+    const engine::Setup setup{options, environment, Log(options.log)};
+    const comm::Group group(world.communicator(rank), std::chrono::hours(1));
+    started.topologies[static_cast<std::size_t>(rank)] = engine::start(setup, group).topology;
+  });
+  return started;
+}
+
+std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
+  auto started = start_each(ranks, set);
+  expect_all_returned(started.outcomes);
+  return started.topologies;
+}
+
+TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
+  const auto started = start_each(4, [](int rank, Options& options, engine::Environment&) {
+    options.topology.ranks_per_node = 2;
+    options.store.path = rank == 0 ? "/nodes/a" : "/nodes/b";
+  });
+  const auto failure = expect_all_threw(started.outcomes, ErrorCode::invalid_argument);
+  EXPECT_TRUE(says(failure.message, {"ranks 1 and 2", "{node}"})) << failure.message;
+}
+
+TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
+  const auto found = topologies(6, [](int rank, Options&, engine::Environment& environment) {
+    environment.machine = rank < 4 ? "boot-1/host" : "boot-2/host";
+    environment.node = rank % 2 == 0 ? "n0" : "n1";
+  });
+  EXPECT_EQ(found[2].node, (std::vector<int>{0, 2}));
+  EXPECT_EQ(found[3].domain, (std::vector<int>{1, 3}));
+  EXPECT_EQ(found[4].node, (std::vector<int>{4}));
+  EXPECT_EQ(found[5].node, (std::vector<int>{5}));
+  EXPECT_EQ(found[0].domains, (DomainRuns{{2, 2}, {2, 1}}));
+  EXPECT_EQ(found[5].place, 5U);
+}
+
+TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
+  const auto found = topologies(5, [](int rank, Options& options, engine::Environment& environment) {
+    options.topology.ranks_per_node = 2;
+    environment.machine = compose("boot/{}", rank);
+  });
+  EXPECT_EQ(found[1].node, (std::vector<int>{0, 1}));
+  EXPECT_EQ(found[4].domain, (std::vector<int>{4}));
+  EXPECT_EQ(found[4].domains, (DomainRuns{{2, 2}, {1, 1}}));
+}
+
+TEST(EngineTopology, FailureDomainsOfAVariable) {
+  const auto found = topologies(6, [](int rank, Options& options, engine::Environment& environment) {
+    options.topology.ranks_per_node = 2;
+    options.topology.failure_domain = "env:RACK";
+    environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
+  });
+  EXPECT_EQ(found[3].node, (std::vector<int>{2, 3}));
+  EXPECT_EQ(found[3].domain, (std::vector<int>{2, 3, 4, 5}));
+  EXPECT_EQ(found[0].place, 4U);
+}
+
+TEST(EngineTopology, TheRealMachineIsNamed) {
+  const auto environment = engine::Environment::system();
+  EXPECT_FALSE(environment.machine.empty());
+  EXPECT_EQ(environment.machine, engine::Environment::system().machine);
+  ASSERT_EQ(setenv("KEDGE_TEST_RACK", "r7", 1), 0);
+  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), "r7");
+  ASSERT_EQ(unsetenv("KEDGE_TEST_RACK"), 0);
+  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,156 @@
+#include "harness/several_starts.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::faults {
+namespace {
+
+constexpr std::size_t kLarge = 10'000;  // 80 KB: an extent of its own
+constexpr std::size_t kSmall = 100;
+
+double value(int rank, int step, std::size_t i) { return rank * 1e6 + step * 1e3 + static_cast<double>(i) * 1e-3; }
+
+std::vector<double> field(int rank, int step, std::size_t size) {
+  std::vector<double> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = value(rank, step, i);
+  return values;
+}
+
+/// Code and words, without the rank that is told of, which differs where nobody failed in particular.
+std::string text_of(const std::optional<Failure>& failure) {
+  return failure ? compose("{}: {}", to_string(failure->code), failure->message) : "success";
+}
+
+}  // namespace
+
+void commit_step(Engine& engine, int rank, const Tag& tag, int step) {
+  auto large = field(rank, step, kLarge);
+  auto small = field(rank, step, kSmall);
+  State state;
+  state.add("step", step).add("field/large", std::span(large)).add("field/small", std::span(small));
+  engine.checkpoint(tag, state);
+}
+
+int load_step(Engine& engine, int rank) {
+  int step = -1;
+  std::vector<double> large(kLarge);
+  std::vector<double> small(kSmall);
+  State state;
+  state.add("step", step).add("field/large", std::span(large)).add("field/small", std::span(small));
+  bool loaded = true;
+  for (const auto& item : state.items()) loaded = engine.load(item.name, item.region).ok() && loaded;
+  if (!loaded) return -1;  // close reports it
+  EXPECT_EQ(large, field(rank, step, kLarge)) << "rank " << rank << ", step " << step;
+  EXPECT_EQ(small, field(rank, step, kSmall)) << "rank " << rank << ", step " << step;
+  return step;
+}
+
+Opened reopen(SimulatedJob& job, const Selection& selection, Newer newer, const Steps& then) {
+  std::vector<Opened> found(static_cast<std::size_t>(job.ranks));
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Opened& mine = found[static_cast<std::size_t>(scope.rank)];
+    try {
+      Engine engine = scope.make_engine();
+      mine.tag = engine.open(selection, newer);
+      if (mine.tag) {
+        mine.info = engine.info();
+        mine.level = engine.level(*mine.tag);
+        mine.step = load_step(engine, scope.rank);
+        engine.close();
+      }
+      for (const auto& [tag, step] : then) commit_step(engine, scope.rank, tag, step);
+    } catch (const Error& error) {
+      mine.failure = error.failure();
+    }
+  });
+  expect_all_returned(outcomes);
+  for (const Opened& other : found) {
+    EXPECT_EQ(other.tag, found[0].tag);
+    EXPECT_EQ(other.step, found[0].step);
+    EXPECT_EQ(other.info.id, found[0].info.id);
+    EXPECT_EQ(other.level, found[0].level);
+    EXPECT_EQ(text_of(other.failure), text_of(found[0].failure));
+  }
+  return found[0];
+}
+
+void commit_steps(SimulatedJob& job, const Steps& steps) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (const auto& [tag, step] : steps) commit_step(engine, scope.rank, tag, step);
+  }));
+}
+
+TwoTimelines::TwoTimelines(int ranks, const std::function<void(Options&)>& configure) : job(ranks) {
+  job.options.store.keep = 2;
+  configure(job.options);
+  commit_steps(job, {{"base", 1}});
+  before = job.disk.snapshot();
+  reopen(job, latest, Newer::keep, {{"next", 20}});
+  first = job.disk.snapshot();
+  job.disk.restore(before);
+  reopen(job, latest, Newer::keep, {{"next", 30}});
+  second = job.disk.snapshot();
+}
+
+void expect_all_returned(const std::vector<testing::RankOutcome>& outcomes) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    EXPECT_TRUE(outcomes[rank].returned())
+        << "rank " << rank << ": " << (outcomes[rank].failure ? to_string(*outcomes[rank].failure) : "died");
+  }
+}
+
+Failure expect_all_threw(const std::vector<testing::RankOutcome>& outcomes, ErrorCode code) {
+  Failure first;
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    const auto& failure = outcomes[rank].failure;
+    EXPECT_TRUE(failure) << "rank " << rank << " threw nothing";
+    if (!failure) continue;
+    EXPECT_EQ(failure->code, code) << "rank " << rank << ": " << to_string(*failure);
+    if (first.message.empty()) first = *failure;
+    EXPECT_EQ(failure->message, first.message) << "rank " << rank;
+  }
+  return first;
+}
+
+std::vector<std::pair<std::string, format::Superblock>> superblocks(const FaultyDisk& disk, int rank) {
+  std::vector<std::pair<std::string, format::Superblock>> found;
+  for (const std::string& path : container_files(disk, rank)) {
+    const auto bytes = disk.read_all(path);
+    if (bytes.size() < format::kSuperblockBytes) continue;
+    const auto first = std::span(bytes).first(format::kSuperblockBytes);
+    // A death in the middle of sealing or unsealing leaves half a superblock.
+    (void)attempt([&] {
+      if (!format::is_unsealed(first)) found.emplace_back(path, format::decode(first, path));
+    });
+  }
+  return found;
+}
+
+std::string container_of(const FaultyDisk& disk, int rank, const Tag& tag) {
+  std::string newest;
+  std::uint64_t generation = 0;
+  for (const auto& [path, superblock] : superblocks(disk, rank)) {
+    if (superblock.commit.tag != tag || superblock.commit.generation < generation) continue;
+    generation = superblock.commit.generation;
+    newest = path;
+  }
+  EXPECT_FALSE(newest.empty()) << "rank " << rank << " has no container of " << tag;
+  return newest;
+}
+
+format::Superblock superblock_of(const FaultyDisk& disk, int rank, const Tag& tag) {
+  const std::string path = container_of(disk, rank, tag);
+  return path.empty() ? format::Superblock{} : format::decode(disk.read_all(path), path);
+}
+
+bool says(const std::string& text, const std::vector<std::string>& parts) {
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return text.find(part) != std::string::npos; });
+}
+
+}  // namespace kedge::faults

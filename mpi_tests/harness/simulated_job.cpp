@@ -1,0 +1,94 @@
+#include "harness/simulated_job.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kedge::faults {
+
+SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::move(disk_options)), ranks(ranks_) {
+  disk.make_directories("/nodes", 0755);
+  disk.make_directories("/prefix", 0755);
+  options.run = "test";
+  options.store.path = "/nodes/{node}";
+  options.persistent.path = "/prefix";
+  options.persistent.every = 0;  // what is not about the prefix does not pay for it
+  options.topology.ranks_per_node = 2;
+  options.store.lock_timeout_s = 5;
+  options.log.sink = [this](LogLevel, std::string_view line) {
+    const std::lock_guard guard(log_mutex_);
+    log_.emplace_back(line);
+  };
+}
+
+DiskOptions SimulatedJob::memory_disk() {
+  DiskOptions options;
+  options.piece_bytes = 16384;
+  options.power_loss = false;
+  options.root.memory_backed = true;
+  return options;
+}
+
+DiskOptions SimulatedJob::block_disk() {
+  DiskOptions options;
+  options.piece_bytes = 16384;
+  options.power_loss = true;
+  options.root.memory_backed = false;
+  return options;
+}
+
+std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(RankScope&)>& body, Crash crash,
+                                                      std::uint64_t seed) {
+  testing::InProcessWorld world(ranks);
+  if (plan) plan(world);
+  plan = nullptr;
+  disk.on_death([&](int rank) {
+    world.mark_dead(rank);
+    if (!all_die_together) return;
+    disk.stop_all(seed);
+    for (int other = 0; other < ranks; ++other) world.mark_dead(other);
+  });
+  auto outcomes = world.run_connected([&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    RankScope scope{rank, ranks, communicator, [&, rank] {
+                      engine::Environment environment;
+                      environment.file_system = disk.view(rank);
+                      environment.clock = clock_;
+                      if (surroundings) surroundings(rank, environment);
+                      if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
+                      return engine::Environment::make_engine(world.communicator(rank), options, environment);
+                    }};
+    body(scope);
+  });
+  operations.clear();
+  events.clear();
+  for (int rank = 0; rank < ranks; ++rank) {
+    operations.push_back(disk.operations(rank));
+    events.push_back(world.events(rank));
+  }
+  disk.on_death({});
+  disk.restart(crash, seed);
+  return outcomes;
+}
+
+std::vector<std::string> SimulatedJob::log() const {
+  const std::lock_guard guard(log_mutex_);
+  return log_;
+}
+
+bool SimulatedJob::logged(std::string_view part) const {
+  const auto lines = log();
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const auto& line) { return line.find(part) != std::string::npos; });
+}
+
+std::vector<std::string> container_files(const FaultyDisk& disk, int rank) {
+  const std::string mine = "/rank-" + std::to_string(rank) + ".";
+  std::vector<std::string> files;
+  for (const auto& [path, entry] : disk.snapshot()) {
+    if (path.starts_with("/prefix/")) continue;
+    if (path.find(mine) != std::string::npos && path.ends_with(".h5")) files.push_back(path);
+  }
+  return files;
+}
+
+}  // namespace kedge::faults

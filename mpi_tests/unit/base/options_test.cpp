@@ -1,0 +1,307 @@
+#include "kedge/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "base/options_fields.hpp"
+#include "base/options_load.hpp"
+#include "base/suggest.hpp"
+
+namespace kedge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A directory of its own per test, with a kedge.toml if one is wanted.
+class OptionsTest : public testing::Test {
+ protected:
+  OptionsTest() : directory_(testing::TempDir() + "kedge-options-XXXXXX") {
+    if (::mkdtemp(directory_.data()) == nullptr) ADD_FAILURE() << "no directory for the test";
+  }
+  ~OptionsTest() override { std::filesystem::remove_all(directory_); }
+
+  void write_toml(const std::string& text, const std::string& name = "kedge.toml") const {
+    std::ofstream(path(name)) << text;
+  }
+  [[nodiscard]] std::string path(const std::string& name = "kedge.toml") const { return directory_ + "/" + name; }
+  [[nodiscard]] LoadedOptions load(const std::vector<std::string>& environment = {}) const {
+    return load_options(environment, directory_);
+  }
+  [[nodiscard]] std::string failure(const std::vector<std::string>& environment = {}) const {
+    const auto loaded = load(environment);
+    if (!loaded.options.load_failure) return "no failure";
+    EXPECT_EQ(loaded.options.load_failure->code, ErrorCode::invalid_argument);
+    return to_string(*loaded.options.load_failure);
+  }
+
+  std::string directory_;
+};
+
+TEST_F(OptionsTest, WithoutFileAndEnvironmentAreTheDefaults) {
+  const auto loaded = load({"HOME=/nowhere", "KEDGE_NODE=n7", "KEDGE_TEST_FULL=1"});
+  ASSERT_FALSE(loaded.options.load_failure);
+  for (const Field& field : option_fields()) {
+    EXPECT_EQ(field.get(loaded.options), field.get(Options{})) << dotted_name(field);
+    EXPECT_EQ(loaded.origin.at(dotted_name(field)), "default");
+  }
+}
+
+TEST_F(OptionsTest, EnvironmentComesBeforeTheFileAndTheFileBeforeTheDefaults) {
+  write_toml("run = 'ice'\n[store]\nkeep = 3\nquota_bytes = '2 MiB'\ndurable = true\n[comm]\ntimeout_s = 5\n");
+  const auto loaded = load({"KEDGE_STORE_KEEP=4", "KEDGE_LOG_LEVEL=debug"});
+  ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
+  EXPECT_EQ(loaded.options.run, "ice");
+  EXPECT_EQ(loaded.options.store.keep, 4U);
+  EXPECT_EQ(loaded.options.store.quota_bytes, 2U << 20U);
+  EXPECT_TRUE(loaded.options.store.durable);
+  EXPECT_EQ(loaded.options.comm.timeout_s, 5.0);
+  EXPECT_EQ(loaded.options.log.level, LogLevel::debug);
+  EXPECT_EQ(loaded.origin.at("store.keep"), "KEDGE_STORE_KEEP");
+  EXPECT_EQ(loaded.origin.at("store.durable"), path() + ":5");
+  EXPECT_EQ(loaded.origin.at("schedule.every"), "default");
+}
+
+TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
+  const std::map<std::string, std::string> values = {{"run", "r-1.x_Y"},
+                                                     {"store.path", "/fast/{node}"},
+                                                     {"store.keep", "7"},
+                                                     {"store.quota_bytes", "4096"},
+                                                     {"store.durable", "true"},
+                                                     {"store.lock_timeout_s", "1.5"},
+                                                     {"store.on_exit", "remove"},
+                                                     {"store.copy_threads", "3"},
+                                                     {"store.io", "direct"},
+                                                     {"persistent.path", "/p"},
+                                                     {"persistent.every", "5"},
+                                                     {"persistent.keep", "2"},
+                                                     {"persistent.latest", "false"},
+                                                     {"persistent.mode", "0750"},
+                                                     {"persistent.trust", "group"},
+                                                     {"persistent.view_limit", "9"},
+                                                     {"redundancy.scheme", "xor"},
+                                                     {"redundancy.set_size", "4"},
+                                                     {"redundancy.parity", "3"},
+                                                     {"redundancy.every", "3"},
+                                                     {"redundancy.piece_bytes", "65537"},
+                                                     {"redundancy.depth", "2"},
+                                                     {"open.verify", "headers"},
+                                                     {"schedule.every", "10"},
+                                                     {"topology.ranks_per_node", "2"},
+                                                     {"topology.failure_domain", "env:RACK"},
+                                                     {"comm.timeout_s", "9"},
+                                                     {"log.level", "off"}};
+  std::vector<std::string> environment;
+  for (const Field& field : option_fields()) {
+    environment.push_back(variable_name(field) + "=" + values.at(dotted_name(field)));
+  }
+  const auto loaded = load(environment);
+  ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
+  for (const Field& field : option_fields()) {
+    EXPECT_EQ(field.get(loaded.options), values.at(dotted_name(field)));
+    EXPECT_NE(field.get(loaded.options), field.get(Options{}));
+    EXPECT_EQ(loaded.origin.at(dotted_name(field)), variable_name(field));
+  }
+}
+
+TEST_F(OptionsTest, NamedFileIsTakenInsteadOfTheOneInTheDirectory) {
+  write_toml("run = 'here'");
+  write_toml("run = 'named'", "other.toml");
+  EXPECT_EQ(load({"KEDGE_CONFIG=" + path("other.toml")}).options.run, "named");
+  EXPECT_EQ(load({"KEDGE_CONFIG="}).options.run, "here");
+  EXPECT_THAT(failure({"KEDGE_CONFIG=" + path("none.toml")}),
+              AllOf(HasSubstr("KEDGE_CONFIG"), HasSubstr(path("none.toml")), HasSubstr("No such file")));
+}
+
+TEST_F(OptionsTest, EmptyFileIsFineAndADirectoryIsNot) {
+  write_toml("");
+  EXPECT_EQ(failure(), "no failure");
+  EXPECT_THAT(failure({"KEDGE_CONFIG=" + directory_}), HasSubstr("it must be a regular file"));
+}
+
+TEST_F(OptionsTest, BadValueNamesFileLineAndField) {
+  write_toml("[store]\n\nkeep = 0\n");
+  EXPECT_THAT(failure(), AllOf(HasSubstr(path() + ":3: store.keep must be a whole number from 1"), HasSubstr("\"0\"")));
+  write_toml("[store]\nkeep = 'three'\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":2: store.keep must be a whole number"));
+  write_toml("[store]\ndurable = 1\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":2: store.durable must be true or false"));
+  write_toml("[comm]\ntimeout_s = -1.0\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":2: comm.timeout_s must be seconds, more than 0"));
+  write_toml("run = 'a/b'\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":1: run must be 1 to 64 of"));
+  write_toml("store = 'x'\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":1: store is a section"));
+  write_toml("[store]\nkeep = = 1\n");
+  EXPECT_THAT(failure(), AllOf(HasSubstr(path() + ":2: "), HasSubstr("not valid TOML")));
+}
+
+TEST_F(OptionsTest, BadValueNamesTheVariable) {
+  EXPECT_THAT(failure({"KEDGE_STORE_ON_EXIT=delete"}),
+              AllOf(HasSubstr("KEDGE_STORE_ON_EXIT: store.on_exit must be keep, remove_if_persistent or remove"),
+                    HasSubstr("\"delete\"")));
+  for (const std::string bad : {"", "-1", "1x", " 1", "4294967296", "1 KiB", "1.0"}) {
+    EXPECT_THAT(failure({"KEDGE_STORE_KEEP=" + bad}), HasSubstr("KEDGE_STORE_KEEP")) << bad;
+  }
+  EXPECT_THAT(failure({"KEDGE_COMM_TIMEOUT_S=nan"}), HasSubstr("KEDGE_COMM_TIMEOUT_S"));
+}
+
+TEST_F(OptionsTest, RedundancyAndFailureDomainsTakeWhatIsMeantAlone) {
+  for (const std::string scheme : {"auto", "single", "partner", "xor", "rs"}) {
+    EXPECT_EQ(failure({"KEDGE_REDUNDANCY_SCHEME=" + scheme}), "no failure");
+  }
+  for (const std::string bad : {"", "automatic", "XOR", "xor_", "raid5"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SCHEME=" + bad}), HasSubstr("auto, single, partner, xor or rs")) << bad;
+  }
+  for (const std::string members : {"2", "32"}) {
+    EXPECT_EQ(failure({"KEDGE_REDUNDANCY_SET_SIZE=" + members}), "no failure");
+  }
+  for (const std::string bad : {"", "0", "1", "33", "-2", "4294967298"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_SET_SIZE=" + bad}), HasSubstr("a whole number from 2 to 32")) << bad;
+  }
+  for (const std::string parity : {"1", "4"}) EXPECT_EQ(failure({"KEDGE_REDUNDANCY_PARITY=" + parity}), "no failure");
+  for (const std::string bad : {"", "0", "5", "-1"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_PARITY=" + bad}), HasSubstr("a whole number from 1 to 4")) << bad;
+  }
+  for (const std::string bytes : {"0", "4096", "5001", "16 MiB"}) {
+    EXPECT_EQ(failure({"KEDGE_REDUNDANCY_PIECE_BYTES=" + bytes}), "no failure") << bytes;
+  }
+  for (const std::string bad : {"4095", "1", "16777217", "-1"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_PIECE_BYTES=" + bad}), HasSubstr("4 KiB")) << bad;
+  }
+  for (const std::string bad : {"0", "65", ""}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_DEPTH=" + bad}), HasSubstr("a whole number from 1 to 64")) << bad;
+  }
+  EXPECT_EQ(failure({"KEDGE_REDUNDANCY_EVERY=0"}), "no failure");
+  for (const std::string bad : {"", "-1", "never", "18446744073709551616"}) {
+    EXPECT_THAT(failure({"KEDGE_REDUNDANCY_EVERY=" + bad}), HasSubstr("a whole number, 0 or more")) << bad;
+  }
+  EXPECT_EQ(failure({"KEDGE_TOPOLOGY_FAILURE_DOMAIN=node"}), "no failure");
+  for (const std::string bad : {"", "rack", "env", "env:", "Node", "env RACK"}) {
+    EXPECT_THAT(failure({"KEDGE_TOPOLOGY_FAILURE_DOMAIN=" + bad}), HasSubstr("node or env:NAME")) << bad;
+  }
+  write_toml("[redundancy]\nscheme = 'xor'\nset_size = 33\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":3: redundancy.set_size must be a whole number from 2 to 32"));
+}
+
+TEST_F(OptionsTest, UnknownKeyIsAnErrorWithASuggestion) {
+  write_toml("[store]\nkepe = 2\n");
+  EXPECT_THAT(failure(), HasSubstr(path() + ":2: there is no option store.kepe; did you mean store.keep?"));
+  write_toml("[stroe]\nkeep = 2\n");
+  EXPECT_THAT(failure(), HasSubstr("no option stroe; did you mean store?"));
+  write_toml("keep = 2\n");
+  EXPECT_THAT(failure(), HasSubstr("did you mean store.keep?"));
+  write_toml("[log]\nfountain = 2\n");
+  EXPECT_THAT(failure(), HasSubstr("known options: log.level"));
+  write_toml("[store.deeper]\nkeep = 2\n");
+  EXPECT_THAT(failure(), HasSubstr("no option store.deeper"));
+}
+
+TEST_F(OptionsTest, UnknownVariableOfAKnownSectionIsAnErrorWithASuggestion) {
+  EXPECT_THAT(failure({"KEDGE_STORE_PAHT=/x"}),
+              HasSubstr("unknown environment variable KEDGE_STORE_PAHT; did you mean KEDGE_STORE_PATH?"));
+  EXPECT_THAT(failure({"KEDGE_SOTRE_KEEP=2"}), HasSubstr("KEDGE_STORE_KEEP"));
+  EXPECT_THAT(failure({"KEDGE_UNRELATED=1"}), HasSubstr("unknown environment variable KEDGE_UNRELATED"));
+  EXPECT_EQ(failure({"KEDGE_NODE=n1", "KEDGE_TEST_FULL=1", "KEDGE_BUILD_JOBS=2"}), "no failure");
+}
+
+TEST_F(OptionsTest, SizesTakeBinarySuffixes) {
+  EXPECT_EQ(parse_size("0"), 0U);
+  EXPECT_EQ(parse_size("3KiB"), 3072U);
+  EXPECT_EQ(parse_size("5 GiB"), 5ULL << 30U);
+  EXPECT_EQ(parse_size("16777215TiB"), 16777215ULL << 40U);
+  for (const std::string_view bad :
+       {"", "KiB", "1.5GiB", "1GB", "-1", "16777216TiB", "18446744073709551616", "1  KiB"}) {
+    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
+  }
+}
+
+TEST_F(OptionsTest, TemplateHoldsEveryFieldWithItsDefault) {
+  const std::string file = std::string(KEDGE_SOURCE_DIR) + "/share/kedge/kedge.toml";
+  const auto loaded = load({"KEDGE_CONFIG=" + file});
+  ASSERT_FALSE(loaded.options.load_failure) << to_string(*loaded.options.load_failure);
+  std::ifstream stream(file);
+  const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  for (const Field& field : option_fields()) {
+    EXPECT_THAT(loaded.origin.at(dotted_name(field)), HasSubstr("kedge.toml:")) << "missing: " << dotted_name(field);
+    EXPECT_EQ(field.get(loaded.options), field.get(Options{})) << dotted_name(field);
+    EXPECT_THAT(text, HasSubstr(variable_name(field)));
+  }
+}
+
+TEST_F(OptionsTest, CheckFindsWhatAProgramSetWrong) {
+  EXPECT_EQ(check(Options{}), std::nullopt);
+  const auto problem = [](auto change) {
+    Options options;
+    change(options);
+    const auto failure = check(options);
+    return failure ? to_string(*failure) : "no failure";
+  };
+  EXPECT_THAT(problem([](Options& o) { o.run = ".hidden"; }), HasSubstr("option run must be"));
+  EXPECT_THAT(problem([](Options& o) { o.run = std::string(65, 'a'); }), HasSubstr("option run must be"));
+  EXPECT_EQ(problem([](Options& o) { o.run = std::string(64, 'a'); }), "no failure");
+  EXPECT_THAT(problem([](Options& o) { o.store.keep = 0; }), HasSubstr("option store.keep must be"));
+  EXPECT_THAT(problem([](Options& o) { o.store.lock_timeout_s = -0.1; }), HasSubstr("store.lock_timeout_s"));
+  EXPECT_THAT(problem([](Options& o) { o.comm.timeout_s = std::numeric_limits<double>::infinity(); }),
+              HasSubstr("comm.timeout_s"));
+  EXPECT_THAT(problem([](Options& o) { o.persistent.path.clear(); }), HasSubstr("persistent.path"));
+  for (const char* mode : {"", "0777", "0577", "755x", "01755", "-1"}) {
+    EXPECT_THAT(problem([&](Options& o) { o.persistent.mode = mode; }), HasSubstr("persistent.mode")) << mode;
+  }
+  for (const char* mode : {"0700", "755", "0775"}) {
+    EXPECT_EQ(problem([&](Options& o) { o.persistent.mode = mode; }), "no failure") << mode;
+  }
+  EXPECT_THAT(problem([](Options& o) { o.store.path = std::string("a\0b", 3); }), HasSubstr("store.path"));
+  EXPECT_THAT(problem([](Options& o) { o.redundancy.scheme = static_cast<Scheme>(9); }),
+              HasSubstr("redundancy.scheme"));
+  EXPECT_THAT(problem([](Options& o) { o.redundancy.set_size = 1; }), HasSubstr("redundancy.set_size"));
+  EXPECT_THAT(problem([](Options& o) { o.topology.failure_domain = "env:"; }), HasSubstr("topology.failure_domain"));
+  EXPECT_THAT(problem([](Options& o) { o.open.verify = static_cast<Verify>(9); }), HasSubstr("open.verify"));
+}
+
+TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
+  const auto differing = [](const Options& a, const Options& b) {
+    const auto left = digest(a);
+    const auto right = digest(b);
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].name, right[i].name);
+      if (left[i].hash != right[i].hash) names.insert(left[i].name);
+    }
+    return names;
+  };
+  Options changed;
+  changed.store.path = "/elsewhere";
+  changed.log.level = LogLevel::off;
+  EXPECT_TRUE(differing(Options{}, changed).empty());  // these may differ
+  changed.schedule.every = 2;
+  changed.comm.timeout_s = 300.5;
+  EXPECT_EQ(differing(Options{}, changed), (std::set<std::string>{"schedule.every", "comm.timeout_s"}));
+  EXPECT_EQ(digest(Options{}).size(), option_fields().size() - 2);
+}
+
+TEST(Suggest, FindsTheNearestWordOrNone) {
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(nearest("shwo", {"verify", "show"}), "show");
+  EXPECT_EQ(nearest("banana", {"verify", "show"}), std::nullopt);
+}
+
+TEST(OptionsLoad, ReadsThisProcess) {
+  ASSERT_EQ(::setenv("KEDGE_RUN", "from-environment", 1), 0);
+  const Options good = Options::load();
+  ASSERT_EQ(::setenv("KEDGE_RUN", "no good", 1), 0);
+  const Options bad = Options::load();
+  ::unsetenv("KEDGE_RUN");
+  EXPECT_EQ(good.run, "from-environment");
+  EXPECT_TRUE(bad.load_failure.has_value());
+}
+
+}  // namespace
+}  // namespace kedge

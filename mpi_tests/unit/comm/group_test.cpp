@@ -1,0 +1,128 @@
+// Every way in which a group decides, with one rank that fails in it.
+#include "comm/group.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/testing_world.hpp"
+
+namespace kedge::comm {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int kRanks = 4;
+constexpr Group::Seconds kTimeout{3600};  // virtual: never waited for
+
+/// Runs the body on every rank; all must return.
+template <class Body>
+void on_all_ranks(Body&& body) {
+  testing::InProcessWorld world(kRanks);
+  for (const auto& outcome :
+       world.run_connected([&](Communicator& communicator) { body(Group(communicator, kTimeout)); })) {
+    EXPECT_TRUE(outcome.returned()) << (outcome.failure ? outcome.failure->message : "");
+  }
+}
+
+[[noreturn]] void fail(const char* why) { throw Error(ErrorCode::io, why); }
+
+TEST(Group, AStepThatFailsOnOneRankFailsOnAllAlike) {
+  on_all_ranks([](const Group& group) {
+    for (int failing = 0; failing < kRanks; ++failing) {
+      const auto failure = group.try_together([&] {
+        if (group.rank() >= failing) fail("disk");
+      });
+      ASSERT_TRUE(failure);
+      EXPECT_EQ(failure->rank, failing);
+      EXPECT_EQ(failure->message, "disk");
+      EXPECT_THROW(group.together([&] {
+        if (group.rank() == failing) fail("disk");
+      }),
+                   Error);
+    }
+    EXPECT_FALSE(group.try_together([] {}));
+  });
+}
+
+TEST(Group, WhatIsNoErrorOfKedgeIsAFailureToo) {
+  on_all_ranks([](const Group& group) {
+    const auto failure = group.try_together([&] {
+      if (group.rank() == 2) throw std::runtime_error("surprise");
+    });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::io);
+    EXPECT_EQ(failure->rank, 2);
+  });
+}
+
+TEST(Group, TheRootDecidesForAllOrFailsForAll) {
+  on_all_ranks([](const Group& group) {
+    int calls = 0;
+    EXPECT_EQ(group.root_decides([&] { return ++calls + 41; }), 42);
+    EXPECT_EQ(calls, group.is_root() ? 1 : 0);
+    EXPECT_EQ(group.root_decides([] { return std::string("a text"); }), "a text");
+    EXPECT_THAT(group.root_decides([] { return std::vector<int>{3, 1, 4}; }), ElementsAre(3, 1, 4));
+    EXPECT_TRUE(group.root_decides([] { return std::vector<int>{}; }).empty());
+    int value = 7;
+    const auto failure = group.try_root_decides(value, []() -> int { fail("prefix"); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->rank, 0);
+    EXPECT_EQ(value, 7);
+  });
+}
+
+TEST(Group, AnyAllSumAndMax) {
+  on_all_ranks([](const Group& group) {
+    const auto rank = static_cast<std::uint64_t>(group.rank());
+    EXPECT_TRUE(group.any(group.rank() == 3));
+    EXPECT_FALSE(group.any(false));
+    EXPECT_FALSE(group.all(group.rank() != 1));
+    EXPECT_TRUE(group.all(true));
+    EXPECT_EQ(group.sum(rank), 6U);
+    EXPECT_EQ(group.max(rank * 10), 30U);
+    EXPECT_THAT(group.sum(std::array<std::uint64_t, 2>{1, rank}), ElementsAre(4, 6));
+  });
+}
+
+TEST(Group, TheLowestRankWithSomethingIsFoundAndHeard) {
+  on_all_ranks([](const Group& group) {
+    EXPECT_EQ(group.lowest_with(group.rank() >= 2), 2);
+    EXPECT_FALSE(group.lowest_with(false));
+    const auto mine = group.rank() >= 1 ? std::optional("rank " + std::to_string(group.rank())) : std::nullopt;
+    EXPECT_EQ(group.text_of_lowest(mine), "rank 1");
+    EXPECT_EQ(group.text_of_lowest(std::nullopt), "");
+    std::vector<int> values(group.rank() == 3 ? 5U : 2U, group.rank());
+    group.broadcast(values, 3);
+    EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 3));
+  });
+}
+
+TEST(Group, ADuplicateDecidesForItself) {
+  on_all_ranks([](const Group& group) {
+    const Group second = group.duplicate();
+    EXPECT_EQ(second.sum(1), static_cast<std::uint64_t>(kRanks));
+    EXPECT_EQ(group.sum(2), static_cast<std::uint64_t>(2 * kRanks));
+    EXPECT_EQ(second.rank(), group.rank());
+  });
+}
+
+TEST(Group, ARankThatIsGoneIsATimeoutForTheOthers) {
+  testing::InProcessWorld world(kRanks);
+  const auto outcomes = world.run_connected([&](Communicator& communicator) {
+    const Group group(communicator, kTimeout);
+    if (group.rank() == 1) return;
+    (void)group.any(true);
+  });
+  int timed_out = 0;
+  for (const auto& outcome : outcomes) {
+    if (outcome.failure && outcome.failure->code == ErrorCode::timeout) ++timed_out;
+  }
+  EXPECT_GT(timed_out, 0);
+}
+
+}  // namespace
+}  // namespace kedge::comm

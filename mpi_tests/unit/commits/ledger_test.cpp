@@ -1,0 +1,246 @@
+// Transitions of the ledger of commits, and what each of them must not change.
+#include "commits/ledger.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/invariant.hpp"
+
+namespace kedge::commits {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Id128 id(std::uint8_t number) {
+  Id128 id;
+  id.bytes[0] = number;
+  return id;
+}
+
+CommitHead head(std::uint8_t number, std::uint64_t generation, const Id128& parent = {}) {
+  CommitHead head;
+  head.id = id(number);
+  head.parent_id = parent;
+  head.generation = generation;
+  head.tag = "step-" + std::to_string(number);
+  return head;
+}
+
+std::vector<std::uint64_t> generations(const Ledger& ledger) {
+  std::vector<std::uint64_t> generations;
+  for (const Entry& entry : ledger.entries()) generations.push_back(entry.commit.generation);
+  return generations;
+}
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  /// As an engine does it.
+  CommitHead commit(std::uint8_t number) {
+    if (!ledger_.is_surveyed()) ledger_.survey({});
+    const CommitHead made = head(number, ledger_.take_generation(), ledger_.parent_id());
+    ledger_.commit(made);
+    return made;
+  }
+
+  Ledger ledger_;
+};
+
+TEST_F(LedgerTest, KnowsNothingAtFirst) {
+  EXPECT_FALSE(ledger_.is_surveyed());
+  EXPECT_FALSE(ledger_.commits_exist());
+  EXPECT_FALSE(ledger_.newest());
+  EXPECT_TRUE(ledger_.parent_id().is_none());
+  EXPECT_EQ(ledger_.level("step-1"), Level::none);
+}
+
+TEST_F(LedgerTest, ACommitIsTheNewestAndTheParentOfTheNext) {
+  const CommitHead first = commit(1);
+  EXPECT_EQ(ledger_.parent_id(), first.id);
+  EXPECT_TRUE(ledger_.commits_exist());
+  const CommitHead second = commit(2);
+  EXPECT_EQ(second.parent_id, first.id);
+  EXPECT_EQ(ledger_.newest()->commit, second);
+  EXPECT_THAT(generations(ledger_), ElementsAre(2, 1));
+}
+
+TEST_F(LedgerTest, ACommitBeforeASurveyIsABug) {
+  EXPECT_THROW(ledger_.commit(head(1, ledger_.take_generation())), BrokenInvariant);
+}
+
+TEST_F(LedgerTest, ACommitWithAnotherParentOrAnOldGenerationIsABug) {
+  commit(1);
+  EXPECT_THROW(ledger_.commit(head(2, ledger_.take_generation(), id(9))), BrokenInvariant);
+  EXPECT_THROW(ledger_.commit(head(3, 1, id(1))), BrokenInvariant);
+  EXPECT_THROW(ledger_.commit(head(4, 1000, id(1))), BrokenInvariant);  // nobody took it from the ledger
+  EXPECT_THAT(generations(ledger_), ElementsAre(1));
+}
+
+TEST_F(LedgerTest, GenerationsAreAboveAllThatWereSeen) {
+  ledger_.raise_generation(41);
+  ledger_.raise_generation(7);
+  EXPECT_EQ(ledger_.take_generation(), 42U);
+  EXPECT_EQ(ledger_.take_generation(), 43U);
+  EXPECT_EQ(ledger_.highest_generation(), 43U);
+}
+
+TEST_F(LedgerTest, LevelsAreThoseOfTheNewestCommitOfATag) {
+  CommitHead old = commit(1);
+  ledger_.protect(old.id, id(100));
+  ledger_.set_persistent(old.id, true);
+  EXPECT_EQ(ledger_.level("step-1"), Level::persistent);
+  CommitHead again = head(2, ledger_.take_generation(), old.id);
+  again.tag = old.tag;
+  ledger_.commit(again);
+  EXPECT_EQ(ledger_.level("step-1"), Level::local);
+  EXPECT_EQ(ledger_.find(old.id)->level(), Level::persistent);
+  ledger_.protect(again.id, id(101));
+  EXPECT_EQ(ledger_.level("step-1"), Level::protected_);
+}
+
+TEST_F(LedgerTest, WhatIsUnknownIsRaisedNowhere) {
+  commit(1);
+  ledger_.protect(id(9), id(100));
+  ledger_.unprotect(id(9), id(100));
+  ledger_.set_persistent(id(9), true);
+  EXPECT_EQ(ledger_.level("step-1"), Level::local);
+  EXPECT_FALSE(ledger_.find(id(9)));
+}
+
+TEST_F(LedgerTest, ASurveyReplacesEntriesAndKeepsWhatIsRuledOut) {
+  commit(1);
+  ledger_.exclude(id(7), "damaged");
+  ledger_.survey(
+      {{{head(5, 9), Level::protected_, id(100), true}, {head(4, 8), Level::local, {}, false}}, {}, 12, true});
+  EXPECT_THAT(generations(ledger_), ElementsAre(9, 8));
+  EXPECT_EQ(ledger_.why_excluded(id(7)), "damaged");
+  EXPECT_EQ(ledger_.take_generation(), 13U);
+}
+
+TEST_F(LedgerTest, ASurveyOutOfOrderOrOfImpossibleLevelsIsABug) {
+  EXPECT_THROW(ledger_.survey({{{head(4, 8)}, {head(5, 9)}}, {}, 9, true}), BrokenInvariant);
+  Ledger twice;
+  EXPECT_THROW(twice.survey({{{head(4, 8)}, {head(4, 8)}}, {}, 9, true}), BrokenInvariant);
+  Ledger level;
+  EXPECT_THROW(level.survey({{{head(4, 8), Level::persistent, {}, true}}, {}, 9, true}), BrokenInvariant);
+  Ledger generation;
+  EXPECT_THROW(generation.survey({{{head(4, 8)}}, {}, 7, true}), BrokenInvariant);
+}
+
+TEST_F(LedgerTest, AnOpenedCommitIsTheParentAndTakesItsPlaceAmongTheOthers) {
+  ledger_.survey({{{head(5, 9)}, {head(3, 3)}}, {}, 9, true});
+  ledger_.open(head(4, 8), true);
+  EXPECT_EQ(ledger_.parent_id(), id(4));
+  EXPECT_THAT(generations(ledger_), ElementsAre(9, 8, 3));
+  EXPECT_EQ(ledger_.level("step-4"), Level::persistent);
+  ledger_.open(head(4, 8), false);  // known already
+  EXPECT_EQ(ledger_.level("step-4"), Level::persistent);
+  EXPECT_THAT(generations(ledger_), ElementsAre(9, 8, 3));
+}
+
+TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
+  const CommitHead made = commit(1);
+  ledger_.exclude_opened(made.id, "it was damaged");
+  EXPECT_TRUE(ledger_.is_lost());
+  EXPECT_FALSE(ledger_.is_surveyed());
+  EXPECT_THAT(generations(ledger_), IsEmpty());
+  EXPECT_THAT(ledger_.excluded(), ElementsAre(made.id));
+  ledger_.survey({{}, {}, 1, true});
+  EXPECT_THROW(ledger_.open(made, false), BrokenInvariant);
+}
+
+TEST_F(LedgerTest, ACommitEndsALossAndFreesWhatWasUnjudged) {
+  ledger_.survey({{}, {id(50)}, 3, true});
+  ledger_.lose();
+  EXPECT_THROW(ledger_.forget_all(), BrokenInvariant);
+  EXPECT_TRUE(ledger_.retire(1).keeps(id(50), {}));
+  commit(1);
+  EXPECT_FALSE(ledger_.is_lost());
+  EXPECT_FALSE(ledger_.retire(1).keeps(id(50), {}));
+}
+
+TEST_F(LedgerTest, RetentionKeepsTheProtectionThatCountsAndDropsOthers) {
+  const CommitHead made = commit(1);
+  EXPECT_TRUE(ledger_.retire(1).keeps(made.id, id(100)));  // unknown which counts: all stay
+  ledger_.protect(made.id, id(100));
+  const RetentionPlan plan = ledger_.retire(1);
+  EXPECT_TRUE(plan.keeps(made.id, {}));
+  EXPECT_TRUE(plan.keeps(made.id, id(100)));
+  EXPECT_FALSE(plan.keeps(made.id, id(101)));
+  EXPECT_FALSE(plan.keeps(id(9), {}));
+}
+
+TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
+  ledger_.survey({{{head(5, 9)}, {head(4, 8)}, {head(3, 3)}}, {}, 9, true});
+  ledger_.open(head(3, 3), false);
+  const RetentionPlan plan = ledger_.retire(1);
+  EXPECT_TRUE(plan.keeps(id(3), {}));
+  EXPECT_TRUE(plan.keeps(id(5), {}));
+  EXPECT_FALSE(plan.keeps(id(4), {}));
+  EXPECT_THAT(generations(ledger_), ElementsAre(9));
+  EXPECT_THAT(ledger_.staying(1), ElementsAre(id(5)));
+}
+
+TEST_F(LedgerTest, NewerOnesAreDiscarded) {
+  ledger_.survey({{{head(5, 9)}, {head(4, 8)}, {head(3, 3)}}, {}, 9, true});
+  ledger_.discard_newer(8);
+  EXPECT_THAT(generations(ledger_), ElementsAre(8, 3));
+}
+
+TEST_F(LedgerTest, ForgettingAllLetsTheNextStartBeginFromZero) {
+  commit(1);
+  ledger_.forget_all();
+  EXPECT_FALSE(ledger_.commits_exist());
+  ledger_.note_commits_exist();
+  EXPECT_TRUE(ledger_.commits_exist());
+}
+
+/// Random transitions, as engines make them: whatever happens, the newest commit and the parent are never dropped, the
+/// entries stay in order, and the same calls give the same state.
+TEST_F(LedgerTest, RandomHistoriesKeepTheNewestAndTheParent) {
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937 random(seed);
+    Ledger ledger;
+    Ledger twin;
+    ledger.survey({});
+    twin.survey({});
+    for (std::uint8_t step = 1; step < 60; ++step) {
+      const std::vector<Entry> known = ledger.entries();
+      const Id128 some = known.empty() ? id(0) : known[random() % known.size()].commit.id;
+      const auto both = [&](auto&& transition) {
+        transition(ledger);
+        transition(twin);
+      };
+      switch (random() % 6) {
+        case 0:
+        case 1: both([&](Ledger& one) { one.commit(head(step, one.take_generation(), one.parent_id())); }); break;
+        case 2: both([&](Ledger& one) { one.protect(some, id(200)); }); break;
+        case 3: both([&](Ledger& one) { one.set_persistent(some, true); }); break;
+        case 4:
+          if (const auto entry = ledger.find(some)) both([&](Ledger& one) { one.open(entry->commit, false); });
+          break;
+        default: {
+          const auto keep = static_cast<std::uint32_t>(1 + random() % 3);
+          const auto newest = ledger.newest();
+          const RetentionPlan plan = ledger.retire(keep);
+          ASSERT_EQ(plan.kept, twin.retire(keep).kept) << "seed " << seed;
+          ASSERT_TRUE(!newest || plan.keeps(newest->commit.id, newest->protection_id)) << "seed " << seed;
+          ASSERT_TRUE(ledger.parent_id().is_none() || plan.keeps(ledger.parent_id(), {})) << "seed " << seed;
+          break;
+        }
+      }
+      ASSERT_EQ(generations(ledger), generations(twin)) << "seed " << seed;
+      ASSERT_TRUE(std::ranges::is_sorted(generations(ledger), std::greater<>())) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kedge::commits

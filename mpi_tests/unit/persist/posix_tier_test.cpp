@@ -1,0 +1,150 @@
+// The prefix keeps what a tier promises, and what only a filesystem can break.
+#include "persist/posix_tier.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "base/invariant.hpp"
+#include "harness/faulty_fixture.hpp"
+#include "unit/persist/support.hpp"
+#include "unit/persist/tier_contract.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using persist::PosixTier;
+using persist::RunRecords;
+using persist::testing::sample_commit;
+using persist::testing::SampleCommit;
+
+class PosixPlace final : public TierPlace {
+ public:
+  PosixPlace() : other_(disk_.view(1), make_prefix(), {}) { start_again(); }
+
+  persist::Tier& tier() override { return *starts_.back()->tier; }
+  RunRecords& records() override { return starts_.back()->records; }
+  persist::Tier& other_rank() override { return other_; }
+  void start_again() override { starts_.push_back(std::make_unique<Start>(disk_.view(0))); }
+  persist::Tier& overtaken() override { return *starts_.at(starts_.size() - 2)->tier; }
+  void fail(std::uint64_t n) override { disk_.fail(0, disk_.operations(0) + n, EIO); }
+  void heal() override { disk_.heal(0); }
+
+ private:
+  struct Start {
+    explicit Start(const std::shared_ptr<fs::FileSystem>& file_system) : records(file_system, "/prefix", "heat", "") {
+      (void)records.take_incarnation();
+      records.begin_incarnation();
+      tier = std::make_unique<PosixTier>(file_system, "/prefix", Options::Persistent{}, &records);
+    }
+    RunRecords records;
+    std::unique_ptr<PosixTier> tier;
+  };
+  static DiskOptions options() {
+    DiskOptions options;
+    options.piece_bytes = kPiece;
+    return options;
+  }
+  std::string make_prefix() {
+    disk_.make_directories("/prefix", 0755);
+    return "/prefix";
+  }
+
+  FaultyDisk disk_{options()};
+  PosixTier other_;
+  std::vector<std::unique_ptr<Start>> starts_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Posix, TierContract, testing::Values([]() -> std::unique_ptr<TierPlace> {
+                           return std::make_unique<PosixPlace>();
+                         }));
+
+class PosixTierTest : public Faulty {
+ protected:
+  /// A whole commit as another run left it; its path.
+  std::string add(const SampleCommit& commit, const std::string& directory) {
+    disk.make_directories(directory + "/data/0", 0755);
+    for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
+      disk.write_all(directory + "/" + commit.rows[rank].file, commit.containers[rank]);
+    }
+    disk.write_all(directory + "/checkpoint.h5", commit.manifest);
+    return directory;
+  }
+  void give_away(const std::string& path, std::uint32_t owner, std::uint32_t mode) {
+    fs::FileStatus status = *system->status(path);
+    status.owner = owner;
+    status.mode = mode;
+    disk.plant(path, status);
+  }
+};
+
+TEST_F(PosixTierTest, ASourceMayBeASingleTagDirectory) {
+  const SampleCommit commit = sample_commit(1);
+  add(commit, "/d/copy");
+  const auto source = PosixTier::of_source(system, "/d/copy", {});
+  const persist::TagList list = source->list();
+  ASSERT_EQ(list.entries.size(), 1U);
+  EXPECT_EQ(list.entries[0].directory, ".");
+  EXPECT_EQ(list.entries[0].commit, commit.entry.commit);
+  source->require_trusted(list.entries[0]);
+  EXPECT_EQ(source->open(".", commit.entry.commit, {1}).path, "/d/copy/" + commit.rows[1].file);
+}
+
+TEST_F(PosixTierTest, ASourceIsListedOnlyIfNobodyElseMayReplaceWhatIsInIt) {
+  const SampleCommit commit = sample_commit(1);
+  add(commit, "/d/" + commit.entry.directory);
+  EXPECT_EQ(PosixTier::of_source(system, "/d", {})->list().entries.size(), 1U);
+  give_away("/d", 4711, 0777);
+  const auto failure = failure_of([&] { (void)PosixTier::of_source(system, "/d", {})->list(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::io);
+}
+
+TEST_F(PosixTierTest, EveryFileOfACommitMustBeTrusted) {
+  const SampleCommit commit = sample_commit(1);
+  const std::string directory = add(commit, "/d/" + commit.entry.directory);
+  PosixTier tier(system, "/d", {});
+  const auto opens = [&] {
+    return !failure_of([&] {
+      tier.require_trusted(commit.entry);
+      (void)tier.open(commit.entry.directory, commit.entry.commit, {0});
+    });
+  };
+  EXPECT_TRUE(opens());
+  for (const std::string& path : {directory, directory + "/checkpoint.h5", directory + "/" + commit.rows[0].file}) {
+    const auto before = disk.snapshot();
+    give_away(path, 4711, 0755);
+    EXPECT_FALSE(opens()) << path;
+    disk.restore(before);
+  }
+  EXPECT_TRUE(opens());
+}
+
+TEST_F(PosixTierTest, WhoHasNoRecordsChangesNoNames) {
+  PosixTier tier(system, "/d", {});
+  const SampleCommit commit = sample_commit(1);
+  EXPECT_THROW(tier.begin(commit.entry, 1000), BrokenInvariant);
+  EXPECT_THROW(tier.discard(commit.entry), BrokenInvariant);
+  EXPECT_THROW(tier.remove(commit.entry), BrokenInvariant);
+  EXPECT_THROW(tier.set_pinned(commit.entry, true), BrokenInvariant);
+}
+
+TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
+  Volume small;
+  small.capacity_bytes = 1000;
+  disk.make_directories("/prefix", 0755);
+  disk.set_volume("/prefix", small);
+  RunRecords records(system, "/prefix", "heat", "");
+  PosixTier tier(system, "/prefix", {}, &records);
+  SampleCommit commit = sample_commit(1);
+  const auto before = disk.snapshot().size();
+  const auto failure = failure_of([&] { tier.begin(commit.entry, 10); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_EQ(disk.snapshot().size(), before);
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,251 @@
+#include "unit/persist/tier_contract.hpp"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "base/attempt.hpp"
+#include "persist/tier_retention.hpp"
+#include "unit/persist/support.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using persist::Tier;
+using persist::testing::sample_commit;
+using persist::testing::SampleCommit;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kOperations = 40;  // more than any single call makes
+
+void put(Tier& tier, const SampleCommit& commit, std::uint32_t rank) {
+  format::testing::MemoryFile file(commit.containers.at(rank));
+  const std::uint32_t crc = tier.put(commit.entry, {rank}, {file, file.size()});
+  EXPECT_EQ(crc, commit.rows.at(rank).crc);
+}
+
+/// All but publish.
+void bring(TierPlace& place, const SampleCommit& commit) {
+  place.tier().begin(commit.entry, commit.manifest.size());
+  put(place.tier(), commit, 0);
+  put(place.other_rank(), commit, 1);
+}
+
+void publish(TierPlace& place, const SampleCommit& commit) {
+  bring(place, commit);
+  EXPECT_EQ(place.tier().publish(commit.entry, commit.manifest), "");
+}
+
+std::optional<ErrorCode> code_of(const std::function<void()>& step) {
+  const auto failure = attempt(step);
+  return failure ? std::optional(failure->code) : std::nullopt;
+}
+
+/// Every container of it can be read to the last byte.
+bool is_whole(Tier& tier, const SampleCommit& commit) {
+  for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
+    const auto failure = attempt([&] {
+      const auto opened = tier.open(commit.entry.directory, commit.entry.commit, {rank});
+      if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
+    });
+    if (failure) return false;
+  }
+  return true;
+}
+
+void expect_nothing_counts(Tier& tier, const SampleCommit& commit) {
+  EXPECT_FALSE(tier.is_published(commit.entry.directory));
+  EXPECT_THAT(tier.list().entries, IsEmpty());
+  EXPECT_EQ(code_of([&] { (void)tier.read(commit.entry.directory); }), ErrorCode::not_found);
+  EXPECT_EQ(code_of([&] { (void)tier.open(commit.entry.directory, commit.entry.commit, {0}); }), ErrorCode::not_found);
+}
+
+/// The commit is there to the last byte, or it is not there.
+void expect_whole_or_none(TierPlace& place, const SampleCommit& commit, std::uint64_t n) {
+  if (place.other_rank().is_published(commit.entry.directory)) {
+    EXPECT_TRUE(is_whole(place.other_rank(), commit)) << "operation " << n;
+  } else {
+    EXPECT_THAT(place.other_rank().list().entries, IsEmpty()) << "operation " << n;
+  }
+}
+
+}  // namespace
+
+TEST_P(TierContract, AReaderSeesNothingBeforePublish) {
+  const auto place = GetParam()();
+  const SampleCommit commit = sample_commit(1);
+  expect_nothing_counts(place->other_rank(), commit);
+  place->tier().begin(commit.entry, commit.manifest.size());
+  EXPECT_FALSE(place->tier().is_complete(commit.entry));
+  put(place->tier(), commit, 0);
+  put(place->other_rank(), commit, 1);
+  expect_nothing_counts(place->other_rank(), commit);
+  for (const persist::Unusable& one : place->other_rank().list().unusable) EXPECT_FALSE(one.committed);
+}
+
+TEST_P(TierContract, WhatIsPublishedIsThereForEveryRank) {
+  const auto place = GetParam()();
+  const SampleCommit commit = sample_commit(1);
+  publish(*place, commit);
+  for (Tier* tier : {&place->tier(), &place->other_rank()}) {
+    EXPECT_TRUE(tier->is_published(commit.entry.directory));
+    EXPECT_THAT(tier->list().entries, ElementsAre(commit.entry));
+    EXPECT_EQ(tier->read(commit.entry.directory), commit.entry);
+    EXPECT_TRUE(tier->is_own(commit.entry));
+    EXPECT_EQ(code_of([&] { tier->require_trusted(commit.entry); }), std::nullopt);
+    EXPECT_TRUE(is_whole(*tier, commit));
+  }
+  EXPECT_TRUE(place->tier().is_complete(commit.entry));
+}
+
+TEST_P(TierContract, ListsNewestFirst) {
+  const auto place = GetParam()();
+  for (const std::uint64_t generation : {2U, 9U, 10U, 1U}) publish(*place, sample_commit(generation));
+  std::vector<std::uint64_t> generations;
+  for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
+  EXPECT_THAT(generations, ElementsAre(10, 9, 2, 1));
+}
+
+TEST_P(TierContract, APublishThatFailsIsDoneOrLeavesNothingThatCounts) {
+  const SampleCommit commit = sample_commit(1);
+  int failed = 0;
+  for (std::uint64_t n = 1; n <= kOperations; ++n) {
+    const auto place = GetParam()();
+    bring(*place, commit);
+    place->fail(n);
+    const auto failure = attempt([&] { (void)place->tier().publish(commit.entry, commit.manifest); });
+    place->heal();
+    if (!failure) continue;
+    ++failed;
+    expect_whole_or_none(*place, commit, n);
+    place->tier().discard(commit.entry);
+    expect_whole_or_none(*place, commit, n);
+    if (place->tier().is_complete(commit.entry)) continue;
+    expect_nothing_counts(place->other_rank(), commit);
+    EXPECT_THAT(place->tier().list().unusable, IsEmpty()) << "operation " << n;
+    publish(*place, commit);
+    EXPECT_TRUE(is_whole(place->other_rank(), commit)) << "operation " << n;
+  }
+  EXPECT_GT(failed, 2);
+}
+
+TEST_P(TierContract, AnAttemptThatFailedIsReplacedByTheNext) {
+  const SampleCommit commit = sample_commit(1);
+  for (std::uint64_t n = 1; n <= kOperations; ++n) {
+    const auto place = GetParam()();
+    place->fail(n);
+    (void)attempt([&] {
+      place->tier().begin(commit.entry, commit.manifest.size());
+      put(place->tier(), commit, 0);
+    });
+    place->heal();
+    publish(*place, commit);
+    EXPECT_TRUE(is_whole(place->other_rank(), commit)) << "operation " << n;
+  }
+}
+
+TEST_P(TierContract, DiscardSparesWhatIsPublished) {
+  const auto place = GetParam()();
+  const SampleCommit commit = sample_commit(1);
+  publish(*place, commit);
+  place->tier().discard(commit.entry);
+  EXPECT_TRUE(is_whole(place->other_rank(), commit));
+}
+
+TEST_P(TierContract, ARemovalTakesTheManifestFirst) {
+  const SampleCommit commit = sample_commit(1);
+  int failed = 0;
+  for (std::uint64_t n = 1; n <= kOperations; ++n) {
+    const auto place = GetParam()();
+    publish(*place, commit);
+    place->fail(n);
+    const auto failure = attempt([&] { place->tier().remove(commit.entry); });
+    place->heal();
+    expect_whole_or_none(*place, commit, n);
+    if (!failure) continue;
+    ++failed;
+    place->start_again();
+    (void)place->tier().sweep(commit.entry.commit.run_id);
+    expect_whole_or_none(*place, commit, n);
+    EXPECT_THAT(place->other_rank().list().unusable, IsEmpty()) << "operation " << n;
+  }
+  EXPECT_GT(failed, 2);
+}
+
+TEST_P(TierContract, ASweepEndsWhatAnEarlierStartLeft) {
+  const auto place = GetParam()();
+  const SampleCommit commit = sample_commit(1);
+  bring(*place, commit);
+  place->start_again();
+  EXPECT_THAT(place->tier().sweep(commit.entry.commit.run_id), IsEmpty());
+  expect_nothing_counts(place->other_rank(), commit);
+  EXPECT_THAT(place->other_rank().list().unusable, IsEmpty());
+}
+
+TEST_P(TierContract, AnOvertakenStartChangesNothing) {
+  const auto place = GetParam()();
+  const SampleCommit there = sample_commit(1);
+  const SampleCommit begun = sample_commit(2);
+  publish(*place, there);
+  bring(*place, begun);
+  place->start_again();
+  Tier& old = place->overtaken();
+  EXPECT_EQ(code_of([&] { old.begin(begun.entry, 1000); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { (void)old.publish(begun.entry, begun.manifest); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.discard(begun.entry); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.remove(there.entry); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { (void)old.sweep(there.entry.commit.run_id); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.set_pinned(there.entry, true); }), ErrorCode::busy);
+  EXPECT_THAT(place->other_rank().list().entries, ElementsAre(there.entry));
+  EXPECT_TRUE(is_whole(place->other_rank(), there));
+}
+
+TEST_P(TierContract, APinIsSeenAndEndsWithItsRemoval) {
+  const auto place = GetParam()();
+  const SampleCommit commit = sample_commit(1);
+  publish(*place, commit);
+  for (const bool pinned : {true, true, false, false}) {
+    place->tier().set_pinned(commit.entry, pinned);
+    EXPECT_EQ(place->other_rank().read(commit.entry.directory).pinned, pinned);
+    EXPECT_EQ(place->other_rank().list().entries.at(0).pinned, pinned);
+  }
+}
+
+// --- what is said above the interface, in its terms
+
+TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
+  const auto place = GetParam()();
+  for (std::uint64_t generation = 1; generation <= 7; ++generation) publish(*place, sample_commit(generation));
+  const auto commit_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit; };
+  place->tier().set_pinned(sample_commit(1).entry, true);
+  place->records().discard(commit_of(7).id);
+  const persist::TierRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
+  const persist::Retained retained = persist::retain(place->tier(), place->records(), retention);
+  EXPECT_FALSE(retained.failure);
+  std::vector<std::uint64_t> generations;
+  for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
+  EXPECT_THAT(generations, ElementsAre(7, 6, 5, 4, 3, 1));
+  ASSERT_EQ(retained.removed.size(), 1U);
+  EXPECT_EQ(retained.removed[0].commit.generation, 2U);
+}
+
+TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
+  for (std::uint64_t n = 1; n <= kOperations; ++n) {
+    const auto place = GetParam()();
+    for (std::uint64_t generation = 1; generation <= 3; ++generation) publish(*place, sample_commit(generation));
+    place->fail(n);
+    const CommitHead newest = sample_commit(3).entry.commit;
+    const persist::Retained retained =
+        persist::retain(place->tier(), place->records(), {newest.run_id, 1, {newest.id}, {}});
+    place->heal();
+    for (std::uint64_t generation = 1; generation <= 2; ++generation) {
+      const SampleCommit commit = sample_commit(generation);
+      const bool said = std::ranges::any_of(
+          retained.removed, [&](const persist::TagEntry& entry) { return entry.commit.id == commit.entry.commit.id; });
+      EXPECT_EQ(said, !place->other_rank().is_published(commit.entry.directory)) << generation << " at " << n;
+    }
+  }
+}
+
+}  // namespace kedge::faults

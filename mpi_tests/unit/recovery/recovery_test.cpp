@@ -1,0 +1,177 @@
+// The loop that brings a commit back: what is found leads to another selection, what fails to another look.
+#include "recovery/recovery.hpp"
+
+#include "unit/recovery/fixture.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RecoveryLoop : public RecoveryTest {
+ protected:
+  [[nodiscard]] Recovery make(RankOfJob& rank) const {
+    return {rank.group, rank.run, rank.storage, rank.ledger, policy, rank.log};
+  }
+  /// What every rank opens; nothing if the run has none.
+  std::optional<Opened> open(const Selection& selection, Newer newer = Newer::keep) {
+    std::vector<std::optional<Opened>> opened(kRanks);
+    run_well([&](RankOfJob& rank) {
+      Recovery recovery = make(rank);
+      opened[static_cast<std::size_t>(rank.group.rank())] = recovery.open(selection, newer);
+    });
+    EXPECT_EQ(opened[0].has_value(), opened[1].has_value());
+    if (opened[0] && opened[1]) {
+      EXPECT_EQ(opened[0]->commit, opened[1]->commit);
+    }
+    return opened[0];
+  }
+  Failure failure_of_open(const Selection& selection) {
+    const auto outcomes = run_ranks([&](RankOfJob& rank) { (void)make(rank).open(selection, Newer::keep); });
+    for (const auto& outcome : outcomes) {
+      EXPECT_TRUE(outcome.failure);
+      EXPECT_EQ(to_string(outcome.failure.value_or(Failure{})), to_string(outcomes[0].failure.value_or(Failure{})));
+    }
+    return outcomes[0].failure.value_or(Failure{});
+  }
+  /// A container of which only the header is read, once in each look.
+  void put_witness() {
+    CommitHead head = commit(150, 1, "witness");
+    head.run_id = id_of(50);
+    put(head, {0});
+  }
+  [[nodiscard]] std::uint64_t bytes_read_of_witness() const { return disk.bytes_read(path_of(0, 150)); }
+
+  RecoveryPolicy policy{Verify::all, false, 2, {}};
+};
+
+TEST_F(RecoveryLoop, DamageThatTheVerificationFindsLeadsToAnotherSelectionWithoutAnotherLook) {
+  put(commit(1, 10, "a"));
+  put(commit(2, 11, "b"));
+  put_witness();
+  std::uint64_t before = bytes_read_of_witness();
+  EXPECT_EQ(open(latest)->commit.tag, "b");
+  const std::uint64_t one_look = bytes_read_of_witness() - before;
+  ASSERT_GT(one_look, 0U);
+  damage(1, 2);
+  before = bytes_read_of_witness();
+  EXPECT_EQ(open(latest)->commit.tag, "a");
+  EXPECT_EQ(bytes_read_of_witness() - before, one_look);
+  EXPECT_TRUE(logged("skipped b (generation 11): the container of rank 1 is damaged"));
+  EXPECT_FALSE(logged("could not be recovered"));
+}
+
+TEST_F(RecoveryLoop, DamageOfWhatStaysBesideTheOpenedIsFoundAndHeadersAloneFindNone) {
+  policy.keep = 2;
+  for (const Verify verify : {Verify::headers, Verify::all}) {
+    policy.verify = verify;
+    put(commit(1, 10, "a"));
+    put(commit(2, 11, "b"));
+    damage(0, 1);
+    EXPECT_EQ(open(latest)->commit.tag, "b");
+    EXPECT_EQ(ledgers[1].entries().size(), verify == Verify::all ? 1U : 2U);
+  }
+}
+
+TEST_F(RecoveryLoop, WithoutAnOpenOnlyTheLedgerLearnsAndDamageIsFoundToo) {
+  put(commit(1, 10, "a"));
+  put(commit(2, 11, "b"));
+  damage(0, 2);
+  tiers[0].unreachable = true;
+  run_well([&](RankOfJob& rank) { make(rank).survey_only(); });
+  ASSERT_EQ(ledgers[0].entries().size(), 1U);
+  EXPECT_EQ(ledgers[0].entries()[0].commit.tag, "a");
+  policy.verify = Verify::headers;
+  run_well([&](RankOfJob& rank) { make(rank).survey_only(); });
+  EXPECT_EQ(ledgers[0].entries().size(), 2U);
+}
+
+TEST_F(RecoveryLoop, WhatFailsIsLookedAtAgainAndAfterASecondFailureExcluded) {
+  put(commit(1, 10, "a"));
+  publish(commit(2, 11, "b"));  // its containers cannot be fetched
+  put_witness();
+  std::uint64_t before = bytes_read_of_witness();
+  run_well([&](RankOfJob& rank) {
+    Recovery recovery = make(rank);
+    const auto opened = recovery.open(latest, Newer::keep);
+    ASSERT_TRUE(opened);
+    EXPECT_EQ(opened->commit.tag, "a");
+  });
+  EXPECT_EQ(tiers[0].opens, 3) << "after the first look, and twice after every byte was read";
+  EXPECT_THAT(ledgers[1].why_excluded(id_of(2)), HasSubstr("it could not be recovered"));
+  EXPECT_TRUE(logged("b (generation 11) could not be recovered"));
+  EXPECT_TRUE(logged("skipped b (generation 11): it could not be recovered"));
+  const std::uint64_t four_looks = bytes_read_of_witness() - before;
+  before = bytes_read_of_witness();
+  EXPECT_EQ(open(latest)->commit.tag, "a");
+  EXPECT_EQ(four_looks, 4 * (bytes_read_of_witness() - before));
+}
+
+TEST_F(RecoveryLoop, ARankThatDoesNotSeeTheManifestIsAFailureAndNoOlderCommitAnAnswer) {
+  put(commit(1, 10, "a"));
+  publish(commit(2, 11, "b"));
+  tiers[1].sees_manifests = false;
+  const Failure failure = failure_of_open(latest);
+  EXPECT_EQ(failure.code, ErrorCode::io);
+  EXPECT_THAT(failure.message, HasSubstr("does not see the manifest"));
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_TRUE(ledgers[0].why_excluded(id_of(2)).empty());
+}
+
+TEST_F(RecoveryLoop, NewerOnesAreRecordedAsDiscardedBeforeTheOlderOneIsReturned) {
+  const CommitHead a = commit(1, 10, "a");
+  const CommitHead b = commit(2, 11, "b");
+  const CommitHead c = commit(3, 12, "c");
+  CommitHead strange = commit(4, 13, "d");
+  strange.run_id = id_of(50);
+  for (const CommitHead& head : {a, b}) put(head);
+  for (const CommitHead& head : {c, strange}) publish(head);
+  EXPECT_EQ(open(Tag{"a"})->commit.tag, "a");
+  EXPECT_FALSE(is_discarded(b));
+  EXPECT_EQ(open(Tag{"a"}, Newer::discard)->commit.tag, "a");
+  EXPECT_FALSE(is_discarded(a));
+  EXPECT_TRUE(is_discarded(b));
+  EXPECT_TRUE(is_discarded(c)) << "not among the candidates of this selection";
+  EXPECT_FALSE(is_discarded(strange));
+  for (const auto& ledger : ledgers) {
+    ASSERT_EQ(ledger.entries().size(), 1U);
+    EXPECT_EQ(ledger.entries()[0].commit.tag, "a");
+  }
+  EXPECT_EQ(open(latest)->commit.tag, "a");
+}
+
+TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheRunLost) {
+  put(commit(1, 10, "a"), {0});
+  publish(commit(2, 11, "b"));
+  EXPECT_FALSE(open(Tag{"c"}));
+  const Failure failure = failure_of_open(Tag{"a"});
+  EXPECT_EQ(failure.code, ErrorCode::unrecoverable);
+  EXPECT_THAT(failure.message,
+              testing::AllOf(HasSubstr("run 'run' has commits and 'a' cannot be recovered: a (generation 10): the "
+                                       "container of rank 1 is missing"),
+                             HasSubstr("Bring back the nodes that held it")));
+  EXPECT_FALSE(ledgers[0].is_lost());
+  for (FakeTier& tier : tiers) tier.published.clear();
+  EXPECT_EQ(failure_of_open(latest).code, ErrorCode::unrecoverable);
+  for (const auto& ledger : ledgers) EXPECT_TRUE(ledger.is_lost());
+}
+
+TEST_F(RecoveryLoop, WhatAnotherRankCountSavedAsksForThatCount) {
+  put(commit(1, 10, "a", 5));
+  const Failure failure = failure_of_open(latest);
+  EXPECT_THAT(failure.message, HasSubstr("Start it with as many ranks as saved it"));
+}
+
+TEST_F(RecoveryLoop, WhatLiesInPlaceIsCountedAsSuch) {
+  put(commit(1, 10, "a"));
+  const auto opened = open(latest);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->mine.source, RecoverySource::in_place);
+  EXPECT_EQ(opened->totals.moved + opened->totals.rebuilt + opened->totals.fetched + opened->totals.bytes, 0U);
+  EXPECT_GT(opened->total_bytes, 800'000U);
+  EXPECT_FALSE(opened->persistent);
+}
+
+}  // namespace
+}  // namespace kedge::recovery

@@ -1,0 +1,192 @@
+#include "arrays/global_arrays.hpp"
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/hash.hpp"
+#include "base/text.hpp"
+#include "comm/wire.hpp"
+
+namespace kedge::arrays {
+namespace {
+
+// Records between processes of one job, never stored.
+enum class Kind : std::uint8_t { shard, replicated, group };
+
+struct Record {
+  Kind kind = Kind::group;
+  std::uint32_t rank = 0;
+  SharedRegion region;
+};
+
+void put(comm::Packer& packer, Kind kind, std::uint32_t rank, const SharedRegion& region) {
+  packer.put(kind, Kind::group);
+  packer.put(rank);
+  packer.put(std::string_view(region.name));
+  if (kind == Kind::group) return;
+  packer.put(region.dtype, DataType::opaque);
+  packer.put(region.shape);
+  if (kind == Kind::replicated) return;
+  packer.put(region.shard->global_shape);
+  packer.put(region.shard->offset);
+  packer.put(region.shard->holes_allowed);
+}
+
+Record get_record(comm::Unpacker& unpacker) {
+  Record record;
+  record.kind = unpacker.get_enum(Kind::group);
+  record.rank = unpacker.get<std::uint32_t>();
+  record.region.name = unpacker.get_text();
+  if (record.kind == Kind::group) return record;
+  record.region.dtype = unpacker.get_enum(DataType::opaque, DataType::int8);
+  record.region.shape = unpacker.get_shape();
+  if (record.kind == Kind::replicated) return record;
+  Shard shard;
+  shard.global_shape = unpacker.get_shape();
+  shard.offset = unpacker.get_shape();
+  shard.holes_allowed = unpacker.get_bool();
+  record.region.shard = shard;
+  return record;
+}
+
+Failure mismatch(std::string message) { return Failure{ErrorCode::mismatch, std::move(message), -1, {}, 0}; }
+
+Kind kind_of(const SharedRegion& region) { return region.shard ? Kind::shard : Kind::replicated; }
+
+/// Every group that the name lies in: "a" and "a/b" for "a/b/c".
+template <class Visit>
+void for_each_group(std::string_view name, Visit&& visit) {
+  for (auto slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+    visit(std::string(name.substr(0, slash)));
+  }
+}
+
+std::string describe(const SharedRegion& region) {
+  if (!region.shard) return compose("replicated {} of shape {}", to_string(region.dtype), to_string(region.shape));
+  return compose("a shard of {} of shape {}{}", to_string(region.dtype), to_string(region.shard->global_shape),
+                 region.shard->holes_allowed ? " with holes allowed" : "");
+}
+
+bool agree(const SharedRegion& a, const SharedRegion& b) {
+  if (kind_of(a) != kind_of(b) || a.dtype != b.dtype) return false;
+  if (!a.shard) return a.shape == b.shape;
+  return a.shard->global_shape == b.shard->global_shape && a.shard->holes_allowed == b.shard->holes_allowed;
+}
+
+/// By name: the same structure gives the same file, whichever process was home to what.
+format::View view_of(const std::vector<Communicator::Message>& messages) {
+  std::map<std::string, format::View::Array> arrays;
+  std::map<std::string, std::uint32_t> replicas;
+  for (const auto& message : messages) {
+    for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
+      const auto [kind, rank, region] = get_record(unpacker);
+      if (kind == Kind::replicated) replicas.emplace(region.name, rank);
+      if (kind != Kind::shard) continue;
+      format::View::Array& array = arrays[region.name];
+      array.name = region.name;
+      array.dtype = region.dtype;
+      array.global_shape = region.shard->global_shape;
+      array.blocks.push_back({rank, region.shard->offset, region.shape});
+    }
+  }
+  format::View view;
+  for (auto& [name, array] : arrays) view.arrays.push_back(std::move(array));
+  for (const auto& [name, rank] : replicas) view.replicas.push_back({name, rank});
+  return view;
+}
+
+}  // namespace
+
+std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions) {
+  std::vector<SharedRegion> shared;
+  for (const format::PlacedRegion& region : regions) {
+    const format::RegionSpec& spec = region.spec;
+    const auto* shard = std::get_if<Shard>(&spec.placement);
+    if (shard == nullptr && !std::holds_alternative<Replicated>(spec.placement)) continue;
+    shared.push_back({spec.name, spec.dtype, spec.shape, shard == nullptr ? std::nullopt : std::optional(*shard)});
+  }
+  return shared;
+}
+
+GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const SharedRegion> mine) {
+  const auto me = static_cast<std::uint32_t>(group.rank());
+  std::map<int, comm::Packer> packed;
+  const auto home = [&](std::string_view name) { return static_cast<int>(fnv1a(name) % group.world_size()); };
+  std::set<std::string> groups;
+  for (const SharedRegion& region : mine) {
+    put(packed[home(region.name)], kind_of(region), me, region);
+    for_each_group(region.name, [&](std::string name) { groups.insert(std::move(name)); });
+  }
+  for (const std::string& name : groups) put(packed[home(name)], Kind::group, me, {name, {}, {}, {}});
+  std::vector<Communicator::Message> messages;
+  for (auto& [peer, packer] : packed) messages.push_back({peer, packer.take()});
+
+  GlobalArrays arrays;
+  const std::vector<Communicator::Message> arrived = group.exchange(std::move(messages));
+  arrays.unreadable_ = attempt([&] { arrays.take_in(arrived); });
+  return arrays;
+}
+
+void GlobalArrays::take_in(const std::vector<Communicator::Message>& messages) {
+  for (const auto& message : messages) {
+    for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
+      auto [kind, rank, region] = get_record(unpacker);
+      Homed& homed = homed_[region.name];
+      if (kind == Kind::group) homed.group_of = rank;
+      else homed.regions.push_back({rank, std::move(region)});
+    }
+  }
+}
+
+std::optional<Failure> GlobalArrays::check() const {
+  if (unreadable_) return unreadable_;
+  for (const auto& [name, homed] : homed_) {
+    if (auto failure = check(name, homed)) return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> GlobalArrays::check(const std::string& name, const Homed& homed) {
+  if (homed.regions.empty()) return std::nullopt;
+  const Part& first = homed.regions.front();
+  if (homed.group_of) {
+    return mismatch(
+        compose("region '{0}' of rank {1} is also a group: rank {2} saves a region whose name starts with "
+                "'{0}/'; rename one of them",
+                name, first.rank, *homed.group_of));
+  }
+  std::vector<format::Block> blocks;
+  for (const Part& part : homed.regions) {
+    if (!agree(first.region, part.region)) {
+      return mismatch(compose("ranks {} and {} disagree about region '{}': it is {} and {}; save it alike on all ranks",
+                              first.rank, part.rank, name, describe(first.region), describe(part.region)));
+    }
+    if (part.region.shard) blocks.push_back({part.rank, part.region.shard->offset, part.region.shape});
+  }
+  if (!first.region.shard) return std::nullopt;
+  return format::check_cover(name, first.region.shard->global_shape, std::move(blocks),
+                             first.region.shard->holes_allowed);
+}
+
+std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_limit) const {
+  std::uint64_t shards = 0;
+  for (const auto& [name, homed] : homed_) shards += homed.regions.size();
+  if (group.sum(shards) > view_limit) return std::nullopt;
+  comm::Packer packer;
+  for (const auto& [name, homed] : homed_) {
+    for (const Part& part : homed.regions) {
+      put(packer, kind_of(part.region), part.rank, part.region);
+      if (!part.region.shard) break;  // one rank's stands for all
+    }
+  }
+  std::vector<Communicator::Message> messages;
+  if (!packer.empty()) messages.push_back({0, packer.take()});
+  const std::vector<Communicator::Message> arrived = group.exchange(std::move(messages));
+  format::View view;
+  group.together([&] { view = view_of(arrived); });
+  return view;
+}
+
+}  // namespace kedge::arrays

@@ -1,0 +1,62 @@
+// What ranks save together: shards of global arrays and replicated regions, checked by homes that their names choose.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "format/cover.hpp"
+#include "format/manifest.hpp"
+#include "format/region_map.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::arrays {
+
+/// What one region of one rank is to the whole job. Regions that are a rank's own have no part in it.
+struct SharedRegion {
+  std::string name;
+  DataType dtype = DataType::opaque;
+  Shape shape;
+  std::optional<Shard> shard;  ///< nothing: replicated
+};
+
+/// What of a container's regions is shared.
+[[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions);
+
+/// Those of this process's arrays and replicas that are decided on here; no process knows all of them.
+class GlobalArrays {
+ public:
+  /// COLLECTIVE. Every rank sends the homes of its names what it saves under them: one sparse exchange, to be made when
+  /// the structure changed and not otherwise.
+  [[nodiscard]] static GlobalArrays exchange(const comm::Group& group, std::span<const SharedRegion> mine);
+
+  /// Local, to be voted on. `mismatch` with the first thing that is wrong here: ranks that disagree about dtype, shape
+  /// or placement of a name; a hole or overlap; a name that is an array on one rank and a group on another. `io` if
+  /// what came from another rank cannot be read.
+  [[nodiscard]] std::optional<Failure> check() const;
+
+  /// COLLECTIVE. What rank 0 needs for the manifest's HDF5 view; nothing on every rank if there are more than
+  /// `view_limit` shards, and an empty one elsewhere. Throws the same Error on every rank.
+  [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_limit) const;
+
+ private:
+  struct Part {
+    std::uint32_t rank = 0;
+    SharedRegion region;
+  };
+  struct Homed {
+    std::vector<Part> regions;              ///< by rank
+    std::optional<std::uint32_t> group_of;  ///< a rank that has a region below this name
+  };
+  [[nodiscard]] static std::optional<Failure> check(const std::string& name, const Homed& homed);
+  void take_in(const std::vector<Communicator::Message>& messages);
+
+  std::optional<Failure> unreadable_;  ///< what came could not be unpacked
+  std::map<std::string, Homed, std::less<>> homed_;
+};
+
+}  // namespace kedge::arrays

@@ -1,0 +1,125 @@
+// Messages of mixed content between processes of one job: values, texts and shapes, one behind the other. Never stored.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/invariant.hpp"
+#include "kedge/error.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::comm {
+
+/// What may be sent as it lies in memory: no padding whose bytes nobody has set, and no value that is only sometimes
+/// one (bool and enums have calls of their own).
+template <class Value>
+concept Plain =
+    std::is_trivially_copyable_v<Value> && std::has_unique_object_representations_v<Value> && !std::is_enum_v<Value> &&
+    !std::is_same_v<Value, bool> && !std::is_pointer_v<Value>;
+
+/// The sender's side. What it is given must be such that the receiver will take it.
+class Packer {
+ public:
+  template <Plain Value>
+  void put(const Value& value) {
+    append(std::as_bytes(std::span(&value, 1)));
+  }
+  void put(const char*) = delete;  ///< it would be taken for a bool
+  void put(bool value) { put(static_cast<std::uint8_t>(value ? 1 : 0)); }
+  /// `last` is the greatest value of the enum, which begins at 0 or 1 and has no gaps.
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  void put(Enum value, Enum last) {
+    invariant(value <= last, "an enum on the wire has one of its values");
+    put(static_cast<std::underlying_type_t<Enum>>(value));
+  }
+  void put(std::string_view text) {
+    invariant(text.size() <= std::numeric_limits<std::uint32_t>::max(), "a text on the wire has less than 4 GiB");
+    put(static_cast<std::uint32_t>(text.size()));
+    append(std::as_bytes(std::span(text)));
+  }
+  void put(const Shape& shape) {
+    invariant(!shape.too_long(), "a shape on the wire has all of its dimensions");
+    put(static_cast<std::uint8_t>(shape.dimensions()));
+    append(std::as_bytes(shape.extents()));
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
+  [[nodiscard]] std::vector<std::byte> take() { return std::exchange(bytes_, {}); }
+
+ private:
+  void append(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+
+  std::vector<std::byte> bytes_;
+};
+
+/// The receiver's side: takes things out in the order in which they were put in. Every call throws Error{io} if the
+/// message ends before, or has a value that no sender puts there.
+class Unpacker {
+ public:
+  /// `bytes` must outlive it.
+  explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
+
+  template <Plain Value>
+  [[nodiscard]] Value get() {
+    std::array<std::byte, sizeof(Value)> bytes{};
+    std::memcpy(bytes.data(), take(sizeof(Value)).data(), sizeof(Value));
+    return std::bit_cast<Value>(bytes);
+  }
+  [[nodiscard]] bool get_bool() {
+    const auto value = get<std::uint8_t>();
+    require(value <= 1);
+    return value == 1;
+  }
+  /// As Packer::put.
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  [[nodiscard]] Enum get_enum(Enum last, Enum first = Enum{}) {
+    const auto value = static_cast<Enum>(get<std::underlying_type_t<Enum>>());
+    require(first <= value && value <= last);
+    return value;
+  }
+  [[nodiscard]] std::string get_text() {
+    const auto size = get<std::uint32_t>();
+    const auto bytes = take(size);
+    std::string text(size, '\0');
+    if (size != 0) std::memcpy(text.data(), bytes.data(), size);
+    return text;
+  }
+  [[nodiscard]] Shape get_shape() {
+    std::array<std::uint64_t, Shape::kMaxDimensions> extents{};
+    const std::size_t dimensions = get<std::uint8_t>();
+    require(dimensions <= extents.size());
+    for (std::size_t i = 0; i < dimensions; ++i) extents[i] = get<std::uint64_t>();
+    return Shape(std::span<const std::uint64_t>(extents).first(dimensions));
+  }
+
+ private:
+  static void require(bool possible) {
+    if (!possible) throw Error(ErrorCode::io, "a message between ranks was damaged on its way; check the network");
+  }
+  std::span<const std::byte> take(std::size_t count) {
+    if (count > bytes_.size()) {
+      throw Error(ErrorCode::io, "a message between ranks was cut short on its way; check the network");
+    }
+    const auto front = bytes_.first(count);
+    bytes_ = bytes_.subspan(count);
+    return front;
+  }
+
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace kedge::comm

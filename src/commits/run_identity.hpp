@@ -1,0 +1,18 @@
+// Which run this is, and which start of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kedge/types.hpp"
+
+namespace kedge::commits {
+
+/// The same on every rank.
+struct RunIdentity {
+  std::string name;
+  Id128 id;                       ///< drawn at the run's first start
+  std::uint64_t incarnation = 0;  ///< number of this start
+};
+
+}  // namespace kedge::commits

@@ -1,0 +1,36 @@
+#include "engine/commit_notes.hpp"
+
+#include "base/attempt.hpp"
+
+namespace kedge::engine {
+
+void CommitNotes::note(const Id128& commit_id) {
+  if (!noted_.in_store) {
+    const auto failure = attempt([&] { node_records_.note_commit(run_id_); });
+    noted_.in_store = !failure.has_value();
+    if (failure) {
+      log_.warning(
+          "the node-local store could not record that a commit exists (will retry at the next commit or open): " +
+          to_string(*failure));
+    }
+  }
+  if (noted_.on_prefix) return;
+  const auto failure = group_.try_together([&] {
+    if (run_records_ != nullptr) run_records_->note_first_commit(commit_id);
+  });
+  noted_.on_prefix = !failure.has_value();
+  if (failure && group_.is_root()) {
+    log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
+                 to_string(*failure));
+  }
+}
+
+void CommitNotes::forget() {
+  group_.together([&] {
+    node_records_.forget_commit();
+    if (run_records_ != nullptr) run_records_->forget_commits();
+  });
+  noted_ = {};
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,16 @@
+// What becomes of a run's node-local files when its engine ends.
+#pragma once
+
+#include "comm/group.hpp"
+#include "commits/ledger.hpp"
+#include "engine/commit_notes.hpp"
+#include "engine/start.hpp"
+
+namespace kedge::engine {
+
+/// COLLECTIVE. As store.on_exit says; releases the locks, and rank 0 logs what stays and how to free it. Throws the
+/// same Error on all ranks if something could not be removed.
+void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
+                 CommitNotes& notes);
+
+}  // namespace kedge::engine

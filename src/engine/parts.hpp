@@ -1,0 +1,33 @@
+// What the write side and the read side of an engine work with.
+#pragma once
+
+#include "comm/group.hpp"
+#include "commits/ledger.hpp"
+#include "engine/commit_notes.hpp"
+#include "engine/lifecycle.hpp"
+#include "engine/start.hpp"
+#include "pipeline/pipeline.hpp"
+#include "recovery/recovery.hpp"
+
+namespace kedge::engine {
+
+/// References to what the engine owns. State that changes is behind the interface of its owner: what is known of
+/// commits is the ledger's, which call may come next the lifecycle's, what lies in the store the store's.
+struct Parts {
+  const Setup& setup;
+  const Started& started;
+  const comm::Group& group;
+  Lifecycle& lifecycle;
+  commits::Ledger& ledger;
+  CommitNotes& notes;
+  pipeline::Pipeline& pipeline;
+  recovery::Recovery& recovery;
+
+  [[nodiscard]] store::NodeStore& store() const noexcept { return *started.node.store; }
+  [[nodiscard]] Clock& clock() const noexcept { return *setup.environment.clock; }
+  [[nodiscard]] LogicalRank logical_rank() const noexcept {
+    return LogicalRank{static_cast<std::uint32_t>(group.rank())};
+  }
+};
+
+}  // namespace kedge::engine

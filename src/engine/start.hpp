@@ -1,0 +1,60 @@
+// How an engine comes to life: one step after another, each decided together, so that all ranks start or none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/log.hpp"
+#include "comm/group.hpp"
+#include "comm/topology.hpp"
+#include "commits/run_identity.hpp"
+#include "engine/commit_notes.hpp"
+#include "engine/environment.hpp"
+#include "kedge/options.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier.hpp"
+#include "redundancy/assignment.hpp"
+#include "store/node_records.hpp"
+#include "store/node_store.hpp"
+#include "store/store_lock.hpp"
+
+namespace kedge::engine {
+
+/// What an engine is given. Constant while it lives.
+struct Setup {
+  Options options;
+  Environment environment;
+  Log log;
+};
+
+/// The run's place on this node.
+struct NodeLocal {
+  std::unique_ptr<store::StoreLock> lock;
+  std::unique_ptr<store::NodeRecords> records;
+  std::unique_ptr<store::NodeStore> store;
+};
+
+/// The run's place on the parallel filesystem.
+struct Prefix {
+  std::unique_ptr<persist::RunRecords> records;  ///< rank 0's, null elsewhere
+  std::unique_ptr<persist::Tier> tier;
+};
+
+/// What a start settled. Nothing of it changes before the engine ends.
+struct Started {
+  comm::Topology topology;
+  unsigned copy_threads = 1;  ///< that save and load may use, the calling one included
+  redundancy::Assignment assignment;
+  commits::RunIdentity run;  ///< the same on every rank
+  Prefix prefix;
+  NodeLocal node;
+  NotedCommits noted;
+  bool commits_exist = false;  ///< noted anywhere; the same on every rank
+};
+
+/// COLLECTIVE. Checks the options, finds out where the ranks are, takes the next incarnation of the run and its place
+/// on the prefix and the stores. Throws the same Error on all ranks, and then nothing is taken.
+[[nodiscard]] Started start(const Setup& setup, const comm::Group& group);
+
+}  // namespace kedge::engine

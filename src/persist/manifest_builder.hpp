@@ -1,0 +1,58 @@
+// The manifest of a commit, made from what all ranks know of their containers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/group.hpp"
+#include "format/container_reader.hpp"
+#include "format/manifest.hpp"
+#include "kedge/attributes.hpp"
+#include "persist/tag_entry.hpp"
+
+namespace kedge::persist {
+
+struct Manifest {
+  TagEntry entry;                ///< (same)
+  std::vector<std::byte> bytes;  ///< rank 0's
+};
+
+/// Keeps the layout of the last manifest, which lasts as long as no rank's structure changes: making one takes HDF5 and
+/// the shapes of all shards, filling it in takes one row of each rank.
+class ManifestBuilder {
+ public:
+  /// `run` is the run's name. The manifest has an HDF5 view of the global arrays if these have up to `view_limit`
+  /// shards.
+  ManifestBuilder(std::string run, std::uint64_t view_limit, const Log& log)
+      : run_(std::move(run)), view_limit_(view_limit), log_(log) {}
+
+  /// COLLECTIVE. Each rank gives its container of the commit. Throws the same Error on every rank, and can be called
+  /// again then.
+  [[nodiscard]] Manifest build(const comm::Group& group, const format::ContainerReader& container);
+
+ private:
+  struct Structure {
+    std::uint64_t hash = 0;  ///< of this rank's part
+    Attributes attributes;   ///< rank 0's
+  };
+
+  [[nodiscard]] bool needs_layout(const comm::Group& group, const Structure& structure) const;
+  void make_layout(const comm::Group& group, const format::ContainerReader& container, const Structure& structure);
+  [[nodiscard]] TagEntry entry_of(const comm::Group& group, const format::ContainerReader& container) const;
+  [[nodiscard]] std::vector<std::byte> encode(const comm::Group& group, const format::ContainerReader& container,
+                                              const TagEntry& entry, const Attributes& attributes) const;
+
+  std::string run_;
+  std::uint64_t view_limit_;
+  Log log_;
+  bool has_layout_ = false;                               ///< (same)
+  std::uint64_t structure_hash_ = 0;                      ///< of this rank's part of the structure of the layout
+  std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's
+};
+
+}  // namespace kedge::persist

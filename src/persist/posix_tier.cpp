@@ -1,0 +1,282 @@
+#include "persist/posix_tier.hpp"
+
+#include <charconv>
+
+#include "base/attempt.hpp"
+#include "base/invariant.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "fs/copy.hpp"
+#include "fs/durable_path.hpp"
+#include "persist/tag_catalog.hpp"
+#include "persist/tag_directory.hpp"
+#include "persist/tags.hpp"
+#include "persist/tier_retention.hpp"
+
+namespace kedge::persist {
+namespace {
+
+constexpr std::string_view kLatestFile = "latest";
+constexpr std::string_view kNewSuffix = ".new";
+constexpr std::uint32_t kFileBits = 0666;
+constexpr std::string_view kItself = ".";  // a tag directory that is looked at as a place of its own
+
+std::string new_name(std::string_view name) { return std::string(name).append(kNewSuffix); }
+
+[[noreturn]] void refuse_taken(const std::string& path) {
+  throw Error(Failure{ErrorCode::io, "the file already exists: something else writes here; end it or remove the file",
+                      -1, path, 0});
+}
+
+/// One for every directory of containers.
+template <class Visit>
+void for_each_container_directory(const std::string& path, std::uint32_t world_size, Visit&& visit) {
+  for (std::uint64_t rank = 0; rank < world_size; rank += kContainersPerDirectory) {
+    visit(fs::join(path, container_directory(LogicalRank{static_cast<std::uint32_t>(rank)})));
+  }
+}
+
+}  // namespace
+
+std::uint32_t mode_bits(const std::string& octal) noexcept {
+  std::uint32_t bits = 0;
+  (void)std::from_chars(octal.data(), octal.data() + octal.size(), bits, 8);
+  return bits;
+}
+
+std::unique_ptr<PosixTier> PosixTier::of_source(std::shared_ptr<fs::FileSystem> file_system, const std::string& path,
+                                                Options::Persistent options) {
+  std::string prefix = file_system->canonical(path);
+  return std::unique_ptr<PosixTier>(
+      new PosixTier(std::move(file_system), std::move(prefix), std::move(options), nullptr, Of::source));
+}
+
+std::string PosixTier::path_of(std::string_view name) const {
+  return name == kItself ? prefix_ : fs::join(prefix_, name);
+}
+
+TagList PosixTier::list() {
+  if (of_ == Of::run) return list_tags(*file_system_, prefix_);
+  require_trusted_parent(*file_system_, prefix_, options_.trust);
+  if (!is_published(std::string(kItself))) return list_tags(*file_system_, prefix_);
+  TagList list;
+  list.entries.push_back(read(std::string(kItself)));
+  return list;
+}
+
+TagEntry PosixTier::read(const std::string& name) { return read_tag(*file_system_, prefix_, name); }
+
+bool PosixTier::is_published(const std::string& name) {
+  return file_system_->status(fs::join(path_of(name), kManifestFile)).has_value();
+}
+
+bool PosixTier::is_own(const TagEntry& entry) {
+  const auto directory = file_system_->status(path_of(entry.directory));
+  return directory && directory->owner == file_system_->user();
+}
+
+void PosixTier::require_trusted(const TagEntry& entry) {
+  const std::string directory = path_of(entry.directory);
+  persist::require_trusted(*file_system_, directory, options_.trust);
+  persist::require_trusted(*file_system_, fs::join(directory, kManifestFile), options_.trust);
+}
+
+OpenedContainer PosixTier::open(const std::string& name, const CommitHead& commit, LogicalRank logical_rank) {
+  OpenedContainer container = open_container(*file_system_, {path_of(name)}, commit, logical_rank);
+  persist::require_trusted(*file_system_, container.path, options_.trust);
+  return container;
+}
+
+/// Names come into being and go through rank 0 alone, and only as long as no later start has begun.
+RunRecords& PosixTier::records() const {
+  invariant(records_ != nullptr, "who changes the prefix has the run's records");
+  return *records_;
+}
+
+bool PosixTier::is_complete(const TagEntry& entry) {
+  if (!is_published(entry.directory)) return false;
+  const std::string path = path_of(entry.directory);
+  persist::require_trusted(*file_system_, path, options_.trust);
+  bool is_it = false;
+  const auto failure = attempt([&] { is_it = read(entry.directory).commit.id == entry.commit.id; });
+  if (failure && failure->code != ErrorCode::corrupt) throw Error(*failure);
+  if (!is_it) return false;  // a damaged one is written anew
+  file_system_->sync_directory(path);
+  return true;
+}
+
+void PosixTier::begin(const TagEntry& entry, std::uint64_t manifest_bytes) {
+  require_space(entry, manifest_bytes);
+  records().note_unfinished(entry.directory);
+  const std::string path = path_of(entry.directory);
+  make_directory(path);
+  make_directory(fs::join(path, kDataDirectory));
+  for_each_container_directory(path, entry.commit.world_size,
+                               [&](const std::string& directory) { make_directory(directory); });
+}
+
+void PosixTier::require_space(const TagEntry& entry, std::uint64_t manifest_bytes) const {
+  const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes;
+  const std::uint32_t files = entry.commit.world_size;
+  const fs::Space space = file_system_->space(prefix_);
+  if (space.free_bytes >= total_bytes && space.free_inodes >= files) return;
+  throw Error(Failure{ErrorCode::no_space,
+                      compose("the prefix has {} and {} files free, {} and {} files are needed; free some, for "
+                              "example with persistent.keep",
+                              human_bytes(space.free_bytes), space.free_inodes, human_bytes(total_bytes), files),
+                      -1, prefix_, 0});
+}
+
+void PosixTier::make_directory(const std::string& path) const {
+  file_system_->make_directory(path, mode_bits(options_.mode));
+  persist::require_trusted(*file_system_, path, options_.trust);
+}
+
+std::uint32_t PosixTier::put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) {
+  const std::string path = fs::join(path_of(entry.directory), container_file(logical_rank));
+  file_system_->remove(path);  // of an attempt that failed
+  const auto file = file_system_->create(path, mode_bits(options_.mode) & kFileBits);
+  if (!file) refuse_taken(path);
+  const std::uint32_t crc =
+      content.mapped.empty() ? fs::copy(content.bytes, *file, content.size_bytes) : fs::copy(content.mapped, *file);
+  file->sync();
+  return crc;
+}
+
+std::string PosixTier::publish(const TagEntry& entry, std::span<const std::byte> manifest) {
+  const std::string path = path_of(entry.directory);
+  for_each_container_directory(path, entry.commit.world_size,
+                               [&](const std::string& directory) { file_system_->sync_directory(directory); });
+  file_system_->sync_directory(fs::join(path, kDataDirectory));
+  write_manifest(entry, manifest);
+  std::string left_out;
+  const auto convenience = [&](std::string_view what, auto&& step) {
+    if (const auto failure = attempt(step)) {
+      left_out += compose("{}{}: {}", left_out.empty() ? "" : "; ", what, to_string(*failure));
+    }
+  };
+  convenience("the run record", [&] {
+    if (!records().has_first_manifest()) records().note_first_manifest(entry.commit.id);
+  });
+  convenience("the catalog", [&] { TagCatalog(*file_system_, records().directory()).add(entry); });
+  convenience("latest", [&] {
+    if (options_.latest) write_latest(entry.directory);
+  });
+  convenience("the record of unfinished work", [&] { records().forget_unfinished(entry.directory); });
+  return left_out;
+}
+
+void PosixTier::write_manifest(const TagEntry& entry, std::span<const std::byte> manifest) {
+  const std::string path = path_of(entry.directory);
+  const std::string unnamed = fs::join(path, new_name(kManifestFile));
+  file_system_->remove(unnamed);
+  {
+    const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
+    if (!file) refuse_taken(unnamed);
+    (void)fs::copy(manifest, *file);
+    file->sync();
+  }
+  // The directory's own name and all on the way to it: a manifest that a power loss makes unreachable was no commit.
+  fs::sync_path(*file_system_, path);
+  // And what is in it: the rename must not reach stable storage before the name of the data directory.
+  file_system_->sync_directory(path);
+  records().require_newest_incarnation();
+  file_system_->rename(unnamed, fs::join(path, kManifestFile));
+  file_system_->sync_directory(path);
+}
+
+void PosixTier::write_latest(const std::string& directory) {
+  records().require_newest_incarnation();
+  const std::string unnamed = fs::join(prefix_, compose(".latest.{}{}", records().run(), kNewSuffix));
+  file_system_->remove(unnamed);
+  const auto file = file_system_->create(unnamed, mode_bits(options_.mode) & kFileBits);
+  if (!file) refuse_taken(unnamed);
+  const std::string text = directory + "\n";
+  (void)fs::copy(std::as_bytes(std::span(text)), *file);
+  file->sync();
+  file_system_->rename(unnamed, fs::join(prefix_, kLatestFile));
+  file_system_->sync_directory(prefix_);
+}
+
+void PosixTier::discard(const TagEntry& entry) {
+  records().require_newest_incarnation();
+  if (is_published(entry.directory)) return;
+  remove_directory(entry.directory);
+  records().forget_unfinished(entry.directory);
+}
+
+void PosixTier::remove(const TagEntry& entry) {
+  records().note_unfinished(entry.directory);  // checks that this start may still remove
+  remove_directory(entry.directory);
+  TagCatalog(*file_system_, records().directory()).remove(entry.directory);
+  records().forget_unfinished(entry.directory);
+}
+
+std::vector<std::string> PosixTier::sweep(const Id128& run_id) {
+  std::vector<std::string> left;
+  for (const std::string& directory : records().unfinished()) {
+    if (!parse_directory_name(directory)) continue;
+    const auto failure = attempt([&] { sweep_one(directory); });
+    if (!failure) continue;
+    if (failure->code == ErrorCode::busy) throw Error(*failure);
+    left.push_back(compose("{}: {}", directory, to_string(*failure)));
+  }
+  // A cache that somebody may have removed: readers do without.
+  (void)attempt([&] { TagCatalog(*file_system_, records().directory()).complete(own_commits(*this, run_id)); });
+  return left;
+}
+
+void PosixTier::sweep_one(const std::string& directory) {
+  const std::string path = path_of(directory);
+  // An old start may stand before its rename, its check behind it: it must not name a manifest whose containers go.
+  if (file_system_->status(path)) file_system_->remove(fs::join(path, new_name(kManifestFile)));
+  // With a manifest it is a commit, or the remains of one, which are not this function's to judge.
+  if (!is_published(directory)) remove_directory(directory);
+  records().forget_unfinished(directory);
+}
+
+/// The manifest first: from then on it is no commit, whatever of its data is still there. Files that are not Kedge's
+/// stay and keep the directory.
+void PosixTier::remove_directory(const std::string& directory) {
+  const std::string path = path_of(directory);
+  const auto status = file_system_->status(path);
+  if (!status) return;
+  if (status->kind != fs::FileStatus::Kind::directory || status->owner != file_system_->user()) return;
+  records().require_newest_incarnation();
+  file_system_->remove(fs::join(path, kManifestFile));
+  file_system_->sync_directory(path);
+  const std::string data = fs::join(path, kDataDirectory);
+  if (file_system_->status(data)) remove_containers(data);
+  file_system_->remove(fs::join(path, new_name(kManifestFile)));
+  file_system_->remove(fs::join(path, kPinFile));
+  if (file_system_->list(path).empty()) file_system_->remove(path);
+  file_system_->sync_directory(prefix_);
+}
+
+void PosixTier::remove_containers(const std::string& data) {
+  for (const std::string& part : file_system_->list(data)) {
+    const std::string directory = fs::join(data, part);
+    const auto status = file_system_->status(directory);
+    if (!status || status->kind != fs::FileStatus::Kind::directory) continue;
+    for (const std::string& name : file_system_->list(directory)) {
+      if (name.starts_with("rank-") && name.ends_with(".h5")) file_system_->remove(fs::join(directory, name));
+    }
+    if (file_system_->list(directory).empty()) file_system_->remove(directory);
+  }
+  if (file_system_->list(data).empty()) file_system_->remove(data);
+}
+
+void PosixTier::set_pinned(const TagEntry& entry, bool pinned) {
+  records().require_newest_incarnation();
+  const std::string directory = path_of(entry.directory);
+  const std::string path = fs::join(directory, kPinFile);
+  if (pinned) {
+    const auto file = file_system_->create(path, mode_bits(options_.mode) & kFileBits);
+    if (file) file->sync();
+  } else {
+    file_system_->remove(path);
+  }
+  file_system_->sync_directory(directory);
+}
+
+}  // namespace kedge::persist

@@ -1,0 +1,83 @@
+// The prefix on a parallel filesystem: a commit is a directory, and the rename of its manifest is the commit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fs/file_system.hpp"
+#include "kedge/options.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier.hpp"
+
+namespace kedge::persist {
+
+/// "0755" as bits.
+[[nodiscard]] std::uint32_t mode_bits(const std::string& octal) noexcept;
+
+class PosixTier final : public Tier {
+ public:
+  /// `prefix` is canonical. `records` are rank 0's, without which only look and put can be called; they must outlive
+  /// this. Nothing is read or written yet.
+  PosixTier(std::shared_ptr<fs::FileSystem> file_system, std::string prefix, Options::Persistent options,
+            RunRecords* records = nullptr)
+      : PosixTier(std::move(file_system), std::move(prefix), std::move(options), records, Of::run) {}
+
+  /// Another run's prefix, or a single tag directory, as a Source gives it: list() has the one commit as "." then. To
+  /// be looked at only, and only if nobody who is not trusted may replace what is in it. Throws Error{io} if there is
+  /// nothing.
+  [[nodiscard]] static std::unique_ptr<PosixTier> of_source(std::shared_ptr<fs::FileSystem> file_system,
+                                                            const std::string& path, Options::Persistent options);
+
+  [[nodiscard]] const std::string& where() const noexcept override { return prefix_; }
+  [[nodiscard]] TagList list() override;
+  [[nodiscard]] TagEntry read(const std::string& name) override;
+  [[nodiscard]] bool is_published(const std::string& name) override;
+  [[nodiscard]] bool is_own(const TagEntry& entry) override;
+  void require_trusted(const TagEntry& entry) override;
+  [[nodiscard]] OpenedContainer open(const std::string& name, const CommitHead& commit,
+                                     LogicalRank logical_rank) override;
+
+  [[nodiscard]] bool is_complete(const TagEntry& entry) override;
+  void begin(const TagEntry& entry, std::uint64_t manifest_bytes) override;
+  [[nodiscard]] std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) override;
+  [[nodiscard]] std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) override;
+  void discard(const TagEntry& entry) override;
+  void remove(const TagEntry& entry) override;
+  [[nodiscard]] std::vector<std::string> sweep(const Id128& run_id) override;
+  void set_pinned(const TagEntry& entry, bool pinned) override;
+
+  /// The path of a tag directory.
+  [[nodiscard]] std::string path_of(std::string_view name) const;
+
+ private:
+  enum class Of : std::uint8_t { run, source };
+  PosixTier(std::shared_ptr<fs::FileSystem> file_system, std::string prefix, Options::Persistent options,
+            RunRecords* records, Of of)
+      : file_system_(std::move(file_system)),
+        prefix_(std::move(prefix)),
+        options_(std::move(options)),
+        records_(records),
+        of_(of) {}
+
+  [[nodiscard]] RunRecords& records() const;
+  void require_space(const TagEntry& entry, std::uint64_t manifest_bytes) const;
+  void make_directory(const std::string& path) const;
+  void write_manifest(const TagEntry& entry, std::span<const std::byte> manifest);
+  void write_latest(const std::string& directory);
+  void sweep_one(const std::string& directory);
+  void remove_directory(const std::string& directory);
+  void remove_containers(const std::string& data);
+
+  std::shared_ptr<fs::FileSystem> file_system_;
+  std::string prefix_;
+  Options::Persistent options_;
+  RunRecords* records_;
+  Of of_;
+};
+
+}  // namespace kedge::persist

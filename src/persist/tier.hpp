@@ -1,0 +1,84 @@
+// Storage that outlives the allocation, as the engine sees it: commits are published there whole, or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fs/file_system.hpp"
+#include "kedge/types.hpp"
+#include "persist/open_container.hpp"
+#include "persist/tag_entry.hpp"
+
+namespace kedge::persist {
+
+/// A container's bytes on their way.
+struct Content {
+  fs::ByteAccess& bytes;
+  std::uint64_t size_bytes = 0;
+  std::span<const std::byte> mapped = {};  ///< the same where they lie in memory; empty if they do not
+};
+
+/// A place where commits lie side by side, each under a name (TagEntry::directory) with the containers of its ranks and
+/// a manifest. The commit exists exactly as long as its manifest does. Nothing here is about how: a filesystem renames
+/// and syncs, an object store puts and deletes. All calls are local, and throw Error{io} when the place cannot be
+/// reached.
+class Tier {
+ public:
+  Tier() = default;
+  Tier(const Tier&) = delete;
+  Tier& operator=(const Tier&) = delete;
+  virtual ~Tier() = default;
+
+  // Looking: any rank.
+
+  /// What it is called in messages.
+  [[nodiscard]] virtual const std::string& where() const noexcept = 0;
+  /// Newest first, and what is no usable commit. What is known of a commit may come from a cache: read() does not
+  /// believe that. Throws also not_found.
+  [[nodiscard]] virtual TagList list() = 0;
+  /// The head of the manifest of that name, read and checked. Throws also not_found (no manifest), corrupt, mismatch
+  /// (newer format).
+  [[nodiscard]] virtual TagEntry read(const std::string& name) = 0;
+  /// True if a manifest is seen there from this rank; it was not read.
+  [[nodiscard]] virtual bool is_published(const std::string& name) = 0;
+  /// True if this user put it there: whatever says that it belongs to this user's run and is not, does not.
+  [[nodiscard]] virtual bool is_own(const TagEntry& entry) = 0;
+  /// Throws io that says what to do if persistent.trust does not permit to believe what lies there.
+  virtual void require_trusted(const TagEntry& entry) = 0;
+  /// The container of a rank of just this commit. Throws as open_container, and io if it is not trusted.
+  [[nodiscard]] virtual OpenedContainer open(const std::string& name, const CommitHead& commit,
+                                             LogicalRank logical_rank) = 0;
+
+  // Publishing: begin, then put on every rank, then publish, or discard. All but put are rank 0's alone, and throw
+  // Error{busy} once a later start of the run has begun. What they changed is on stable storage when they return.
+
+  /// True if just this commit is published already: an earlier attempt did it and could not say so.
+  [[nodiscard]] virtual bool is_complete(const TagEntry& entry) = 0;
+  /// Makes room for a commit of entry.total_bytes and a manifest; what a failed attempt left under the name is used.
+  /// Throws no_space before anything is written if there is none.
+  virtual void begin(const TagEntry& entry, std::uint64_t manifest_bytes) = 0;
+  /// Any rank. The container of `logical_rank`, in place of what was put there before; CRC32C of what was read. On
+  /// stable storage when it returns, and nothing that counts until publish. Throws no_space.
+  [[nodiscard]] virtual std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) = 0;
+  /// All containers were put: from here on the commit exists, whatever fails later. Conveniences that failed after
+  /// that, in words; empty if none did.
+  [[nodiscard]] virtual std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) = 0;
+  /// Removes what begin made and ranks put, unless it was published.
+  virtual void discard(const TagEntry& entry) = 0;
+
+  // Keeping house: as above.
+
+  /// It is no commit any more once its manifest is gone, which goes first. What a crash leaves of the rest, the next
+  /// sweep removes.
+  virtual void remove(const TagEntry& entry) = 0;
+  /// Finishes what this start or earlier ones of the run left half published or half removed, and completes what the
+  /// place keeps to list the run's commits faster. What could not be removed, in words, is tried again next time.
+  [[nodiscard]] virtual std::vector<std::string> sweep(const Id128& run_id) = 0;
+  /// list() and read() tell it as TagEntry::pinned.
+  virtual void set_pinned(const TagEntry& entry, bool pinned) = 0;
+};
+
+}  // namespace kedge::persist

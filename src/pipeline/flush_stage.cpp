@@ -1,0 +1,166 @@
+#include "pipeline/flush_stage.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/keep_forever.hpp"
+#include "base/text.hpp"
+#include "comm/channels.hpp"
+#include "persist/tier_retention.hpp"
+#include "store/sealing.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
+
+/// The slowest rank moves all that the job has, if need be over one narrow way.
+comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) {
+  const double share = static_cast<double>(total_bytes) / static_cast<double>(kBytesPerTimeout);
+  return group.with_timeout(group.timeout() * (1 + share));
+}
+
+/// COLLECTIVE. The manifest from rank 0 on rank `second`; nothing elsewhere.
+std::vector<std::byte> manifest_on(int second, const comm::Group& group, const std::vector<std::byte>& manifest) {
+  std::uint64_t bytes = manifest.size();
+  group.broadcast(bytes);
+  const bool is_second = group.rank() == second;
+  const auto received = std::make_shared<std::vector<std::byte>>(is_second ? bytes : 0);
+  const auto sent = std::make_shared<std::vector<std::byte>>(group.is_root() ? manifest : std::vector<std::byte>{});
+  Communicator& communicator = group.communicator();
+  std::vector<Communicator::Request> requests;
+  if (is_second) requests.push_back(communicator.receive(0, comm::channel::kManifestCopy, *received));
+  if (group.is_root()) requests.push_back(communicator.send(second, comm::channel::kManifestCopy, *sent));
+  try {
+    communicator.wait(requests, group.deadline());
+  } catch (const Error&) {
+    keep_forever(received);  // the message may still come or go
+    keep_forever(sent);
+    throw;
+  }
+  return std::move(*received);
+}
+
+}  // namespace
+
+std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
+  try {
+    flush(group, files);
+    return std::nullopt;
+  } catch (const Error& error) {  // the same on every rank, unless one did not answer in time
+    if (error.code() == ErrorCode::timeout) throw;
+    return error.failure();
+  }
+}
+
+void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
+  std::unique_ptr<format::ContainerReader> container;
+  std::uint32_t crc = 0;
+  group.together([&] {
+    store::StoreFile& file = *files.container;
+    container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
+    crc = container->file_crc();
+  });
+  if (must_sweep_) sweep(group);
+  const persist::Manifest manifest = builder_.build(group, *container);
+  keep_copies(group, manifest);
+  must_sweep_ = true;
+  publish(patient(group, manifest.entry.total_bytes), files, manifest, crc);
+  must_sweep_ = false;
+  ledger_.set_persistent(files.commit.id, true);
+  retain(group, files.commit.id);
+}
+
+/// COLLECTIVE. Before the first flush, and after one that failed.
+void FlushStage::sweep(const comm::Group& group) const {
+  std::vector<std::string> left;
+  const auto failure = group.try_together([&] {
+    if (group.is_root()) left = tier_.sweep(settings_.run.id);
+  });
+  for (const std::string& one : left) {
+    log_.warning("leftovers of an unfinished flush could not be removed from the prefix: " + one);
+  }
+  comm::throw_if(failure);
+}
+
+/// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was cut short can
+/// be drained later by whoever finds it. A flush does without: what is missing here is said at debug level only.
+void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& manifest) const {
+  std::vector<std::byte> received;
+  if (settings_.second_root) received = manifest_on(*settings_.second_root, group, manifest.bytes);
+  store::Sealing copies(group, store_, settings_.durable);
+  const auto failure = copies.seal(attempt([&] {
+    const std::span<const std::byte> whole = group.is_root() ? manifest.bytes : received;
+    if (whole.empty()) return;
+    const CommitHead& commit = manifest.entry.commit;
+    store::Draft& draft = copies.begin(store::FileKind::manifest, {commit.id, {}}, commit.generation, whole.size());
+    (void)draft.copy_in(0, whole, 0);
+  }));
+  if (failure && group.is_root()) log_.debug("the stores keep no copy of the manifest: " + to_string(*failure));
+}
+
+/// COLLECTIVE. After a failure what was put is removed again, as far as that is possible; what is left the next sweep
+/// removes.
+void FlushStage::publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
+                         std::uint32_t crc) const {
+  const persist::TagEntry& entry = manifest.entry;
+  std::string left_out;
+  try {
+    const bool is_complete = group.root_decides([&] {
+      if (tier_.is_complete(entry)) return true;
+      tier_.begin(entry, manifest.bytes.size());
+      return false;
+    });
+    if (is_complete) return;
+    group.together([&] { put(files, entry, crc); });
+    group.together([&] {
+      if (group.is_root()) left_out = tier_.publish(entry, manifest.bytes);
+    });
+  } catch (const Error& error) {
+    // An old start that was overtaken removes nothing any more; nor does one that does not know what the others did.
+    const bool may_remove = error.code() != ErrorCode::busy && error.code() != ErrorCode::timeout;
+    if (may_remove && group.is_root()) (void)attempt([&] { tier_.discard(entry); });
+    throw;
+  }
+  if (left_out.empty()) return;
+  log_.warning(
+      compose("{} is persistent, but a convenience file could not be written: {}", entry.commit.tag, left_out));
+}
+
+/// Local.
+void FlushStage::put(const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const {
+  store::StoreFile& file = *files.container;
+  if (tier_.put(entry, files.logical_rank, {file.bytes(), file.size_bytes(), file.mapped()}) == crc) return;
+  throw Error(
+      Failure{ErrorCode::corrupt,
+              "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
+              -1, file.path(), 0});
+}
+
+/// COLLECTIVE. What cannot be removed now is tried again after the next flush; only the loss of the incarnation counts.
+void FlushStage::retain(const comm::Group& group, const Id128& flushed) const {
+  if (settings_.persistent.keep == 0) return;
+  std::vector<Id128> removed;
+  const auto failure = group.try_together([&] {
+    if (!group.is_root()) return;
+    const persist::TierRetention retention{
+        settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()};
+    const persist::Retained retained = persist::retain(tier_, *records_, retention);
+    for (const persist::TagEntry& entry : retained.removed) {
+      removed.push_back(entry.commit.id);
+      log_.debug(compose("removed {} from the prefix (persistent.keep)", entry.directory));
+    }
+    comm::throw_if(retained.failure);
+  });
+  group.broadcast(removed);
+  for (const Id128& commit_id : removed) ledger_.set_persistent(commit_id, false);
+  if (!failure) return;
+  if (failure->code == ErrorCode::busy) throw Error(*failure);
+  if (group.is_root()) {
+    log_.warning("old commits could not be removed from the prefix: " + to_string(*failure));
+  }
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,66 @@
+// Local to persistent: a commit moves from the node-local stores to the tier, all of it or nothing that counts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "commits/ledger.hpp"
+#include "commits/run_identity.hpp"
+#include "format/container_reader.hpp"
+#include "kedge/options.hpp"
+#include "persist/manifest_builder.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier.hpp"
+#include "pipeline/stage.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::pipeline {
+
+struct FlushSettings {
+  commits::RunIdentity run;
+  Options::Persistent persistent;
+  std::optional<int> second_root;  ///< (same) keeps a copy of the manifest for rank 0; lies in another failure domain
+  bool durable = false;            ///< whether the stores bring what they hold to stable storage
+};
+
+class FlushStage final : public Stage {
+ public:
+  /// `records` are rank 0's, null elsewhere.
+  FlushStage(store::NodeStore& store, commits::Ledger& ledger, persist::Tier& tier, persist::RunRecords* records,
+             FlushSettings settings, const Log& log)
+      : store_(store),
+        ledger_(ledger),
+        tier_(tier),
+        records_(records),
+        builder_(settings.run.name, settings.persistent.view_limit, log),
+        settings_(std::move(settings)),
+        log_(log) {}
+
+  [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
+  /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
+  /// Commits that persistent.keep lets go are removed afterwards; that they could not be is logged only.
+  [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
+
+ private:
+  void flush(const comm::Group& group, const CommitFiles& files);
+  void sweep(const comm::Group& group) const;
+  void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
+  void publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
+               std::uint32_t crc) const;
+  void put(const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const;
+  void retain(const comm::Group& group, const Id128& flushed) const;
+
+  store::NodeStore& store_;
+  commits::Ledger& ledger_;
+  persist::Tier& tier_;
+  persist::RunRecords* records_;
+  persist::ManifestBuilder builder_;
+  FlushSettings settings_;
+  Log log_;
+  bool must_sweep_ = true;  ///< (same) something may lie half published or half removed
+};
+
+}  // namespace kedge::pipeline

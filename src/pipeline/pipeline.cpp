@@ -1,0 +1,123 @@
+#include "pipeline/pipeline.hpp"
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "store/retirement.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+/// The same count of logical ranks and processes: each has the container that it saved.
+LogicalRank own_rank(const comm::Group& group) { return LogicalRank{static_cast<std::uint32_t>(group.rank())}; }
+
+}  // namespace
+
+std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
+  CommitFiles files{commit, own_rank(group_), {}};
+  const auto not_held = group_.try_together([&] {
+    files.container = store::Pin(store_, store::FileKind::container, files.logical_rank, {commit.id, {}});
+  });
+  if (not_held) return not_held;
+  auto failure = stage.run(group_, files);
+  if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
+  return failure;
+}
+
+Submitted Pipeline::submit(const CommitHead& commit) {
+  Submitted submitted;
+  ++commits_;
+  const std::uint64_t protect_every = schedule_.protect_every;
+  if (protect_->is_possible() && protect_every != 0 && commits_ % protect_every == 0) {
+    submitted.not_protected = run(*protect_, commit);
+  }
+  if (schedule_.flush_every != 0 && ++unflushed_ >= schedule_.flush_every) {
+    submitted.not_persistent = run(*flush_, commit);
+  }
+  return submitted;
+}
+
+void Pipeline::adopt(const CommitHead& commit, bool persistent) {
+  // A job that never lives for N commits must get something to the prefix all the same.
+  unflushed_ = persistent ? 0 : schedule_.flush_every;
+  restore_protection(commit);
+}
+
+void Pipeline::require(const commits::Entry& entry, Level level) {
+  if (entry.level() >= level) return;
+  if (level == Level::persistent) {
+    auto failure = run(*flush_, entry.commit);
+    if (failure && failure->code == ErrorCode::not_found) {
+      failure->message += "; open this commit first, so that every rank has its container";
+    }
+    comm::throw_if(failure);
+  } else if (!protect_->is_possible()) {
+    throw Error(ErrorCode::invalid_argument,
+                "commits are not protected with scheme single; set redundancy.scheme to partner or xor, and run on two "
+                "nodes or more");
+  } else {
+    comm::throw_if(run(*protect_, entry.commit));
+  }
+  store::retire_superseded(store_, ledger_, schedule_.keep, log_);
+}
+
+void Pipeline::finish() {
+  const std::optional<commits::Entry> newest = ledger_.newest();
+  if (schedule_.flush_every == 0 || !schedule_.flush_at_end || !newest || newest->persistent || ledger_.is_lost())
+    return;
+  const auto failure = run(*flush_, newest->commit);
+  if (!group_.is_root()) return;
+  if (failure) {
+    log_.warning(compose("{} is not on the parallel filesystem: {}", newest->commit.tag, to_string(*failure)));
+  } else {
+    log_.info(compose("{} is persistent", newest->commit.tag));
+  }
+}
+
+/// Until the opened commit is protected where its containers lie now, the copies stay that it was protected with where
+/// they lay before. A failure is logged: the commit is open all the same.
+void Pipeline::restore_protection(const CommitHead& commit) {
+  /// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
+  const auto drop_left_behind = [&] {
+    std::size_t dropped = 0;
+    (void)attempt([&] { dropped = store_.drop_adopted(commit.id); });
+    return group_.any(dropped != 0);
+  };
+  if (!protect_->is_possible()) {
+    ledger_.unprotect(commit.id, {});
+    (void)drop_left_behind();
+    return;
+  }
+  const Protections found = protect_->find(group_, commit.id, own_rank(group_));
+  std::optional<Failure> failure;
+  if (!found.whole.is_none()) {
+    ledger_.protect(commit.id, found.whole);
+  } else {
+    ledger_.unprotect(commit.id, found.best);
+    if (schedule_.protect_every != 0) {
+      // What starts that died in this left half made must not add up.
+      store::retire_superseded(store_, ledger_, schedule_.keep, log_);
+      failure = protect_again(commit);
+    }
+  }
+  // Where there is no room for both, what the commit left behind is worth less than its new protection.
+  if (failure && failure->code != ErrorCode::no_space) return;
+  const bool room_was_made = drop_left_behind();
+  if (failure && room_was_made) (void)protect_again(commit);
+}
+
+std::optional<Failure> Pipeline::protect_again(const CommitHead& commit) {
+  const double begin_s = clock_.seconds();
+  std::optional<Failure> failure = run(*protect_, commit);
+  if (!group_.is_root()) return failure;
+  if (failure) {
+    log_.warning(
+        compose("{} is open and not protected against the loss of a node: {}", commit.tag, to_string(*failure)));
+  } else {
+    log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_->scheme()),
+                      human_seconds(clock_.seconds() - begin_s)));
+  }
+  return failure;
+}
+
+}  // namespace kedge::pipeline

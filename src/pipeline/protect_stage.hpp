@@ -1,0 +1,48 @@
+// Local to protected: parity of a commit in the stores of other failure domains.
+#pragma once
+
+#include <optional>
+
+#include "commits/ledger.hpp"
+#include "pipeline/stage.hpp"
+#include "redundancy/assignment.hpp"
+#include "redundancy/plan_pieces.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::pipeline {
+
+/// What the ranks have of the protections of one commit.
+struct Protections {
+  Id128 whole;  ///< of which nothing is missing and that fits today's layout; none if there is no such
+  Id128 best;   ///< else the one of which most is there
+};
+
+struct ProtectSettings {
+  redundancy::Assignment assignment;
+  redundancy::PieceSettings pieces;
+  bool durable = false;
+};
+
+class ProtectStage final : public Stage {
+ public:
+  ProtectStage(store::NodeStore& store, commits::Ledger& ledger, ProtectSettings settings)
+      : store_(store), ledger_(ledger), settings_(std::move(settings)) {}
+
+  [[nodiscard]] Level reaches() const noexcept override { return Level::protected_; }
+  [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
+
+  /// False if the scheme is single: then no commit ever reaches this level.
+  [[nodiscard]] bool is_possible() const noexcept { return settings_.assignment.scheme != Scheme::single; }
+  [[nodiscard]] Scheme scheme() const noexcept { return settings_.assignment.scheme; }
+  /// COLLECTIVE. What is there of a commit that was opened. One round for each protection of which anything is.
+  [[nodiscard]] Protections find(const comm::Group& group, const Id128& commit_id, LogicalRank logical_rank) const;
+
+ private:
+  [[nodiscard]] bool is_mine_whole(const Id128& commit_id, const Id128& protection_id) const;
+
+  store::NodeStore& store_;
+  commits::Ledger& ledger_;
+  ProtectSettings settings_;
+};
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,68 @@
+#include "recovery/found_tag.hpp"
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/invariant.hpp"
+#include "commits/commit_record.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+/// Its texts follow it.
+struct FoundTagRecord {
+  commits::CommitRecord commit;
+  std::uint64_t total_bytes = 0;
+  std::uint64_t directory_bytes = 0;
+  std::uint64_t problem_bytes = 0;
+};
+static_assert(std::has_unique_object_representations_v<FoundTagRecord>, "no byte is sent that nobody has set");
+
+std::string take_text(std::span<const std::byte>& bytes, std::uint64_t size) {
+  invariant(size <= bytes.size(), "a packed tag is as long as it says");
+  std::string text(size, '\0');
+  std::memcpy(text.data(), bytes.data(), size);
+  bytes = bytes.subspan(size);
+  return text;
+}
+
+void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+FoundTag found_tag(const persist::TagEntry& entry, std::string problem) {
+  return {entry.commit, entry.total_bytes, entry.directory, std::move(problem)};
+}
+
+std::vector<std::byte> pack(std::span<const FoundTag> tags) {
+  std::vector<std::byte> bytes;
+  for (const FoundTag& tag : tags) {
+    const FoundTagRecord record{commits::to_record(tag.commit), tag.total_bytes, tag.directory.size(),
+                                tag.problem.size()};
+    append(bytes, std::as_bytes(std::span(&record, 1)));
+    append(bytes, std::as_bytes(std::span(tag.directory)));
+    append(bytes, std::as_bytes(std::span(tag.problem)));
+  }
+  return bytes;
+}
+
+std::vector<FoundTag> unpack(std::span<const std::byte> bytes) {
+  std::vector<FoundTag> tags;
+  while (!bytes.empty()) {
+    FoundTagRecord record;
+    invariant(sizeof record <= bytes.size(), "a packed tag begins with its record");
+    std::memcpy(&record, bytes.data(), sizeof record);
+    bytes = bytes.subspan(sizeof record);
+    FoundTag& tag = tags.emplace_back();
+    tag.commit = commits::to_head(record.commit);
+    tag.total_bytes = record.total_bytes;
+    tag.directory = take_text(bytes, record.directory_bytes);
+    tag.problem = take_text(bytes, record.problem_bytes);
+  }
+  return tags;
+}
+
+}  // namespace kedge::recovery

@@ -1,0 +1,115 @@
+#include "recovery/prefix_look.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+class PrefixLook {
+ public:
+  PrefixLook(persist::Tier& tier, persist::RunRecords& records, const PrefixQuestion& question, const Log& log)
+      : tier_(tier), records_(records), question_(question), log_(log) {}
+
+  PrefixFinding run() {
+    const persist::TagList list = tier_.list();
+    for (const persist::TagEntry& entry : list.entries) {
+      if (entry.commit.run_id == question_.run_id && is_possible(entry)) mine_.push_back(entry);
+    }
+    PrefixFinding found;
+    for (const Candidate& candidate : question_.in_stores) {
+      const bool there = std::ranges::any_of(
+          mine_, [&](const persist::TagEntry& entry) { return entry.commit.id == candidate.commit.id; });
+      found.persistent.push_back(there ? 1 : 0);
+    }
+    found.commits_exist = !mine_.empty();
+    if (!mine_.empty()) found.highest_generation = mine_.front().commit.generation;
+    warn_of(list.unusable);
+    found.tags = walk();
+    return found;
+  }
+
+ private:
+  /// This run's directories are this user's: what others put there under its name must not count its generations up.
+  [[nodiscard]] bool is_possible(const persist::TagEntry& entry) const {
+    if (question_.trust != Trust::self || tier_.is_own(entry)) return true;
+    log_.warning(compose("{} on the prefix is not trusted: it claims to be of this run, but belongs to another user",
+                         entry.directory));
+    return false;
+  }
+
+  /// A commit's name alone does not tell whose it is.
+  void warn_of(const std::vector<persist::Unusable>& unusable) const {
+    for (const persist::Unusable& one : unusable) {
+      if (one.committed) log_.warning(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
+    }
+  }
+
+  /// The lowest generation of the tag that Before names, in the stores or on the prefix; none is older than 0.
+  [[nodiscard]] std::uint64_t bound() const {
+    const auto* before = std::get_if<Before>(&question_.selection);
+    if (before == nullptr) return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t lowest = 0;
+    const auto consider = [&](const CommitHead& commit) {
+      if (commit.tag == before->tag && (lowest == 0 || commit.generation < lowest)) lowest = commit.generation;
+    };
+    for (const Candidate& candidate : question_.in_stores) consider(candidate.commit);
+    for (const persist::TagEntry& entry : mine_) consider(entry.commit);
+    return lowest;
+  }
+
+  [[nodiscard]] std::vector<FoundTag> walk() const {
+    const auto* tag = std::get_if<Tag>(&question_.selection);
+    const auto* before = std::get_if<Before>(&question_.selection);
+    const std::uint64_t limit = bound();
+    std::vector<FoundTag> tags;
+    bool found = false;
+    std::size_t unusable = 0;
+    for (const persist::TagEntry& entry : mine_) {
+      // Before counts from the oldest of its tag, so all ranks must know that one.
+      const bool is_bound = before != nullptr && entry.commit.tag == before->tag && entry.commit.generation == limit;
+      const bool wanted = entry.commit.generation < limit && (tag == nullptr || entry.commit.tag == *tag);
+      if (!is_bound && (!wanted || found)) continue;
+      const FoundTag one = found_tag(entry, problem_of(entry));
+      if (!one.is_usable() && !is_bound && ++unusable > kUnusableListedMax) continue;
+      tags.push_back(one);
+      found = found || (wanted && one.is_usable());
+    }
+    return tags;
+  }
+
+  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry) const {
+    if (std::string why = question_.ledger.why_excluded(entry.commit.id); !why.empty()) return why;
+    if (records_.is_discarded(entry.commit.id)) return std::string(kDiscarded);
+    if (std::string why = other_world_size(entry.commit.world_size, question_.world_size); !why.empty()) return why;
+    const auto failure = attempt([&] {
+      tier_.require_trusted(entry);
+      const persist::TagEntry read = tier_.read(entry.directory);
+      if (read.commit.id != entry.commit.id) {
+        throw Error(Failure{ErrorCode::corrupt, "the manifest belongs to another commit", -1,
+                            fs::join(tier_.where(), entry.directory), 0});
+      }
+    });
+    return failure ? "on the prefix: " + to_string(*failure) : "";
+  }
+
+  persist::Tier& tier_;
+  persist::RunRecords& records_;
+  const PrefixQuestion& question_;
+  const Log& log_;
+  std::vector<persist::TagEntry> mine_;  ///< newest first
+};
+
+}  // namespace
+
+PrefixFinding look_at_prefix(persist::Tier& tier, persist::RunRecords& records, const PrefixQuestion& question,
+                             const Log& log) {
+  return PrefixLook(tier, records, question, log).run();
+}
+
+}  // namespace kedge::recovery

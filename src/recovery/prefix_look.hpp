@@ -1,0 +1,41 @@
+// What the prefix has of a run's commits, as far as it is needed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/log.hpp"
+#include "commits/ledger.hpp"
+#include "kedge/engine.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier.hpp"
+#include "recovery/agreement.hpp"
+#include "recovery/found_tag.hpp"
+
+namespace kedge::recovery {
+
+struct PrefixFinding {
+  std::vector<FoundTag> tags;            ///< newest first
+  std::vector<std::uint8_t> persistent;  ///< by the candidates of the stores: it is there too
+  std::uint64_t highest_generation = 0;
+  bool commits_exist = false;
+};
+
+/// What the look goes by.
+struct PrefixQuestion {
+  Id128 run_id;
+  std::uint32_t world_size = 0;
+  Trust trust = Trust::self;
+  std::span<const Candidate> in_stores;  ///< newest first
+  const Selection& selection;
+  const commits::Ledger& ledger;
+};
+
+/// Local, rank 0. Lists the tags that the selection can come to, newest first, down to the first that can be opened;
+/// manifests are read and checked here, containers when they are fetched. Throws Error{io} if the prefix cannot be
+/// reached.
+[[nodiscard]] PrefixFinding look_at_prefix(persist::Tier& tier, persist::RunRecords& records,
+                                           const PrefixQuestion& question, const Log& log);
+
+}  // namespace kedge::recovery

@@ -1,0 +1,47 @@
+#include "recovery/rebuild_inputs.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace kedge::recovery {
+namespace {
+
+using store::FileKind;
+
+/// Local. The kinds of which the orders make this process write a file.
+std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders& orders) {
+  std::set<FileKind> written;
+  for (const Move& move : orders.moves) {
+    if (move.to == rank) written.insert(move.kind);
+  }
+  for (const SetOrder& order : orders.sets) {
+    const std::uint32_t me = order.set.position;
+    if (!store.has(FileKind::descriptor, order.set.members[me].logical_rank, order.key())) {
+      written.insert(FileKind::descriptor);
+    }
+    if (order.rebuild && !order.present.container[me]) written.insert(FileKind::container);
+    if (order.rebuild && !order.present.parity[me]) written.insert(FileKind::parity);
+  }
+  if (!orders.fetches.empty()) written.insert(FileKind::container);
+  return written;
+}
+
+}  // namespace
+
+std::vector<store::FileKey> rebuild_inputs(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
+                                           const Orders& orders) {
+  if (chosen.rebuilt == 0) return {};
+  const auto written = written_kinds(group.rank(), store, orders);
+  const bool overwrites =
+      std::ranges::any_of(written, [&](FileKind kind) { return store.begin_would_overwrite(kind); });
+  if (group.any(overwrites)) return {};
+  std::vector<store::FileKey> files;
+  for (const SetOrder& order : orders.sets) {
+    if (!order.rebuild) continue;
+    files.push_back({chosen.commit.id, {}});
+    files.push_back(order.key());
+  }
+  return files;
+}
+
+}  // namespace kedge::recovery

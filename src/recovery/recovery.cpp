@@ -1,0 +1,163 @@
+#include "recovery/recovery.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "fs/file_system.hpp"
+#include "recovery/rebuild_inputs.hpp"
+
+namespace kedge::recovery {
+
+Recovery::Recovery(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger,
+                   RecoveryPolicy policy, Log log)
+    : group_(std::move(group)),
+      run_(std::move(run)),
+      storage_(storage),
+      ledger_(ledger),
+      policy_(policy),
+      log_(std::move(log)),
+      survey_(group_, run_, storage_, ledger_, log_) {}
+
+void Recovery::survey_only() {
+  survey_.look();
+  do {
+    (void)survey_.survey(nullptr);
+  } while (policy_.verify == Verify::all && !is_as_found(nullptr, {}));
+}
+
+std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
+  // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
+  Look look = policy_.verify == Verify::all ? Look::what_is_used : Look::headers;
+  if (!failed_once_.empty()) look = Look::all_that_counts;
+  for (;; look = Look::all_that_counts) {
+    survey_.look();
+    const Plan plan = make_plan(selection, look);
+    if (group_.is_root()) log_skipped(plan);
+    refuse_if_lost(plan.choice, selection);
+    const Candidate* chosen = plan.chosen();
+    if (chosen == nullptr) return std::nullopt;
+    std::optional<Recovered> mine = carry_out(plan, *chosen, look);
+    if (!mine) continue;  // with what was learned
+    if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
+    return opened(*chosen, std::move(*mine));
+  }
+}
+
+/// COLLECTIVE. From what the look found and, turn by turn, the verification found other; each turn ends with less to
+/// read.
+Recovery::Plan Recovery::make_plan(const Selection& selection, Look look) {
+  while (true) {
+    Plan plan;
+    plan.survey = survey_.survey(&selection);
+    plan.choice = choose(plan.survey, selection, ledger_.commits_exist());
+    std::vector<store::FileKey> read_by_rebuild;
+    if (const Candidate* chosen = plan.chosen()) {
+      plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
+      if (look == Look::what_is_used) read_by_rebuild = rebuild_inputs(group_, storage_.store, *chosen, plan.orders);
+    }
+    if (look == Look::headers || is_as_found(plan.chosen(), read_by_rebuild)) return plan;
+  }
+}
+
+/// COLLECTIVE. Reads whole what counts and was not read yet. False if some rank found other than was known, so that the
+/// survey may be another now. `but_own` are files of what was chosen.
+bool Recovery::is_as_found(const Candidate* chosen, std::span<const store::FileKey> but_own) {
+  std::set<Id128> counts;
+  if (chosen != nullptr) counts.insert(chosen->commit.id);
+  for (const Id128& commit_id : ledger_.staying(policy_.keep)) counts.insert(commit_id);
+  bool as_found = true;
+  group_.together([&] {
+    for (const Id128& commit_id : counts) {
+      const bool is_chosen = chosen != nullptr && commit_id == chosen->commit.id;
+      if (!survey_.verify(commit_id, is_chosen ? but_own : std::span<const store::FileKey>())) as_found = false;
+    }
+  });
+  return group_.all(as_found);
+}
+
+void Recovery::log_skipped(const Plan& plan) const {
+  const Survey& survey = plan.survey;
+  bool told = survey.unreadable.empty();
+  for (const std::size_t index : plan.choice.skipped) {
+    const Candidate& candidate = survey.candidates[index];
+    log_.warning(
+        compose("skipped {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation, candidate.reason));
+    told = told || candidate.reason.find(survey.unreadable) != std::string::npos;
+  }
+  // Damaged so that not even its tag is known: it may have been the newest.
+  if (!told) log_.warning("skipped an unreadable container: " + survey.unreadable);
+}
+
+void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) {
+  if (choice.lost.empty()) return;
+  if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // not because one tag is
+  throw Error(
+      ErrorCode::unrecoverable,
+      compose("run '{}' has commits and '{}' cannot be recovered: {}. {}to start from zero, give the job another "
+              "run name (option run)",
+              run_.name, to_string(selection), choice.lost,
+              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
+                                 : "Bring back the nodes that held it, or, "));
+}
+
+/// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
+/// checked no sooner: then nothing is returned, and another look is needed. Throws no_space and timeout, which no other
+/// commit would cure.
+std::optional<Recovered> Recovery::carry_out(const Plan& plan, const Candidate& chosen, Look look) {
+  try {
+    const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.tier, chosen.directory};
+    return recover(group_, storage_.store, plan.orders, settings);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
+    if (group_.is_root()) {
+      log_.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
+                           chosen.commit.tag, chosen.commit.generation, to_string(error.failure())));
+    }
+    require_prefix(chosen);
+    if (look != Look::all_that_counts) return std::nullopt;
+    const bool first_time = failed_once_.insert(chosen.commit.id).second;
+    if (!first_time) ledger_.exclude(chosen.commit.id, "it could not be recovered: " + to_string(error.failure()));
+    return std::nullopt;
+  }
+}
+
+/// COLLECTIVE. Throws io if some rank does not see what rank 0 saw on the prefix: an older commit would be no answer.
+void Recovery::require_prefix(const Candidate& chosen) const {
+  if (chosen.directory.empty()) return;
+  group_.together([&] {
+    if (storage_.tier.is_published(chosen.directory)) return;
+    throw Error(
+        Failure{ErrorCode::io,
+                "this rank does not see the manifest that rank 0 sees; check the mount of the prefix on its node", -1,
+                fs::join(storage_.tier.where(), chosen.directory), 0});
+  });
+}
+
+/// COLLECTIVE. The commits that are left behind are recorded first.
+void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
+  const std::uint64_t generation = chosen.commit.generation;
+  group_.together([&] {
+    if (storage_.records == nullptr) return;
+    for (const Candidate& candidate : survey.candidates) {
+      if (candidate.commit.generation > generation) storage_.records->discard(candidate.commit.id);
+    }
+    for (const persist::TagEntry& entry : storage_.tier.list().entries) {
+      const bool is_newer = entry.commit.run_id == run_.id && entry.commit.generation > generation;
+      if (is_newer) storage_.records->discard(entry.commit.id);
+    }
+  });
+  ledger_.discard_newer(generation);
+}
+
+/// COLLECTIVE.
+Opened Recovery::opened(const Candidate& chosen, Recovered mine) const {
+  const auto is = [&](RecoverySource source) -> std::uint64_t { return mine.source == source ? 1 : 0; };
+  const auto sums = group_.sum(std::array{is(RecoverySource::moved), is(RecoverySource::rebuilt),
+                                          is(RecoverySource::fetched), mine.container_bytes});
+  return {chosen.commit, chosen.persistent, chosen.total_bytes, std::move(mine), {sums[0], sums[1], sums[2], sums[3]}};
+}
+
+}  // namespace kedge::recovery

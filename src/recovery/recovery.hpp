@@ -1,0 +1,108 @@
+// How a commit comes back: look, agree, select, order, verify, carry out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/group.hpp"
+#include "commits/ledger.hpp"
+#include "commits/run_identity.hpp"
+#include "kedge/engine.hpp"
+#include "kedge/options.hpp"
+#include "recovery/orders.hpp"
+#include "recovery/recover.hpp"
+#include "recovery/selection.hpp"
+#include "recovery/survey.hpp"
+#include "redundancy/plan_pieces.hpp"
+
+namespace kedge::recovery {
+
+/// The same on every rank.
+struct RecoveryPolicy {
+  Verify verify = Verify::all;
+  bool durable = false;
+  std::uint32_t keep = 1;  ///< commits that stay in the stores (store.keep)
+  redundancy::PieceSettings pieces;
+};
+
+/// What all ranks got together.
+struct RecoveryTotals {
+  std::uint64_t moved = 0;  ///< containers
+  std::uint64_t rebuilt = 0;
+  std::uint64_t fetched = 0;
+  std::uint64_t bytes = 0;  ///< moved, rebuilt or fetched
+};
+
+/// A commit of which every rank has its container again, sealed and in its own store.
+struct Opened {
+  CommitHead commit;
+  bool persistent = false;
+  std::uint64_t total_bytes = 0;
+  Recovered mine;  ///< this rank's
+  RecoveryTotals totals;
+};
+
+/// Of one engine; it remembers which commits failed. Calls must be the same on every rank.
+class Recovery {
+ public:
+  /// All that is referred to must outlive it.
+  Recovery(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger, RecoveryPolicy policy,
+           Log log);
+
+  /// COLLECTIVE. Nothing is to be opened: only the ledger learns what there is, so that nothing is overwritten that is
+  /// still needed. A prefix that cannot be reached is only logged.
+  void survey_only();
+
+  /// COLLECTIVE. Brings back the newest commit of the selection, which must not be a Source, that all ranks can have;
+  /// nothing if the run has none. What counts is every file of the commit that is selected, and of those that stay
+  /// beside it: with Verify::all these are read whole first, and what is damaged counts as missing. What a set is
+  /// rebuilt from is read and checked by the rebuild. If that, or anything else, fails, all that counts is read, and a
+  /// commit that fails twice after that is excluded. With Newer::discard the run's record first says of the newer
+  /// commits that they are discarded: a crash after that finds the older one, as asked.
+  ///
+  /// The ledger then has the survey, without what was discarded; that this commit is open is for the caller to say.
+  /// Throws unrecoverable, io (the prefix cannot be reached), no_space, timeout.
+  [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer);
+
+ private:
+  /// How much of the files is read before anything is carried out.
+  enum class Look : std::uint8_t {
+    headers,          ///< no more than says what they are
+    what_is_used,     ///< whole: of what counts, all that the recovery will not read and check itself
+    all_that_counts,  ///< whole: all of what counts
+  };
+  /// What is to be carried out.
+  struct Plan {
+    Survey survey;
+    Choice choice;
+    Orders orders;  ///< for what was chosen
+
+    [[nodiscard]] const Candidate* chosen() const {
+      return choice.chosen ? &survey.candidates[*choice.chosen] : nullptr;
+    }
+  };
+
+  [[nodiscard]] Plan make_plan(const Selection& selection, Look look);
+  [[nodiscard]] bool is_as_found(const Candidate* chosen, std::span<const store::FileKey> but_own);
+  void log_skipped(const Plan& plan) const;
+  void refuse_if_lost(const Choice& choice, const Selection& selection);
+  [[nodiscard]] std::optional<Recovered> carry_out(const Plan& plan, const Candidate& chosen, Look look);
+  void require_prefix(const Candidate& chosen) const;
+  void discard_newer(const Survey& survey, const Candidate& chosen);
+  [[nodiscard]] Opened opened(const Candidate& chosen, Recovered mine) const;
+
+  comm::Group group_;
+  commits::RunIdentity run_;
+  Storage storage_;
+  commits::Ledger& ledger_;
+  RecoveryPolicy policy_;
+  Log log_;
+  StorageSurvey survey_;
+  std::set<Id128> failed_once_;  ///< commits that failed after all that counts was read
+};
+
+}  // namespace kedge::recovery

@@ -1,0 +1,120 @@
+#include "recovery/source.hpp"
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "persist/tag_directory.hpp"
+#include "recovery/agreement.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+using GivenUp = std::map<Id128, std::string>;
+
+/// Rank 0's.
+class SourceLook {
+ public:
+  SourceLook(persist::Tier& tier, const Source& source, const GivenUp& given_up, std::uint32_t world_size,
+             const Log& log)
+      : tier_(tier), source_(source), given_up_(given_up), world_size_(world_size), log_(log) {}
+
+  /// The newest commits that the Source names, down to the first of which the manifest is good, newest first.
+  [[nodiscard]] std::vector<FoundTag> run() const {
+    std::vector<FoundTag> tags;
+    const persist::TagList list = tier_.list();
+    for (const persist::TagEntry& entry : list.entries) {
+      if (!source_.run.empty() && entry.run != source_.run) continue;
+      if (!is_wanted(entry.commit.tag)) continue;
+      const FoundTag one = found_tag(entry, problem_of(entry));
+      if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
+      if (one.is_usable()) break;
+    }
+    const std::string unreadable = warn_of(list.unusable);
+    if (!tags.empty()) return tags;
+    if (!unreadable.empty()) {
+      throw Error(Failure{ErrorCode::unrecoverable,
+                          compose("'{}' of {} cannot be recovered: {}", source_.tag, source_.prefix, unreadable), -1,
+                          tier_.where(), 0});
+    }
+    throw Error(Failure{ErrorCode::not_found,
+                        compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
+                                source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
+                                source_.run.empty() ? "" : compose(" of run '{}'", source_.run), source_.prefix),
+                        -1, tier_.where(), 0});
+  }
+
+ private:
+  [[nodiscard]] bool is_wanted(const Tag& tag) const { return source_.tag == "latest" || source_.tag == tag; }
+
+  /// Whose they are is not known any more; they may be meant. In words, what is damaged.
+  [[nodiscard]] std::string warn_of(const std::vector<persist::Unusable>& unusable) const {
+    std::string damaged;
+    for (const persist::Unusable& one : unusable) {
+      const auto name = persist::parse_directory_name(one.directory);
+      if (!one.committed || !name || !is_wanted(name->tag)) continue;
+      const std::string line = compose("{}: {}", one.directory, one.reason);
+      log_.warning("skipped " + line);
+      damaged += compose("{}{}", damaged.empty() ? "" : "; ", line);
+    }
+    return damaged;
+  }
+
+  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry) const {
+    if (const auto why = given_up_.find(entry.commit.id); why != given_up_.end()) return why->second;
+    if (std::string why = other_world_size(entry.commit.world_size, world_size_); !why.empty()) return why;
+    const auto failure = attempt([&] {
+      tier_.require_trusted(entry);
+      (void)tier_.read(entry.directory);
+    });
+    return failure ? to_string(*failure) : "";
+  }
+
+  persist::Tier& tier_;
+  const Source& source_;
+  const GivenUp& given_up_;
+  std::uint32_t world_size_;
+  const Log& log_;
+};
+
+}  // namespace
+
+/// COLLECTIVE. The same on every rank.
+std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up) const {
+  return unpack(group_.root_decides([&] {
+    const auto tier = open_tier_(source.prefix);
+    return pack(SourceLook(*tier, source, given_up, group_.world_size(), log_).run());
+  }));
+}
+
+OpenedSource SourceRecovery::open(const Source& source) {
+  std::string reasons;
+  GivenUp given_up;  // what a failure of storage rules out is tried again by the next call
+  for (const auto& [what, why] : excluded_) {
+    if (what.first == source.prefix) given_up[what.second] = why;
+  }
+  while (true) {
+    const std::vector<FoundTag> tags = look(source, given_up);
+    for (const FoundTag& tag : tags) {
+      std::string problem = tag.problem;
+      if (tag.is_usable()) {
+        OpenedSource opened{tag.commit, tag.total_bytes, {}};
+        const auto failure = group_.try_together([&] {
+          const LogicalRank mine{static_cast<std::uint32_t>(group_.rank())};
+          opened.container = open_tier_(source.prefix)->open(tag.directory, tag.commit, mine);
+        });
+        if (!failure) return opened;
+        problem = to_string(*failure);
+        given_up[tag.commit.id] = problem;
+      }
+      const std::string line = compose("{} (generation {}): {}", tag.commit.tag, tag.commit.generation, problem);
+      if (reasons.find(line) != std::string::npos) continue;
+      reasons += compose("{}{}", reasons.empty() ? "" : "; ", line);
+      if (group_.is_root()) log_.warning("skipped " + line);
+    }
+    if (tags.empty() || !tags.back().is_usable()) {
+      throw Error(ErrorCode::unrecoverable,
+                  compose("'{}' of {} cannot be recovered: {}", source.tag, source.prefix, reasons));
+    }
+  }
+}
+
+}  // namespace kedge::recovery

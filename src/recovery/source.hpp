@@ -1,0 +1,55 @@
+// Another run's tags, or copied ones, as a new run's beginning.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "comm/group.hpp"
+#include "kedge/engine.hpp"
+#include "persist/tier.hpp"
+#include "recovery/found_tag.hpp"
+
+namespace kedge::recovery {
+
+/// A commit of which every rank has its container open, where it lies.
+struct OpenedSource {
+  CommitHead commit;
+  std::uint64_t total_bytes = 0;
+  persist::OpenedContainer container;  ///< this rank's
+};
+
+/// Opens Sources. Of one engine: it remembers what was found to be no use. Calls must be the same on every rank.
+class SourceRecovery {
+ public:
+  /// The place that a Source names; throws io, not_found.
+  using OpenTier = std::function<std::unique_ptr<persist::Tier>(const std::string& prefix)>;
+
+  SourceRecovery(comm::Group group, OpenTier open_tier, Log log)
+      : group_(std::move(group)), open_tier_(std::move(open_tier)), log_(std::move(log)) {}
+
+  /// COLLECTIVE. The newest commit that the Source names and that every rank can open. A Source whose prefix is itself
+  /// a tag directory names that one. Nothing of it comes into this run's stores: it belongs to another run. Throws
+  /// Error{not_found} if it names none, Error{unrecoverable} if none that it names can be opened, Error{io} if its
+  /// prefix cannot be listed.
+  [[nodiscard]] OpenedSource open(const Source& source);
+
+  /// Local. It must not be opened again. That says nothing about what this run's stores hold of the same commit.
+  void exclude(const std::string& prefix, const Id128& commit_id, std::string why) {
+    excluded_[{prefix, commit_id}] = std::move(why);
+  }
+
+ private:
+  [[nodiscard]] std::vector<FoundTag> look(const Source& source, const std::map<Id128, std::string>& given_up) const;
+
+  comm::Group group_;
+  OpenTier open_tier_;
+  Log log_;
+  std::map<std::pair<std::string, Id128>, std::string> excluded_;  ///< by prefix as it was given; and why
+};
+
+}  // namespace kedge::recovery

@@ -1,0 +1,221 @@
+#include "recovery/survey.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "recovery/found_tag.hpp"
+#include "recovery/prefix_look.hpp"
+
+namespace kedge::recovery {
+namespace {
+
+// Each start counts from its own 1,000,000: a generation is greater than every one of earlier starts even when the
+// stores that knew them are lost.
+constexpr std::uint64_t kGenerationsPerIncarnation = 1'000'000;
+
+/// What the stores say, sorted into what names a commit of this run and what does not.
+struct StoreFinding {
+  Holdings holdings;
+  std::string unreadable;
+  std::vector<Id128> of_other_runs;  ///< commits
+  std::uint64_t highest_generation = 0;
+};
+
+StoreFinding sort(const std::vector<store::Held>& files, const Id128& run_id) {
+  StoreFinding found;
+  for (const store::Held& held : files) {
+    found.highest_generation = std::max(found.highest_generation, held.generation());
+    if (held.kind == store::FileKind::manifest) continue;  // written anew if it is needed
+    if (held.kind != store::FileKind::container) {
+      // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
+      if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
+      continue;
+    }
+    const bool of_this_run = held.superblock && held.superblock->commit.run_id == run_id;
+    if (of_this_run && held.superblock->logical_rank == held.logical_rank) {
+      found.holdings.containers.push_back(
+          {held.superblock->commit, held.logical_rank, held.size_bytes, held.intact, held.damage});
+      continue;
+    }
+    if (held.superblock && !of_this_run) found.of_other_runs.push_back(held.superblock->commit.id);
+    if (!held.damage.empty() && found.unreadable.empty()) found.unreadable = held.damage;
+  }
+  return found;
+}
+
+/// One survey, while it is being made.
+class SurveyDraft {
+ public:
+  SurveyDraft(const comm::Group& group, const commits::RunIdentity& run, const Storage& storage,
+              const commits::Ledger& ledger, const Log& log)
+      : group_(group), run_(run), storage_(storage), ledger_(ledger), log_(log) {}
+
+  /// COLLECTIVE.
+  void add_stores(const std::vector<store::Held>& files) {
+    in_stores_ = sort(files, run_.id);
+    Agreement agreed = agree(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable});
+    survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
+               std::move(agreed.homes)};
+  }
+
+  /// COLLECTIVE. The failure if the prefix could not be reached: then nothing was added.
+  [[nodiscard]] std::optional<Failure> add_prefix(const Selection& selection) {
+    PrefixFinding found;
+    std::vector<std::byte> tags;
+    auto failure = group_.try_together([&] {
+      if (storage_.records == nullptr) return;
+      found =
+          look_at_prefix(storage_.tier, *storage_.records,
+                         {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_}, log_);
+      tags = pack(found.tags);
+    });
+    if (failure) return failure;
+    group_.broadcast(found.persistent);
+    group_.broadcast(found.highest_generation);
+    group_.broadcast(found.commits_exist);
+    group_.broadcast(tags);
+    for (std::size_t i = 0; i < survey_.candidates.size(); ++i) {
+      survey_.candidates[i].persistent = found.persistent[i] != 0;
+    }
+    for (const FoundTag& tag : unpack(tags)) add(tag);
+    highest_on_prefix_ = found.highest_generation;
+    commits_on_prefix_ = found.commits_exist;
+    return std::nullopt;
+  }
+
+  /// COLLECTIVE. What the run's record says was discarded and what is excluded is not recoverable. The failure if the
+  /// record could not be read: then some may have been discarded that look well.
+  [[nodiscard]] std::optional<Failure> rule_out() {
+    std::vector<std::byte> discarded(survey_.candidates.size());
+    auto failure = group_.try_together([&] {
+      if (storage_.records == nullptr) return;
+      for (std::size_t i = 0; i < discarded.size(); ++i) {
+        discarded[i] = std::byte{storage_.records->is_discarded(survey_.candidates[i].commit.id)};
+      }
+    });
+    if (failure) std::ranges::fill(discarded, std::byte{0});
+    else group_.broadcast(discarded);
+    for (std::size_t i = 0; i < discarded.size(); ++i) {
+      Candidate& candidate = survey_.candidates[i];
+      candidate.discarded = discarded[i] != std::byte{0};
+      std::string why = candidate.discarded ? std::string(kDiscarded) : ledger_.why_excluded(candidate.commit.id);
+      if (why.empty()) continue;
+      candidate.reason = std::move(why);
+      candidate.recoverable = false;
+    }
+    may_be_discarded_ = failure.has_value();
+    return failure;
+  }
+
+  /// COLLECTIVE. What the ledger is to know of it.
+  [[nodiscard]] commits::Surveyed surveyed() const {
+    commits::Surveyed result;
+    result.highest_generation = highest_generation();
+    result.commits_exist = ledger_.commits_exist() || commits_on_prefix_;
+    for (const Candidate& candidate : survey_.candidates) {
+      // One that was given up must not push out the one that it was given up for.
+      if (may_be_discarded_) result.unjudged.insert(candidate.commit.id);
+      // Older ones than what this job can recover are superseded like any other.
+      if (candidate.commit.world_size != survey_.processes && result.entries.empty()) {
+        result.unjudged.insert(candidate.commit.id);
+      }
+      if (!candidate.recoverable || !candidate.in_stores) continue;
+      result.entries.push_back(
+          {candidate.commit, candidate.is_protected ? Level::protected_ : Level::local, {}, candidate.persistent});
+    }
+    if (!result.entries.empty()) return result;
+    result.unjudged.insert(in_stores_.of_other_runs.begin(), in_stores_.of_other_runs.end());
+    // A lost node may come back. Pieces of a first checkpoint that a crash cut short are of no use to anybody.
+    if (result.commits_exist) {
+      for (const Candidate& candidate : survey_.candidates) result.unjudged.insert(candidate.commit.id);
+    }
+    return result;
+  }
+
+  [[nodiscard]] Survey finish() && { return std::move(survey_); }
+
+ private:
+  /// The same on every rank.
+  void add(const FoundTag& tag) {
+    auto& candidates = survey_.candidates;
+    auto found = std::ranges::find(candidates, tag.commit.id, [](const Candidate& one) { return one.commit.id; });
+    if (found == candidates.end()) {
+      Candidate candidate;
+      candidate.commit = tag.commit;
+      candidate.persistent = true;
+      const auto is_older = [&](const Candidate& other) { return is_newer(candidate.commit, other.commit); };
+      found = candidates.insert(std::ranges::find_if(candidates, is_older), candidate);
+    }
+    if (tag.is_usable()) {
+      found->directory = tag.directory;
+      found->recoverable = true;
+      found->total_bytes = tag.total_bytes;
+      return;
+    }
+    found->persistent = false;  // whatever the catalog says
+    if (!found->recoverable && found->reason != tag.problem) {
+      found->reason += (found->reason.empty() ? "" : "; ") + tag.problem;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t highest_generation() const {
+    const std::uint64_t seen =
+        std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.highest_generation()});
+    return std::max(group_.max(seen), run_.incarnation * kGenerationsPerIncarnation);
+  }
+
+  const comm::Group& group_;
+  const commits::RunIdentity& run_;
+  const Storage& storage_;
+  const commits::Ledger& ledger_;
+  const Log& log_;
+  StoreFinding in_stores_;
+  Survey survey_;
+  std::uint64_t highest_on_prefix_ = 0;
+  bool commits_on_prefix_ = false;
+  bool may_be_discarded_ = false;
+};
+
+}  // namespace
+
+StorageSurvey::StorageSurvey(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger,
+                             Log log)
+    : group_(std::move(group)), run_(std::move(run)), storage_(storage), ledger_(ledger), log_(std::move(log)) {}
+
+void StorageSurvey::look() {
+  group_.together([&] { files_ = storage_.store.scan(run_.id, Verify::headers); });
+  verified_.clear();
+}
+
+Survey StorageSurvey::survey(const Selection* selection) {
+  SurveyDraft draft(group_, run_, storage_, ledger_, log_);
+  draft.add_stores(files_);
+  const auto unreachable = draft.add_prefix(selection != nullptr ? *selection : Selection(latest));
+  if (selection != nullptr) comm::throw_if(unreachable);
+  if (unreachable && group_.is_root()) {
+    log_.warning("the prefix could not be listed; the checkpoint continues: " + to_string(*unreachable));
+  }
+  const auto no_record = draft.rule_out();
+  if (selection != nullptr) comm::throw_if(no_record);
+  ledger_.survey(draft.surveyed());
+  return std::move(draft).finish();
+}
+
+bool StorageSurvey::verify(const Id128& commit_id, std::span<const store::FileKey> but_own) {
+  if (verified_.contains(commit_id)) return true;
+  bool as_found = true;
+  for (store::Held& held : storage_.store.verify(run_.id, commit_id, but_own)) {
+    const auto found = std::ranges::find(files_, held.path, &store::Held::path);
+    as_found = as_found && found != files_.end() && held.intact && held.key() == found->key();
+    if (found != files_.end()) *found = std::move(held);
+    else files_.push_back(std::move(held));
+  }
+  // Another set may be the one to rebuild if the choice is made again.
+  if (but_own.empty()) verified_.insert(commit_id);
+  return as_found;
+}
+
+}  // namespace kedge::recovery

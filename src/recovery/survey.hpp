@@ -1,0 +1,69 @@
+// What of this run's commits all storage has: the one place where candidates come about.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/group.hpp"
+#include "commits/ledger.hpp"
+#include "commits/run_identity.hpp"
+#include "kedge/engine.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier.hpp"
+#include "recovery/agreement.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::recovery {
+
+/// What there is, as all ranks know it; never changed after it was made.
+struct Survey {
+  std::uint32_t processes = 0;        ///< of the group that made it
+  std::vector<Candidate> candidates;  ///< newest first
+  /// Damage in files so broken that no commit could be read from them: the lowest rank's, or empty.
+  std::string unreadable;
+  Homes homes = {};  ///< this process's
+};
+
+/// Where commits of a run may be.
+struct Storage {
+  store::NodeStore& store;
+  persist::Tier& tier;
+  Trust trust = Trust::self;               ///< persistent.trust
+  persist::RunRecords* records = nullptr;  ///< the run's record, rank 0's; null elsewhere
+};
+
+/// Looks at the stores and the prefix. Usage: look, then survey as often as verify found something else than the look.
+class StorageSurvey {
+ public:
+  /// All that is referred to must outlive it.
+  StorageSurvey(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger, Log log);
+
+  /// COLLECTIVE. Reads the headers of all files in the stores anew.
+  void look();
+
+  /// COLLECTIVE. What there is by what the stores were found to have, with what the prefix has; what was discarded or
+  /// excluded is not recoverable. The ledger gets what of it is known now. `selection` is what is to be opened: of what
+  /// is on the prefix alone only that is in the survey which it can come to. Null: nothing is to be opened, and a
+  /// prefix that cannot be reached is logged only. Else throws Error{io} if it cannot.
+  [[nodiscard]] Survey survey(const Selection* selection);
+
+  /// Local. Reads whole what of a commit this process holds, but for own files of the keys `but_own`. False if any of
+  /// it is other than it was found before; the next survey goes by what was found now. What was read whole since the
+  /// look is not read again. Throws io.
+  [[nodiscard]] bool verify(const Id128& commit_id, std::span<const store::FileKey> but_own);
+
+ private:
+  comm::Group group_;
+  commits::RunIdentity run_;
+  Storage storage_;
+  commits::Ledger& ledger_;
+  Log log_;
+  std::vector<store::Held> files_;
+  std::set<Id128> verified_;  ///< commits of which all was read since the look
+};
+
+}  // namespace kedge::recovery

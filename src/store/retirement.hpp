@@ -1,0 +1,16 @@
+// Frees what older commits hold on this node.
+#pragma once
+
+#include <cstdint>
+
+#include "base/log.hpp"
+#include "commits/ledger.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::store {
+
+/// Local. Retires the files of commits that newer ones supersede, as the ledger says, but never those of the commit
+/// that was opened or made last. Never throws: what could not be freed is tried again next time.
+void retire_superseded(NodeStore& store, commits::Ledger& ledger, std::uint32_t keep, const Log& log);
+
+}  // namespace kedge::store

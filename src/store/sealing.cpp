@@ -1,0 +1,126 @@
+#include "store/sealing.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/checksum.hpp"
+#include "base/invariant.hpp"
+
+namespace kedge::store {
+namespace {
+
+/// How many of `length` bytes at `offset` lie in the head.
+std::uint64_t in_head(std::uint64_t offset, std::uint64_t length) {
+  return offset >= format::kSuperblockBytes ? 0 : std::min(length, format::kSuperblockBytes - offset);
+}
+
+}  // namespace
+
+std::uint32_t Draft::copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) {
+  const std::uint64_t head = in_head(offset, bytes.size());
+  if (head != 0) {
+    std::copy_n(bytes.begin(), head, head_.begin() + static_cast<std::ptrdiff_t>(offset));
+    crc = crc32c(bytes.first(head), crc);
+  }
+  if (head == bytes.size()) return crc;
+  return file_.bytes().copy_in(offset + head, bytes.subspan(head), crc);
+}
+
+std::uint32_t Draft::copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) {
+  const std::uint64_t head = in_head(offset, bytes.size());
+  if (head != 0) {
+    std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(offset), head, bytes.begin());
+    crc = crc32c(bytes.first(head), crc);
+  }
+  if (head == bytes.size()) return crc;
+  return file_.bytes().copy_out(offset + head, bytes.subspan(head), crc);
+}
+
+std::uint32_t Draft::checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) {
+  const std::uint64_t head = in_head(offset, length);
+  if (head != 0) crc = crc32c(std::span(head_).subspan(offset, head), crc);
+  return head == length ? crc : file_.bytes().checksum(offset + head, length - head, crc);
+}
+
+Draft& Sealing::begin(FileKind kind, const FileKey& key, std::uint64_t generation, std::uint64_t size_bytes,
+                      Storage storage) {
+  invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
+  invariant(size_bytes >= format::kSuperblockBytes, "a file of the store has room for its first 4096 bytes");
+  StoreFile& file = store_.begin(kind, storage == Storage::before ? size_bytes : 0);
+  Draft& draft = drafts_.emplace_back(file, key, generation);
+  if (storage == Storage::before) file.set_size(size_bytes);
+  else file.grow_as_written(size_bytes);
+  return draft;
+}
+
+Draft& Sealing::begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,
+                              std::uint64_t expected_bytes) {
+  invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
+  return drafts_.emplace_back(store_.begin(kind, expected_bytes), key, generation);
+}
+
+StoreFile& Sealing::pin(FileKind kind, LogicalRank logical_rank, const FileKey& key) {
+  return *pinned_.emplace_back(store_, kind, logical_rank, key);
+}
+
+std::optional<Failure> Sealing::vote(const std::optional<Failure>& local) {
+  auto failure = group_.vote(local);
+  if (failure) give_up();
+  return failure;
+}
+
+std::optional<Failure> Sealing::ready(const std::optional<Failure>& local) {
+  invariant(!is_ready_, "a file is voted ready once");
+  std::optional<Failure> mine = local;
+  if (!mine) {
+    mine = attempt([&] {
+      for (Draft& draft : drafts_) {
+        draft.file().check_present();
+        draft.file().flush(durable_);
+      }
+    });
+  }
+  auto failure = vote(mine);
+  is_ready_ = !failure;
+  return failure;
+}
+
+std::optional<Failure> Sealing::seal_ready() {
+  invariant(is_ready_, "nothing is sealed before all ranks voted ready");
+  const auto local = attempt([&] {
+    for (Draft& draft : drafts_) {
+      draft.file().check_present();
+      draft.file().bytes().copy_in(0, draft.head(), 0);
+      draft.file().flush(durable_);
+    }
+  });
+  if (auto failure = vote(local)) {
+    (void)group_.vote({});  // nobody goes on before every rank has unsealed
+    return failure;
+  }
+  for (Draft& draft : drafts_) store_.sealed(draft.file(), draft.key(), draft.generation());
+  drafts_.clear();
+  pinned_.clear();
+  is_ready_ = false;
+  return std::nullopt;
+}
+
+std::optional<Failure> Sealing::seal(const std::optional<Failure>& local) {
+  if (auto failure = ready(local)) return failure;
+  return seal_ready();
+}
+
+/// What cannot be unsealed is removed by discard; what even that cannot remove is found again at the next start, where
+/// its protection or container counts only together with what belongs to it.
+void Sealing::give_up() {
+  for (Draft& draft : drafts_) {
+    const auto failure = attempt([&] { store_.discard(draft.file()); });
+    if (failure && !left_behind_) left_behind_ = failure;
+  }
+  drafts_.clear();
+  pinned_.clear();
+  is_ready_ = false;
+}
+
+}  // namespace kedge::store

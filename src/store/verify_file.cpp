@@ -1,0 +1,255 @@
+#include "store/verify_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include "base/text.hpp"
+#include "format/on_disk.hpp"
+
+namespace kedge::store {
+namespace {
+
+using format::kSuperblockBytes;
+using Head = std::array<std::byte, kSuperblockBytes>;
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;  // between two reports of progress
+
+/// Ends the verification.
+struct Refusal : std::exception {
+  Refusal(FileFault its_fault, std::string its_message) : fault(its_fault), message(std::move(its_message)) {}
+
+  FileFault fault;
+  std::string message;
+};
+
+[[noreturn]] void refuse(FileFault fault, std::string message) { throw Refusal(fault, std::move(message)); }
+
+bool begins_with(const Head& head, const std::array<unsigned char, 8>& magic) {
+  return std::memcmp(head.data(), magic.data(), magic.size()) == 0;
+}
+
+/// By the first eight bytes, all of them. Parity and descriptors share theirs.
+std::optional<FileKind> kind_by_magic(const Head& head, FileKind of_set_files) {
+  if (begins_with(head, format::kMagic)) return FileKind::container;
+  if (begins_with(head, format::kManifestMagic)) return FileKind::manifest;
+  if (begins_with(head, format::kSetMagic)) return of_set_files;
+  return std::nullopt;
+}
+
+bool is_set_file(FileKind kind) { return kind == FileKind::parity || kind == FileKind::descriptor; }
+
+class Verification {
+ public:
+  Verification(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path, const ExpectedFile& expected,
+               Verify verify, const OnProgress& on_progress)
+      : bytes_(bytes),
+        size_bytes_(size_bytes),
+        path_(path),
+        expected_(expected),
+        verify_(verify),
+        on_progress_(on_progress) {}
+
+  VerifiedFile run() {
+    try {
+      read_head();
+      if (read_as_ == FileKind::container) check_container();
+      else if (read_as_ == FileKind::manifest) check_manifest();
+      else check_set_file();
+    } catch (Refusal& refusal) {
+      found_.fault = refusal.fault;
+      found_.message = std::move(refusal.message);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  /// What a reader refuses as corrupt is this fault.
+  template <class Step>
+  static auto reading(FileFault fault, Step&& step) {
+    try {
+      return std::forward<Step>(step)();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt) throw;
+      refuse(fault, error.failure().message);
+    }
+  }
+
+  void read_head() {
+    if (size_bytes_ < kSuperblockBytes) {
+      refuse(FileFault::truncated, compose("truncated to {} bytes, too short for a {}", size_bytes_,
+                                           expected_.kind ? noun(*expected_.kind) : "Kedge file"));
+    }
+    (void)bytes_.copy_out(0, head_, 0);
+    if (format::is_unsealed(head_)) refuse(FileFault::unsealed, "nothing is sealed in it");
+    const FileKind of_set_files = expected_.kind && is_set_file(*expected_.kind) ? *expected_.kind : FileKind::parity;
+    const std::optional<FileKind> by_magic = kind_by_magic(head_, of_set_files);
+    has_magic_ = by_magic.has_value();
+    if (!has_magic_ && !expected_.kind) refuse(FileFault::bad_magic, "bad magic number");
+    // The reader of what it should be says so in its own words.
+    read_as_ = has_magic_ ? *by_magic : *expected_.kind;
+  }
+
+  [[nodiscard]] FileFault head_fault() const { return has_magic_ ? FileFault::head : FileFault::bad_magic; }
+
+  void check_kind() const {
+    if (!expected_.kind || found_.kind == expected_.kind) return;
+    refuse(FileFault::kind, compose("it is not a {}, as its name says", noun(*expected_.kind)));
+  }
+
+  void check_run(const Id128& run_id) const {
+    if (expected_.run_id && run_id != *expected_.run_id) refuse(FileFault::run, "it belongs to another run");
+  }
+
+  void check_rank(LogicalRank logical_rank, std::uint32_t world_size) const {
+    if (expected_.logical_rank && logical_rank != *expected_.logical_rank) {
+      refuse(FileFault::rank, compose("it is the {} of rank {}", noun(*found_.kind), logical_rank.value));
+    }
+    if (logical_rank.value >= world_size) {
+      refuse(FileFault::rank, compose("it is the {} of rank {}, and its commit has {} ranks", noun(*found_.kind),
+                                      logical_rank.value, world_size));
+    }
+  }
+
+  void check_commit(const FileKey& key, std::uint64_t generation, std::uint32_t world_size) const {
+    if (expected_.key && key.commit_id != expected_.key->commit_id) {
+      refuse(FileFault::commit, compose("it is the {} of another commit", noun(*found_.kind)));
+    }
+    if (expected_.generation && generation != *expected_.generation) {
+      refuse(FileFault::commit, compose("it is of generation {} instead of {}", generation, *expected_.generation));
+    }
+    if (expected_.world_size && world_size != *expected_.world_size) {
+      refuse(FileFault::commit,
+             compose("it is of a commit of {} ranks instead of {}", world_size, *expected_.world_size));
+    }
+    if (expected_.key && key.protection_id != expected_.key->protection_id) {
+      refuse(FileFault::protection, compose("it is the {} of another protection", noun(*found_.kind)));
+    }
+  }
+
+  void check_tag(const Tag& tag) const {
+    if (!expected_.tag || tag == *expected_.tag) return;
+    refuse(FileFault::commit, compose("it is of tag '{}' instead of '{}'", tag, *expected_.tag));
+  }
+
+  void check_size(std::uint64_t by_head) const {
+    if (size_bytes_ == by_head) return;
+    refuse(FileFault::size, compose("it has {} bytes instead of {}: {}", size_bytes_, by_head,
+                                    size_bytes_ < by_head ? "truncated" : "bytes were appended"));
+  }
+
+  void check_container() {
+    found_.kind = FileKind::container;
+    found_.superblock = reading(head_fault(), [&] { return format::decode(head_, path_); });
+    const CommitHead& commit = found_.superblock->commit;
+    check_kind();
+    check_run(commit.run_id);
+    check_rank(found_.superblock->logical_rank, commit.world_size);
+    check_commit({commit.id, {}}, commit.generation, commit.world_size);
+    check_tag(commit.tag);
+    check_size(found_.superblock->file_size);
+    const auto reader =
+        reading(FileFault::structure, [&] { return format::ContainerReader(bytes_, size_bytes_, path_); });
+    if (verify_ == Verify::all) check_content(reader.verify(on_progress_));
+  }
+
+  void check_set_file() {
+    found_.set = reading(head_fault(), [&] { return format::decode_set(head_, path_); });
+    const format::SetDescriptor& set = *found_.set;
+    found_.kind = set.kind == format::SetFileKind::parity ? FileKind::parity : FileKind::descriptor;
+    check_kind();
+    check_run(set.run_id);
+    check_rank(set.members.at(set.position).logical_rank, set.world_size);
+    check_commit({set.commit_id, set.protection_id}, set.generation, set.world_size);
+    check_size(kSuperblockBytes + (found_.kind == FileKind::parity ? set.parity_bytes : 0));
+    if (on_progress_) on_progress_(kSuperblockBytes);
+    if (found_.kind != FileKind::parity || verify_ != Verify::all) return;
+    if (parity_crc() == set.parity_crc) return;
+    found_.damages = {{"parity", kSuperblockBytes, set.parity_bytes}};
+    refuse(FileFault::content, "its parity is damaged");
+  }
+
+  [[nodiscard]] std::uint32_t parity_crc() const {
+    if (!on_progress_) return bytes_.checksum(kSuperblockBytes, found_.set->parity_bytes, 0);
+    std::uint32_t crc = 0;
+    for (std::uint64_t done = 0; done < found_.set->parity_bytes;) {
+      const std::uint64_t piece = std::min(kPieceBytes, found_.set->parity_bytes - done);
+      crc = bytes_.checksum(kSuperblockBytes + done, piece, crc);
+      done += piece;
+      on_progress_(piece);
+    }
+    return crc;
+  }
+
+  /// Any rank may keep one.
+  void check_manifest() {
+    found_.kind = FileKind::manifest;
+    const auto reader = reading(head_fault(), [&] { return format::ManifestReader(bytes_, size_bytes_, path_); });
+    found_.manifest = reader.head();
+    const CommitHead& commit = found_.manifest->commit;
+    check_kind();
+    check_run(commit.run_id);
+    check_commit({commit.id, {}}, commit.generation, commit.world_size);
+    check_tag(commit.tag);
+    if (verify_ == Verify::all) check_content(reader.verify(on_progress_));
+  }
+
+  void check_content(std::vector<format::Damage> damages) {
+    if (damages.empty()) return;
+    found_.damages = std::move(damages);
+    refuse(FileFault::content, found_.damages.front().what + " is damaged");
+  }
+
+  fs::ByteAccess& bytes_;
+  std::uint64_t size_bytes_;
+  const std::string& path_;
+  const ExpectedFile& expected_;
+  Verify verify_;
+  const OnProgress& on_progress_;
+  Head head_{};
+  bool has_magic_ = false;
+  FileKind read_as_ = FileKind::container;
+  VerifiedFile found_;
+};
+
+}  // namespace
+
+std::string_view noun(FileKind kind) noexcept {
+  switch (kind) {
+    case FileKind::container: return "container";
+    case FileKind::parity: return "parity";
+    case FileKind::descriptor: return "set descriptor";
+    case FileKind::manifest: return "manifest";
+  }
+  return "file";
+}
+
+std::optional<LogicalRank> VerifiedFile::logical_rank() const {
+  if (superblock) return superblock->logical_rank;
+  if (set) return set->members.at(set->position).logical_rank;
+  return std::nullopt;
+}
+
+std::optional<FileKey> VerifiedFile::key() const {
+  if (superblock) return FileKey{superblock->commit.id, {}};
+  if (set) return FileKey{set->commit_id, set->protection_id};
+  if (manifest) return FileKey{manifest->commit.id, {}};
+  return std::nullopt;
+}
+
+VerifiedFile verify_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
+                         const ExpectedFile& expected, Verify verify, const OnProgress& on_progress) {
+  return Verification(bytes, size_bytes, path, expected, verify, on_progress).run();
+}
+
+VerifiedFile require_file(fs::ByteAccess& bytes, std::uint64_t size_bytes, const std::string& path,
+                          const ExpectedFile& expected, Verify verify) {
+  VerifiedFile found = verify_file(bytes, size_bytes, path, expected, verify);
+  if (!found.is_intact()) throw Error(Failure{ErrorCode::corrupt, found.message, -1, path, 0});
+  return found;
+}
+
+}  // namespace kedge::store

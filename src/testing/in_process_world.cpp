@@ -1,0 +1,174 @@
+#include "kedge/testing/in_process_world.hpp"
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/text.hpp"
+#include "comm/tree_collectives.hpp"
+#include "kedge/testing/simulated_death.hpp"
+#include "testing/mailboxes.hpp"
+
+namespace kedge::testing {
+namespace {
+
+/// The communicator of one rank.
+class Endpoint final : public Communicator {
+ public:
+  Endpoint(std::shared_ptr<Mailboxes> mailboxes, int rank) : mailboxes_(std::move(mailboxes)), rank_(rank) {}
+
+  void connect(Deadline deadline) override {
+    if (state_ != State::fresh) throw Error(ErrorCode::bad_state, "this communicator is connected; connect once");
+    state_ = State::connected;
+    connection_ = mailboxes_->next_connection(rank_);
+    comm::tree_barrier(*this, deadline);
+  }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    check_usable();
+    auto copy = std::make_unique<Endpoint>(mailboxes_, rank_);
+    copy->connect(deadline);
+    return copy;
+  }
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int size() const noexcept override { return mailboxes_->size(); }
+  [[nodiscard]] std::string name() const override { return {}; }
+  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return mailboxes_->thread_support; }
+
+  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
+    check(to, channel);
+    mailboxes_->send(rank_, to, lane(channel), bytes);
+    return nullptr;
+  }
+  [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
+    check(from, channel);
+    auto operation = std::make_unique<PostedReceive>(mailboxes_, rank_, from, lane(channel), bytes);
+    mailboxes_->post(*operation);
+    return operation;
+  }
+  [[nodiscard]] bool test(Request& request) override {
+    check_usable();
+    return mailboxes_->test(request, rank_);
+  }
+  void wait(std::span<Request> requests, Deadline deadline) override {
+    check_usable();
+    const auto wake = mailboxes_->wait(requests, rank_, deadline.finite());
+    if (wake == Wake::complete) return;
+    state_ = State::broken;
+    if (wake == Wake::deadlock) {
+      throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
+                                                missing_peers(requests)));
+    }
+    throw Error(ErrorCode::timeout, compose("rank {} timed out waiting for {}; see there what holds it up", rank_,
+                                            missing_peers(requests)));
+  }
+
+  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                  std::span<const int> group) override {
+    comm::tree_all_reduce(*this, values, reduction, deadline, group);
+  }
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
+    comm::tree_broadcast(*this, bytes, root, deadline, group);
+  }
+  void barrier(Deadline deadline, std::span<const int> group) override { comm::tree_barrier(*this, deadline, group); }
+  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
+    return comm::table_sparse_exchange(*this, std::move(messages), deadline);
+  }
+
+ private:
+  enum class State : std::uint8_t { fresh, connected, broken };
+
+  void check_usable() const {
+    if (state_ == State::connected) return;
+    throw Error(ErrorCode::bad_state, state_ == State::fresh ? "connect this communicator before using it"
+                                                             : "this communicator timed out and cannot be used again");
+  }
+  void check(int peer, int channel) const {
+    check_usable();
+    mailboxes_->check_rank(peer);
+    if (channel >= 0 && channel < comm::kChannelLimit) return;
+    throw Error(ErrorCode::invalid_argument,
+                compose("there is no channel {}; channels are 0 to {}", channel, comm::kUserChannels - 1));
+  }
+  /// Of the channels of all communicators of a rank.
+  [[nodiscard]] int lane(int channel) const noexcept { return connection_ * comm::kChannelLimit + channel; }
+  static std::string missing_peers(std::span<const Request> requests) {
+    std::string text;
+    for (const auto& request : requests) {
+      const auto* receive = static_cast<const PostedReceive*>(request.get());
+      if (receive == nullptr || receive->done) continue;
+      text += compose("{}rank {}", text.empty() ? "" : ", ", receive->from);
+    }
+    return text;
+  }
+
+  std::shared_ptr<Mailboxes> mailboxes_;
+  int rank_;
+  State state_ = State::fresh;
+  int connection_ = 0;
+};
+
+}  // namespace
+
+InProcessWorld::InProcessWorld(int ranks, ThreadSupport thread_support) {
+  if (ranks < 1) throw Error(ErrorCode::invalid_argument, compose("a world of {} ranks; give at least one", ranks));
+  mailboxes_ = std::make_shared<Mailboxes>(ranks, thread_support);
+}
+
+InProcessWorld::~InProcessWorld() = default;
+
+int InProcessWorld::size() const noexcept { return mailboxes_->size(); }
+
+std::unique_ptr<Communicator> InProcessWorld::communicator(int rank) {
+  mailboxes_->check_rank(rank);
+  return std::make_unique<Endpoint>(mailboxes_, rank);
+}
+
+void InProcessWorld::stop_at(int rank, std::uint64_t event, StopKind kind) { mailboxes_->plan(rank, {event, kind}); }
+
+void InProcessWorld::mark_dead(int rank) { mailboxes_->retire(rank, Life::dead); }
+
+std::uint64_t InProcessWorld::messages() const { return mailboxes_->messages(); }
+
+std::uint64_t InProcessWorld::events(int rank) const { return mailboxes_->events(rank); }
+
+std::vector<RankOutcome> InProcessWorld::run(const std::function<void(int rank)>& body) {
+  if (!mailboxes_->begin_run()) throw Error(ErrorCode::bad_state, "this world has run; make a new one for each run");
+  std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size()));
+  const auto live = [&](int rank) {
+    auto& outcome = outcomes[static_cast<std::size_t>(rank)];
+    try {
+      body(rank);
+    } catch (const SimulatedDeath&) {
+      outcome.died = true;
+    } catch (const Error& error) {
+      outcome.failure = error.failure();
+      outcome.exception = std::current_exception();
+    } catch (const std::exception&) {
+      outcome.exception = std::current_exception();
+    }
+    mailboxes_->retire(rank, outcome.died ? Life::dead : Life::finished);
+  };
+  std::vector<std::jthread> threads;
+  threads.reserve(outcomes.size());
+  try {
+    for (int rank = 0; rank < size(); ++rank) threads.emplace_back(live, rank);
+  } catch (const std::system_error&) {
+    // The threads that run must not wait for those that never will; the vector joins them.
+    for (int rank = 0; rank < size(); ++rank) mailboxes_->retire(rank, Life::dead);
+    mailboxes_->wait_until_no_rank_is_live();
+    throw;
+  }
+  mailboxes_->wait_until_no_rank_is_live();
+  threads.clear();
+  return outcomes;
+}
+
+std::vector<RankOutcome> InProcessWorld::run_connected(const std::function<void(Communicator&)>& body) {
+  return run([&](int rank) {
+    const auto connected = communicator(rank);
+    connected->connect(Deadline::after(std::chrono::hours(1)));
+    body(*connected);
+  });
+}
+
+}  // namespace kedge::testing

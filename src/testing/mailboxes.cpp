@@ -1,0 +1,196 @@
+#include "testing/mailboxes.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "comm/tree_collectives.hpp"
+#include "kedge/testing/simulated_death.hpp"
+
+namespace kedge::testing {
+namespace {
+
+using Lock = std::unique_lock<std::mutex>;
+
+}  // namespace
+
+void Mailboxes::check_rank(int rank) const {
+  if (rank >= 0 && rank < size()) return;
+  throw Error(ErrorCode::invalid_argument, compose("there is no rank {}; ranks are 0 to {}", rank, size() - 1));
+}
+
+void Mailboxes::plan(int rank, Fault fault) {
+  check_rank(rank);
+  const Lock lock(mutex_);
+  at(rank).fault = fault;
+}
+
+void Mailboxes::retire(int rank, Life life) {
+  check_rank(rank);
+  const Lock lock(mutex_);
+  retire_locked(rank, life);
+}
+
+void Mailboxes::wait_until_no_rank_is_live() {
+  Lock lock(mutex_);
+  all_ended_.wait(lock, [this] { return live_ == 0; });
+  released_ = true;
+  for (auto& rank : ranks_) rank.changed.notify_all();
+}
+
+bool Mailboxes::begin_run() {
+  const Lock lock(mutex_);
+  return !std::exchange(begun_, true);
+}
+
+int Mailboxes::next_connection(int rank) {
+  check_rank(rank);
+  const Lock lock(mutex_);
+  return at(rank).connections++;
+}
+
+std::uint64_t Mailboxes::messages() const {
+  const Lock lock(mutex_);
+  return messages_;
+}
+
+std::uint64_t Mailboxes::events(int rank) const {
+  check_rank(rank);
+  const Lock lock(mutex_);
+  return ranks_[static_cast<std::size_t>(rank)].events;
+}
+
+void Mailboxes::send(int from, int to, int channel, std::span<const std::byte> bytes) {
+  Lock lock(mutex_);
+  step(lock, from);
+  ++messages_;
+  auto& receiver = at(to);
+  if (receiver.life != Life::live) return;
+  auto& lane = receiver.lanes[{from, channel}];
+  if (lane.posted.empty()) {
+    lane.arrived.emplace_back(bytes.begin(), bytes.end());
+    return;
+  }
+  auto& receive = *lane.posted.front();
+  lane.posted.pop_front();
+  const bool awaited = receive.awaited;  // once filled, its owner may destroy it
+  receive.fill(bytes);
+  if (awaited && --receiver.missing == 0) end_wait(receiver, Wake::complete);
+}
+
+void Mailboxes::post(PostedReceive& receive) {
+  const Lock lock(mutex_);
+  auto& rank = at(receive.rank);
+  check_alive(rank);
+  auto& lane = rank.lanes[{receive.from, receive.channel}];
+  if (lane.arrived.empty()) {
+    lane.posted.push_back(&receive);
+    return;
+  }
+  receive.fill(lane.arrived.front());
+  lane.arrived.pop_front();
+}
+
+void Mailboxes::withdraw(PostedReceive& receive) {
+  const Lock lock(mutex_);
+  at(receive.rank).lanes[{receive.from, receive.channel}].posted.remove(&receive);
+}
+
+bool Mailboxes::test(Communicator::Request& request, int rank) {
+  Lock lock(mutex_);
+  check_alive(at(rank));
+  if (request == nullptr) return true;
+  if (!static_cast<PostedReceive&>(*request).done) return false;
+  finish_receive(lock, request, rank);
+  return true;
+}
+
+Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, bool finite) {
+  Lock lock(mutex_);
+  auto& self = at(rank);
+  check_alive(self);
+  std::vector<PostedReceive*> awaited;
+  for (const auto& request : requests) {
+    auto* receive = static_cast<PostedReceive*>(request.get());
+    if (receive == nullptr || receive->done) continue;
+    receive->awaited = true;
+    awaited.push_back(receive);
+  }
+  if (!awaited.empty()) {
+    self.missing = awaited.size();
+    self.finite = finite;
+    self.waiting = true;
+    ++waiting_;
+    resolve_quiescence();
+    self.changed.wait(lock, [&self] { return !self.waiting; });
+    for (auto* receive : awaited) receive->awaited = false;
+    if (self.wake == Wake::death) throw SimulatedDeath{};
+    if (self.wake != Wake::complete) return self.wake;
+  }
+  for (auto& request : requests) {
+    if (request != nullptr) finish_receive(lock, request, rank);
+  }
+  return Wake::complete;
+}
+
+void Mailboxes::check_alive(const Rank& rank) const {
+  if (rank.life == Life::live) return;
+  if (rank.life != Life::finished) throw SimulatedDeath{};
+  throw Error(ErrorCode::bad_state, "this rank's thread has ended; communicate only inside run");
+}
+
+/// One event of a rank, or the fault that was planned for it.
+void Mailboxes::step(Lock& lock, int rank) {
+  auto& self = at(rank);
+  check_alive(self);
+  if (!self.fault || self.events < self.fault->event) {
+    ++self.events;
+    return;
+  }
+  if (self.fault->kind == StopKind::stop) {
+    retire_locked(rank, Life::stopped);
+    self.changed.wait(lock, [this] { return released_; });
+  } else {
+    retire_locked(rank, Life::dead);
+  }
+  throw SimulatedDeath{};
+}
+
+void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int rank) {
+  step(lock, rank);
+  const auto& receive = static_cast<const PostedReceive&>(*request);
+  if (!receive.fits()) {
+    throw Error(
+        ErrorCode::bad_state,
+        compose("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
+                receive.expected_bytes(), receive.from, receive.channel % comm::kChannelLimit, receive.received_bytes));
+  }
+  request.reset();
+}
+
+void Mailboxes::end_wait(Rank& rank, Wake wake) {
+  rank.wake = wake;
+  rank.waiting = false;
+  --waiting_;
+  rank.changed.notify_all();
+}
+
+void Mailboxes::retire_locked(int rank, Life life) {
+  auto& self = at(rank);
+  if (self.life != Life::live) return;
+  self.life = life;
+  --live_;
+  if (self.waiting) end_wait(self, Wake::death);
+  resolve_quiescence();
+}
+
+void Mailboxes::resolve_quiescence() {
+  if (live_ == 0) all_ended_.notify_all();
+  if (live_ == 0 || waiting_ < live_) return;
+  const auto chosen = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.waiting && r.finite; });
+  if (chosen != ranks_.end()) return end_wait(*chosen, Wake::timeout);
+  for (auto& rank : ranks_) {
+    if (rank.waiting) end_wait(rank, Wake::deadlock);
+  }
+}
+
+}  // namespace kedge::testing
