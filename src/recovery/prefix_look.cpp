@@ -30,7 +30,7 @@ class PrefixLook {
     found.commits_exist = !mine_.empty();
     if (!mine_.empty()) found.highest_generation = mine_.front().commit.generation;
     warn_of(list.unusable);
-    found.tags = walk();
+    found.failure = attempt([&] { found.tags = walk(); });
     return found;
   }
 
@@ -75,7 +75,7 @@ class PrefixLook {
       const bool is_bound = before != nullptr && entry.commit.tag == before->tag && entry.commit.generation == limit;
       const bool wanted = entry.commit.generation < limit && (tag == nullptr || entry.commit.tag == *tag);
       if (!is_bound && (!wanted || found)) continue;
-      const FoundTag one = found_tag(entry, problem_of(entry));
+      const FoundTag one = judged(entry);
       if (!one.is_usable() && !is_bound && ++unusable > kUnusableListedMax) continue;
       tags.push_back(one);
       found = found || (wanted && one.is_usable());
@@ -83,13 +83,21 @@ class PrefixLook {
     return tags;
   }
 
-  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry) const {
+  /// What the manifest says counts where it can be read: the list may come from a catalog.
+  [[nodiscard]] FoundTag judged(const persist::TagEntry& listed) const {
+    persist::TagEntry read = listed;
+    std::string problem = problem_of(listed, read);
+    return found_tag(problem.empty() ? read : listed, std::move(problem));
+  }
+
+  /// Empty if there is none: then `read` is what the manifest says.
+  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry, persist::TagEntry& read) const {
     if (std::string why = question_.ledger.why_excluded(entry.commit.id); !why.empty()) return why;
     if (records_.is_discarded(entry.commit.id)) return std::string(kDiscarded);
     if (std::string why = other_world_size(entry.commit.world_size, question_.world_size); !why.empty()) return why;
     const auto failure = attempt([&] {
       tier_.require_trusted(entry);
-      const persist::TagEntry read = tier_.read(entry.directory);
+      read = tier_.read(entry.directory);
       if (read.commit.id != entry.commit.id) {
         throw Error(Failure{ErrorCode::corrupt, "the manifest belongs to another commit", -1,
                             fs::join(tier_.where(), entry.directory), 0});

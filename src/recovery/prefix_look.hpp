@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/log.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/engine.hpp"
+#include "kedge/error.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tier.hpp"
 #include "recovery/agreement.hpp"
@@ -20,6 +22,7 @@ struct PrefixFinding {
   std::vector<std::uint8_t> persistent;  ///< by the candidates of the stores: it is there too
   std::uint64_t highest_generation = 0;
   bool commits_exist = false;
+  std::optional<Failure> failure = {};  ///< why `tags` are not known, though the prefix could be listed
 };
 
 /// What the look goes by.

@@ -24,7 +24,9 @@ class SourceLook {
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
       if (!is_wanted(entry.commit.tag)) continue;
-      const FoundTag one = found_tag(entry, problem_of(entry));
+      persist::TagEntry read = entry;
+      const std::string problem = problem_of(entry, read);
+      const FoundTag one = found_tag(problem.empty() ? read : entry, problem);
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
@@ -58,12 +60,13 @@ class SourceLook {
     return damaged;
   }
 
-  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry) const {
+  /// Empty if there is none: then `read` is what the manifest says, which a list from a catalog may not.
+  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry, persist::TagEntry& read) const {
     if (const auto why = given_up_.find(entry.commit.id); why != given_up_.end()) return why->second;
     if (std::string why = other_world_size(entry.commit.world_size, world_size_); !why.empty()) return why;
     const auto failure = attempt([&] {
       tier_.require_trusted(entry);
-      (void)tier_.read(entry.directory);
+      read = tier_.read(entry.directory);
     });
     return failure ? to_string(*failure) : "";
   }

@@ -61,7 +61,7 @@ class SurveyDraft {
                std::move(agreed.homes)};
   }
 
-  /// COLLECTIVE. The failure if the prefix could not be reached: then nothing was added.
+  /// COLLECTIVE. The failure if the prefix could not be read: then no candidate was added.
   [[nodiscard]] std::optional<Failure> add_prefix(const Selection& selection) {
     PrefixFinding found;
     std::vector<std::byte> tags;
@@ -73,16 +73,17 @@ class SurveyDraft {
       tags = pack(found.tags);
     });
     if (failure) return failure;
-    group_.broadcast(found.persistent);
     group_.broadcast(found.highest_generation);
     group_.broadcast(found.commits_exist);
+    highest_on_prefix_ = found.highest_generation;
+    commits_on_prefix_ = found.commits_exist;
+    if (auto unread = group_.vote(found.failure)) return unread;
+    group_.broadcast(found.persistent);
     group_.broadcast(tags);
     for (std::size_t i = 0; i < survey_.candidates.size(); ++i) {
       survey_.candidates[i].persistent = found.persistent[i] != 0;
     }
     for (const FoundTag& tag : unpack(tags)) add(tag);
-    highest_on_prefix_ = found.highest_generation;
-    commits_on_prefix_ = found.commits_exist;
     return std::nullopt;
   }
 
@@ -135,6 +136,13 @@ class SurveyDraft {
     return result;
   }
 
+  [[nodiscard]] bool has_commits_on_prefix() const noexcept { return commits_on_prefix_; }
+  /// COLLECTIVE. Of all that was seen, and at least that from which this start counts.
+  [[nodiscard]] std::uint64_t highest_generation() const {
+    const std::uint64_t seen =
+        std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.highest_generation()});
+    return std::max(group_.max(seen), run_.incarnation * kGenerationsPerIncarnation);
+  }
   [[nodiscard]] Survey finish() && { return std::move(survey_); }
 
  private:
@@ -159,12 +167,6 @@ class SurveyDraft {
     if (!found->recoverable && found->reason != tag.problem) {
       found->reason += (found->reason.empty() ? "" : "; ") + tag.problem;
     }
-  }
-
-  [[nodiscard]] std::uint64_t highest_generation() const {
-    const std::uint64_t seen =
-        std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.highest_generation()});
-    return std::max(group_.max(seen), run_.incarnation * kGenerationsPerIncarnation);
   }
 
   const comm::Group& group_;
@@ -193,13 +195,20 @@ void StorageSurvey::look() {
 Survey StorageSurvey::survey(const Selection* selection) {
   SurveyDraft draft(group_, run_, storage_, ledger_, log_);
   draft.add_stores(files_);
+  // What was seen counts, though nothing can be opened now: the next commit must be newer than all of it.
+  const auto end_open_if = [&](const std::optional<Failure>& failure) {
+    if (selection == nullptr || !failure) return;
+    ledger_.raise_generation(draft.highest_generation());
+    if (draft.has_commits_on_prefix()) ledger_.note_commits_exist();
+    throw Error(*failure);
+  };
   const auto unreachable = draft.add_prefix(selection != nullptr ? *selection : Selection(latest));
-  if (selection != nullptr) comm::throw_if(unreachable);
+  end_open_if(unreachable);
   if (unreachable && group_.is_root()) {
     log_.warning("the prefix could not be listed; the checkpoint continues: " + to_string(*unreachable));
   }
   const auto no_record = draft.rule_out();
-  if (selection != nullptr) comm::throw_if(no_record);
+  end_open_if(no_record);
   ledger_.survey(draft.surveyed());
   return std::move(draft).finish();
 }

@@ -29,7 +29,8 @@ class FakeTier final : public persist::Tier {
     std::string problem = {};  ///< what read says of it; empty: it is good
     bool of_another_user = false;
     bool is_trusted = true;
-    std::optional<Id128> id_in_manifest = std::nullopt;  ///< if the list is wrong about it
+    std::optional<Id128> id_in_manifest = std::nullopt;           ///< if the list is wrong about it
+    std::optional<std::int64_t> time_in_manifest = std::nullopt;  ///< likewise
   };
 
   std::vector<Published> published;  ///< newest first
@@ -50,6 +51,7 @@ class FakeTier final : public persist::Tier {
     if (!one.problem.empty()) throw Error(Failure{ErrorCode::corrupt, one.problem, -1, name, 0});
     persist::TagEntry entry = one.entry;
     entry.commit.id = one.id_in_manifest.value_or(entry.commit.id);
+    entry.commit.time_ns = one.time_in_manifest.value_or(entry.commit.time_ns);
     return entry;
   }
   [[nodiscard]] bool is_published(const std::string& /*name*/) override { return sees_manifests; }

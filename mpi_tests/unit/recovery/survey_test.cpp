@@ -89,6 +89,31 @@ TEST_F(SurveyTest, AManifestOfAnotherCommitIsNoUse) {
   EXPECT_THAT(facts(survey(latest)), ElementsAre(HasSubstr("the manifest belongs to another commit")));
 }
 
+TEST_F(SurveyTest, WhoACommitIsSaysItsManifestAndNotTheList) {
+  publish(commit(1, 10, "a")).time_in_manifest = 77;
+  for (FakeTier& tier : tiers) tier.published[0].time_in_manifest = 77;
+  EXPECT_EQ(survey(latest).candidates.at(0).commit.time_ns, 77);
+}
+
+TEST_F(SurveyTest, WhatWasSeenCountsThoughTheRunsRecordCannotBeRead) {
+  publish(commit(1, 10, "a"));
+  publish(commit(2, 5'000'001, "b"));
+  on_records_opened = [&] {
+    faults::Volume gone;
+    gone.read_errno = 116;  // ESTALE
+    disk.set_volume("/prefix", gone);
+    for (FakeTier& tier : tiers) tier.published[0].problem = "it is not read";
+  };
+  const Selection selection = latest;
+  for (const auto& outcome : run_ranks([&](RankOfJob& rank) { (void)make(rank, &selection); })) {
+    EXPECT_TRUE(outcome.failure);
+  }
+  for (const commits::Ledger& ledger : ledgers) {
+    EXPECT_EQ(ledger.highest_generation(), 5'000'001U);
+    EXPECT_TRUE(ledger.commits_exist());
+  }
+}
+
 TEST_F(SurveyTest, WhatWasDiscardedIsNotRecoverableWhereverItLies) {
   const CommitHead in_stores = commit(2, 11, "b");
   const CommitHead on_prefix = commit(3, 12, "c");
