@@ -4,8 +4,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "commits/commit_record.hpp"
+#include "fs/file_system.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -35,6 +37,20 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 
 FoundTag found_tag(const persist::TagEntry& entry, std::string problem) {
   return {entry.commit, entry.total_bytes, entry.directory, std::move(problem)};
+}
+
+FoundTag judge_tag(persist::Tier& tier, const persist::TagEntry& listed) {
+  FoundTag found;
+  const auto failure = attempt([&] {
+    tier.require_trusted(listed);
+    const persist::TagEntry read = tier.read(listed.directory);
+    if (read.commit.id != listed.commit.id) {
+      throw Error(Failure{ErrorCode::corrupt, "the manifest belongs to another commit", -1,
+                          fs::join(tier.where(), listed.directory), 0});
+    }
+    found = found_tag(read, {});
+  });
+  return failure ? found_tag(listed, to_string(*failure)) : found;
 }
 
 std::vector<std::byte> pack(std::span<const FoundTag> tags) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kedge/types.hpp"
-#include "persist/tags.hpp"
+#include "persist/tier.hpp"
 
 namespace kedge::recovery {
 
@@ -26,6 +26,10 @@ struct FoundTag {
 inline constexpr std::size_t kUnusableListedMax = 16;
 
 [[nodiscard]] FoundTag found_tag(const persist::TagEntry& entry, std::string problem);
+
+/// Local. By its manifest, which is read and must be trusted: what a list says of a commit may come from a catalog.
+/// Never throws Error: what is wrong is its problem.
+[[nodiscard]] FoundTag judge_tag(persist::Tier& tier, const persist::TagEntry& listed);
 
 /// From one process of a job to the others, never stored. Throws Error{invalid_argument} if a tag is too long.
 [[nodiscard]] std::vector<std::byte> pack(std::span<const FoundTag> tags);

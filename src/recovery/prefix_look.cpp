@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
-#include "fs/file_system.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -83,27 +83,18 @@ class PrefixLook {
     return tags;
   }
 
-  /// What the manifest says counts where it can be read: the list may come from a catalog.
-  [[nodiscard]] FoundTag judged(const persist::TagEntry& listed) const {
-    persist::TagEntry read = listed;
-    std::string problem = problem_of(listed, read);
-    return found_tag(problem.empty() ? read : listed, std::move(problem));
+  [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
+    if (std::string why = ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
+    FoundTag found = judge_tag(tier_, entry);
+    if (!found.is_usable()) found.problem = "on the prefix: " + found.problem;
+    return found;
   }
 
-  /// Empty if there is none: then `read` is what the manifest says.
-  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry, persist::TagEntry& read) const {
-    if (std::string why = question_.ledger.why_excluded(entry.commit.id); !why.empty()) return why;
-    if (records_.is_discarded(entry.commit.id)) return std::string(kDiscarded);
-    if (std::string why = other_world_size(entry.commit.world_size, question_.world_size); !why.empty()) return why;
-    const auto failure = attempt([&] {
-      tier_.require_trusted(entry);
-      read = tier_.read(entry.directory);
-      if (read.commit.id != entry.commit.id) {
-        throw Error(Failure{ErrorCode::corrupt, "the manifest belongs to another commit", -1,
-                            fs::join(tier_.where(), entry.directory), 0});
-      }
-    });
-    return failure ? "on the prefix: " + to_string(*failure) : "";
+  /// Why its manifest need not be read; empty if it must be.
+  [[nodiscard]] std::string ruled_out(const CommitHead& commit) const {
+    if (std::string why = question_.ledger.why_excluded(commit.id); !why.empty()) return why;
+    if (records_.is_discarded(commit.id)) return std::string(kDiscarded);
+    return other_world_size(commit.world_size, question_.world_size);
   }
 
   persist::Tier& tier_;

@@ -1,6 +1,5 @@
 #include "recovery/source.hpp"
 
-#include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "recovery/agreement.hpp"
@@ -24,9 +23,8 @@ class SourceLook {
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
       if (!is_wanted(entry.commit.tag)) continue;
-      persist::TagEntry read = entry;
-      const std::string problem = problem_of(entry, read);
-      const FoundTag one = found_tag(problem.empty() ? read : entry, problem);
+      const std::string why = ruled_out(entry.commit);
+      const FoundTag one = why.empty() ? judge_tag(tier_, entry) : found_tag(entry, why);
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
@@ -60,15 +58,10 @@ class SourceLook {
     return damaged;
   }
 
-  /// Empty if there is none: then `read` is what the manifest says, which a list from a catalog may not.
-  [[nodiscard]] std::string problem_of(const persist::TagEntry& entry, persist::TagEntry& read) const {
-    if (const auto why = given_up_.find(entry.commit.id); why != given_up_.end()) return why->second;
-    if (std::string why = other_world_size(entry.commit.world_size, world_size_); !why.empty()) return why;
-    const auto failure = attempt([&] {
-      tier_.require_trusted(entry);
-      read = tier_.read(entry.directory);
-    });
-    return failure ? to_string(*failure) : "";
+  /// Why its manifest need not be read; empty if it must be.
+  [[nodiscard]] std::string ruled_out(const CommitHead& commit) const {
+    if (const auto why = given_up_.find(commit.id); why != given_up_.end()) return why->second;
+    return other_world_size(commit.world_size, world_size_);
   }
 
   persist::Tier& tier_;
