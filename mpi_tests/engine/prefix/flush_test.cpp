@@ -93,6 +93,19 @@ TEST_F(FlushTest, EveryNthAndOnDemand) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b"}));
 }
 
+TEST_F(FlushTest, AfterAnOpenOfACommitThatIsNotPersistentTheNextIsFlushed) {
+  PersistentJob job(2);
+  job.options.persistent.every = 3;
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  EXPECT_EQ(tags(job), std::vector<Tag>{});
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}, {"d", 4}}).tag, "b");
+  EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
+  // After one that is, the count begins anew.
+  lose_stores(job, {0, 1});
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"e", 5}, {"f", 6}}).tag, "c");
+  EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
+}
+
 TEST_F(FlushTest, R28_LatestNamesTheNewestDirectoryAndCanBeTurnedOff) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
