@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/forwarding_communicator.hpp"
 #include "redundancy/plan_pieces.hpp"
 #include "unit/redundancy/exchange_fixture.hpp"
 
@@ -146,44 +147,25 @@ TEST_F(ExchangeFaults, AMemberThatDiesWhileItWritesLeavesTheOthersWithATimeout) 
 }
 
 /// Forwards all; counts the bytes that messages under way hold, and the sends begun before one is waited for.
-class Meter final : public Communicator {
+class Meter final : public testing::ForwardingCommunicator {
  public:
-  explicit Meter(Communicator& inner) : inner_(inner) {}
+  using ForwardingCommunicator::ForwardingCommunicator;
 
-  void connect(Deadline deadline) override { inner_.connect(deadline); }
-  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
-    return inner_.duplicate(deadline);
-  }
-  [[nodiscard]] int rank() const noexcept override { return inner_.rank(); }
-  [[nodiscard]] int size() const noexcept override { return inner_.size(); }
-  [[nodiscard]] std::string name() const override { return inner_.name(); }
-  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return inner_.thread_support(); }
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
     ++sends_begun_;
-    return hold(inner_.send(to, channel, bytes), bytes.size(), true);
+    return hold(inner().send(to, channel, bytes), bytes.size(), true);
   }
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
-    return hold(inner_.receive(from, channel, bytes), bytes.size(), false);
+    return hold(inner().receive(from, channel, bytes), bytes.size(), false);
   }
-  [[nodiscard]] bool test(Request& request) override { return inner_.test(static_cast<Held&>(*request).inner); }
+  [[nodiscard]] bool test(Request& request) override { return inner().test(static_cast<Held&>(*request).inner); }
   void wait(std::span<Request> requests, Deadline deadline) override {
     for (Request& request : requests) {
       auto& held = static_cast<Held&>(*request);
       held_bytes_ -= held.bytes;
       if (held.is_send && !sends_at_first_wait_) sends_at_first_wait_ = sends_begun_;
-      inner_.wait(std::span(&held.inner, 1), deadline);
+      inner().wait(std::span(&held.inner, 1), deadline);
     }
-  }
-  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
-                  std::span<const int> group) override {
-    inner_.all_reduce(values, reduction, deadline, group);
-  }
-  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
-    inner_.broadcast(bytes, root, deadline, group);
-  }
-  void barrier(Deadline deadline, std::span<const int> group) override { inner_.barrier(deadline, group); }
-  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
-    return inner_.sparse_exchange(std::move(messages), deadline);
   }
 
   [[nodiscard]] std::uint64_t most_bytes() const noexcept { return most_bytes_; }
@@ -209,7 +191,6 @@ class Meter final : public Communicator {
     return held;
   }
 
-  Communicator& inner_;
   std::uint64_t sends_begun_ = 0;
   std::optional<std::uint64_t> sends_at_first_wait_;
   std::uint64_t held_bytes_ = 0;

@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "format/superblock.hpp"
 #include "harness/faulty_file_system.hpp"
+#include "harness/forwarding_communicator.hpp"
 #include "harness/testing_world.hpp"
 
 namespace kedge::store {
@@ -27,40 +28,13 @@ constexpr FileKey kKey{Id128{{1}}, {}};
 constexpr std::uint64_t kGeneration = 7;
 
 /// Rank 3 hears of a failure late: whoever goes on before it has unsealed is caught at it.
-class LateToHear final : public Communicator {
+class LateToHear final : public testing::ForwardingCommunicator {
  public:
-  explicit LateToHear(Communicator& inner) : inner_(inner) {}
-  void connect(Deadline deadline) override { inner_.connect(deadline); }
-  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
-    return inner_.duplicate(deadline);
-  }
-  [[nodiscard]] int rank() const noexcept override { return inner_.rank(); }
-  [[nodiscard]] int size() const noexcept override { return inner_.size(); }
-  [[nodiscard]] std::string name() const override { return inner_.name(); }
-  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return inner_.thread_support(); }
-  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
-    return inner_.send(to, channel, bytes);
-  }
-  [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
-    return inner_.receive(from, channel, bytes);
-  }
-  [[nodiscard]] bool test(Request& request) override { return inner_.test(request); }
-  void wait(std::span<Request> requests, Deadline deadline) override { inner_.wait(requests, deadline); }
-  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
-                  std::span<const int> group) override {
-    inner_.all_reduce(values, reduction, deadline, group);
-  }
+  using ForwardingCommunicator::ForwardingCommunicator;
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
-    inner_.broadcast(bytes, root, deadline, group);
+    ForwardingCommunicator::broadcast(bytes, root, deadline, group);
     if (rank() == kRanks - 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  void barrier(Deadline deadline, std::span<const int> group) override { inner_.barrier(deadline, group); }
-  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
-    return inner_.sparse_exchange(std::move(messages), deadline);
-  }
-
- private:
-  Communicator& inner_;
 };
 
 /// One rank's part.

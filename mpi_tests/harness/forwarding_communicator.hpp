@@ -1,0 +1,54 @@
+// A communicator in front of another: a test overrides what it wants to see or to disturb.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kedge/communicator.hpp"
+
+namespace kedge::testing {
+
+/// Forwards every call. `inner` must outlive it; a duplicate is that of the inner one, in front of which is nothing.
+class ForwardingCommunicator : public Communicator {
+ public:
+  explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}
+
+  void connect(Deadline deadline) override { inner_.connect(deadline); }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    return inner_.duplicate(deadline);
+  }
+  [[nodiscard]] int rank() const noexcept override { return inner_.rank(); }
+  [[nodiscard]] int size() const noexcept override { return inner_.size(); }
+  [[nodiscard]] std::string name() const override { return inner_.name(); }
+  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return inner_.thread_support(); }
+  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
+    return inner_.send(to, channel, bytes);
+  }
+  [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override {
+    return inner_.receive(from, channel, bytes);
+  }
+  [[nodiscard]] bool test(Request& request) override { return inner_.test(request); }
+  void wait(std::span<Request> requests, Deadline deadline) override { inner_.wait(requests, deadline); }
+  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                  std::span<const int> group) override {
+    inner_.all_reduce(values, reduction, deadline, group);
+  }
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
+    inner_.broadcast(bytes, root, deadline, group);
+  }
+  void barrier(Deadline deadline, std::span<const int> group) override { inner_.barrier(deadline, group); }
+  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
+    return inner_.sparse_exchange(std::move(messages), deadline);
+  }
+
+ protected:
+  [[nodiscard]] Communicator& inner() noexcept { return inner_; }
+
+ private:
+  Communicator& inner_;
+};
+
+}  // namespace kedge::testing
