@@ -69,6 +69,12 @@ class Listing(unittest.TestCase):
         self.assertTrue(rows)
         self.assertTrue(all("bad magic number" in row["text"] and row["line"] > 0 for row in rows))
 
+    def test_can_be_piped_into_what_reads_only_the_first_line(self):
+        with subprocess.Popen([PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            self.assertTrue(program.stdout.readline())
+            program.stdout.close()
+            self.assertEqual(program.stderr.read(), "")
+
 
 class Phrases(unittest.TestCase):
     def test_sees_each_avoided_phrase(self):
