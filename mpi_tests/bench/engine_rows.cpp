@@ -73,9 +73,8 @@ double EngineRows::lose_and_reopen(Recorder& recorder) {
   baselines_.bring_memory();  // as for W: lost ranks get fresh pages
   const double open_s = recorder.time("rebuild", [&] { (void)run_.engine().open(); });
   (void)run_.load_and_compare(kedge::RecoverySource::rebuilt);
-  agree(run_.engine().level(run_.tag()) == kedge::Level::protected_
-            ? ""
-            : "the parity of the lost ranks was not made again");
+  agree(run_.engine().level(run_.tag()) == kedge::Level::protected_ ? ""
+                                                                    : "the parity of the lost ranks was not rebuilt");
   return open_s;
 }
 

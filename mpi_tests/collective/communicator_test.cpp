@@ -131,7 +131,7 @@ TEST(Mpi, AWaitForNobodyTimesOutAndNamesThePeer) {
   static_cast<void>(std::make_unique<std::vector<std::byte>>(std::move(never)).release());  // as the contract asks
 }
 
-/// The last rank comes late to a collective call that the others wait for in vain.
+/// The last rank comes late to a collective call that the others time out waiting for.
 template <class Call>
 void last_rank_comes_late(Call&& call) {
   auto communicator = connected(MPI_COMM_WORLD);

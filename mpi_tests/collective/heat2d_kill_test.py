@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""heat2d is killed from outside at random moments, started again, and must end as if nothing had happened.
+"""heat2d is killed by another process at random moments, started again, and must end as if nothing had happened.
 
 usage: heat2d_kill_test.py HEAT2D MPIEXEC      (KEDGE_TEST_FULL=1: ten kills, three of them between create and commit;
                                                 KEDGE_TEST_SEED=N: the same moments again)

@@ -1,4 +1,4 @@
-// Containers from no byte to 1 GiB in one set: protected, members lost and made again, and written over by other sizes,
+// Containers from no byte to 1 GiB in one set: protected, members lost and rebuilt, and written over by other sizes,
 // so that recycled files and parity grow and shrink.
 #include <gtest/gtest.h>
 #include <mpi.h>

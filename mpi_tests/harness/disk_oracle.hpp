@@ -45,7 +45,7 @@ struct CommitLeft {
   bool persistent = false;
   bool discarded = false;
 
-  /// Every container is there or can be made again.
+  /// Every container is there or can be rebuilt.
   [[nodiscard]] bool in_stores() const;
   [[nodiscard]] bool can_be_had() const { return !discarded && (persistent || in_stores()); }
 };

@@ -277,7 +277,7 @@ void Tree::lose_power(std::uint64_t seed) {
     for (auto& [name, child] : node.names) forget(*child);
   };
   forget(*root_);
-  // A volume's own directory is made again by whoever mounts it.
+  // A volume's own directory is created again by whoever mounts it.
   for (const auto& [prefix, mounted] : volumes_) {
     const Place place = find(prefix);
     if (place.node && place.directory && mounted->volume.memory_backed)

@@ -45,7 +45,7 @@ struct RankKey {
 struct SetOffer {
   int home = kNoProcess;
   std::uint32_t index = 0;  ///< in the home's list of sets
-  bool decodable = false;   ///< every container of the set that is missing can be made again
+  bool decodable = false;   ///< every container of the set that is missing can be rebuilt
   bool whole = false;       ///< nothing of the set is missing
   std::uint64_t size_bytes = 0;
 };

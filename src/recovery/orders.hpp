@@ -25,7 +25,7 @@ struct Move {
 struct SetOrder {
   format::SetDescriptor set;  ///< kind descriptor, with this process's position
   redundancy::Presence present;
-  bool rebuild = false;  ///< make what is missing again; else there is nothing to do but to have the descriptor
+  bool rebuild = false;  ///< rebuild what is missing; else only the descriptor may have to be written
 
   [[nodiscard]] store::FileKey key() const { return {set.commit_id, set.protection_id}; }
 };

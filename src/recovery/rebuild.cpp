@@ -37,7 +37,7 @@ class SetRebuild {
     membership_.me = order.set.position;
   }
 
-  /// Local. `made` is the container that this rank makes again, null before the first set that wants it: ranks that
+  /// Local. `made` is the container that this rank rebuilds, null before the first set that wants it: ranks that
   /// are lost together may ask sets of two protections, and these make the same container once each.
   void begin(Draft*& made) {
     const std::uint32_t me = order_.set.position;

@@ -222,7 +222,7 @@ bool StorageSurvey::verify(const Id128& commit_id, std::span<const store::FileKe
     if (found != files_.end()) *found = std::move(held);
     else files_.push_back(std::move(held));
   }
-  // Another set may be the one to rebuild if the choice is made again.
+  // Incomplete otherwise: another set may be the one to rebuild after the next choice.
   if (but_own.empty()) verified_.insert(commit_id);
   return as_found;
 }

@@ -58,11 +58,11 @@ struct Presence {
 /// what another one makes.
 [[nodiscard]] std::vector<Stripe> encode_stripes(const SetShape& set);
 
-/// True if every missing container can be made again: for xor and rs iff at most `parities` members miss their
+/// True if every missing container can be rebuilt: for xor and rs iff at most `parities` members miss their
 /// container or their parity; for partner iff the member after each missing container has its parity.
 [[nodiscard]] bool can_decode(Scheme scheme, std::uint32_t parities, const Presence& present);
 
-/// How the missing containers and the missing parity are made again. Stripes of one file follow each other by offset
+/// How the missing containers and the missing parity are rebuilt. Stripes of one file follow each other by offset
 /// and cover it; those of several files take turns, and so do the inputs that come first in a stripe. No stripe needs
 /// what another one makes. Only if can_decode.
 [[nodiscard]] std::vector<Stripe> decode_stripes(const SetShape& set, const Presence& present);

@@ -44,8 +44,8 @@ class StoreFile final : public format::ContainerTarget {
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
   [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 
-  /// Throws Error{io} if the file was removed or cut from outside since the last call. Called at the start of
-  /// an engine call that will touch the bytes, so that a mapping never reaches past the file's end.
+  /// Throws Error{io} if the file was removed or truncated by another process since the last call. Called at the start
+  /// of an engine call that will touch the bytes, so that a mapping never reaches past the file's end.
   void check_present();
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
   void flush(bool durable);

@@ -1,4 +1,4 @@
-// Parity of pieces as protect makes it, and lost pieces made again. Rates are of user data: all inputs once.
+// Parity of pieces as protect makes it, and lost pieces rebuilt. Rates are of user data: all inputs once.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(StepBack, EveryHarm, testing::ValuesIn(kHarms),
 
 TEST_P(EveryHarm, R31_R32_OfTheNewestContainerOfOneRankBringsTheOneBeforeOnAllRanks) {
   SimulatedJob job(4);
-  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
   job.options.store.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
   const std::string path = harm_newest(job, 2, "c", "b", GetParam());
@@ -102,7 +102,7 @@ TEST_P(EveryHarm, DoesNotGrowTheStoreRoundAfterRound) {
 TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
   for (const int ranks : {1, 2, 8}) {
     SimulatedJob job(ranks);
-    job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
+    job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
     job.options.store.keep = 2;
     commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
     const int victim = ranks - 1;

@@ -15,7 +15,7 @@ std::string node_directory(int node) { return compose("/nodes/node{}", node); }
 struct Fork : TwoTimelines {
   explicit Fork(int ranks)
       : TwoTimelines(ranks, [](Options& options) {
-          options.redundancy.scheme = Scheme::single;  // a missing container is not made again
+          options.redundancy.scheme = Scheme::single;  // a missing container is not rebuilt
         }) {}
 };
 
@@ -75,7 +75,7 @@ TEST(Timelines, BothTimelinesWholeGiveOneWholeOne) {
 
 TEST(Timelines, AStoreReplacedByAnOlderCopyGivesTheNewestCommitThatAllHave) {
   SimulatedJob job(4);
-  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
   job.options.store.keep = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
   const auto old = job.disk.snapshot();
@@ -90,7 +90,7 @@ TEST(Timelines, AStoreReplacedByAnOlderCopyGivesTheNewestCommitThatAllHave) {
 
 TEST(Timelines, AnOlderCopyWithoutACommonCommitIsUnrecoverable) {
   SimulatedJob job(4);
-  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
   commit_steps(job, {{"a", 1}});
   const auto old = job.disk.snapshot();
   reopen(job, latest, Newer::keep, {{"b", 2}, {"c", 3}, {"d", 4}});

@@ -235,7 +235,7 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
 
 TEST(Identity, R19_OneLostStoreIsUnrecoverableAndNamesRankAndDirectory) {
   SimulatedJob job(4);
-  job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
+  job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
   commit_steps(job, {{"a", 1}});
   job.disk.remove_all("/nodes/node1");
   const Opened opened = reopen(job);
@@ -324,7 +324,7 @@ void commit_once_and_damage(SimulatedJob& job) {
 TEST(Identity, R19_ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords) {
   for (const int ranks : {1, 3, 4}) {
     SimulatedJob job(ranks);
-    job.options.redundancy.scheme = Scheme::single;  // nothing can be made again
+    job.options.redundancy.scheme = Scheme::single;  // nothing can be rebuilt
     commit_once_and_damage(job);
     remove_record(job);
     for (int start = 0; start < 2; ++start) {

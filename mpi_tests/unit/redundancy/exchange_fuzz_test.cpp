@@ -34,7 +34,7 @@ SetShape draw_set(Choices& choices) {
   return set;
 }
 
-/// Containers, parity or both of some members are lost, never more than can be made again.
+/// Containers, parity or both of some members are lost, never more than can be rebuilt.
 Presence draw_presence(Choices& choices, const SetShape& set) {
   const std::size_t members = set.sizes.size();
   for (;;) {
@@ -66,7 +66,7 @@ class ExchangeFuzz : public Exchange {
 
   struct Loss {
     Presence present;
-    Job job;  ///< makes again what is lost
+    Job job;  ///< rebuilds what is lost
   };
 
   Loss draw_loss(Choices& choices) {
@@ -149,7 +149,7 @@ class ExchangeFuzz : public Exchange {
     }
   }
 
-  /// How often members of all rounds failed, died, or waited in vain for one that did.
+  /// How often members of all rounds failed, died, or timed out waiting for one that did.
   struct Counts {
     int failures = 0;
     int deaths = 0;
