@@ -147,12 +147,16 @@ void Ledger::protect(const Id128& commit_id, const Id128& protection_id) {
   entry->protection_id = protection_id;
 }
 
-void Ledger::unprotect(const Id128& commit_id, const Id128& best) {
+void Ledger::prefer(const Id128& commit_id, const Id128& protection_id) {
   const std::lock_guard guard(mutex_);
   Entry* entry = entry_of(commit_id);
-  if (entry == nullptr) return;
-  entry->in_stores = Level::local;
-  entry->protection_id = best;
+  if (entry != nullptr) entry->protection_id = protection_id;
+}
+
+void Ledger::unprotect(const Id128& commit_id) {
+  const std::lock_guard guard(mutex_);
+  Entry* entry = entry_of(commit_id);
+  if (entry != nullptr) entry->in_stores = Level::local;
 }
 
 void Ledger::set_persistent(const Id128& commit_id, bool persistent) {

@@ -44,9 +44,9 @@ struct RetentionPlan {
 /// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
 /// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
 ///
-/// Transitions: survey (everything anew), commit, open, set_parent; of one commit protect, unprotect, set_persistent,
-/// exclude and exclude_opened; lose, when nothing could be opened; retire and discard_newer, which drop entries;
-/// note_commits_exist and forget_all.
+/// Transitions: survey (everything anew), commit, open, set_parent; of one commit protect, prefer, unprotect,
+/// set_persistent, exclude and exclude_opened; lose, when nothing could be opened; retire and discard_newer, which drop
+/// entries; note_commits_exist and forget_all.
 class Ledger {
  public:
   // What is known.
@@ -93,8 +93,10 @@ class Ledger {
   void set_parent(const Id128& commit_id);
   /// The commit is protected by this parity.
   void protect(const Id128& commit_id, const Id128& protection_id);
-  /// The commit is at level local; of its protections the parity `best` is worth keeping (none: all are).
-  void unprotect(const Id128& commit_id, const Id128& best);
+  /// Of the commit's protections, this one alone is worth keeping; none: all are. Its level stays.
+  void prefer(const Id128& commit_id, const Id128& protection_id);
+  /// The commit is at level local, whatever of its protections lies in the stores.
+  void unprotect(const Id128& commit_id);
   void set_persistent(const Id128& commit_id, bool persistent);
   /// It must not be opened again. It is no longer among the entries, and all storage is to be surveyed anew.
   void exclude_opened(const Id128& commit_id, std::string why);

@@ -9,7 +9,6 @@
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
 #include "persist/posix_tier.hpp"
-#include "store/retirement.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -65,7 +64,6 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   hold(*opened);
   parts_.notes.note(opened->commit.id);
   parts_.pipeline.adopt(opened->commit, opened->persistent);
-  store::retire_superseded(parts_.store(), parts_.ledger, parts_.setup.options.store.keep, parts_.setup.log);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
 }
@@ -106,7 +104,6 @@ void Reader::hold(const recovery::Opened& opened) {
     throw Error(*failure);
   }
   parts_.ledger.open(opened.commit, opened.persistent);
-  store::retire_superseded(parts_.store(), parts_.ledger, parts_.setup.options.store.keep, parts_.setup.log);
   CheckpointInfo info;
   static_cast<CommitHead&>(info) = opened.commit;
   info.total_bytes = opened.total_bytes;

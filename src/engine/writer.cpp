@@ -13,7 +13,6 @@
 #include "commits/commit_record.hpp"
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
-#include "store/retirement.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -47,7 +46,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!parts_.ledger.is_surveyed()) {
     parts_.recovery.survey_only();
-    retire();
+    parts_.pipeline.make_room();
   }
   const CommitHead head = draw_head(tag);
   checkpoint_ = std::make_unique<Checkpoint>(parts_.group, parts_.store(), parts_.setup.options.store.durable);
@@ -201,7 +200,6 @@ void Writer::commit() {
     seal();
     parts_.notes.note(checkpoint_->commit.id);
     submitted = parts_.pipeline.submit(checkpoint_->commit);
-    retire();
     make_next_ready(checkpoint_->container->container_bytes());
   }
   if (parts_.group.is_root()) log_commit(total_bytes, blocked_s, submitted);
@@ -230,10 +228,6 @@ void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipel
   if (submitted.not_persistent) {
     log.warning(compose("{} is not on the parallel filesystem: {}", commit.tag, to_string(*submitted.not_persistent)));
   }
-}
-
-void Writer::retire() const {
-  store::retire_superseded(parts_.store(), parts_.ledger, parts_.setup.options.store.keep, parts_.setup.log);
 }
 
 /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the

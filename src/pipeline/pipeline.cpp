@@ -3,7 +3,6 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "store/retirement.hpp"
 
 namespace kedge::pipeline {
 namespace {
@@ -34,13 +33,24 @@ Submitted Pipeline::submit(const CommitHead& commit) {
   if (schedule_.flush_every != 0 && ++unflushed_ >= schedule_.flush_every) {
     submitted.not_persistent = run(*flush_, commit);
   }
+  retire();
   return submitted;
 }
 
 void Pipeline::adopt(const CommitHead& commit, bool persistent) {
   // A job that never lives for N commits must get something to the prefix all the same.
   unflushed_ = persistent ? 0 : schedule_.flush_every;
-  restore_protection(commit);
+  const bool is_whole = judge_protection(commit);
+  // With the level that the survey found: what it was opened from protects it still, so older ones may go. And what
+  // starts that died in protecting it again left half made must not add up.
+  retire();
+  if (is_whole) {
+    (void)drop_left_behind(commit);
+    return;
+  }
+  ledger_.unprotect(commit.id);
+  if (protect_->is_possible() && schedule_.protect_every != 0) restore_protection(commit);
+  else (void)drop_left_behind(commit);
 }
 
 void Pipeline::require(const commits::Entry& entry, Level level) {
@@ -58,7 +68,7 @@ void Pipeline::require(const commits::Entry& entry, Level level) {
   } else {
     comm::throw_if(run(*protect_, entry.commit));
   }
-  store::retire_superseded(store_, ledger_, schedule_.keep, log_);
+  retire();
 }
 
 void Pipeline::finish() {
@@ -74,36 +84,35 @@ void Pipeline::finish() {
   }
 }
 
+/// Whether every rank has its own part of one protection; the ledger knows then which one is worth keeping.
+bool Pipeline::judge_protection(const CommitHead& commit) {
+  if (!protect_->is_possible()) return false;
+  const Protections found = protect_->find(group_, commit.id, own_rank(group_));
+  if (found.whole.is_none()) {
+    ledger_.prefer(commit.id, found.best);
+    return false;
+  }
+  ledger_.protect(commit.id, found.whole);
+  return true;
+}
+
 /// Until the opened commit is protected where its containers lie now, the copies stay that it was protected with where
 /// they lay before. A failure is logged: the commit is open all the same.
 void Pipeline::restore_protection(const CommitHead& commit) {
-  /// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
-  const auto drop_left_behind = [&] {
-    std::size_t dropped = 0;
-    (void)attempt([&] { dropped = store_.drop_adopted(commit.id); });
-    return group_.any(dropped != 0);
-  };
-  if (!protect_->is_possible()) {
-    ledger_.unprotect(commit.id, {});
-    (void)drop_left_behind();
-    return;
-  }
-  const Protections found = protect_->find(group_, commit.id, own_rank(group_));
-  std::optional<Failure> failure;
-  if (!found.whole.is_none()) {
-    ledger_.protect(commit.id, found.whole);
-  } else {
-    ledger_.unprotect(commit.id, found.best);
-    if (schedule_.protect_every != 0) {
-      // What starts that died in this left half made must not add up.
-      store::retire_superseded(store_, ledger_, schedule_.keep, log_);
-      failure = protect_again(commit);
-    }
-  }
+  std::optional<Failure> failure = protect_again(commit);
   // Where there is no room for both, what the commit left behind is worth less than its new protection.
   if (failure && failure->code != ErrorCode::no_space) return;
-  const bool room_was_made = drop_left_behind();
-  if (failure && room_was_made) (void)protect_again(commit);
+  const bool room_was_made = drop_left_behind(commit);
+  if (failure && room_was_made) failure = protect_again(commit);
+  if (!failure) retire();  // the protection that it had before
+}
+
+/// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
+/// Whether any rank dropped something.
+bool Pipeline::drop_left_behind(const CommitHead& commit) {
+  std::size_t dropped = 0;
+  (void)attempt([&] { dropped = store_.drop_adopted(commit.id); });
+  return group_.any(dropped != 0);
 }
 
 std::optional<Failure> Pipeline::protect_again(const CommitHead& commit) {

@@ -14,6 +14,7 @@
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "store/node_store.hpp"
+#include "store/retirement.hpp"
 
 namespace kedge::pipeline {
 
@@ -31,7 +32,9 @@ struct Submitted {
   std::optional<Failure> not_persistent;
 };
 
-/// Runs inline: every call returns when its stages have run. All calls are COLLECTIVE and throw Error{timeout}.
+/// After each call, what newer commits supersede has left the stores, and only then: whoever raises a commit decides
+/// what that makes room for. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE and
+/// throw Error{timeout}.
 class Pipeline {
  public:
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
@@ -50,6 +53,8 @@ class Pipeline {
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix.
   void adopt(const CommitHead& commit, bool persistent);
+  /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
+  void make_room() { retire(); }
   /// Takes a commit to a level now. Throws why it cannot be reached: invalid_argument if the options rule the level
   /// out.
   void require(const commits::Entry& entry, Level level);
@@ -59,7 +64,10 @@ class Pipeline {
  private:
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
   [[nodiscard]] std::optional<Failure> protect_again(const CommitHead& commit);
+  [[nodiscard]] bool judge_protection(const CommitHead& commit);
   void restore_protection(const CommitHead& commit);
+  [[nodiscard]] bool drop_left_behind(const CommitHead& commit);
+  void retire() { store::retire_superseded(store_, ledger_, schedule_.keep, log_); }
 
   comm::Group group_;
   store::NodeStore& store_;

@@ -108,7 +108,8 @@ TEST_F(LedgerTest, LevelsAreThoseOfTheNewestCommitOfATag) {
 TEST_F(LedgerTest, WhatIsUnknownIsRaisedNowhere) {
   commit(1);
   ledger_.protect(id(9), id(100));
-  ledger_.unprotect(id(9), id(100));
+  ledger_.prefer(id(9), id(100));
+  ledger_.unprotect(id(9));
   ledger_.set_persistent(id(9), true);
   EXPECT_EQ(ledger_.level("step-1"), Level::local);
   EXPECT_FALSE(ledger_.find(id(9)));
