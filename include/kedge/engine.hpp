@@ -14,6 +14,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
+#include "kedge/selection.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge {
@@ -24,33 +25,6 @@ namespace engine {
 class EngineImpl;
 struct Environment;
 }  // namespace engine
-
-/// For open: the newest commit that can be recovered on all ranks.
-struct Latest {};
-inline constexpr Latest latest{};
-
-/// For open: the newest commit that is older than every commit of this tag.
-struct Before {
-  Tag tag;
-};
-
-/// For open: another run's checkpoint, or a copied tag directory, as the starting point of a new run. It is read in
-/// place and never changed; the next commit begins this run's lineage with it as parent. persistent.trust decides
-/// whose files are trusted.
-struct Source {
-  std::string prefix;  ///< the directory that holds the tag directories
-  std::string run;     ///< the run whose tags to consider; empty: any run
-  Tag tag;             ///< the newest commit of this tag; "latest": the newest of all
-};
-
-/// What to open; the tag "latest" is equivalent to Latest.
-using Selection = std::variant<Latest, Tag, Before, Source>;
-
-/// What becomes of commits newer than the one opened.
-enum class Newer : std::uint8_t {
-  keep,     ///< they stay candidates: the next open(latest) may return to them
-  discard,  ///< they are durably recorded as abandoned and never offered again
-};
 
 /// Path of a file routed through a checkpoint, and the call's status.
 struct Routed {
@@ -67,12 +41,6 @@ struct RegionInfo {
   std::uint64_t size_bytes = 0;
   bool routed = false;  ///< a file: read it with route_in
 };
-
-/// Where an opened checkpoint came from: the costliest source that any rank needed.
-enum class RecoverySource : std::uint8_t { in_place, moved, rebuilt, fetched };
-
-/// "in place", "moved", "rebuilt", "fetched".
-[[nodiscard]] std::string_view to_string(RecoverySource source) noexcept;
 
 /// The open checkpoint.
 struct CheckpointInfo : CommitHead {

@@ -6,5 +6,6 @@
 #include "kedge/engine.hpp"        // IWYU pragma: export
 #include "kedge/error.hpp"         // IWYU pragma: export
 #include "kedge/options.hpp"       // IWYU pragma: export
+#include "kedge/selection.hpp"     // IWYU pragma: export
 #include "kedge/state.hpp"         // IWYU pragma: export
 #include "kedge/types.hpp"         // IWYU pragma: export

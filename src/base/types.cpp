@@ -1,5 +1,6 @@
 #include "kedge/types.hpp"
 #include "kedge/options.hpp"
+#include "kedge/selection.hpp"
 
 #include <charconv>
 
@@ -25,6 +26,16 @@ std::size_t size_bytes(DataType dtype) noexcept {
     case DataType::complex128: return 16;
   }
   return 0;
+}
+
+std::string_view to_string(RecoverySource source) noexcept {
+  switch (source) {
+    case RecoverySource::in_place: return "in place";
+    case RecoverySource::moved: return "moved";
+    case RecoverySource::rebuilt: return "rebuilt";
+    case RecoverySource::fetched: return "fetched";
+  }
+  return "unknown";
 }
 
 std::string_view to_string(DataType dtype) noexcept {

@@ -17,6 +17,7 @@
 #include "comm/vote.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
+#include "kedge/types.hpp"
 
 namespace kedge::comm {
 
@@ -42,6 +43,8 @@ class Group {
   [[nodiscard]] int rank() const noexcept { return communicator_->rank(); }
   [[nodiscard]] int size() const noexcept { return communicator_->size(); }
   [[nodiscard]] bool is_root() const noexcept { return rank() == 0; }
+  /// The one whose container this process has: there are as many processes as logical ranks.
+  [[nodiscard]] LogicalRank logical_rank() const noexcept { return {static_cast<std::uint32_t>(rank())}; }
   /// The number of ranks, as commits record it.
   [[nodiscard]] std::uint32_t world_size() const noexcept { return static_cast<std::uint32_t>(size()); }
   [[nodiscard]] Seconds timeout() const noexcept { return timeout_; }

@@ -4,11 +4,10 @@
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
+#include "format/on_disk.hpp"
 
 namespace kedge::engine {
 namespace {
-
-constexpr std::size_t kMaxTagBytes = 128;
 
 bool may_stand_in_tag(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
@@ -41,14 +40,14 @@ std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_
 std::optional<Failure> check_tag(std::string_view tag) {
   std::string problem;
   if (tag.empty()) problem = "it is empty";
-  else if (tag.size() > kMaxTagBytes) problem = compose("it has {} characters", tag.size());
+  else if (tag.size() > format::kTagBytesMax) problem = compose("it has {} characters", tag.size());
   else if (tag.front() == '.') problem = "it begins with a dot";
   else if (tag == "latest") problem = "this word is reserved";
   else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it contains other characters";
   if (problem.empty()) return std::nullopt;
   return Failure{ErrorCode::invalid_argument,
                  compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
-                         tag.substr(0, kMaxTagBytes), problem, kMaxTagBytes),
+                         tag.substr(0, format::kTagBytesMax), problem, format::kTagBytesMax),
                  -1,
                  {},
                  0};

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "comm/group.hpp"
-#include "kedge/engine.hpp"
 #include "kedge/error.hpp"
+#include "kedge/selection.hpp"
 
 namespace kedge::engine {
 

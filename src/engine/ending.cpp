@@ -78,8 +78,7 @@ class Ending {
   }
 
   void look_for(const CommitHead& commit) const {
-    (void)started_.prefix.tier->open(persist::directory_name(commit), commit,
-                                     LogicalRank{static_cast<std::uint32_t>(group_.rank())});
+    (void)started_.prefix.tier->open(persist::directory_name(commit), commit, group_.logical_rank());
   }
 
   void log_what_stays(std::uint64_t kept_bytes) const {

@@ -8,16 +8,6 @@
 
 namespace kedge {
 
-std::string_view to_string(RecoverySource source) noexcept {
-  switch (source) {
-    case RecoverySource::in_place: return "in place";
-    case RecoverySource::moved: return "moved";
-    case RecoverySource::rebuilt: return "rebuilt";
-    case RecoverySource::fetched: return "fetched";
-  }
-  return "unknown";
-}
-
 Engine::Engine(std::unique_ptr<Communicator> communicator, Options options)
     : Engine(std::make_unique<engine::EngineImpl>(std::move(communicator), std::move(options),
                                                   engine::Environment::system())) {}

@@ -25,9 +25,6 @@ struct Parts {
 
   [[nodiscard]] store::NodeStore& store() const noexcept { return *started.node.store; }
   [[nodiscard]] Clock& clock() const noexcept { return *setup.environment.clock; }
-  [[nodiscard]] LogicalRank logical_rank() const noexcept {
-    return LogicalRank{static_cast<std::uint32_t>(group.rank())};
-  }
 };
 
 }  // namespace kedge::engine

@@ -133,7 +133,7 @@ class Start {
       const Options::Store& options = setup_.options.store;
       store::Location location = locate_store();
       if (options.durable) fs::sync_path(file_system_, location.directory);
-      const LogicalRank mine{static_cast<std::uint32_t>(group_.rank())};
+      const LogicalRank mine = group_.logical_rank();
       NodeLocal& node = started_.node;
       node.lock =
           std::make_unique<store::StoreLock>(environment.file_system, location.directory, started_.run.incarnation,

@@ -274,7 +274,7 @@ void Writer::finish() {
       layout = checkpoint.container->finish();
       format::Superblock superblock;
       superblock.commit = checkpoint.commit;
-      superblock.logical_rank = parts_.logical_rank();
+      superblock.logical_rank = parts_.group.logical_rank();
       checkpoint.draft->head() = checkpoint.container->sealed_head(superblock);
     });
   }

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "kedge/engine.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::persist {

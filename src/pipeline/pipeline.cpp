@@ -5,15 +5,8 @@
 #include "base/units.hpp"
 
 namespace kedge::pipeline {
-namespace {
-
-/// The same count of logical ranks and processes: each has the container that it saved.
-LogicalRank own_rank(const comm::Group& group) { return LogicalRank{static_cast<std::uint32_t>(group.rank())}; }
-
-}  // namespace
-
 std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
-  CommitFiles files{commit, own_rank(group_), {}};
+  CommitFiles files{commit, group_.logical_rank(), {}};
   const auto not_held = group_.try_together([&] {
     files.container = store::Pin(store_, store::FileKind::container, files.logical_rank, {commit.id, {}});
   });
@@ -87,7 +80,7 @@ void Pipeline::finish() {
 /// Whether every rank has its own part of one protection; the ledger knows then which one is worth keeping.
 bool Pipeline::judge_protection(const CommitHead& commit) {
   if (!protect_->is_possible()) return false;
-  const Protections found = protect_->find(group_, commit.id, own_rank(group_));
+  const Protections found = protect_->find(group_, commit.id, group_.logical_rank());
   if (found.whole.is_none()) {
     ledger_.prefer(commit.id, found.best);
     return false;

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "recovery/recover.hpp"
+#include "recovery/carry_out.hpp"
 
 namespace kedge::recovery {
 

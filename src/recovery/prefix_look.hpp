@@ -8,8 +8,8 @@
 
 #include "base/log.hpp"
 #include "commits/ledger.hpp"
-#include "kedge/engine.hpp"
 #include "kedge/error.hpp"
+#include "kedge/selection.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tier.hpp"
 #include "recovery/agreement.hpp"

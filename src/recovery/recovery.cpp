@@ -39,7 +39,7 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
     refuse_if_lost(plan.choice, selection);
     const Candidate* chosen = plan.chosen();
     if (chosen == nullptr) return std::nullopt;
-    std::optional<Recovered> mine = carry_out(plan, *chosen, look);
+    std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, look);
     if (!mine) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
     return opened(*chosen, std::move(*mine));
@@ -106,10 +106,10 @@ void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
 /// checked no sooner: then nothing is returned, and another look is needed. Throws no_space and timeout, which no other
 /// commit would cure.
-std::optional<Recovered> Recovery::carry_out(const Plan& plan, const Candidate& chosen, Look look) {
+std::optional<Recovered> Recovery::try_to_carry_out(const Plan& plan, const Candidate& chosen, Look look) {
   try {
     const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.tier, chosen.directory};
-    return recover(group_, storage_.store, plan.orders, settings);
+    return carry_out(group_, storage_.store, plan.orders, settings);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
     if (group_.is_root()) {

@@ -11,10 +11,10 @@
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "commits/run_identity.hpp"
-#include "kedge/engine.hpp"
 #include "kedge/options.hpp"
+#include "kedge/selection.hpp"
+#include "recovery/carry_out.hpp"
 #include "recovery/orders.hpp"
-#include "recovery/recover.hpp"
 #include "recovery/selection.hpp"
 #include "recovery/survey.hpp"
 #include "redundancy/plan_pieces.hpp"
@@ -90,7 +90,7 @@ class Recovery {
   [[nodiscard]] bool is_as_found(const Candidate* chosen, std::span<const store::FileKey> but_own);
   void log_skipped(const Plan& plan) const;
   void refuse_if_lost(const Choice& choice, const Selection& selection);
-  [[nodiscard]] std::optional<Recovered> carry_out(const Plan& plan, const Candidate& chosen, Look look);
+  [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Look look);
   void require_prefix(const Candidate& chosen) const;
   void discard_newer(const Survey& survey, const Candidate& chosen);
   [[nodiscard]] Opened opened(const Candidate& chosen, Recovered mine) const;

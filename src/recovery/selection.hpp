@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kedge/engine.hpp"
+#include "kedge/selection.hpp"
 #include "recovery/survey.hpp"
 
 namespace kedge::recovery {

@@ -94,8 +94,7 @@ OpenedSource SourceRecovery::open(const Source& source) {
       if (tag.is_usable()) {
         OpenedSource opened{tag.commit, tag.total_bytes, {}};
         const auto failure = group_.try_together([&] {
-          const LogicalRank mine{static_cast<std::uint32_t>(group_.rank())};
-          opened.container = open_tier_(source.prefix)->open(tag.directory, tag.commit, mine);
+          opened.container = open_tier_(source.prefix)->open(tag.directory, tag.commit, group_.logical_rank());
         });
         if (!failure) return opened;
         problem = to_string(*failure);

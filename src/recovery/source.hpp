@@ -10,7 +10,7 @@
 
 #include "base/log.hpp"
 #include "comm/group.hpp"
-#include "kedge/engine.hpp"
+#include "kedge/selection.hpp"
 #include "persist/tier.hpp"
 #include "recovery/found_tag.hpp"
 

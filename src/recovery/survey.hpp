@@ -11,7 +11,7 @@
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "commits/run_identity.hpp"
-#include "kedge/engine.hpp"
+#include "kedge/selection.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tier.hpp"
 #include "recovery/agreement.hpp"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "kedge/engine.hpp"
 #include "kedge/options.hpp"
+#include "kedge/selection.hpp"
 #include "persist/tier.hpp"
 #include "recovery/orders.hpp"
 #include "redundancy/plan_pieces.hpp"
@@ -33,7 +33,7 @@ struct Recovered {
 
 /// COLLECTIVE. Afterwards every owner has its container, sealed. Throws the same Error on all ranks, and then what was
 /// made is given up again; what was there before is as it was.
-[[nodiscard]] Recovered recover(const comm::Group& group, store::NodeStore& store, const Orders& orders,
-                                const RecoverySettings& settings);
+[[nodiscard]] Recovered carry_out(const comm::Group& group, store::NodeStore& store, const Orders& orders,
+                                  const RecoverySettings& settings);
 
 }  // namespace kedge::recovery

@@ -1,4 +1,4 @@
-#include "recovery/recover.hpp"
+#include "recovery/carry_out.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace kedge::recovery {
 
-Recovered recover(const comm::Group& group, store::NodeStore& store, const Orders& orders,
-                  const RecoverySettings& settings) {
+Recovered carry_out(const comm::Group& group, store::NodeStore& store, const Orders& orders,
+                    const RecoverySettings& settings) {
   Recovered recovered;
   relocate(group, store, orders.moves, settings, recovered);
   rebuild(group, store, orders.sets, settings, recovered);

@@ -1,0 +1,46 @@
+// What open is asked for, and where what it opened came from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "kedge/types.hpp"
+
+namespace kedge {
+
+/// For open: the newest commit that can be recovered on all ranks.
+struct Latest {};
+inline constexpr Latest latest{};
+
+/// For open: the newest commit that is older than every commit of this tag.
+struct Before {
+  Tag tag;
+};
+
+/// For open: another run's checkpoint, or a copied tag directory, as the starting point of a new run. It is read in
+/// place and never changed; the next commit begins this run's lineage with it as parent. persistent.trust decides
+/// whose files are trusted.
+struct Source {
+  std::string prefix;  ///< the directory that holds the tag directories
+  std::string run;     ///< the run whose tags to consider; empty: any run
+  Tag tag;             ///< the newest commit of this tag; "latest": the newest of all
+};
+
+/// What to open; the tag "latest" is equivalent to Latest.
+using Selection = std::variant<Latest, Tag, Before, Source>;
+
+/// What becomes of commits newer than the one opened.
+enum class Newer : std::uint8_t {
+  keep,     ///< they stay candidates: the next open(latest) may return to them
+  discard,  ///< they are durably recorded as abandoned and never offered again
+};
+
+/// Where an opened checkpoint came from: the costliest source that any rank needed.
+enum class RecoverySource : std::uint8_t { in_place, moved, rebuilt, fetched };
+
+/// "in place", "moved", "rebuilt", "fetched".
+[[nodiscard]] std::string_view to_string(RecoverySource source) noexcept;
+
+}  // namespace kedge
