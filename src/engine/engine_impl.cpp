@@ -6,6 +6,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "engine/ending.hpp"
+#include "persist/posix_tier.hpp"
 #include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
 
@@ -28,7 +29,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       pipeline_(make_pipeline()),
       recovery_(make_recovery()),
       writer_({setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}),
-      reader_({setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}) {
+      reader_({setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}, make_sources()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
 }
 
@@ -68,6 +69,14 @@ recovery::Recovery EngineImpl::make_recovery() {
            options.store.durable,
            options.store.keep,
            {options.redundancy.piece_bytes, options.redundancy.depth}},
+          setup_.log};
+}
+
+recovery::SourceRecovery EngineImpl::make_sources() {
+  return {group_,
+          [this](const std::string& prefix) -> std::unique_ptr<persist::Tier> {
+            return persist::PosixTier::of_source(setup_.environment.file_system, prefix, setup_.options.persistent);
+          },
           setup_.log};
 }
 

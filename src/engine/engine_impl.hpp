@@ -35,6 +35,8 @@ class EngineImpl {
  private:
   [[nodiscard]] pipeline::Pipeline make_pipeline();
   [[nodiscard]] recovery::Recovery make_recovery();
+  /// Opens the prefixes of other runs.
+  [[nodiscard]] recovery::SourceRecovery make_sources();
 
   Setup setup_;
   comm::Group group_;

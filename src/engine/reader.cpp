@@ -8,7 +8,6 @@
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
-#include "persist/posix_tier.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -41,15 +40,6 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
 }
 
 }  // namespace
-
-Reader::Reader(const Parts& parts)
-    : parts_(parts),
-      sources_(
-          parts.group,
-          [&setup = parts.setup](const std::string& prefix) -> std::unique_ptr<persist::Tier> {
-            return persist::PosixTier::of_source(setup.environment.file_system, prefix, setup.options.persistent);
-          },
-          parts.setup.log) {}
 
 std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const double begin_s = parts_.clock().seconds();
@@ -94,7 +84,8 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
 void Reader::hold(const recovery::Opened& opened) {
   open_ = std::make_unique<OpenCheckpoint>();
   const auto failure = parts_.group.try_together([&] {
-    open_->file = store::Pin(parts_.store(), store::FileKind::container, parts_.logical_rank(), {opened.commit.id, {}});
+    open_->file =
+        store::Pin(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {opened.commit.id, {}});
     store::StoreFile& file = *open_->file;
     open_->container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path(),
                                                                  parts_.started.copy_threads);
@@ -134,7 +125,7 @@ void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
 
 /// COLLECTIVE. From now on it is open.
 void Reader::begin_reading(CheckpointInfo info) {
-  info.logical_rank = parts_.logical_rank();
+  info.logical_rank = parts_.group.logical_rank();
   info_ = std::move(info);
   parts_.lifecycle.move_to(Phase::reading);
   share_attributes();

@@ -17,7 +17,7 @@ namespace kedge::engine {
 
 class Reader {
  public:
-  explicit Reader(const Parts& parts);
+  Reader(const Parts& parts, recovery::SourceRecovery sources) : parts_(parts), sources_(std::move(sources)) {}
 
   std::optional<Tag> open(const Selection& selection, Newer newer);
   [[nodiscard]] std::vector<RegionInfo> regions() const;
