@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/invariant.hpp"
 #include "harness/testing_world.hpp"
 
 namespace kedge::comm {
@@ -72,6 +75,18 @@ TEST(Group, TheRootDecidesForAllOrFailsForAll) {
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->rank, 0);
     EXPECT_EQ(value, 7);
+    EXPECT_THROW((void)group.root_decides([]() -> int { fail("prefix"); }), Error);
+  });
+}
+
+/// Who found a failure need not be who has it: a home tells of the ranks that it is asked about.
+TEST(Group, AFailureThatNamesARankKeepsIt) {
+  on_all_ranks([](const Group& group) {
+    const auto failure = group.try_together([&] {
+      if (group.rank() == 1) throw Error(Failure{ErrorCode::mismatch, "other sizes", 3, {}, 0});
+    });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->rank, 3);
   });
 }
 
@@ -107,6 +122,51 @@ TEST(Group, ADuplicateDecidesForItself) {
     EXPECT_EQ(second.sum(1), static_cast<std::uint64_t>(kRanks));
     EXPECT_EQ(group.sum(2), static_cast<std::uint64_t>(2 * kRanks));
     EXPECT_EQ(second.rank(), group.rank());
+    EXPECT_EQ(second.timeout(), group.timeout());
+  });
+}
+
+TEST(Group, MessagesOfADuplicateAreNotThoseOfTheGroup) {
+  on_all_ranks([](const Group& group) {
+    const Group second = group.duplicate();
+    std::array<std::byte, 1> first_bytes{};
+    std::array<std::byte, 1> second_bytes{};
+    if (group.is_root()) first_bytes[0] = std::byte{1};
+    if (group.is_root()) second_bytes[0] = std::byte{2};
+    const auto wait = [](const Group& by, Communicator::Request request) {
+      by.communicator().wait(std::span(&request, 1), by.deadline());
+    };
+    if (group.is_root()) {
+      wait(group, group.communicator().send(1, 0, first_bytes));
+      wait(second, second.communicator().send(1, 0, second_bytes));
+    } else if (group.rank() == 1) {  // in the other order
+      wait(second, second.communicator().receive(0, 0, second_bytes));
+      wait(group, group.communicator().receive(0, 0, first_bytes));
+    }
+    if (group.rank() > 1) return;
+    EXPECT_EQ(first_bytes[0], std::byte{1});
+    EXPECT_EQ(second_bytes[0], std::byte{2});
+  });
+}
+
+TEST(Group, AMessageThatDoesNotHoldWholeRecordsIsABug) {
+  on_all_ranks([](const Group& group) {
+    if (group.is_root()) {
+      EXPECT_TRUE(group.exchange(std::vector<Communicator::Message>{{1, std::vector<std::byte>(3)}}).empty());
+      return;
+    }
+    const std::vector<Addressed<std::uint64_t>> nothing;
+    if (group.rank() == 1) EXPECT_THROW((void)group.exchange(nothing), BrokenInvariant);
+    else EXPECT_TRUE(group.exchange(nothing).empty());
+  });
+}
+
+TEST(Group, AnotherTimeoutIsOfTheSameRanksAlone) {
+  on_all_ranks([](const Group& group) {
+    const Group patient = group.with_timeout(2 * kTimeout);
+    EXPECT_EQ(patient.timeout(), 2 * kTimeout);
+    EXPECT_EQ(group.timeout(), kTimeout);
+    EXPECT_EQ(patient.sum(1), static_cast<std::uint64_t>(kRanks));
   });
 }
 

@@ -75,6 +75,17 @@ TEST_F(LedgerTest, ACommitBeforeASurveyIsABug) {
   EXPECT_THROW(ledger_.commit(head(1, ledger_.take_generation())), BrokenInvariant);
 }
 
+TEST_F(LedgerTest, AnOpenBeforeASurveyIsABug) {
+  EXPECT_THROW(ledger_.open(head(1, 1), false), BrokenInvariant);
+  EXPECT_TRUE(ledger_.parent_id().is_none());
+}
+
+TEST_F(LedgerTest, AProtectionWithoutAnIdIsABug) {
+  const CommitHead made = commit(1);
+  EXPECT_THROW(ledger_.protect(made.id, {}), BrokenInvariant);
+  EXPECT_EQ(ledger_.level("step-1"), Level::local);
+}
+
 TEST_F(LedgerTest, ACommitWithAnotherParentOrAnOldGenerationIsABug) {
   commit(1);
   EXPECT_THROW(ledger_.commit(head(2, ledger_.take_generation(), id(9))), BrokenInvariant);
@@ -123,6 +134,17 @@ TEST_F(LedgerTest, ASurveyReplacesEntriesAndKeepsWhatIsRuledOut) {
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 8));
   EXPECT_EQ(ledger_.why_excluded(id(7)), "damaged");
   EXPECT_EQ(ledger_.take_generation(), 13U);
+  ledger_.survey({{{head(4, 8)}}, {}, 8, true});
+  EXPECT_EQ(ledger_.take_generation(), 14U) << "what was taken stays taken, though no storage shows it";
+}
+
+TEST_F(LedgerTest, ThatCommitsExistIsLearnedFromASurveyAndNotForgottenByTheNext) {
+  ledger_.survey({{}, {}, 0, false});
+  EXPECT_FALSE(ledger_.commits_exist());
+  ledger_.survey({{}, {}, 3, true});
+  EXPECT_TRUE(ledger_.commits_exist());
+  ledger_.survey({{}, {}, 3, false});
+  EXPECT_TRUE(ledger_.commits_exist());
 }
 
 TEST_F(LedgerTest, ASurveyOutOfOrderOrOfImpossibleLevelsIsABug) {
@@ -144,6 +166,14 @@ TEST_F(LedgerTest, AnOpenedCommitIsTheParentAndTakesItsPlaceAmongTheOthers) {
   ledger_.open(head(4, 8), false);  // known already
   EXPECT_EQ(ledger_.level("step-4"), Level::persistent);
   EXPECT_THAT(generations(ledger_), ElementsAre(9, 8, 3));
+}
+
+TEST_F(LedgerTest, AnOpenEndsALossAndSaysThatCommitsExist) {
+  ledger_.survey({{{head(4, 8)}}, {}, 8, false});
+  ledger_.lose();
+  ledger_.open(head(4, 8), false);
+  EXPECT_FALSE(ledger_.is_lost());
+  EXPECT_TRUE(ledger_.commits_exist());
 }
 
 TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
@@ -178,11 +208,25 @@ TEST_F(LedgerTest, RetentionKeepsTheProtectionThatCountsAndDropsOthers) {
   EXPECT_FALSE(plan.keeps(id(9), {}));
 }
 
+TEST_F(LedgerTest, APreferredProtectionDropsTheOthersAndChangesNoLevel) {
+  ledger_.survey({{{head(5, 9), Level::protected_}, {head(4, 8), Level::protected_}}, {}, 9, true});
+  ledger_.prefer(id(5), id(100));
+  EXPECT_EQ(ledger_.level("step-5"), Level::protected_);
+  const RetentionPlan plan = ledger_.retire(1);
+  EXPECT_TRUE(plan.keeps(id(5), id(100)));
+  EXPECT_FALSE(plan.keeps(id(5), id(101)));
+  EXPECT_FALSE(plan.keeps(id(4), {})) << "what was opened is protected still, so the older one may go";
+}
+
 TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
   ledger_.survey({{{head(5, 9)}, {head(4, 8)}, {head(3, 3)}}, {}, 9, true});
   ledger_.open(head(3, 3), false);
+  ledger_.prefer(id(3), id(100));
+  EXPECT_THAT(ledger_.staying(1), ElementsAre(id(5)));  // says what retire would do, and drops nothing
   const RetentionPlan plan = ledger_.retire(1);
   EXPECT_TRUE(plan.keeps(id(3), {}));
+  EXPECT_TRUE(plan.keeps(id(3), id(100)));
+  EXPECT_FALSE(plan.keeps(id(3), id(101)));
   EXPECT_TRUE(plan.keeps(id(5), {}));
   EXPECT_FALSE(plan.keeps(id(4), {}));
   EXPECT_THAT(generations(ledger_), ElementsAre(9));
