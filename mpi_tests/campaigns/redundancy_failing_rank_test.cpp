@@ -285,6 +285,41 @@ TEST(RedundancySpace, R33_WhatWasLeftBehindMakesRoomForNewProtection) {
   EXPECT_GT(room_was_made, 0);
 }
 
+/// The same move, and a protection that fails for another reason than room: what was left behind is what still covers
+/// the loss of a node, where members of one set are together now.
+TEST(RedundancySpace, R32_WhatWasLeftBehindStaysWhileTheCommitIsNotProtectedAnew) {
+  const Layout layout{.name = "two", .scheme = Scheme::xor_, .ranks = 6, .ranks_per_node = 2};
+  SimulatedJob job(layout.ranks);
+  use(job, layout);
+  Ledger committed;
+  (void)job.start([&](RankScope& scope) { run_application(scope, 2, committed, false); });
+  const auto before = job.disk.snapshot();
+  job.nodes = other_nodes(layout);
+  int unprotected = 0;
+  for (std::uint64_t n = 1; n <= kOperationsOfAnOpen && unprotected < 3; ++n) {
+    SCOPED_TRACE(compose("operation {}", n));
+    job.disk.restore(before);
+    Level level = Level::none;
+    const auto outcomes = job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (scope.rank == 0) job.disk.fail(0, job.disk.operations(0) + n, EIO);
+      const auto thrown = attempt([&] { EXPECT_EQ(engine.open(), "step-2"); });
+      if (scope.rank == 0 && !thrown) level = engine.level("step-2");
+    });
+    for (const auto& outcome : outcomes) ASSERT_TRUE(outcome.returned());
+    if (level != Level::local) continue;
+    ++unprotected;
+    const auto after = job.disk.snapshot();
+    for (int node = 0; node < layout.nodes(); ++node) {
+      SCOPED_TRACE(compose("node {} lost", node));
+      job.disk.restore(after);
+      lose_node(job, node);
+      EXPECT_EQ(recover(job, 3).step, 2);
+    }
+  }
+  EXPECT_GT(unprotected, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Storage, RedundancyFailingRank,
     testing::Values(Case{"xor_memory", {.name = "xor", .scheme = Scheme::xor_, .ranks = 3}, true},

@@ -176,6 +176,31 @@ TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
   EXPECT_TRUE(list(job).unusable.empty());
 }
 
+/// Where not every commit is flushed, one that could not be is made up for by the next, not by the next that is due.
+TEST_F(FlushDamage, AFlushThatFailedIsRepeatedWithTheNextCommit) {
+  Volume full;
+  full.write_errno = ENOSPC;
+  job.options.persistent.every = 2;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    commit_step(engine, scope.rank, "c", 3);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", full);
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "d", 4);
+    EXPECT_EQ(engine.level("d"), Level::protected_);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "e", 5);
+    EXPECT_EQ(engine.level("e"), Level::persistent);
+    commit_step(engine, scope.rank, "f", 6);
+    EXPECT_EQ(engine.level("f"), Level::protected_) << "the count began anew";
+  }));
+}
+
 /// A flush on demand in which one operation of one rank fails, each in turn: the same failure on all ranks, the commit
 /// as it was, and the next try succeeds.
 TEST_F(FlushDamage, R35_AnyOperationOfAFlushMayFail) {
@@ -215,6 +240,83 @@ TEST_F(FlushDamage, R35_AnyOperationOfAFlushMayFail) {
     }
   }
   EXPECT_GT(failed, 20U);
+}
+
+/// What was found damaged is none of those that persistent.keep asks for: the good one before it stays.
+TEST_F(FlushDamage, R14_ADamagedCommitPushesNoGoodOneOut) {
+  job.options.persistent.keep = 2;
+  job.disk.flip_bit(container_of(job, "b", 1), 5000);
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).step, 1);
+  const auto kept = tags(job);
+  EXPECT_EQ(std::ranges::count(kept, "c"), 1);
+  EXPECT_EQ(std::ranges::count(kept, "a"), 1);
+}
+
+TEST_F(FlushDamage, R14_ARemovalThatFailsCostsNoFlushAndIsTriedAgain) {
+  job.options.persistent.every = 0;
+  job.options.persistent.keep = 1;
+  const auto before = job.disk.snapshot();
+  bool reached = true;
+  for (std::uint64_t n = 1; reached; ++n) {
+    SCOPED_TRACE(compose("operation {} of rank 0 fails", n));
+    ASSERT_LT(n, 100U);
+    job.disk.restore(before);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "c", 3);
+      const std::uint64_t begin = job.disk.operations(0);
+      if (scope.rank == 0) job.disk.fail(0, begin + n, EIO);
+      const auto failure = attempt([&] { engine.wait("c", Level::persistent); });
+      EXPECT_EQ(engine.level("c"), failure ? Level::protected_ : Level::persistent);
+      if (scope.rank == 0) {
+        reached = job.disk.operations(0) >= begin + n;
+        job.disk.heal(0);
+      }
+      (void)engine.need_checkpoint();
+      commit_step(engine, scope.rank, "d", 4);
+      engine.wait("d", Level::persistent);
+    }));
+    EXPECT_EQ(tags(job), std::vector<Tag>{"d"});
+  }
+  EXPECT_TRUE(job.logged("old commits could not be removed from the prefix"));
+}
+
+/// The clean-up after a flush that failed may fail as well: then the next flush does it, not only the next start's
+/// first.
+TEST_F(FlushDamage, WhatAFailedFlushLeftIsSweptByTheNext) {
+  constexpr std::uint64_t kLasting = 80;
+  job.options.persistent.every = 0;
+  const auto before = job.disk.snapshot();
+  const auto leftovers = [&] {
+    const auto after = job.disk.snapshot();
+    return std::ranges::count_if(after, [](const auto& one) { return one.first.starts_with("/prefix/d."); });
+  };
+  int left = 0;
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    SCOPED_TRACE(compose("rank 0's disk is broken from operation {} on", n));
+    job.disk.restore(before);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "c", 3);
+      engine.wait("c", Level::persistent);
+      commit_step(engine, scope.rank, "d", 4);
+      if (scope.rank == 0) {
+        for (std::uint64_t i = 0; i < kLasting; ++i) job.disk.fail(0, job.disk.operations(0) + n + i, EIO);
+      }
+      const auto failure = attempt([&] { engine.wait("d", Level::persistent); });
+      (void)engine.need_checkpoint();
+      if (scope.rank == 0) {
+        job.disk.heal(0);
+        if (failure && leftovers() != 0) ++left;
+      }
+      (void)engine.need_checkpoint();
+      commit_step(engine, scope.rank, "e", 5);
+      engine.wait("e", Level::persistent);
+      if (!failure || scope.rank != 0) return;
+      EXPECT_EQ(leftovers(), 0);
+    }));
+  }
+  EXPECT_GT(left, 0);
 }
 
 /// An old start that was overtaken commits and removes nothing.

@@ -75,37 +75,6 @@ TEST_F(FlushTest, TheNewestWinsWhereverItIs) {
   EXPECT_TRUE(job.logged("skipped c"));
 }
 
-TEST_F(FlushTest, EveryNthAndOnDemand) {
-  PersistentJob job(3);
-  job.options.persistent.every = 2;
-  commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
-  EXPECT_EQ(tags(job), std::vector<Tag>{"b"});
-  job.options.persistent.every = 0;
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    (void)engine.open();
-    engine.close();
-    EXPECT_EQ(engine.level("c"), Level::protected_);
-    engine.wait("c", Level::persistent);
-    EXPECT_EQ(engine.level("c"), Level::persistent);
-    engine.wait("c", Level::persistent);
-  }));
-  EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b"}));
-}
-
-TEST_F(FlushTest, AfterAnOpenOfACommitThatIsNotPersistentTheNextIsFlushed) {
-  PersistentJob job(2);
-  job.options.persistent.every = 3;
-  commit_steps(job, {{"a", 1}, {"b", 2}});
-  EXPECT_EQ(tags(job), std::vector<Tag>{});
-  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}, {"d", 4}}).tag, "b");
-  EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
-  // After one that is, the count begins anew.
-  lose_stores(job, {0, 1});
-  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"e", 5}, {"f", 6}}).tag, "c");
-  EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
-}
-
 TEST_F(FlushTest, R28_LatestNamesTheNewestDirectoryAndCanBeTurnedOff) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}, {"b", 2}});
@@ -189,6 +158,26 @@ TEST_F(FlushTest, R14_KeepsAsManyAsAskedAndWhatIsPinned) {
     commit_step(engine, scope.rank, "s6", 6);
   }));
   EXPECT_EQ(tags(job), (std::vector<Tag>{"s6", "s5"}));
+}
+
+TEST_F(FlushTest, R14_WhatIsOpenStaysBesideNewerOnes) {
+  PersistentJob job(2);
+  job.options.persistent.every = 0;
+  job.options.persistent.keep = 1;
+  job.options.store.keep = 2;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.wait("a", Level::persistent);
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(Tag("a")), "a");
+    engine.wait("b", Level::persistent);
+    engine.close();
+  }));
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"b", "a"}));
 }
 
 TEST_F(FlushTest, PinOfWhatIsNotPersistentFailsOnAllRanks) {

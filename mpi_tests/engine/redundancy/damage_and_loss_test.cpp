@@ -261,6 +261,41 @@ TEST(DamageAndLoss, OneWholeProtectionBesideHalfOfAnotherIsEnough) {
   }
 }
 
+/// All of the first beside a piece of the second, and a third that a crash cuts short wherever it may: until that is
+/// whole, the first is what stays.
+TEST(DamageAndLoss, R32_AWholeProtectionIsNotGivenUpForAPieceOfANewerOne) {
+  TwoProtections two(true);
+  SimulatedJob& job = two.job;
+  job.disk.restore(two.first);
+  const Id128 old = set_files(job.disk, SetFileKind::parity, two.commit_id()).front().set.protection_id;
+  job.disk.restore(two.second);
+  const std::string last = store_of(kRanks - 1);
+  std::map<std::string, std::vector<std::byte>> piece;
+  for (const SetFileKind kind : {SetFileKind::parity, SetFileKind::descriptor}) {
+    for (const SetFile& file : set_files(job.disk, kind, two.commit_id())) {
+      if (file.path.starts_with(last) && file.set.protection_id != old) piece[file.path] = job.disk.read_all(file.path);
+    }
+  }
+  ASSERT_EQ(piece.size(), 2U);
+  job.disk.restore(two.first);
+  for (const auto& [path, bytes] : piece) job.disk.write_all(path, bytes);
+  const auto before = job.disk.snapshot();
+  expect_step(reopen(job), 2);
+  const std::uint64_t operations = job.operations[0];
+  for (std::uint64_t n = 1; n <= operations; ++n) {
+    SCOPED_TRACE(compose("all die in operation {}", n));
+    job.disk.restore(before);
+    job.all_die_together = true;
+    job.disk.stop_world_after(0, n, n);
+    (void)job.start([](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      (void)engine.open();
+    });
+    job.all_die_together = false;
+    expect_protected(job, 2, 2);
+  }
+}
+
 TEST_P(EveryScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
   for (int survivor = 1; survivor < kRanks; ++survivor) {
     SCOPED_TRACE(survivor);

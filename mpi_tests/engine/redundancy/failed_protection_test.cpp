@@ -20,10 +20,10 @@ struct Job : SimulatedJob {
     options.topology.ranks_per_node = 1;
     options.redundancy.scheme = scheme;
   }
-  [[nodiscard]] std::size_t warnings(std::string_view tag) const {
+  [[nodiscard]] std::size_t warnings(std::string_view tag, const std::string& what = "is not protected against") const {
     const auto all = log();
     return static_cast<std::size_t>(std::ranges::count_if(all, [&](const auto& line) {
-      return says(line, {std::string(tag), "is not protected against"});
+      return says(line, {std::string(tag), what});
     }));
   }
 };
@@ -81,6 +81,7 @@ TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
     EXPECT_EQ(job.warnings("b"), 1U);
     const auto full = job.disk.snapshot();
     EXPECT_EQ(reopen(job).step, 2);
+    EXPECT_EQ(job.warnings("b", "is open and not protected"), 1U) << "where no room was made nothing is tried again";
     job.disk.restore(full);
     job.disk.remove_all(filler);
     job.disk.remove_all(store_of(1));

@@ -75,6 +75,9 @@ TEST(Layouts, R7_R43_AutomaticTakesTheBestThatTheLayoutPermitsAndSaysSoOnce) {
     const Opened opened = reopen(job);
     EXPECT_EQ(opened.step, 2);
     EXPECT_EQ(opened.level, one.scheme == Scheme::single ? Level::local : Level::protected_);
+    // What is not possible is not tried, neither by commit nor by open.
+    EXPECT_EQ(job.lines("not protected against the loss of a node:"), 0U);
+    EXPECT_EQ(job.lines("is protected again"), 0U);
   }
 }
 
@@ -172,6 +175,7 @@ TEST(Layouts, WaitProtectsOnDemand) {
       }
       EXPECT_EQ(engine.level("a"), Level::local);
       engine.wait("a", Level::local);  // is there
+      EXPECT_EQ(engine.level("a"), Level::local);
       engine.wait("a", Level::protected_);
       EXPECT_EQ(engine.level("a"), Level::protected_);
       engine.wait("a", Level::protected_);
@@ -183,6 +187,20 @@ TEST(Layouts, WaitProtectsOnDemand) {
     EXPECT_EQ(opened.step, 1);
     EXPECT_EQ(opened.level, Level::protected_);
   }
+}
+
+TEST(Layouts, WaitSupersedesWhatStayedForTheSakeOfItsLevel) {
+  Job job({1, 1, 1});
+  job.options.redundancy.every = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.wait("a", Level::protected_);
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_EQ(engine.level("a"), Level::protected_) << "stays while nothing newer is protected";
+    engine.wait("b", Level::protected_);
+    EXPECT_EQ(engine.level("a"), Level::none);
+  }));
 }
 
 TEST(Layouts, WaitSaysWhyALevelCannotBeReached) {
@@ -205,6 +223,7 @@ TEST(Layouts, WaitSaysWhyALevelCannotBeReached) {
     ASSERT_EQ(single.same().has_value(), scheme == Scheme::single);
     if (scheme == Scheme::single) {
       EXPECT_EQ(single.same()->code, ErrorCode::invalid_argument);
+      EXPECT_TRUE(says(single.same()->message, {"scheme single", "redundancy.scheme"})) << single.same()->message;
     }
     EXPECT_EQ(reopen(job).step, 2);
   }

@@ -218,6 +218,10 @@ TEST(Relocation, R43_WithoutProtectionContainersMoveAllTheSame) {
   Job back(on_nodes({4, 4}), Scheme::automatic);
   const Names uneven = on_nodes({5, 3});
   place(back, uneven);
+  const auto before = back.disk.snapshot();
+  expect_step(reopen(back), 2, RecoverySource::moved);
+  expect_only_own_files(back, uneven);  // what was left behind helps nobody
+  back.disk.restore(before);
   const Opened unprotected = reopen(back, latest, Newer::keep, {{"c", 3}});
   expect_step(unprotected, 2, RecoverySource::moved);
   EXPECT_EQ(unprotected.level, Level::local);
@@ -243,6 +247,28 @@ TEST(Relocation, AnotherSchemeOrSetSizeProtectsAnew) {
   lose(job, "node1");  // in two sets
   expect_step(reopen(job), 2, RecoverySource::rebuilt);
   change(Scheme::xor_, 8);
+}
+
+/// The room of the protection that a commit had before is what the next commit's takes: no store needs room for three.
+TEST(Relocation, ANewProtectionFreesTheOneBeforeForTheNextCommit) {
+  Job job(on_nodes({1, 1, 1, 1}), Scheme::xor_);
+  job.options.redundancy.set_size = 2;
+  const auto before = job.disk.snapshot();
+  expect_step(reopen(job, latest, Newer::keep, {{"c", 3}}), 2, RecoverySource::in_place);
+  EXPECT_TRUE(job.logged("b is protected again"));
+  for (const std::string& file : files_in(job.disk, "node0")) {
+    job.options.store.quota_bytes += job.disk.read_all(fs::join(run_directory_of("node0"), file)).size();
+  }
+  job.options.store.quota_bytes += 10'000;  // room for what there is, and not for one protection more
+  job.disk.restore(before);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    EXPECT_EQ(engine.level("b"), Level::protected_);
+    engine.close();
+    commit_step(engine, scope.rank, "c", 3);
+    EXPECT_EQ(engine.level("c"), Level::protected_);
+  }));
 }
 
 TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {

@@ -79,6 +79,18 @@ TEST_F(TightStore, TheOlderProtectedOneAndTwoMoreContainersFit) {
   }
 }
 
+TEST_F(TightStore, ACommitWithoutAnOpenTakesTheRoomOfWhatIsSuperseded) {
+  job.options.redundancy.scheme = Scheme::single;
+  job.options.store.quota_bytes = 2 * sizes_of(10'000).container + 20'000;
+  for (const std::size_t first : {0U, 2U, 4U}) {
+    expect_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      save(engine, first, 10'000);
+      save(engine, first + 1, 10'000);
+    }));
+  }
+}
+
 TEST_F(TightStore, ALargerOneFitsBesideASmallerOneAndItsProtection) {
   const Sizes small = sizes_of(10'000);
   const Sizes large = sizes_of(15'000);
