@@ -60,6 +60,13 @@ TEST(Misuse, R35_ABadRegionNameIsRefusedAndTheRunGoesOn) {
   }
 }
 
+TEST(Misuse, TheRegionOfAttributesIsNotTheApplicationsToSave) {
+  const std::array<std::byte, 8> bytes{};
+  const Failure failure = refused_region(".kedge/attributes", {bytes.data(), DataType::opaque, {bytes.size()}});
+  EXPECT_EQ(failure.code, ErrorCode::invalid_argument);
+  EXPECT_THAT(failure.message, HasSubstr("give attributes to create"));
+}
+
 TEST(Misuse, ARegionMayNotBeSavedTwiceNorBeAGroupOfAnother) {
   const std::int32_t value = 0;
   const Region region{&value, DataType::int32, {}};

@@ -211,6 +211,28 @@ TEST_F(FlushTest, StoresAreRemovedOnExitOnlyIfTheNewestIsPersistent) {
   EXPECT_EQ(reopen(job).tag, "b");
 }
 
+/// Of the newest commit, which was found damaged, the stores may hold what somebody can still mend.
+TEST_F(FlushTest, StoresAreNotRemovedOnExitAfterALoss) {
+  PersistentJob job(2);
+  job.options.store.keep = 2;
+  job.options.open.verify = Verify::headers;
+  commit_steps(job, {{"a", 1}});
+  job.options.persistent.every = 0;
+  commit_steps(job, {{"b", 2}});
+  job.options.store.on_exit = OnExit::remove_if_persistent;
+  const std::string path = faults::container_of(job.disk, 1, "b");
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    (void)load_step(engine, scope.rank);
+    EXPECT_THROW(engine.close(), Error);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+    engine.finalize();
+  }));
+  EXPECT_FALSE(container_files(job.disk, 0).empty());
+}
+
 TEST_F(FlushTest, AnUnchangedStructureCostsNoHdf5Call) {
   PersistentJob job(3);
   expect_all_returned(job.start([&](RankScope& scope) {

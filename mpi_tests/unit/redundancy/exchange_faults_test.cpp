@@ -86,12 +86,16 @@ TEST_F(ExchangeFaults, AMemberWithoutAFileGoesOnAndReportsIt) {
 }
 
 TEST_F(ExchangeFaults, ATruncatedMappingIsNeverReadBehindItsEnd) {
-  before_exchange = [](std::uint32_t me, OpenFiles& files) {
-    if (me == 1) files.container_map = files.container->map(kMiB + 4096);
-  };
-  const auto failure = protect_with_a_failure_on(1, true);
-  ASSERT_TRUE(failure.has_value());
-  EXPECT_EQ(failure->code, ErrorCode::corrupt);
+  for (const bool by_one_byte : {false, true}) {  // then the last piece alone reaches beyond the end
+    before_exchange = [&](std::uint32_t me, OpenFiles& files) {
+      if (me != 1) return;
+      const std::uint64_t whole = disk.read_all(path_of(1, Part::container)).size();
+      files.container_map = files.container->map(by_one_byte ? whole - 1 : kMiB + 4096);
+    };
+    const auto failure = protect_with_a_failure_on(1, true);
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->code, ErrorCode::corrupt);
+  }
 }
 
 TEST_F(ExchangeFaults, ATruncatedFileIsReported) {

@@ -258,6 +258,24 @@ TEST_P(Store, AContainerRemovedOrCutBetweenCallsIsAnErrorAndTheNextCheckpointWor
   }
 }
 
+/// Before many bytes go to a mapping, not only when it is sealed: a write behind the end of the file ends the process.
+TEST_P(Store, ALargeRegionIsNotCopiedIntoAFileThatWasCut) {
+  run([&](RankScope& scope, Engine& engine) {
+    engine.create("step-1");
+    const std::vector<double> values(std::size_t{1} << 17U);  // 1 MiB
+    EXPECT_TRUE(engine.save("first", region(std::span<const double>(values))).ok());
+    scope.communicator.barrier(Deadline::never());
+    if (scope.rank == 1) {
+      for (const std::string& path : container_files(job.disk, 1)) job.disk.truncate_from_outside(path, 100);
+    }
+    scope.communicator.barrier(Deadline::never());
+    const Status status = engine.save("second", region(std::span<const double>(values)));
+    EXPECT_EQ(status.ok(), scope.rank != 1);
+    EXPECT_THROW(engine.commit(), Error);
+    save_step(engine, scope.rank, 2);
+  });
+}
+
 TEST(StoreNodes, R43_UnequalNodesEachKeepTheirOwnRanks) {
   SimulatedJob job(5);
   job.options.topology.ranks_per_node = 3;  // 3 + 2
