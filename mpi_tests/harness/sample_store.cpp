@@ -23,7 +23,7 @@ SampleStore::~SampleStore() {
 }
 
 std::string SampleStore::add(const std::string& name, const std::vector<format::RegionSpec>& regions,
-                             const format::Superblock& identity) {
+                             const format::Superblock& identity) const {
   write_container(path(name), regions, identity);
   return path(name);
 }
@@ -44,7 +44,7 @@ void write_container(const std::string& path, const std::vector<format::RegionSp
   target.flush(false);
 }
 
-std::string SampleStore::add_file(const std::string& name, std::size_t size_bytes, char fill) {
+std::string SampleStore::add_file(const std::string& name, std::size_t size_bytes, char fill) const {
   std::ofstream(path(name), std::ios::binary) << std::string(size_bytes, fill);
   return path(name);
 }

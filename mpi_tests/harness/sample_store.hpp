@@ -24,9 +24,9 @@ class SampleStore {
 
   /// Writes a sealed container with these regions under this name, and returns its path. Contents are a pattern.
   std::string add(const std::string& name, const std::vector<format::RegionSpec>& regions,
-                  const format::Superblock& identity);
+                  const format::Superblock& identity) const;
   /// Writes any file.
-  std::string add_file(const std::string& name, std::size_t size_bytes, char fill);
+  std::string add_file(const std::string& name, std::size_t size_bytes, char fill) const;
 
  private:
   std::string directory_;

@@ -1,7 +1,7 @@
 // Assertions that stay on: cheap checks of what the code itself promises.
 #pragma once
 
-#include <source_location>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,17 +15,17 @@ class BrokenInvariant : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-[[noreturn]] inline void fail_invariant(std::string_view what, const std::source_location& where) {
-  const std::string_view path = where.file_name();
+[[noreturn]] inline void fail_invariant(std::string_view what, std::string_view path, int line) {
   const std::size_t slash = path.find_last_of('/');
   throw BrokenInvariant("internal error at " + std::string(path.substr(slash == path.npos ? 0 : slash + 1)) + ":" +
-                        std::to_string(where.line()) + ": expected that " + std::string(what) + "; please report this");
+                        std::to_string(line) + ": expected that " + std::string(what) + "; please report this");
 }
 
-/// Throws BrokenInvariant that says `what` does not hold, unless it does.
-inline void invariant(bool holds, std::string_view what,
-                      const std::source_location& where = std::source_location::current()) {
-  if (!holds) fail_invariant(what, where);
+/// Throws BrokenInvariant that says `what` does not hold, unless it does. (Not by std::source_location: Clang before 16
+/// has none.)
+inline void invariant(bool holds, std::string_view what, const char* path = __builtin_FILE(),
+                      int line = __builtin_LINE()) {
+  if (!holds) fail_invariant(what, path, line);
 }
 
 }  // namespace kedge

@@ -208,7 +208,7 @@ class Start {
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.
-  void withdraw() {
+  void withdraw() const {
     if (started_.prefix.records) (void)attempt([&] { started_.prefix.records->withdraw_incarnation(); });
     if (started_.node.lock) (void)attempt([&] { started_.node.lock->release(); });
   }

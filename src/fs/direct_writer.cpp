@@ -110,9 +110,9 @@ class DirectWriter::Flight {
     std::size_t length = 0;  // 0: the slot is free
   };
   struct Reaped {
-    unsigned slot;
+    unsigned slot = 0;
     Piece piece;
-    int result;
+    int result = 0;
   };
 
   Reaped reap() noexcept {

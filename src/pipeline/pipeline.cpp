@@ -7,7 +7,7 @@
 namespace kedge::pipeline {
 std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   CommitFiles files{commit, group_.logical_rank(), {}};
-  const auto not_held = group_.try_together([&] {
+  auto not_held = group_.try_together([&] {
     files.container = store::Pin(store_, store::FileKind::container, files.logical_rank, {commit.id, {}});
   });
   if (not_held) return not_held;

@@ -70,6 +70,7 @@ std::vector<Task> tags_of(const std::vector<std::string>& names, const std::stri
   }
   std::sort(tags.rbegin(), tags.rend());
   std::vector<Task> tasks;
+  tasks.reserve(tags.size());
   for (const auto& [generation, name] : tags) tasks.push_back(checkpoint({directory, name, fs::join(shown, name)}));
   if (tasks.empty())
     throw Error(Failure{ErrorCode::not_found, "there are no checkpoints on this prefix yet", -1, shown, 0});

@@ -139,7 +139,7 @@ class CopyThreadsJob : public testing::TestWithParam<bool> {
   static Status checkpoint(Engine& engine, int rank, int step) {
     engine.create("step-" + std::to_string(step));
     const auto bytes = content(rank, step);
-    const Status status = engine.save("field", {bytes.data(), DataType::opaque, Shape{bytes.size()}});
+    Status status = engine.save("field", {bytes.data(), DataType::opaque, Shape{bytes.size()}});
     engine.commit();
     return status;
   }

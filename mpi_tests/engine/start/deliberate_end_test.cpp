@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <iostream>
+#include <utility>
 
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
@@ -31,7 +32,8 @@ std::vector<testing::RankOutcome> end(SimulatedJob& job, const Steps& then = {{"
 }
 
 struct RemovingJob : SimulatedJob {
-  explicit RemovingJob(int ranks_, DiskOptions disk_options = memory_disk()) : SimulatedJob(ranks_, disk_options) {
+  explicit RemovingJob(int ranks_, DiskOptions disk_options = memory_disk())
+      : SimulatedJob(ranks_, std::move(disk_options)) {
     options.store.on_exit = OnExit::remove;
   }
 };

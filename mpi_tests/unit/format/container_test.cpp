@@ -215,6 +215,7 @@ TEST(FormatContainer, DeepNamesDoNotOverflowTheTable) {
 
 TEST(FormatContainer, TheWholeFilesChecksumIsKnownWithoutReadingIt) {
   std::vector<Sample> many;
+  many.reserve(500);
   for (int i = 0; i < 500; ++i) many.push_back(sample(compose("r{}", i), i % 50 == 7 ? 70000 : std::uint64_t(i)));
   const std::vector<std::vector<Sample>> cases = {
       {},   {sample("empty", 0)},         mixed_samples(),

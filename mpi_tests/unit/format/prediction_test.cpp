@@ -11,6 +11,7 @@ namespace {
 
 std::vector<Sample> numbered(int count) {
   std::vector<Sample> samples;
+  samples.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     samples.push_back(sample(compose("r{}", i), i % 3 == 1 ? 66000 + 100 * static_cast<std::uint64_t>(i) : 40));
   }
@@ -146,6 +147,7 @@ TEST(FormatPrediction, OffsetsDependOnTheSequenceAlone) {
   const auto samples = numbered(300);
   LayoutBuilder all;
   std::vector<std::uint64_t> offsets;
+  offsets.reserve(samples.size());
   for (const Sample& one : samples) offsets.push_back(all.add(one.spec));
   for (const std::size_t length : {1U, 17U, 63U, 64U, 65U, 128U, 299U}) {
     LayoutBuilder prefix;

@@ -26,8 +26,8 @@ TEST(FormatRules, RegionNames) {
 }
 
 TEST(FormatRules, TypesShapesAndShards) {
-  const auto refused = [](DataType dtype, Shape shape, Placement placement = {}) {
-    return check({"a", dtype, shape, std::move(placement), false}).has_value();
+  const auto refused = [](DataType dtype, Shape shape, const Placement& placement = {}) {
+    return check({"a", dtype, shape, placement, false}).has_value();
   };
   constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
   EXPECT_FALSE(refused(DataType::float64, Shape{0, kHuge, kHuge})) << "no elements, no overflow";
@@ -218,7 +218,7 @@ TEST_F(HostileIndex, RegionsMayNotOverlapOrLieElsewhere) {
     change(map);
     std::vector<std::byte> bytes = encode_index_head(map);
     bytes.insert(bytes.end(), index.end() - static_cast<std::ptrdiff_t>(4 * layout->checksum_count), index.end());
-    return refusal_of(bytes) != "";
+    return !refusal_of(bytes).empty();
   };
   EXPECT_FALSE(refused([](RegionMap&) {}));
   EXPECT_TRUE(refused([](RegionMap& map) { map.regions[0].offset += 1; }));

@@ -32,7 +32,7 @@ class Builders {
 
   explicit Builders(std::uint64_t view_limit = 100) : view_limit_(view_limit) {}
 
-  void run(const Step& step) {
+  void run(const Step& step) const {
     kedge::testing::InProcessWorld world(static_cast<int>(kRanks));
     const auto outcomes = world.run_connected([&](Communicator& communicator) {
       Options::Log quiet;
