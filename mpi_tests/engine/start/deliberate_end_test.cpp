@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "harness/engine_checks.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
@@ -125,6 +126,32 @@ TEST(DeliberateEnd, ARemovalThatFailsOnOneRankFailsOnAllAndForgetsNothing) {
     EXPECT_TRUE(exists(job, kNote));
     EXPECT_EQ(reopen(job).failure.value_or(Failure{}).code, ErrorCode::unrecoverable);
   }
+}
+
+/// Whatever of the end fails on one rank: all ranks hear of it, and what was committed is there.
+TEST(DeliberateEnd, AnEndThatFailsOnOneRankFailsOnAll) {
+  SimulatedJob job(4);
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  const auto before = job.disk.snapshot();
+  int failed = 0;
+  bool reached = true;
+  for (std::uint64_t n = 1; reached; ++n) {
+    SCOPED_TRACE(compose("operation {} of rank 3 fails", n));
+    job.disk.restore(before);
+    OnEachRank outcomes(4);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      (void)engine.open();
+      engine.close();
+      const std::uint64_t begin = job.disk.operations(3);
+      if (scope.rank == 3) job.disk.fail(3, begin + n, EIO);
+      outcomes.put(scope.rank, failure_of([&] { engine.finalize(); }));
+      if (scope.rank == 3) reached = job.disk.operations(3) >= begin + n;
+    }));
+    if (outcomes.same()) ++failed;
+    EXPECT_EQ(reopen(job).step, 2);
+  }
+  EXPECT_GT(failed, 0);
 }
 
 TEST(DeliberateEnd, AnotherStartThatCameInBetweenKeepsItsRecord) {

@@ -84,6 +84,17 @@ TEST(Locks, ASecondEngineOfTheRunInTheSameProcessesIsBusyAndHarmsNothing) {
   EXPECT_EQ(reopen(job).step, 2);
 }
 
+TEST(Locks, AFinalizedEngineHoldsNothingThoughItLives) {
+  SimulatedJob job(2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine first = scope.make_engine();
+    commit_step(first, scope.rank, "a", 1);
+    first.finalize();
+    Engine second = scope.make_engine();
+    EXPECT_EQ(second.open(), "a");
+  }));
+}
+
 TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   SimulatedJob job(2);
   job.disk.make_directories("/prefix", 0755);
