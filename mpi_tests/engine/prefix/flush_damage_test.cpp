@@ -9,6 +9,7 @@
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
+#include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 #include "persist/posix_tier.hpp"
@@ -174,31 +175,6 @@ TEST_F(FlushDamage, AFullPrefixCostsTheFlushAlone) {
   }));
   EXPECT_EQ(directories(job).size(), had + 1);
   EXPECT_TRUE(list(job).unusable.empty());
-}
-
-/// Where not every commit is flushed, one that could not be is made up for by the next, not by the next that is due.
-TEST_F(FlushDamage, AFlushThatFailedIsRepeatedWithTheNextCommit) {
-  Volume full;
-  full.write_errno = ENOSPC;
-  job.options.persistent.every = 2;
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(), "b");
-    engine.close();
-    commit_step(engine, scope.rank, "c", 3);
-    (void)engine.need_checkpoint();
-    if (scope.rank == 0) job.disk.set_volume("/prefix", full);
-    (void)engine.need_checkpoint();
-    commit_step(engine, scope.rank, "d", 4);
-    EXPECT_EQ(engine.level("d"), Level::protected_);
-    (void)engine.need_checkpoint();
-    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
-    (void)engine.need_checkpoint();
-    commit_step(engine, scope.rank, "e", 5);
-    EXPECT_EQ(engine.level("e"), Level::persistent);
-    commit_step(engine, scope.rank, "f", 6);
-    EXPECT_EQ(engine.level("f"), Level::protected_) << "the count began anew";
-  }));
 }
 
 /// A flush on demand in which one operation of one rank fails, each in turn: the same failure on all ranks, the commit
@@ -380,6 +356,20 @@ TEST_F(FlushDamage, AnEngineThatWasOvertakenIsDead) {
     const auto failure = attempt([&] { engine.create("z"); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::bad_state);
+  }));
+}
+
+/// What overtakes is a start that came through, on nodes where no lock of the old one is.
+TEST_F(FlushDamage, AStartOnOtherNodesOvertakesTheOld) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine old = scope.make_engine();
+    commit_step(old, scope.rank, "x", 1);
+    (void)old.need_checkpoint();
+    if (scope.rank == 0) job.options.store.path = "/nodes/other-{node}";
+    (void)old.need_checkpoint();
+    const Engine later = scope.make_engine();
+    commit_step(old, scope.rank, "y", 2);
+    EXPECT_EQ(code_of([&] { old.create("z"); }), ErrorCode::bad_state);
   }));
 }
 

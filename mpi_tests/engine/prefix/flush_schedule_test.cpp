@@ -44,6 +44,30 @@ TEST_F(FlushSchedule, AfterAnOpenOfACommitThatIsNotPersistentTheNextIsFlushed) {
   EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
 }
 
+/// Where not every commit is flushed, one that could not be is made up for by the next, not by the next that is due.
+TEST_F(FlushSchedule, AFlushThatFailedIsRepeatedWithTheNextCommit) {
+  PersistentJob job(3);
+  job.options.persistent.every = 2;
+  Volume full;
+  full.write_errno = ENOSPC;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "c", 3);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", full);
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "d", 4);
+    EXPECT_EQ(engine.level("d"), Level::protected_);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) job.disk.set_volume("/prefix", {});
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "e", 5);
+    EXPECT_EQ(engine.level("e"), Level::persistent);
+    commit_step(engine, scope.rank, "f", 6);
+    EXPECT_EQ(engine.level("f"), Level::protected_) << "the count began anew";
+  }));
+}
+
 TEST_F(FlushSchedule, FinalizeFlushesTheNewestWhereCommitsAreFlushedAtAll) {
   struct Case {
     std::uint32_t every;

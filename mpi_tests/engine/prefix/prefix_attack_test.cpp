@@ -187,6 +187,30 @@ TEST_F(PrefixAttack, AnothersDirectoryDoesNotStopAStartWithoutRecords) {
   EXPECT_EQ(opened.tag, "a") << (opened.failure ? to_string(*opened.failure) : "");
 }
 
+/// Who a run is, if all records of it are lost, is taken from no manifest that open would not take: one of this user's
+/// stops the start, so that it can be mended; another's is as good as none.
+TEST_F(PrefixAttack, AStartWithoutRecordsTrustsNoManifestThatOpenWouldNot) {
+  PersistentJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/nodes");
+  job.disk.remove_all("/prefix/.kedge");
+  const auto before = job.disk.snapshot();
+  const std::string directory = directory_of(job, "a");
+  const auto start_with = [&](std::uint32_t mode, std::uint32_t owner) {
+    job.disk.restore(before);
+    fs::FileStatus status = before.at(directory).status;
+    status.mode = mode;
+    status.owner = owner;
+    job.disk.plant(directory, status);
+    return job.start([](RankScope& scope) { (void)scope.make_engine(); });
+  };
+  const auto own = start_with(0775, before.at(directory).status.owner);
+  for (const auto& outcome : own) {
+    EXPECT_TRUE(outcome.failure && says(to_string(*outcome.failure), {"persistent.trust", "a."}));
+  }
+  expect_all_returned(start_with(0775, 4711));
+}
+
 // --- trust: each of what is read is judged, not only the directory or only the manifest
 
 TEST_F(PrefixAttack, EachOfASourcesFilesMustBeTrusted) {
