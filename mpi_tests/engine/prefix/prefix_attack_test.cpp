@@ -292,6 +292,13 @@ TEST_F(PrefixAttack, ACopyWithADamagedManifestIsNamed) {
   EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable) << to_string(*opened.failure);
   EXPECT_EQ(reopen(job, Source{"/prefix", "first", "latest"}).tag, "a");
   EXPECT_TRUE(job.logged("skipped")) << "for " << newer;
+  // What is damaged is not said of a tag that it does not have, nor of a flush that was cut short.
+  job.disk.make_directories("/prefix/c.9-01234567", 0755);
+  for (const Tag tag : {"other", "c"}) {
+    const Opened missing = reopen(job, Source{"/prefix", "first", tag});
+    ASSERT_TRUE(missing.failure);
+    EXPECT_EQ(missing.failure->code, ErrorCode::not_found) << to_string(*missing.failure);
+  }
 }
 
 /// A shared directory with the sticky bit: nobody can put another directory in a tag directory's place.

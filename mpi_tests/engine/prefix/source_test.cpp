@@ -95,6 +95,25 @@ TEST_F(SourceTest, ABlockThatIsDamagedIsFoundByLoad) {
   (void)expect_all_threw(outcomes, ErrorCode::corrupt);
 }
 
+TEST_F(SourceTest, WhatLoadFoundDamagedIsNotOpenedAgainAndItsCopyElsewhereIs) {
+  const std::string name = directory_of(job, "b").substr(std::string("/prefix/").size());
+  job.disk.make_directories("/copy", 0755);
+  (void)copied("b", "/copy/" + name);
+  const std::string path = container_of(job, "b", 1);
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(Source{"/prefix", "first", "latest"}), "b");
+    (void)load_step(engine, scope.rank);
+    EXPECT_THROW(engine.close(), Error);
+    EXPECT_EQ(engine.open(Source{"/prefix", "first", "latest"}), "a");
+    engine.close();
+    EXPECT_EQ(engine.open(Source{"/copy", "first", "latest"}), "b");
+    EXPECT_EQ(load_step(engine, scope.rank), 2);
+    engine.close();
+  }));
+}
+
 TEST_F(SourceTest, OthersFilesObeyTrust) {
   const std::string directory = directory_of(job, "a");
   for (const auto& [path, entry] : job.disk.snapshot()) {

@@ -1,8 +1,12 @@
 // A recovery whose storage fails: the same outcome on all ranks, nothing is lost by it, and the next start is well.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <span>
 
+#include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "harness/set_files.hpp"
 
@@ -126,6 +130,70 @@ TEST_P(RecoveryErrors, NoRoomIsToldOnAllRanksAndRoomIsEnough) {
     EXPECT_EQ(opened.failure->code, ErrorCode::no_space) << to_string(*opened.failure);
     job.disk.remove_all(small + "/filler");
     expect_well();
+  }
+}
+
+/// Rank 0's container of "b" is lost, and the copy of it that its partner keeps is another than it was. Its checksum
+/// fits: whoever made it made that, too.
+class RebuiltByALie : public testing::Test {
+ protected:
+  RebuiltByALie() : job(kRanks) {
+    job.options.redundancy.scheme = Scheme::partner;
+    job.options.store.keep = 2;
+    place(job, {"n0", "n1", "n2", "n3"});
+    commit_steps(job, {{"a", 1}, {"b", 2}});
+  }
+  Opened reopen_with(const std::function<void(std::span<std::byte> container)>& change) {
+    const Id128 commit_id = superblock_of(job.disk, 0, "b").commit.id;
+    for (SetFile& file : set_files(job.disk, format::SetFileKind::parity, commit_id)) {
+      if (file.set.members.at(1 - file.set.position).logical_rank.value != 0) continue;
+      std::vector<std::byte> bytes = job.disk.read_all(file.path);
+      const std::span copy = std::span(bytes).subspan(format::kSuperblockBytes);
+      change(copy);
+      file.set.parity_crc = crc32c(copy);
+      std::ranges::copy(format::encode(file.set), bytes.begin());
+      job.disk.write_all(file.path, bytes);
+    }
+    job.disk.remove_all("/nodes/n0");
+    return reopen(job);
+  }
+  static void change_head(std::span<std::byte> container, const std::function<void(format::Superblock&)>& change) {
+    format::Superblock superblock = format::decode(container.first(format::kSuperblockBytes), "the copy");
+    change(superblock);
+    std::ranges::copy(format::encode(superblock), container.begin());
+  }
+  SimulatedJob job;
+};
+
+TEST_F(RebuiltByALie, R31_IsTakenIfItIsTheTruth) {
+  const Opened opened = reopen_with([](std::span<std::byte> container) { change_head(container, [](auto&) {}); });
+  EXPECT_EQ(opened.step, 2);
+  EXPECT_EQ(opened.info.source, RecoverySource::rebuilt);
+}
+
+TEST_F(RebuiltByALie, R31_ItsBytesAreThoseOfTheRecordedChecksum) {
+  const Opened opened =
+      reopen_with([](std::span<std::byte> container) { container[container.size() / 2] ^= std::byte{1}; });
+  EXPECT_EQ(opened.step, 1);
+  EXPECT_TRUE(job.logged("could not be recovered"));
+}
+
+/// The checksum of a container says nothing of its first bytes, which end with their own.
+TEST_F(RebuiltByALie, R31_R32_ItIsTheContainerOfJustThisRankAndCommit) {
+  const std::vector<std::function<void(format::Superblock&)>> changes = {
+      [](auto& superblock) { superblock.commit.run_id.bytes[0] ^= 1; },
+      [](auto& superblock) { superblock.commit.id.bytes[0] ^= 1; },
+      [](auto& superblock) { ++superblock.commit.generation; },
+      [](auto& superblock) { ++superblock.commit.world_size; },
+      [](auto& superblock) { superblock.logical_rank = LogicalRank{1}; },
+  };
+  const auto committed = job.disk.snapshot();
+  for (const auto& change : changes) {
+    SCOPED_TRACE(&change - changes.data());
+    job.disk.restore(committed);
+    const Opened opened = reopen_with([&](std::span<std::byte> container) { change_head(container, change); });
+    EXPECT_EQ(opened.step, 1);
+    EXPECT_TRUE(job.logged("could not be recovered"));
   }
 }
 

@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <set>
+#include <span>
 #include <string>
 
+#include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "harness/faulty_fixture.hpp"
 #include "persist/tag_catalog.hpp"
@@ -52,6 +54,25 @@ TEST_F(Catalog, GivesBackWhatWasAddedAndNotRemoved) {
   EXPECT_EQ(catalog().read(), (std::vector{entry(1), entry(3)}));
   mine.add(entry(2));
   EXPECT_EQ(mine.read(), (std::vector{entry(1), entry(3), entry(2)}));
+}
+
+TEST_F(Catalog, WhatIsAddedTwiceIsThereOnce) {
+  TagCatalog mine = catalog();
+  for (const std::uint64_t generation : {1U, 2U, 1U}) mine.add(entry(generation));
+  EXPECT_EQ(catalog().read(), (std::vector{entry(2), entry(1)}));
+}
+
+/// Of a newer Kedge: its checksum is right, and its fields are not ours.
+TEST_F(Catalog, ALineWithoutAnIdOfOursIsPassedOver) {
+  catalog().add(entry(1));
+  std::string line = text();
+  const std::size_t id = line.find("01010101");
+  line.replace(id, 8, "no-digit");
+  const std::size_t tail = line.rfind(",\"crc\":\"");
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(line.data(), tail)));
+  line = line.substr(0, tail) + compose(",\"crc\":\"{:08x}\"}}\n", crc);
+  disk.write_all("/d/tags.jsonl", std::as_bytes(std::span(line)));
+  EXPECT_TRUE(catalog().read().empty());
 }
 
 TEST_F(Catalog, ADamagedLineLosesOnlyItself) {
@@ -148,6 +169,29 @@ TEST_F(Catalog, DoesNotGrowWithoutEndWhenTagsComeAndGo) {
   EXPECT_EQ(mine.read(), (std::vector{entry(248), entry(249), entry(250)}));
   const std::string now = text();
   EXPECT_LT(std::count(now.begin(), now.end(), '\n'), 200);
+}
+
+TEST_F(Catalog, WhatARewriteAndAnAddAfterItWroteOutlivesAPowerLoss) {
+  for (const bool add_after : {false, true}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      disk.remove_all("/d/tags.jsonl");
+      disk.restart();
+      const std::string cut_short = "what a crash left";
+      disk.write_all("/d/tags.jsonl.new", std::as_bytes(std::span(cut_short)));
+      TagCatalog mine = catalog();
+      mine.add(entry(1));
+      std::size_t before = 0;
+      for (std::uint64_t generation = 2; text().size() >= before; ++generation) {
+        ASSERT_LT(generation, 200U) << "it is never written anew";
+        mine.add(entry(generation));
+        before = text().size();
+        mine.remove(entry(generation).directory);
+      }
+      if (add_after) mine.add(entry(250));
+      disk.restart(Crash::power, seed);
+      EXPECT_EQ(catalog().read(), add_after ? (std::vector{entry(1), entry(250)}) : std::vector{entry(1)}) << seed;
+    }
+  }
 }
 
 TEST_F(Catalog, ARewriteCutShortLosesNothing) {

@@ -111,6 +111,51 @@ TEST_F(Tags, WhatACatalogSaysIsBelievedOnlyOfItsOwnersAndItsOwnRunsDirectories) 
   EXPECT_THAT(list().entries, ElementsAre(entry(1)));
 }
 
+TEST_F(Tags, ACatalogInADirectoryThatOthersCanChangeIsNotBelieved) {
+  TagEntry lie = entry(1);
+  lie.commit.world_size = 77;
+  add(entry(1));
+  catalog(lie);
+  const std::string directory = "/d/.kedge/heat";
+  const auto status = *system->status(directory);
+  for (const std::uint32_t mode : {0775U, 0757U}) {
+    auto open_to_others = status;
+    open_to_others.mode = mode;
+    disk.plant(directory, open_to_others);
+    EXPECT_THAT(list().entries, ElementsAre(entry(1))) << mode;
+  }
+  auto foreign = status;
+  foreign.owner = 1001;
+  disk.plant(directory, foreign);
+  EXPECT_THAT(list().entries, ElementsAre(entry(1)));
+  auto file = *system->status(directory + "/tags.jsonl");
+  file.owner = foreign.owner;  // all of it is another user's, and says what lies in this user's directory
+  disk.plant(directory + "/tags.jsonl", file);
+  EXPECT_THAT(list().entries, ElementsAre(entry(1)));
+}
+
+TEST_F(Tags, ACatalogBehindALinkIsNotBelieved) {
+  TagEntry lie = entry(1);
+  lie.commit.world_size = 77;
+  add(entry(1));
+  catalog(lie);
+  const std::string records = "/d/.kedge";
+  disk.make_directories("/elsewhere/heat", 0755);
+  disk.write_all("/elsewhere/heat/tags.jsonl", disk.read_all(records + "/heat/tags.jsonl"));
+  disk.remove_all(records);
+  disk.plant_link(records, "/elsewhere");
+  EXPECT_THAT(list().entries, ElementsAre(entry(1)));
+}
+
+/// A claim goes by the directory's name, so it must be that of the commit which it claims.
+TEST_F(Tags, ACatalogThatGivesADirectoryAnotherCommitIsNotBelieved) {
+  TagEntry lie = entry(1);
+  ++lie.commit.generation;
+  add(entry(1));
+  catalog(lie);
+  EXPECT_THAT(list().entries, ElementsAre(entry(1)));
+}
+
 TEST_F(Tags, ADamagedCatalogCostsTimeOnly) {
   for (const unsigned generation : {1U, 2U}) {
     add(entry(generation));

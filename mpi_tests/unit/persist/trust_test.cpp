@@ -73,6 +73,29 @@ TEST_F(TrustTest, AnyBelievesEveryFileAndDirectoryButNoLink) {
   }
 }
 
+TEST_F(TrustTest, AParentIsOneInWhichNobodyWhoIsNotTrustedCanReplaceWhatIsInIt) {
+  const auto refusal_of_parent = [&](std::uint32_t mode, Trust trust) -> std::string {
+    disk.plant("/p", {Kind::directory, 0, kOther, mode, 2, kOtherGroup});  // whose it is does not matter
+    const auto failure = failure_of([&] { persist::require_trusted_parent(*system, "/p", trust); });
+    return failure ? failure->message : "trusted";
+  };
+  for (const Trust trust : {Trust::self, Trust::group, Trust::any}) {
+    EXPECT_EQ(refusal_of_parent(0755, trust), "trusted");
+    EXPECT_EQ(refusal_of_parent(01777, trust), "trusted") << "it is sticky";
+  }
+  EXPECT_THAT(refusal_of_parent(0757, Trust::self), HasSubstr("chmod o-w"));
+  EXPECT_THAT(refusal_of_parent(0757, Trust::group), HasSubstr("chmod o-w"));
+  EXPECT_EQ(refusal_of_parent(0777, Trust::any), "trusted");
+  EXPECT_THAT(refusal_of_parent(0775, Trust::self), HasSubstr("persistent.trust = group"));
+  EXPECT_EQ(refusal_of_parent(0775, Trust::group), "trusted");
+  for (const Trust trust : {Trust::self, Trust::group, Trust::any}) {
+    disk.plant("/f", {Kind::file, 10, kMe, 0644, 1, kMyGroup});
+    EXPECT_EQ(failure_of([&] { persist::require_trusted_parent(*system, "/f", trust); })->code, ErrorCode::io);
+    EXPECT_EQ(failure_of([&] { persist::require_trusted_parent(*system, "/nothing", trust); })->code,
+              ErrorCode::not_found);
+  }
+}
+
 TEST_F(TrustTest, TheRealFileSystemKnowsItsGroups) {
   const auto real = fs::posix_file_system();
   const auto status = real->status("/proc/self");

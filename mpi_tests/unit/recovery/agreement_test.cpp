@@ -179,6 +179,22 @@ TEST(Agreement, ContainersOfDifferentCommitIdsAreNeverAddedUp) {
   }
 }
 
+TEST(Agreement, ContainersThatClaimAnotherRankCountAreNeverAddedUp) {
+  const ByProcess holdings = {{container(9, 1, 0, 2)}, {container(9, 1, 1, 3)}};
+  const Agreement found = agree(holdings);
+  ASSERT_EQ(found.candidates.size(), 1U);
+  EXPECT_FALSE(found.candidates[0].recoverable);
+  EXPECT_EQ(found.candidates[0].total_bytes, 100U);
+}
+
+TEST(Agreement, DamageIsToldOfTheCommitThatHasIt) {
+  ByProcess holdings = whole(2, 8, 1);
+  holdings[1] = {container(9, 2, 1, 2, false)};
+  const Agreement found = agree(holdings);
+  ASSERT_EQ(found.candidates.size(), 2U);
+  EXPECT_EQ(found.candidates[1].reason, "the container of rank 1 is missing: it is not in /directory-1");
+}
+
 TEST(Agreement, DuplicatesCountOnce) {
   ByProcess holdings(3);
   holdings[0] = {container(1, 1, 0, 3), container(1, 1, 0, 3)};

@@ -18,6 +18,7 @@
 #include "harness/simulated_job.hpp"
 #include "harness/testing_world.hpp"
 #include "recovery/recovery.hpp"
+#include "unit/persist/support.hpp"
 
 namespace kedge::recovery {
 
@@ -38,6 +39,7 @@ class FakeTier final : public persist::Tier {
   bool unreachable = false;
   bool sees_manifests = true;
   int opens = 0;
+  std::map<std::uint32_t, std::vector<std::byte>> containers;  ///< what is fetched, by logical rank
 
   [[nodiscard]] const std::string& where() const noexcept override { return where_; }
   [[nodiscard]] persist::TagList list() override {
@@ -59,10 +61,14 @@ class FakeTier final : public persist::Tier {
   void require_trusted(const persist::TagEntry& entry) override {
     if (!find(entry.directory).is_trusted) throw Error(Failure{ErrorCode::io, "it is not trusted", -1, where_, 0});
   }
-  /// Every container that is fetched is damaged.
+  /// Whatever is looked for; every container that is not in `containers` is damaged.
   [[nodiscard]] persist::OpenedContainer open(const std::string& name, const CommitHead& /*commit*/,
-                                              LogicalRank /*logical_rank*/) override {
+                                              LogicalRank logical_rank) override {
     ++opens;
+    if (const auto found = containers.find(logical_rank.value); found != containers.end()) {
+      return {persist::testing::row_of(found->second, logical_rank.value), name,
+              std::make_unique<format::testing::MemoryFile>(found->second), nullptr};
+    }
     throw Error(Failure{ErrorCode::corrupt, "bits are flipped", -1, name, 0});
   }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/invariant.hpp"
+
 namespace kedge::recovery {
 namespace {
 
@@ -28,6 +30,19 @@ TEST(FoundTag, WhatIsPackedIsUnpackedWithTextsOfEveryLength) {
     EXPECT_EQ(unpacked[i].is_usable(), tags[i].problem.empty());
   }
   EXPECT_TRUE(unpack(pack({})).empty());
+}
+
+TEST(FoundTag, WhatIsCutShortIsNotTakenForTags) {
+  FoundTag tag;
+  tag.commit.tag = "step";
+  tag.directory = "step.1-00000000";
+  tag.problem = "it is torn";
+  const std::vector<std::byte> packed = pack(std::vector{tag});
+  for (std::size_t length = 1; length < packed.size(); ++length) {
+    // A copy of its own: a memory checker sees what is read behind its end.
+    const std::vector<std::byte> shorter(packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(length));
+    EXPECT_THROW((void)unpack(shorter), BrokenInvariant) << length;
+  }
 }
 
 TEST(FoundTag, ATagThatIsTooLongIsAFailureBeforeAnythingIsSent) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -331,6 +332,32 @@ void expect_sets_ready(const World& world, const std::vector<Orders>& orders) {
       EXPECT_TRUE(redundancy::can_decode(order->set.scheme, order->set.parities, order->present));
     }
   }
+}
+
+TEST(Homes, R31_ASetFileThatContradictsTheFirstOfItsSetIsNoHelp) {
+  const Set set{Scheme::xor_, 1, id_of(1000), 0, {0, 1, 2}};
+  const Commit commit{id_of(100), 1, 3, {set}};
+  World world{3, {commit}, std::vector<std::set<File>>(3)};
+  for (const std::uint32_t rank : {1U, 2U}) {  // that of rank 0 is to be rebuilt
+    world.held[rank].insert({commit.commit_id, FileKind::container, rank, Id128{}});
+    world.held[rank].insert({commit.commit_id, FileKind::parity, rank, set.protection_id});
+  }
+  const auto is_recoverable = [&](const std::function<void(format::SetDescriptor&)>& change) {
+    testing::InProcessWorld threads(3);
+    bool recoverable = false;
+    const auto outcomes = threads.run_connected([&](Communicator& communicator) {
+      const auto me = static_cast<std::uint32_t>(communicator.rank());
+      Holdings mine = holdings_of(world, me);
+      if (me == 2) change(mine.set_files.at(0));
+      const Agreement agreement = agree(comm::Group(communicator, std::chrono::seconds(60)), mine, {});
+      if (me == 0) recoverable = agreement.candidates.at(0).recoverable;
+    });
+    for (const auto& one : outcomes) EXPECT_TRUE(one.returned());
+    return recoverable;
+  };
+  EXPECT_TRUE(is_recoverable([](format::SetDescriptor&) {}));
+  EXPECT_FALSE(is_recoverable([](format::SetDescriptor& other) { ++other.members[0].crc; }));
+  EXPECT_FALSE(is_recoverable([](format::SetDescriptor& other) { other.scheme = Scheme::partner; }));
 }
 
 TEST(Homes, R31_R32_RandomLossesOfContainersParityAndDescriptorsAreJudgedAndOrderedAsByTheOracle) {

@@ -141,6 +141,49 @@ TEST_F(RecoveryLoop, NewerOnesAreRecordedAsDiscardedBeforeTheOlderOneIsReturned)
   EXPECT_EQ(open(latest)->commit.tag, "a");
 }
 
+TEST_F(RecoveryLoop, NothingIsLeftBehindThatCouldNotBeRecordedAsDiscarded) {
+  put(commit(1, 10, "a"));
+  put(commit(2, 11, "b"));
+  on_records_opened = [&] {
+    faults::Volume full;
+    full.write_errno = 28;  // ENOSPC
+    disk.set_volume("/prefix", full);
+  };
+  for (const auto& outcome : run_ranks([&](RankOfJob& rank) { (void)make(rank).open(Tag{"a"}, Newer::discard); })) {
+    EXPECT_TRUE(outcome.failure);
+  }
+  for (const auto& ledger : ledgers) {
+    ASSERT_EQ(ledger.entries().size(), 2U);
+    EXPECT_EQ(ledger.entries()[0].commit.tag, "b");
+  }
+}
+
+/// The checksum in the manifest says nothing of the superblock, and that was looked at before the copy was made.
+TEST_F(RecoveryLoop, R31_WhatIsFetchedIsTheContainerOfJustThisRankAndCommit) {
+  const CommitHead head = commit(2, 11, "b");
+  put(commit(1, 10, "a"));
+  publish(head);
+  CommitHead other = head;
+  other.id = id_of(3);
+  CommitHead later = head;
+  ++later.generation;
+  const auto fetch = [&](const CommitHead& found, std::uint32_t shift) {
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      tiers[rank].containers[rank] = persist::testing::container_bytes(found, (rank + shift) % kRanks);
+    }
+    ledgers = std::vector<commits::Ledger>(kRanks);
+    return open(latest);
+  };
+  EXPECT_EQ(fetch(other, 0)->commit.tag, "a");
+  EXPECT_EQ(fetch(later, 0)->commit.tag, "a");
+  EXPECT_EQ(fetch(head, 1)->commit.tag, "a");
+  const auto opened = fetch(head, 0);
+  EXPECT_EQ(opened->commit.tag, "b");
+  EXPECT_EQ(opened->mine.source, RecoverySource::fetched);
+  EXPECT_EQ(opened->totals.fetched, std::uint64_t{kRanks});
+  EXPECT_EQ(opened->totals.bytes, tiers[0].containers[0].size() + tiers[1].containers[1].size());
+}
+
 TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheRunLost) {
   put(commit(1, 10, "a"), {0});
   publish(commit(2, 11, "b"));

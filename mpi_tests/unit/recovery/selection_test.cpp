@@ -89,7 +89,9 @@ TEST(Selection, R19_PiecesOfAFirstCheckpointThatNeverReturnedAreNothing) {
 }
 
 TEST(Selection, R19_CommitsThatExistedAndLeftNothingAreLost) {
-  EXPECT_THAT(choose(survey_of({}), latest, kCommitsExist).lost, HasSubstr("no container of it is on any"));
+  const Choice choice = choose(survey_of({}), latest, kCommitsExist);
+  EXPECT_THAT(choice.lost, HasSubstr("no container of it is on any"));
+  EXPECT_FALSE(choice.other_ranks) << "nobody knows how many ranks saved them";
 }
 
 TEST(Selection, R19_EveryLostCandidateIsListedWithItsReason) {

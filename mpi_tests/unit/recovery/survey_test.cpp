@@ -272,6 +272,33 @@ TEST_F(SurveyTest, BeforeCountsFromTheOldestOfItsTag) {
   EXPECT_THAT(facts(survey(Before{"b"})), ElementsAre("b 13 yes stores", "b 11 yes stores", "a 10 yes prefix in a.10"));
 }
 
+TEST_F(SurveyTest, BeforeCountsFromTheOldestThoughThePrefixHasANewerOneOfItsTag) {
+  put(commit(2, 11, "b"));
+  publish(commit(4, 13, "b"));
+  publish(commit(3, 12, "c"));
+  EXPECT_THAT(facts(survey(Before{"b"})), ElementsAre("b 11 yes stores"));
+}
+
+/// Rank 0 may have read in part what the others then know nothing of.
+TEST_F(SurveyTest, ARecordThatCanBeReadOnlyInPartIsTheSameForAllRanks) {
+  const CommitHead discarded = commit(2, 11, "b");
+  put(commit(1, 10, "a"));
+  put(discarded);
+  discard(discarded);
+  int surveyed = 0;
+  for (std::uint64_t n = 1; n <= 40; ++n) {
+    on_records_opened = [&] { disk.fail_read(0, disk.reads(0) + n, 5); };  // EIO
+    std::vector<std::vector<std::string>> found(kRanks);
+    const auto outcomes = run_ranks(
+        [&](RankOfJob& rank) { found[static_cast<std::size_t>(rank.group.rank())] = facts(make(rank, nullptr)); });
+    disk.heal(0);
+    if (!outcomes[0].returned() || !outcomes[1].returned()) continue;
+    ++surveyed;
+    EXPECT_EQ(found[0], found[1]) << "read " << n;
+  }
+  EXPECT_GT(surveyed, 0);
+}
+
 TEST_F(SurveyTest, OfManyThatAreNoUseSomeAreListedAndTheGoodOneIsFound) {
   for (std::uint8_t number = 1; number <= 30; ++number) {
     publish(commit(number, number, "t")).problem = number == 1 ? "" : "it is torn";

@@ -1,0 +1,296 @@
+// The prefix as its own run changes it: what outlives a power loss, what is swept, and what stays because it is not
+// ours.
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+
+#include "harness/faulty_fixture.hpp"
+#include "persist/posix_tier.hpp"
+#include "persist/tag_catalog.hpp"
+#include "unit/persist/support.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using persist::PosixTier;
+using persist::RunRecords;
+using persist::testing::sample_commit;
+using persist::testing::SampleCommit;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Rank 0's tier of one start of a run.
+class OwnPrefix : public Faulty {
+ protected:
+  struct Start {
+    Start(const std::shared_ptr<fs::FileSystem>& file_system, bool latest)
+        : records(file_system, "/prefix", "heat", "") {
+      (void)records.take_incarnation();
+      records.begin_incarnation();
+      Options::Persistent options;
+      options.latest = latest;
+      tier = std::make_unique<PosixTier>(file_system, "/prefix", options, &records);
+    }
+    [[nodiscard]] std::vector<persist::TagEntry> catalog(fs::FileSystem& file_system) const {
+      return persist::TagCatalog(file_system, records.directory()).read();
+    }
+    RunRecords records;
+    std::unique_ptr<PosixTier> tier;
+  };
+
+  void SetUp() override {
+    Faulty::SetUp();
+    make_prefix();
+  }
+  void make_prefix() {
+    disk.remove_all("/prefix");
+    disk.restart();
+    disk.make_directories("/prefix", 0755);
+  }
+  [[nodiscard]] std::unique_ptr<Start> start(bool latest = true) const {
+    return std::make_unique<Start>(system, latest);
+  }
+  static std::string path_of(const SampleCommit& commit, const std::string& name = {}) {
+    return "/prefix/" + commit.entry.directory + (name.empty() ? "" : "/" + name);
+  }
+  [[nodiscard]] bool exists(const std::string& path) const { return system->status(path).has_value(); }
+  void give_away(const std::string& path, std::uint32_t owner) {
+    fs::FileStatus status = *system->status(path);
+    status.owner = owner;
+    disk.plant(path, status);
+  }
+  void plant(const std::string& path) { disk.write_all(path, bytes_of(10, 'x')); }
+  [[nodiscard]] std::string text_of(const std::string& path) const {
+    const auto bytes = disk.read_all(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  static void bring(persist::Tier& tier, const SampleCommit& commit) {
+    tier.begin(commit.entry, commit.manifest.size());
+    for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
+      format::testing::MemoryFile file(commit.containers[rank]);
+      (void)tier.put(commit.entry, {rank}, {file, file.size()});
+    }
+  }
+  static void publish(persist::Tier& tier, const SampleCommit& commit) {
+    bring(tier, commit);
+    EXPECT_EQ(tier.publish(commit.entry, commit.manifest), "");
+  }
+  [[nodiscard]] bool is_whole(const SampleCommit& commit) const {
+    PosixTier tier(system, "/prefix", {});
+    return !failure_of([&] {
+      for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
+        const auto opened = tier.open(commit.entry.directory, commit.entry.commit, {rank});
+        if (!opened.reader->verify().empty()) throw Error(ErrorCode::corrupt, "damaged");
+      }
+    });
+  }
+};
+
+TEST_F(OwnPrefix, APublishLeavesACatalogLatestAndNoWorkWhateverAnEarlierOneLeft) {
+  const SampleCommit commit = sample_commit(1);
+  const auto mine = start();
+  bring(*mine->tier, commit);
+  plant(path_of(commit, "checkpoint.h5.new"));
+  plant("/prefix/.latest.heat.new");
+  EXPECT_EQ(mine->tier->publish(commit.entry, commit.manifest), "");
+  EXPECT_TRUE(is_whole(commit));
+  EXPECT_THAT(mine->catalog(*system), ElementsAre(commit.entry));
+  EXPECT_EQ(text_of("/prefix/latest"), commit.entry.directory + "\n");
+  EXPECT_THAT(mine->records.unfinished(), IsEmpty());
+}
+
+TEST_F(OwnPrefix, R32_WhatWasPublishedOutlivesAPowerLossAndLatestIsNeverTorn) {
+  const SampleCommit commit = sample_commit(1);
+  for (const bool latest : {true, false}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      make_prefix();
+      publish(*start(latest)->tier, commit);
+      disk.restart(Crash::power, seed);
+      EXPECT_TRUE(is_whole(commit)) << "seed " << seed;
+      ASSERT_EQ(exists("/prefix/latest"), latest);
+      if (latest) {
+        EXPECT_EQ(text_of("/prefix/latest"), commit.entry.directory + "\n") << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST_F(OwnPrefix, R32_APowerLossAnywhereInAPublishLeavesTheWholeCommitOrNone) {
+  const SampleCommit commit = sample_commit(1);
+  bool died = true;
+  for (std::uint64_t stop = 1; died; ++stop) {
+    ASSERT_LT(stop, 60U) << "the publish never came to its end";
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      make_prefix();
+      const auto mine = start();
+      bring(*mine->tier, commit);
+      disk.stop_world_after(0, disk.operations(0) + stop, seed);
+      died = dies([&] { (void)mine->tier->publish(commit.entry, commit.manifest); });
+      disk.restart(Crash::power, seed);
+      EXPECT_TRUE(is_whole(commit) || !exists(path_of(commit, "checkpoint.h5"))) << stop << ", seed " << seed;
+    }
+  }
+}
+
+/// Whoever says that it is complete may be the second to try: the first may have failed before its name was durable.
+TEST_F(OwnPrefix, R32_WhatIsCalledCompleteOutlivesAPowerLoss) {
+  const SampleCommit commit = sample_commit(1);
+  int complete = 0;
+  for (std::uint64_t n = 1; n <= 40; ++n) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      make_prefix();
+      const auto mine = start();
+      bring(*mine->tier, commit);
+      disk.fail(0, disk.operations(0) + n, EIO);
+      const bool failed = failure_of([&] { (void)mine->tier->publish(commit.entry, commit.manifest); }).has_value();
+      disk.heal(0);
+      if (!failed || !mine->tier->is_complete(commit.entry)) continue;
+      ++complete;
+      disk.restart(Crash::power, seed);
+      EXPECT_TRUE(is_whole(commit)) << "operation " << n << ", seed " << seed;
+    }
+  }
+  EXPECT_GT(complete, 0);
+}
+
+TEST_F(OwnPrefix, CompleteIsOnlyThisCommitWhereNobodyElseCanChangeIt) {
+  const SampleCommit commit = sample_commit(1);
+  const auto mine = start();
+  publish(*mine->tier, commit);
+  EXPECT_TRUE(mine->tier->is_complete(commit.entry));
+  persist::TagEntry other = commit.entry;
+  other.commit.id.bytes[15] ^= 1;  // not in the directory's name
+  EXPECT_FALSE(mine->tier->is_complete(other));
+  give_away(path_of(commit), 4711);
+  EXPECT_TRUE(failure_of([&] { (void)mine->tier->is_complete(commit.entry); }));
+  give_away(path_of(commit), 1000);
+  disk.remove_all(path_of(commit, "checkpoint.h5"));
+  disk.plant_link(path_of(commit, "checkpoint.h5"), "/secret");
+  EXPECT_TRUE(failure_of([&] { (void)mine->tier->is_complete(commit.entry); })) << "not to be written over";
+}
+
+TEST_F(OwnPrefix, RoomIsNeededForTheManifestAndForEveryFile) {
+  const SampleCommit commit = sample_commit(1);
+  const auto mine = start();
+  Volume bytes;
+  bytes.capacity_bytes = disk.used_bytes("/prefix") + commit.entry.total_bytes + 5;
+  Volume files;
+  files.capacity_inodes = 1;  // and those that are in use
+  for (const auto& [path, entry] : disk.snapshot()) files.capacity_inodes += path.starts_with("/prefix") ? 1U : 0U;
+  for (const Volume& small : {bytes, files}) {
+    disk.set_volume("/prefix", small);
+    const auto failure = failure_of([&] { mine->tier->begin(commit.entry, 10); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::no_space);
+    EXPECT_FALSE(exists(path_of(commit)));
+    EXPECT_THAT(mine->records.unfinished(), IsEmpty());
+  }
+}
+
+TEST_F(OwnPrefix, ARemovalOrDiscardLeavesNothingOfKedgesAndAllThatIsNot) {
+  const auto mine = start();
+  for (const bool published : {true, false}) {
+    const SampleCommit plain = sample_commit(1);
+    const SampleCommit crowded = sample_commit(2);
+    for (const SampleCommit& commit : {plain, crowded}) {
+      if (published) publish(*mine->tier, commit);
+      else bring(*mine->tier, commit);
+      if (published) mine->tier->set_pinned(commit.entry, true);
+    }
+    const std::vector<std::string> foreign = {"notes", "data/readme", "data/0/notes.h5", "data/0/rank-0.h5.bak"};
+    for (const std::string& name : foreign) plant(path_of(crowded, name));
+    for (const SampleCommit& commit : {plain, crowded}) {
+      if (published) mine->tier->remove(commit.entry);
+      else mine->tier->discard(commit.entry);
+    }
+    EXPECT_FALSE(exists(path_of(plain)));
+    for (const std::string& name : foreign) EXPECT_TRUE(exists(path_of(crowded, name))) << name;
+    for (const char* name : {"checkpoint.h5", "pinned", "data/0/rank-0.h5"}) {
+      EXPECT_FALSE(exists(path_of(crowded, name))) << name;
+    }
+    EXPECT_THAT(mine->catalog(*system), IsEmpty());
+    EXPECT_THAT(mine->records.unfinished(), IsEmpty());
+    disk.remove_all(path_of(crowded));
+  }
+}
+
+TEST_F(OwnPrefix, ARemovalTouchesNothingOfOthersAndNoFileInADirectorysPlace) {
+  const SampleCommit commit = sample_commit(1);
+  const auto mine = start();
+  publish(*mine->tier, commit);
+  give_away(path_of(commit), 4711);
+  mine->tier->remove(commit.entry);
+  EXPECT_TRUE(exists(path_of(commit, "checkpoint.h5")));
+  disk.remove_all(path_of(commit));
+  mine->tier->remove(commit.entry);
+  disk.make_directories("/d/elsewhere", 0755);
+  plant("/d/elsewhere/checkpoint.h5");
+  disk.plant_link(path_of(commit), "/d/elsewhere");
+  EXPECT_FALSE(failure_of([&] { mine->tier->remove(commit.entry); }));
+  EXPECT_TRUE(exists("/d/elsewhere/checkpoint.h5"));
+}
+
+TEST_F(OwnPrefix, R32_APowerLossAnywhereInARemovalLeavesTheWholeCommitOrNone) {
+  const SampleCommit commit = sample_commit(1);
+  bool died = true;
+  for (std::uint64_t stop = 1; died; ++stop) {
+    ASSERT_LT(stop, 60U) << "the removal never came to its end";
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      make_prefix();
+      const auto mine = start();
+      publish(*mine->tier, commit);
+      disk.stop_world_after(0, disk.operations(0) + stop, seed);
+      died = dies([&] { mine->tier->remove(commit.entry); });
+      disk.restart(Crash::power, seed);
+      const auto next = start();
+      EXPECT_TRUE(is_whole(commit) || !next->tier->is_published(commit.entry.directory)) << stop << ", seed " << seed;
+      EXPECT_THAT(next->tier->sweep(commit.entry.commit.run_id), IsEmpty());
+      EXPECT_EQ(exists(path_of(commit)), is_whole(commit)) << stop << ", seed " << seed;
+    }
+  }
+}
+
+TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
+  const SampleCommit commit = sample_commit(1);
+  const SampleCommit lost = sample_commit(2);
+  {
+    const auto before = start();
+    publish(*before->tier, commit);
+    before->records.note_unfinished(commit.entry.directory);  // it died before it could forget it
+    before->records.note_unfinished("results");
+    bring(*before->tier, lost);
+  }
+  disk.make_directories("/prefix/results/data/0", 0755);
+  plant("/prefix/results/data/0/rank-0.h5");
+  disk.remove_all("/prefix/.kedge/heat/tags.jsonl");
+  const auto mine = start();
+  EXPECT_THAT(mine->tier->sweep(commit.entry.commit.run_id), IsEmpty());
+  EXPECT_TRUE(is_whole(commit));
+  EXPECT_TRUE(exists("/prefix/results/data/0/rank-0.h5"));
+  EXPECT_FALSE(exists(path_of(lost)));
+  EXPECT_THAT(mine->records.unfinished(), ElementsAre("results"));
+  EXPECT_THAT(mine->catalog(*system), ElementsAre(commit.entry)) << "the cache is completed";
+}
+
+TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {
+  const SampleCommit commit = sample_commit(1);
+  int told = 0;
+  for (std::uint64_t n = 1; n <= 12; ++n) {
+    make_prefix();
+    bring(*start()->tier, commit);
+    const auto mine = start();
+    disk.fail(0, disk.operations(0) + n, EIO);
+    const std::vector<std::string> left = mine->tier->sweep(commit.entry.commit.run_id);
+    disk.heal(0);
+    EXPECT_EQ(left.empty(), mine->records.unfinished().empty()) << "operation " << n;
+    told += left.empty() ? 0 : 1;
+    EXPECT_THAT(mine->tier->sweep(commit.entry.commit.run_id), IsEmpty());
+    EXPECT_FALSE(exists(path_of(commit))) << "operation " << n;
+  }
+  EXPECT_GT(told, 2);
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,260 @@
+// The records of a run by themselves: who is the newest start, what is noted, and that it outlives a power loss.
+#include "persist/run_records.hpp"
+
+#include <gmock/gmock.h>
+
+#include <barrier>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "harness/faulty_fixture.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using persist::RunRecords;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kSeeds = 12;  // of what a power loss leaves of what is not synced
+
+Id128 id_of(std::uint8_t number) {
+  Id128 id;
+  id.bytes[0] = number;
+  return id;
+}
+
+class RunRecordsTest : public Faulty {
+ protected:
+  void SetUp() override {
+    Faulty::SetUp();
+    make_prefix();
+  }
+  void make_prefix() {
+    disk.remove_all("/d/prefix");
+    disk.restart();
+    disk.make_directories("/d/prefix", 0755);
+  }
+  [[nodiscard]] RunRecords records() const { return {system, "/d/prefix", "heat", ""}; }
+  /// Another start, which has taken its number.
+  [[nodiscard]] RunRecords start() const {
+    RunRecords mine = records();
+    (void)mine.take_incarnation();
+    return mine;
+  }
+  [[nodiscard]] RunRecords begun() const {
+    RunRecords mine = start();
+    mine.begin_incarnation();
+    return mine;
+  }
+  [[nodiscard]] static std::string path_of(const std::string& name) { return "/d/prefix/.kedge/heat/" + name; }
+  [[nodiscard]] bool has(const std::string& name) const { return system->status(path_of(name)).has_value(); }
+  void plant(const std::string& name, const std::string& text = "x") {
+    disk.write_all(path_of(name), std::as_bytes(std::span(text)));
+  }
+  static std::optional<ErrorCode> code_of(const std::function<void()>& step) {
+    const auto failure = failure_of(step);
+    return failure ? std::optional(failure->code) : std::nullopt;
+  }
+};
+
+/// What a start writes, and what must be true of it from then on.
+struct Write {
+  std::function<void(RunRecords&)> write;
+  std::function<bool(RunRecords&)> is_there;
+};
+
+const std::vector<Write>& writes() {
+  static const std::vector<Write> all = {
+      {[](RunRecords& mine) { (void)mine.take_incarnation(); },
+       [](RunRecords& later) { return later.take_incarnation() > 2; }},
+      {[](RunRecords& mine) { mine.begin_incarnation(); },
+       [](RunRecords& later) { return !later.is_newest_incarnation(); }},
+      {[](RunRecords& mine) { mine.write_run_id(id_of(7)); },
+       [](RunRecords& later) { return later.run_id() == id_of(7); }},
+      {[](RunRecords& mine) { mine.note_first_commit(id_of(1)); },
+       [](RunRecords& later) { return later.has_first_commit(); }},
+      {[](RunRecords& mine) { mine.note_first_manifest(id_of(1)); },
+       [](RunRecords& later) { return later.has_first_manifest(); }},
+      {[](RunRecords& mine) { mine.discard(id_of(2)); },
+       [](RunRecords& later) { return later.is_discarded(id_of(2)); }},
+      {[](RunRecords& mine) { mine.note_unfinished("a.1-00000000"); },
+       [](RunRecords& later) {
+         (void)later.take_incarnation();
+         return later.unfinished() == std::vector<std::string>{"a.1-00000000"};
+       }},
+  };
+  return all;
+}
+
+TEST_F(RunRecordsTest, R19_WhatWasWrittenOutlivesAPowerLossRightAfterTheCall) {
+  for (const Write& one : writes()) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      make_prefix();
+      RunRecords mine = start();
+      one.write(mine);
+      disk.restart(Crash::power, seed);
+      RunRecords later = records();
+      EXPECT_TRUE(one.is_there(later)) << "write " << &one - writes().data() << ", seed " << seed;
+    }
+  }
+}
+
+/// What an earlier try left may not be on stable storage yet.
+TEST_F(RunRecordsTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      make_prefix();
+      RunRecords mine = start();
+      disk.fail(0, disk.operations(0) + n, EIO);
+      (void)failure_of([&] { mine.note_first_commit(id_of(1)); });
+      disk.heal(0);
+      mine.note_first_commit(id_of(1));
+      disk.restart(Crash::power, seed);
+      EXPECT_TRUE(records().has_first_commit()) << "operation " << n << ", seed " << seed;
+    }
+  }
+}
+
+TEST_F(RunRecordsTest, R19_CommitsThatWereForgottenStayForgotten) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    RunRecords mine = begun();
+    mine.note_first_commit(id_of(1));
+    mine.forget_commits();
+    disk.restart(Crash::power, seed);
+    EXPECT_FALSE(records().has_first_commit()) << "seed " << seed;
+  }
+}
+
+TEST_F(RunRecordsTest, StartsAtTheSameTimeNeverTakeTheSameNumber) {
+  constexpr int kStarts = 4;
+  constexpr int kRounds = 40;
+  (void)records();
+  std::barrier all(kStarts);
+  std::vector<std::vector<std::uint64_t>> taken(kStarts);
+  std::vector<std::thread> threads;
+  for (int start = 0; start < kStarts; ++start) {
+    threads.emplace_back([&, start] {
+      RunRecords mine(disk.view(start), "/d/prefix", "heat", "");
+      for (int round = 0; round < kRounds; ++round) {
+        all.arrive_and_wait();
+        taken[static_cast<std::size_t>(start)].push_back(mine.take_incarnation());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::uint64_t> different;
+  for (const auto& numbers : taken) different.insert(numbers.begin(), numbers.end());
+  EXPECT_EQ(different.size(), std::size_t{kStarts * kRounds});
+}
+
+TEST_F(RunRecordsTest, TheNextNumberIsGreaterThanAllWhateverIsMissingBelow) {
+  (void)records();
+  plant("incarnation-5000");
+  EXPECT_EQ(records().take_incarnation(), 5001U);
+}
+
+TEST_F(RunRecordsTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore) {
+  RunRecords older = begun();
+  RunRecords newer = start();
+  newer.write_nonce(id_of(3));
+  plant("begun-9x");
+  plant("incarnation-9x");
+  EXPECT_TRUE(older.is_newest_incarnation());
+  newer.begin_incarnation();
+  EXPECT_FALSE(older.is_newest_incarnation());
+  older.note_first_commit(id_of(1));
+  const std::vector<std::function<void()>> refused = {
+      [&] { older.begin_incarnation(); }, [&] { older.require_newest_incarnation(); },
+      [&] { older.forget_commits(); },    [&] { older.note_unfinished("a.1-00000000"); },
+      [&] { (void)older.unfinished(); },
+  };
+  for (const auto& step : refused) EXPECT_EQ(code_of(step), ErrorCode::busy);
+  EXPECT_TRUE(newer.has_first_commit());
+  EXPECT_THAT(newer.unfinished(), IsEmpty());
+  EXPECT_EQ(records().take_incarnation(), 3U);
+}
+
+TEST_F(RunRecordsTest, WhoWithdrawsLeavesNothingAndTakesNothingFromWhoCameAfter) {
+  RunRecords older = begun();
+  RunRecords newer = begun();
+  newer.write_nonce(id_of(3));
+  newer.withdraw_incarnation();
+  EXPECT_TRUE(older.is_newest_incarnation());
+  EXPECT_FALSE(has("nonce-2") || has("begun-2") || has("incarnation-2"));
+  RunRecords next = begun();
+  EXPECT_TRUE(has("incarnation-2"));
+  newer.withdraw_incarnation();
+  EXPECT_TRUE(has("incarnation-2") && has("begun-2")) << "they are another start's now";
+  EXPECT_FALSE(older.is_newest_incarnation());
+}
+
+TEST_F(RunRecordsTest, NoncesOfStartsBeforeAreRemovedAndThoseOfLaterOnesStay) {
+  RunRecords older = start();
+  plant("nonce-1", "left by a start that came to nothing");
+  older.write_nonce(id_of(1));
+  EXPECT_EQ(disk.read_all(path_of("nonce-1")).size(), 33U);
+  RunRecords newer = start();
+  newer.write_nonce(id_of(2));
+  older.remove_nonces();
+  EXPECT_FALSE(has("nonce-1"));
+  EXPECT_TRUE(has("nonce-2"));
+  older.write_nonce(id_of(1));
+  newer.remove_nonces();
+  EXPECT_FALSE(has("nonce-1") || has("nonce-2"));
+}
+
+TEST_F(RunRecordsTest, UnfinishedWorkIsThatOfThisStartAndThoseBefore) {
+  RunRecords older = begun();
+  older.note_unfinished("a.1-00000000");
+  older.note_unfinished("b.2-00000000");
+  RunRecords newer = start();
+  newer.note_unfinished("a.1-00000000");
+  newer.note_unfinished("c.3-00000000");
+  EXPECT_THAT(older.unfinished(), ElementsAre("a.1-00000000", "b.2-00000000"));
+  older.forget_unfinished("a.1-00000000");
+  EXPECT_THAT(older.unfinished(), ElementsAre("b.2-00000000"));
+  EXPECT_THAT(newer.unfinished(), ElementsAre("b.2-00000000", "a.1-00000000", "c.3-00000000"));
+  newer.forget_unfinished("b.2-00000000");
+  EXPECT_THAT(newer.unfinished(), ElementsAre("a.1-00000000", "c.3-00000000"));
+}
+
+TEST_F(RunRecordsTest, NamesThatNoStartWritesAreNoUnfinishedWork) {
+  RunRecords mine = begun();
+  for (const char* name : {"unfinished-99999999999999999999-a.1-00000000", "unfinished-1.a.1-00000000", "unfinished-1",
+                           "unfinished-", "remembered-1-a.1-00000000"}) {
+    plant(name);
+  }
+  EXPECT_THAT(mine.unfinished(), IsEmpty());
+}
+
+TEST_F(RunRecordsTest, TheRunsIdIsThatWhichWasWrittenWhateverAnEarlierTryLeft) {
+  RunRecords mine = start();
+  EXPECT_EQ(mine.run_id(), std::nullopt);
+  plant("run.json.new-1", "half a rec");
+  mine.write_run_id(id_of(7));
+  EXPECT_EQ(records().run_id(), id_of(7));
+  for (const char* text : {"", "{}", "[]", "7", R"({"run_id":7})", R"({"run_id":"7"})"}) {
+    plant("run.json", text);
+    EXPECT_EQ(code_of([&] { (void)records().run_id(); }), ErrorCode::corrupt) << text;
+  }
+}
+
+TEST_F(RunRecordsTest, APrefixIsMadeWithAllThatLeadsToItAndAFileIsNone) {
+  (void)failure_of([&] { RunRecords(system, "/d/a/b/c", "heat", ""); });  // there is no umask: it is open to all
+  EXPECT_TRUE(system->status("/d/a/b/c"));
+  disk.write_all("/d/file", bytes_of(1, 1));
+  const auto failure = failure_of([&] { RunRecords(system, "/d/file", "heat", ""); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::io);
+  EXPECT_THAT(failure->message, ::testing::HasSubstr("choose another prefix"));
+  (void)records();
+  plant("../other");
+  EXPECT_EQ(code_of([&] { RunRecords(system, "/d/prefix", "other", ""); }), ErrorCode::io);
+}
+
+}  // namespace
+}  // namespace kedge::faults
