@@ -140,5 +140,21 @@ TEST(ManifestBuilder, RowsGoByLogicalRank) {
   });
 }
 
+TEST(ManifestBuilder, ARowThatIsThereTwiceIsNoManifest) {
+  kedge::testing::InProcessWorld world(2);
+  const auto outcomes = world.run_connected([&](Communicator& communicator) {
+    Options::Log quiet;
+    quiet.level = LogLevel::error;
+    ManifestBuilder builder("heat", 0, Log(quiet));
+    const auto row = static_cast<std::uint64_t>(communicator.rank());
+    const Opened mine(container_bytes(sample_head(4, 2), 1, 1000, row));
+    (void)builder.build(comm::Group(communicator, std::chrono::seconds(60)), mine.reader);
+  });
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->message, ::testing::HasSubstr("every logical rank has one row in a manifest"));
+  }
+}
+
 }  // namespace
 }  // namespace kedge::persist

@@ -235,6 +235,20 @@ TEST_F(OpenContainer, IsSealedAndReadable) {
   }
 }
 
+/// The file may be well: it was not read.
+TEST_F(OpenContainer, AReadThatFailsSaysNothingOfTheContainer) {
+  int failed = 0;
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    disk.fail_read(0, disk.reads(0) + n, EIO);
+    const auto failure = failure_of([&] { EXPECT_FALSE(refusal()) << "read " << n; });
+    disk.heal(0);
+    if (!failure) continue;
+    ++failed;
+    EXPECT_EQ(failure->code, ErrorCode::io);
+  }
+  EXPECT_GT(failed, 5);
+}
+
 TEST_F(OpenContainer, WithoutAManifestThereIsNone) {
   system->remove(directory + "/checkpoint.h5");
   const auto failure = failure_of([&] { (void)refusal(); });

@@ -9,6 +9,7 @@
 #include "harness/faulty_fixture.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tag_catalog.hpp"
+#include "persist/tier_retention.hpp"
 #include "unit/persist/support.hpp"
 
 namespace kedge::faults {
@@ -169,6 +170,20 @@ TEST_F(OwnPrefix, CompleteIsOnlyThisCommitWhereNobodyElseCanChangeIt) {
   disk.remove_all(path_of(commit, "checkpoint.h5"));
   disk.plant_link(path_of(commit, "checkpoint.h5"), "/secret");
   EXPECT_TRUE(failure_of([&] { (void)mine->tier->is_complete(commit.entry); })) << "not to be written over";
+}
+
+TEST_F(OwnPrefix, ACommitThatTheCatalogIsWrongAboutPushesOutNoOlderOne) {
+  const SampleCommit older = sample_commit(1);
+  const SampleCommit newer = sample_commit(2);
+  const auto mine = start();
+  for (const SampleCommit& commit : {older, newer}) publish(*mine->tier, commit);
+  persist::TagEntry wrong = newer.entry;
+  wrong.commit.id.bytes[15] ^= 1;  // not in the directory's name
+  persist::TagCatalog(*system, mine->records.directory()).add(wrong);
+  ASSERT_THAT(mine->tier->list().entries, ElementsAre(wrong, older.entry));
+  const persist::TierRetention retention{older.entry.commit.run_id, 1, {}, {}};
+  EXPECT_THAT(persist::retain(*mine->tier, mine->records, retention).removed, IsEmpty());
+  EXPECT_TRUE(is_whole(older));
 }
 
 TEST_F(OwnPrefix, RoomIsNeededForTheManifestAndForEveryFile) {

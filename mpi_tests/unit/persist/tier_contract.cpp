@@ -230,6 +230,15 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
   EXPECT_EQ(retained.removed[0].commit.generation, 2U);
 }
 
+TEST_P(TierContract, RetentionOfAllRemovesNothing) {
+  const auto place = GetParam()();
+  const SampleCommit commit = sample_commit(1);
+  publish(*place, commit);
+  const persist::TierRetention retention{commit.entry.commit.run_id, 0, {}, {}};
+  EXPECT_THAT(persist::retain(place->tier(), place->records(), retention).removed, IsEmpty());
+  EXPECT_TRUE(is_whole(place->other_rank(), commit));
+}
+
 TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
   for (std::uint64_t n = 1; n <= kOperations; ++n) {
     const auto place = GetParam()();

@@ -1,6 +1,11 @@
 // The loop that brings a commit back: what is found leads to another selection, what fails to another look.
 #include "recovery/recovery.hpp"
 
+#include <array>
+
+#include "comm/channels.hpp"
+#include "harness/forwarding_communicator.hpp"
+#include "recovery/relocate.hpp"
 #include "unit/recovery/fixture.hpp"
 
 namespace kedge::recovery {
@@ -214,6 +219,68 @@ TEST_F(RecoveryLoop, WhatLiesInPlaceIsCountedAsSuch) {
   EXPECT_EQ(opened->totals.moved + opened->totals.rebuilt + opened->totals.fetched + opened->totals.bytes, 0U);
   EXPECT_GT(opened->total_bytes, 800'000U);
   EXPECT_FALSE(opened->persistent);
+}
+
+/// Sends another file's first 4096 bytes in place of what it is given.
+class LyingSender final : public testing::ForwardingCommunicator {
+ public:
+  LyingSender(Communicator& inner, std::vector<std::byte> head)
+      : ForwardingCommunicator(inner), head_(std::move(head)) {}
+  Request send(int to, int channel, std::span<const std::byte> bytes) override {
+    if (channel != comm::channel::kRelocate || !first_piece_.empty()) {
+      return ForwardingCommunicator::send(to, channel, bytes);
+    }
+    first_piece_.assign(bytes.begin(), bytes.end());
+    std::ranges::copy(head_, first_piece_.begin());
+    return ForwardingCommunicator::send(to, channel, first_piece_);
+  }
+
+ private:
+  std::vector<std::byte> head_;
+  std::vector<std::byte> first_piece_;
+};
+
+/// As after every transfer: whole is not enough, and the checksum of a container says nothing of its first bytes.
+TEST_F(RecoveryTest, R31_WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndCommit) {
+  const CommitHead head = commit(1, 10, "a");
+  CommitHead later = head;
+  ++later.generation;
+  put(head);
+  put(commit(2, 10, "a"));
+  const auto head_of = [&](int rank, std::uint8_t number) {
+    auto bytes = disk.read_all(path_of(rank, number));
+    bytes.resize(format::kSuperblockBytes);
+    return bytes;
+  };
+  const auto right = head_of(0, 1);
+  const auto of_another_rank = head_of(1, 1);
+  const auto of_another_commit = head_of(0, 2);
+  put(later, {0});
+  const auto of_another_generation = head_of(0, 1);
+  put(head, {0});
+  // Rank 0's container lies in the store of process 1.
+  const std::string path = path_of(0, 1);
+  disk.write_all("/store-1" + path.substr(path.rfind('/')), disk.read_all(path));
+  disk.remove_all(path);
+  const std::uint64_t size_bytes = disk.read_all(path_of(1, 1)).size();
+  const Move order{store::FileKind::container, LogicalRank{0}, {head.id, {}}, 10, size_bytes, 1, 0};
+  for (const auto& sent : {of_another_rank, of_another_commit, of_another_generation, right}) {
+    const auto outcomes = run_ranks([&](RankOfJob& rank) {
+      rank.store.take_charge_of(std::array{rank.group.rank()});
+      rank.group.together([&] { (void)rank.store.scan(run.id, Verify::headers); });
+      LyingSender sender(rank.group.communicator(), sent);
+      Recovered recovered;
+      relocate(comm::Group(sender, std::chrono::seconds(60)), rank.store, std::vector{order},
+               {false, {}, head, &rank.tier, {}}, recovered);
+      EXPECT_EQ(recovered.source == RecoverySource::moved, rank.is_root());
+    });
+    for (const auto& outcome : outcomes) {
+      EXPECT_EQ(outcome.returned(), sent == right);
+      if (sent != right && outcome.failure) {
+        EXPECT_EQ(outcome.failure->code, ErrorCode::corrupt) << to_string(*outcome.failure);
+      }
+    }
+  }
 }
 
 }  // namespace

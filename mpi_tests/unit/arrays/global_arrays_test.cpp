@@ -1,0 +1,174 @@
+// What ranks save together, by itself: what they must agree on, what the view shows, and when a structure is another.
+#include "arrays/global_arrays.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "arrays/structure_hash.hpp"
+#include "base/text.hpp"
+#include "harness/forwarding_communicator.hpp"
+#include "harness/testing_world.hpp"
+
+namespace kedge::arrays {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kRanks = 3;
+constexpr std::uint64_t kNoLimit = 1000;
+
+SharedRegion replica(std::string name, DataType dtype = DataType::float64, Shape shape = Shape{5}) {
+  return {std::move(name), dtype, shape, std::nullopt};
+}
+/// A row of a square that all ranks save.
+SharedRegion row(std::string name, int rank, DataType dtype = DataType::float64) {
+  Shard shard;
+  shard.global_shape = Shape{kRanks, 4};
+  shard.offset = Shape{static_cast<std::uint64_t>(rank), 0};
+  return {std::move(name), dtype, Shape{1, 4}, shard};
+}
+
+using Save = std::function<std::vector<SharedRegion>(int rank)>;
+
+/// The first thing that is wrong on any rank; empty if all is well.
+std::string wrong(const Save& save) {
+  std::string message;
+  testing::InProcessWorld world(kRanks);
+  const auto outcomes = world.run_connected([&](Communicator& communicator) {
+    const comm::Group group(communicator, std::chrono::seconds(60));
+    const auto arrays = GlobalArrays::exchange(group, save(group.rank()));
+    const auto failure = group.vote(arrays.check());
+    if (!group.is_root() || !failure) return;
+    EXPECT_EQ(failure->code, ErrorCode::mismatch);
+    message = failure->message;
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+  return message;
+}
+
+TEST(GlobalArrays, WhatFitsTogetherIsWell) {
+  EXPECT_EQ(wrong([](int rank) {
+              return std::vector{row("grid/t", rank), replica("grid/constants"), replica("parameters")};
+            }),
+            "");
+}
+
+TEST(GlobalArrays, R35_RanksMustAgreeAboutEveryPropertyOfAName) {
+  const auto with_rank_2 = [](const std::function<void(SharedRegion&)>& change, bool shard) {
+    return wrong([&](int rank) {
+      SharedRegion region = shard ? row("t", rank) : replica("t");
+      if (rank == 2) change(region);
+      return std::vector{region};
+    });
+  };
+  for (const bool shard : {true, false}) {
+    EXPECT_THAT(with_rank_2([](SharedRegion& region) { region.dtype = DataType::int64; }, shard),
+                HasSubstr("ranks 0 and 2 disagree about region 't'"));
+  }
+  EXPECT_THAT(with_rank_2([](SharedRegion& region) { region.shape = Shape{6}; }, false), HasSubstr("disagree"));
+  EXPECT_THAT(with_rank_2([](SharedRegion& region) { region.shard.reset(); }, true), HasSubstr("disagree"));
+  EXPECT_THAT(with_rank_2(
+                  [](SharedRegion& region) {
+                    region.shard->global_shape = Shape{4, 4};
+                  },
+                  true),
+              HasSubstr("disagree"));
+  EXPECT_THAT(with_rank_2([](SharedRegion& region) { region.shard->holes_allowed = true; }, true),
+              HasSubstr("with holes allowed"));
+}
+
+TEST(GlobalArrays, R35_ANameIsARegionOrAGroupOnAllRanks) {
+  for (const char* name : {"a", "a/b"}) {
+    EXPECT_THAT(wrong([&](int rank) { return std::vector{replica(rank == 1 ? name : "a/b/c")}; }),
+                HasSubstr(compose("region '{}' of rank 1 is also a group", name)));
+  }
+  EXPECT_EQ(wrong([](int rank) { return std::vector{replica(rank == 1 ? "ab" : "a/b")}; }), "");
+}
+
+TEST(GlobalArrays, TheViewHasEachArrayWithItsBlocksAndEachReplicaOnce) {
+  testing::InProcessWorld world(kRanks);
+  const auto outcomes = world.run_connected([](Communicator& communicator) {
+    const comm::Group group(communicator, std::chrono::seconds(60));
+    const std::vector regions = {row("t", group.rank()), replica("parameters"), replica("constants")};
+    const auto arrays = GlobalArrays::exchange(group, regions);
+    EXPECT_TRUE(arrays.gather(group, 9)) << "as many as there are";
+    EXPECT_FALSE(arrays.gather(group, 8));
+    const auto view = arrays.gather(group, kNoLimit);
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->arrays.size(), group.is_root() ? 1U : 0U);
+    EXPECT_EQ(view->replicas.size(), group.is_root() ? 2U : 0U);
+    if (!group.is_root()) return;
+    EXPECT_EQ(view->arrays[0].name, "t");
+    EXPECT_EQ(view->arrays[0].blocks.size(), std::size_t{kRanks});
+    EXPECT_EQ(view->replicas[0].name, "constants");
+    EXPECT_EQ(view->replicas[1].name, "parameters");
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+}
+
+/// What arrives has lost its last byte.
+class CutShort final : public testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
+    auto arrived = ForwardingCommunicator::sparse_exchange(std::move(messages), deadline);
+    for (Message& message : arrived) message.bytes.pop_back();
+    return arrived;
+  }
+};
+
+TEST(GlobalArrays, R35_WhatCannotBeReadFromAnotherRankIsAFailureAndNotLeftOut) {
+  testing::InProcessWorld world(kRanks);
+  const auto outcomes = world.run_connected([](Communicator& communicator) {
+    CutShort cut_short(communicator);
+    const comm::Group group(cut_short, std::chrono::seconds(60));
+    const auto failure = group.vote(GlobalArrays::exchange(group, std::vector{replica("t")}).check());
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::io);
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+}
+
+/// The manifest's view is made anew only if this changes: what it did not tell apart would be shown as it was before.
+TEST(StructureHash, EveryPropertyOfASharedRegionCounts) {
+  const auto hash = [](const std::vector<SharedRegion>& regions) {
+    std::vector<format::PlacedRegion> placed;
+    for (const SharedRegion& region : regions) {
+      Placement placement = Replicated{};
+      if (region.shard) placement = *region.shard;
+      placed.push_back({{region.name, region.dtype, region.shape, placement, false}, 0, 0, 0});
+    }
+    return structure_hash(placed);
+  };
+  const std::vector<SharedRegion> before = {row("t", 1), replica("p")};
+  const auto changed = [&](std::size_t which, const std::function<void(SharedRegion&)>& change) {
+    std::vector<SharedRegion> after = before;
+    change(after[which]);
+    return hash(after) != hash(before);
+  };
+  EXPECT_EQ(hash(before), hash(before));
+  for (const std::size_t which : {0U, 1U}) {
+    EXPECT_TRUE(changed(which, [](SharedRegion& region) { region.name += "2"; }));
+    EXPECT_TRUE(changed(which, [](SharedRegion& region) { region.dtype = DataType::int64; }));
+    EXPECT_TRUE(changed(which, [](SharedRegion& region) { region.shape = Shape{1, 5}; }));
+  }
+  EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard->global_shape = Shape{kRanks, 5}; }));
+  EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard->offset = Shape{2, 0}; }));
+  EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard.reset(); }));
+  EXPECT_TRUE(changed(1, [](SharedRegion& region) { region.shard = Shard{Shape{5}, Shape{0}}; }));
+  EXPECT_NE(hash({before[1], before[0]}), hash(before));
+}
+
+TEST(StructureHash, ARanksOwnRegionsDoNotCount) {
+  const auto hash = [](std::string name, Shape shape) {
+    return structure_hash(
+        std::vector<format::PlacedRegion>{{{std::move(name), DataType::float64, shape, {}, false}, 0, 0, 0}});
+  };
+  EXPECT_EQ(hash("mine", Shape{5}), hash("other", Shape{6}));
+}
+
+}  // namespace
+}  // namespace kedge::arrays
