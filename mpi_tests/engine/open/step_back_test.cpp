@@ -177,6 +177,23 @@ TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {
   }
 }
 
+TEST(StepBack, R27_ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
+  SimulatedJob job(2);
+  job.options.store.keep = 2;
+  job.options.open.verify = Verify::headers;
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  harm_newest(job, 0, "b", "a", Harm::data);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    (void)load_step(engine, scope.rank);
+    EXPECT_THROW(engine.close(), Error);
+    commit_step(engine, scope.rank, "c", 3);  // without another open
+  }));
+  EXPECT_EQ(superblock_of(job.disk, 0, "c").commit.parent_id, superblock_of(job.disk, 0, "a").commit.id);
+  EXPECT_EQ(reopen(job).tag, "c");
+}
+
 TEST(StepBack, R32_RestoreGoesOnByItself) {
   SimulatedJob job(2);
   job.options.store.keep = 2;

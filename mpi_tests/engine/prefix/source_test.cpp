@@ -114,6 +114,21 @@ TEST_F(SourceTest, WhatLoadFoundDamagedIsNotOpenedAgainAndItsCopyElsewhereIs) {
   }));
 }
 
+TEST_F(SourceTest, WhatLoadFoundDamagedIsNoParent) {
+  const std::string path = container_of(job, "b", 1);
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(Source{"/prefix", "first", "b"}), "b");
+    (void)load_step(engine, scope.rank);
+    EXPECT_THROW(engine.close(), Error);
+    commit_step(engine, scope.rank, "c", 3);
+  }));
+  const Opened opened = reopen(job);
+  EXPECT_EQ(opened.tag, "c");
+  EXPECT_TRUE(opened.info.parent_id.is_none());
+}
+
 TEST_F(SourceTest, OthersFilesObeyTrust) {
   const std::string directory = directory_of(job, "a");
   for (const auto& [path, entry] : job.disk.snapshot()) {
@@ -163,6 +178,28 @@ TEST_F(SourceTest, AttributesComeFromStoreAndPrefixAlike) {
   check(latest);
   job.options.run = "third";
   check(Source{"/prefix", "second", "told"});
+}
+
+TEST_F(SourceTest, DamagedAttributesAreToldByCloseOnAllRanks) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("told", {{"code", std::string("version-two")}});
+    const std::int64_t value = scope.rank;
+    engine.save("value", region(&value, {}));
+    engine.commit();
+  }));
+  job.options.open.verify = Verify::headers;
+  const std::string path = faults::container_of(job.disk, 0, "told");
+  const auto bytes = job.disk.read_all(path);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  job.disk.flip_bit(path, text.find("version-two"));
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "told");
+    EXPECT_TRUE(engine.info().attributes.empty());
+    engine.close();
+  });
+  (void)expect_all_threw(outcomes, ErrorCode::corrupt);
 }
 
 TEST_F(SourceTest, AttributesThatCannotBeKeptAreRefusedOnAllRanks) {
