@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "redundancy/plan_stripes.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -240,6 +241,62 @@ TEST(Agreement, LongTextsAreCutAndNotTorn) {
   const Agreement found = agree(holdings);
   EXPECT_EQ(found.candidates.at(0).commit.tag, std::string(128, 't'));
   EXPECT_LT(found.candidates.at(0).reason.size(), 700U);
+}
+
+/// Commit 1 of as many ranks as there are processes; what is missing of it, of each rank, and who protects whom.
+struct Missing {
+  std::set<std::uint32_t> containers;
+  std::set<std::uint32_t> parity;
+};
+std::string reason_of(std::uint32_t ranks, const std::vector<std::vector<std::uint32_t>>& sets,
+                      const Missing& missing) {
+  std::vector<Holdings> holdings(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (!missing.containers.contains(rank)) holdings[rank].containers.push_back(container(1, 1, rank, ranks));
+  }
+  for (std::size_t number = 0; number < sets.size(); ++number) {
+    format::SetDescriptor set;
+    set.commit_id = id_of(1);
+    set.protection_id = id_of(9);
+    set.generation = 1;
+    set.world_size = ranks;
+    set.set_number = number;
+    redundancy::SetShape shape{set.scheme, {}, set.parities};
+    for (const std::uint32_t rank : sets[number]) {
+      set.members.push_back({LogicalRank{rank}, 1, 5000});
+      shape.sizes.push_back(5000);
+    }
+    for (set.position = 0; set.position < set.members.size(); ++set.position) {
+      const std::uint32_t rank = sets[number][set.position];
+      set.kind = format::SetFileKind::parity;
+      set.parity_bytes = redundancy::parity_bytes(shape, set.position);
+      if (!missing.parity.contains(rank)) holdings[rank].set_files.push_back(set);
+    }
+  }
+  testing::InProcessWorld world(static_cast<int>(ranks));
+  std::string reason;
+  const auto outcomes = world.run_connected([&](Communicator& communicator) {
+    const auto me = static_cast<std::size_t>(communicator.rank());
+    const auto found = recovery::agree(comm::Group(communicator, std::chrono::seconds(60)), holdings[me],
+                                       report_of(communicator.rank()));
+    if (me == 0) reason = found.candidates.at(0).reason;
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+  return reason;
+}
+
+TEST(Agreement, OfASetThatLostTooMuchEveryMemberIsNamedOnceWithWhatItLost) {
+  EXPECT_EQ(reason_of(4, {{0, 1, 2, 3}}, {{0, 1}, {2}}),
+            "the container of rank 0 is missing: it is not in /directory-0; its redundancy set (xor over ranks 0 1 2 "
+            "3) survives the loss of 1 member and lost 3: rank 0, rank 1 (missing: it is not in /directory-1), rank 2 "
+            "(its parity is missing)");
+  const std::string of_many = reason_of(7, {{0, 1, 2, 3, 4, 5, 6}}, {{0, 1, 2, 3, 4, 5}, {}});
+  EXPECT_TRUE(of_many.ends_with("rank 3 (missing: it is not in /directory-3), rank 4, rank 5")) << of_many;
+}
+
+TEST(Agreement, WhatASetCanRebuildIsNotCalledMissing) {
+  const std::string reason = reason_of(4, {{0, 1}, {2, 3}}, {{0, 2}, {3}});
+  EXPECT_TRUE(reason.starts_with("the container of rank 2 is missing")) << reason;
 }
 
 TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {

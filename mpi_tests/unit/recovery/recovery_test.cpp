@@ -205,6 +205,21 @@ TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheR
   for (const auto& ledger : ledgers) EXPECT_TRUE(ledger.is_lost());
 }
 
+TEST_F(RecoveryLoop, AContainerOfWhichNotEvenTheTagIsKnownIsToldOnce) {
+  const std::string by_itself = "skipped an unreadable container";
+  put(commit(1, 10, "a"));
+  put(commit(2, 11, "b"), {1});
+  put(commit(3, 12, "c"));
+  disk.flip_bit(path_of(1, 3), 100);
+  EXPECT_EQ(open(latest)->commit.tag, "a");
+  EXPECT_TRUE(logged("skipped c (generation 12): the container of rank 1 is missing: found instead: "));
+  EXPECT_TRUE(logged("skipped b (generation 11)"));
+  EXPECT_FALSE(logged(by_itself));
+  disk.remove_all(path_of(0, 3));
+  EXPECT_EQ(open(latest)->commit.tag, "a");
+  EXPECT_TRUE(logged(by_itself));
+}
+
 TEST_F(RecoveryLoop, WhatAnotherRankCountSavedAsksForThatCount) {
   put(commit(1, 10, "a", 5));
   const Failure failure = failure_of_open(latest);
