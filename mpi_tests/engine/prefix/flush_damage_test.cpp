@@ -373,5 +373,19 @@ TEST_F(FlushDamage, AStartOnOtherNodesOvertakesTheOld) {
   }));
 }
 
+TEST_F(FlushDamage, AWaitThatFindsALaterStartIsTheLastCallOfTheOld) {
+  job.options.persistent.every = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine old = scope.make_engine();
+    commit_step(old, scope.rank, "x", 1);
+    (void)old.need_checkpoint();
+    if (scope.rank == 0) job.options.store.path = "/nodes/other-{node}";
+    (void)old.need_checkpoint();
+    const Engine later = scope.make_engine();
+    EXPECT_EQ(code_of([&] { old.wait("x", Level::persistent); }), ErrorCode::busy);
+    EXPECT_EQ(code_of([&] { old.create("z"); }), ErrorCode::bad_state);
+  }));
+}
+
 }  // namespace
 }  // namespace kedge::faults
