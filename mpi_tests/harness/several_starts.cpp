@@ -35,6 +35,14 @@ void commit_step(Engine& engine, int rank, const Tag& tag, int step) {
   engine.checkpoint(tag, state);
 }
 
+void find_damaged(Engine& engine, int rank, const Selection& selection, const Tag& tag) {
+  EXPECT_EQ(engine.open(selection), tag);
+  (void)load_step(engine, rank);
+  const auto told = attempt([&] { engine.close(); });
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->code, ErrorCode::corrupt);
+}
+
 int load_step(Engine& engine, int rank) {
   int step = -1;
   std::vector<double> large(kLarge);

@@ -20,6 +20,9 @@ void commit_step(Engine& engine, int rank, const Tag& tag, int step);
 /// The step that the open checkpoint holds; fails the test if a byte is another rank's or step's. Local.
 int load_step(Engine& engine, int rank);
 
+/// Opens a commit and finds in load that it is damaged, as close tells on all ranks. COLLECTIVE.
+void find_damaged(Engine& engine, int rank, const Selection& selection, const Tag& tag);
+
 /// What one start found; the same on all ranks, else the test fails.
 struct Opened {
   std::optional<Tag> tag;

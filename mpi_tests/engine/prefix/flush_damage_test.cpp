@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
@@ -359,8 +360,8 @@ TEST_F(FlushDamage, AnEngineThatWasOvertakenIsDead) {
   }));
 }
 
-/// What overtakes is a start that came through, on nodes where no lock of the old one is.
-TEST_F(FlushDamage, AStartOnOtherNodesOvertakesTheOld) {
+/// After `last_call` an engine that a later start has overtaken, on nodes where no lock of it is, takes no other.
+void expect_last(PersistentJob& job, const std::function<void(Engine& old, int rank)>& last_call) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine old = scope.make_engine();
     commit_step(old, scope.rank, "x", 1);
@@ -368,23 +369,19 @@ TEST_F(FlushDamage, AStartOnOtherNodesOvertakesTheOld) {
     if (scope.rank == 0) job.options.store.path = "/nodes/other-{node}";
     (void)old.need_checkpoint();
     const Engine later = scope.make_engine();
-    commit_step(old, scope.rank, "y", 2);
+    last_call(old, scope.rank);
     EXPECT_EQ(code_of([&] { old.create("z"); }), ErrorCode::bad_state);
   }));
 }
 
+TEST_F(FlushDamage, ACommitThatFindsALaterStartIsTheLastCallOfTheOld) {
+  expect_last(job, [](Engine& old, int rank) { commit_step(old, rank, "y", 2); });
+}
+
 TEST_F(FlushDamage, AWaitThatFindsALaterStartIsTheLastCallOfTheOld) {
   job.options.persistent.every = 0;
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine old = scope.make_engine();
-    commit_step(old, scope.rank, "x", 1);
-    (void)old.need_checkpoint();
-    if (scope.rank == 0) job.options.store.path = "/nodes/other-{node}";
-    (void)old.need_checkpoint();
-    const Engine later = scope.make_engine();
-    EXPECT_EQ(code_of([&] { old.wait("x", Level::persistent); }), ErrorCode::busy);
-    EXPECT_EQ(code_of([&] { old.create("z"); }), ErrorCode::bad_state);
-  }));
+  expect_last(job,
+              [](Engine& old, int) { EXPECT_EQ(code_of([&] { old.wait("x", Level::persistent); }), ErrorCode::busy); });
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/attempt.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 
@@ -133,9 +132,7 @@ TEST_F(FlushSchedule, FinalizeFlushesNothingAfterALoss) {
   job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(), "b");
-    (void)load_step(engine, scope.rank);
-    EXPECT_TRUE(attempt([&] { engine.close(); }));
+    find_damaged(engine, scope.rank, latest, "b");
     engine.finalize();
   }));
   EXPECT_EQ(tags(job), std::vector<Tag>{});

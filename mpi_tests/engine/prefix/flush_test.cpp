@@ -224,9 +224,7 @@ TEST_F(FlushTest, StoresAreNotRemovedOnExitAfterALoss) {
   job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(), "b");
-    (void)load_step(engine, scope.rank);
-    EXPECT_THROW(engine.close(), Error);
+    find_damaged(engine, scope.rank, latest, "b");
     EXPECT_EQ(engine.level("a"), Level::persistent);
     engine.finalize();
   }));

@@ -103,9 +103,7 @@ TEST_F(SourceTest, WhatLoadFoundDamagedIsNotOpenedAgainAndItsCopyElsewhereIs) {
   job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(Source{"/prefix", "first", "latest"}), "b");
-    (void)load_step(engine, scope.rank);
-    EXPECT_THROW(engine.close(), Error);
+    find_damaged(engine, scope.rank, Source{"/prefix", "first", "latest"}, "b");
     EXPECT_EQ(engine.open(Source{"/prefix", "first", "latest"}), "a");
     engine.close();
     EXPECT_EQ(engine.open(Source{"/copy", "first", "latest"}), "b");
@@ -119,9 +117,7 @@ TEST_F(SourceTest, WhatLoadFoundDamagedIsNoParent) {
   job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(Source{"/prefix", "first", "b"}), "b");
-    (void)load_step(engine, scope.rank);
-    EXPECT_THROW(engine.close(), Error);
+    find_damaged(engine, scope.rank, Source{"/prefix", "first", "b"}, "b");
     commit_step(engine, scope.rank, "c", 3);
   }));
   const Opened opened = reopen(job);

@@ -10,6 +10,7 @@
 #include "persist/posix_tier.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tier_retention.hpp"
+#include "unit/persist/prefix_start.hpp"
 #include "unit/persist/support.hpp"
 
 namespace kedge::faults {
@@ -17,6 +18,7 @@ namespace {
 
 using persist::PosixTier;
 using persist::RunRecords;
+using persist::testing::PrefixStart;
 using persist::testing::sample_commit;
 using persist::testing::SampleCommit;
 using ::testing::ElementsAre;
@@ -25,22 +27,6 @@ using ::testing::IsEmpty;
 /// Rank 0's tier of one start of a run.
 class OwnPrefix : public Faulty {
  protected:
-  struct Start {
-    Start(const std::shared_ptr<fs::FileSystem>& file_system, bool latest)
-        : records(file_system, "/prefix", "heat", "") {
-      (void)records.take_incarnation();
-      records.begin_incarnation();
-      Options::Persistent options;
-      options.latest = latest;
-      tier = std::make_unique<PosixTier>(file_system, "/prefix", options, &records);
-    }
-    [[nodiscard]] std::vector<persist::TagEntry> catalog(fs::FileSystem& file_system) const {
-      return persist::TagCatalog(file_system, records.directory()).read();
-    }
-    RunRecords records;
-    std::unique_ptr<PosixTier> tier;
-  };
-
   void SetUp() override {
     Faulty::SetUp();
     make_prefix();
@@ -50,8 +36,13 @@ class OwnPrefix : public Faulty {
     disk.restart();
     disk.make_directories("/prefix", 0755);
   }
-  [[nodiscard]] std::unique_ptr<Start> start(bool latest = true) const {
-    return std::make_unique<Start>(system, latest);
+  [[nodiscard]] std::unique_ptr<PrefixStart> start(bool latest = true) const {
+    Options::Persistent options;
+    options.latest = latest;
+    return std::make_unique<PrefixStart>(system, options);
+  }
+  [[nodiscard]] std::vector<persist::TagEntry> catalog(const PrefixStart& start) const {
+    return persist::TagCatalog(*system, start.records.directory()).read();
   }
   static std::string path_of(const SampleCommit& commit, const std::string& name = {}) {
     return "/prefix/" + commit.entry.directory + (name.empty() ? "" : "/" + name);
@@ -97,7 +88,7 @@ TEST_F(OwnPrefix, APublishLeavesACatalogLatestAndNoWorkWhateverAnEarlierOneLeft)
   plant("/prefix/.latest.heat.new");
   EXPECT_EQ(mine->tier->publish(commit.entry, commit.manifest), "");
   EXPECT_TRUE(is_whole(commit));
-  EXPECT_THAT(mine->catalog(*system), ElementsAre(commit.entry));
+  EXPECT_THAT(catalog(*mine), ElementsAre(commit.entry));
   EXPECT_EQ(text_of("/prefix/latest"), commit.entry.directory + "\n");
   EXPECT_THAT(mine->records.unfinished(), IsEmpty());
 }
@@ -225,7 +216,7 @@ TEST_F(OwnPrefix, ARemovalOrDiscardLeavesNothingOfKedgesAndAllThatIsNot) {
     for (const char* name : {"checkpoint.h5", "pinned", "data/0/rank-0.h5"}) {
       EXPECT_FALSE(exists(path_of(crowded, name))) << name;
     }
-    EXPECT_THAT(mine->catalog(*system), IsEmpty());
+    EXPECT_THAT(catalog(*mine), IsEmpty());
     EXPECT_THAT(mine->records.unfinished(), IsEmpty());
     disk.remove_all(path_of(crowded));
   }
@@ -286,7 +277,7 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
   EXPECT_TRUE(exists("/prefix/results/data/0/rank-0.h5"));
   EXPECT_FALSE(exists(path_of(lost)));
   EXPECT_THAT(mine->records.unfinished(), ElementsAre("results"));
-  EXPECT_THAT(mine->catalog(*system), ElementsAre(commit.entry)) << "the cache is completed";
+  EXPECT_THAT(catalog(*mine), ElementsAre(commit.entry)) << "the cache is completed";
 }
 
 TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {

@@ -9,6 +9,7 @@
 
 #include "base/invariant.hpp"
 #include "harness/faulty_fixture.hpp"
+#include "unit/persist/prefix_start.hpp"
 #include "unit/persist/support.hpp"
 #include "unit/persist/tier_contract.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using persist::PosixTier;
 using persist::RunRecords;
+using persist::testing::PrefixStart;
 using persist::testing::sample_commit;
 using persist::testing::SampleCommit;
 
@@ -27,21 +29,12 @@ class PosixPlace final : public TierPlace {
   persist::Tier& tier() override { return *starts_.back()->tier; }
   RunRecords& records() override { return starts_.back()->records; }
   persist::Tier& other_rank() override { return other_; }
-  void start_again() override { starts_.push_back(std::make_unique<Start>(disk_.view(0))); }
+  void start_again() override { starts_.push_back(std::make_unique<PrefixStart>(disk_.view(0))); }
   persist::Tier& overtaken() override { return *starts_.at(starts_.size() - 2)->tier; }
   void fail(std::uint64_t n) override { disk_.fail(0, disk_.operations(0) + n, EIO); }
   void heal() override { disk_.heal(0); }
 
  private:
-  struct Start {
-    explicit Start(const std::shared_ptr<fs::FileSystem>& file_system) : records(file_system, "/prefix", "heat", "") {
-      (void)records.take_incarnation();
-      records.begin_incarnation();
-      tier = std::make_unique<PosixTier>(file_system, "/prefix", Options::Persistent{}, &records);
-    }
-    RunRecords records;
-    std::unique_ptr<PosixTier> tier;
-  };
   static DiskOptions options() {
     DiskOptions options;
     options.piece_bytes = kPiece;
@@ -54,7 +47,7 @@ class PosixPlace final : public TierPlace {
 
   FaultyDisk disk_{options()};
   PosixTier other_;
-  std::vector<std::unique_ptr<Start>> starts_;
+  std::vector<std::unique_ptr<PrefixStart>> starts_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Posix, TierContract, testing::Values([]() -> std::unique_ptr<TierPlace> {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <functional>
 #include <string>
 
 #include "base/text.hpp"
@@ -25,11 +26,29 @@ using Kind = fs::FileStatus::Kind;
 
 TagEntry entry(std::uint64_t generation) { return testing::sample_entry(generation); }
 
+constexpr std::uint32_t kOther = 1001;
+
 class Tags : public Faulty {
  protected:
   void add(const TagEntry& entry) {
     disk.make_directories("/d/" + entry.directory, 0755);
     disk.write_all(manifest(entry), testing::sample_manifest(entry));
+  }
+  /// Checks while the group or all others may write there, and at last, which stays so, while it is another user's.
+  void for_others(const std::string& path, const std::function<void()>& check) {
+    const auto own = *system->status(path);
+    for (const std::uint32_t may_write : {0020U, 0002U}) {
+      SCOPED_TRACE(path + " may be written with mode bit " + std::to_string(may_write));
+      auto open_to_others = own;
+      open_to_others.mode |= may_write;
+      disk.plant(path, open_to_others);
+      check();
+    }
+    SCOPED_TRACE(path + " is another user's");
+    auto foreign = own;
+    foreign.owner = kOther;
+    disk.plant(path, foreign);
+    check();
   }
   void catalog(const TagEntry& entry, const std::string& run = "heat") {
     disk.make_directories("/d/.kedge/" + run, 0755);
@@ -91,16 +110,7 @@ TEST_F(Tags, WhatACatalogSaysIsBelievedOnlyOfItsOwnersAndItsOwnRunsDirectories) 
   EXPECT_THAT(list().entries, ElementsAre(lie));  // this is what it costs to believe oneself
   const std::string file = "/d/.kedge/heat/tags.jsonl";
   const auto status = *system->status(file);
-  for (const std::uint32_t mode : {0664U, 0646U}) {
-    auto open_to_others = status;
-    open_to_others.mode = mode;
-    disk.plant(file, open_to_others);
-    EXPECT_THAT(list().entries, ElementsAre(entry(1))) << mode;
-  }
-  auto foreign = status;
-  foreign.owner = 1001;
-  disk.plant(file, foreign);
-  EXPECT_THAT(list().entries, ElementsAre(entry(1)));
+  for_others(file, [&] { EXPECT_THAT(list().entries, ElementsAre(entry(1))); });
   disk.plant(file, status);
   disk.remove_all("/d/.kedge");
   catalog(lie, "evil");  // another run's catalog
@@ -117,19 +127,9 @@ TEST_F(Tags, ACatalogInADirectoryThatOthersCanChangeIsNotBelieved) {
   add(entry(1));
   catalog(lie);
   const std::string directory = "/d/.kedge/heat";
-  const auto status = *system->status(directory);
-  for (const std::uint32_t mode : {0775U, 0757U}) {
-    auto open_to_others = status;
-    open_to_others.mode = mode;
-    disk.plant(directory, open_to_others);
-    EXPECT_THAT(list().entries, ElementsAre(entry(1))) << mode;
-  }
-  auto foreign = status;
-  foreign.owner = 1001;
-  disk.plant(directory, foreign);
-  EXPECT_THAT(list().entries, ElementsAre(entry(1)));
+  for_others(directory, [&] { EXPECT_THAT(list().entries, ElementsAre(entry(1))); });
   auto file = *system->status(directory + "/tags.jsonl");
-  file.owner = foreign.owner;  // all of it is another user's, and says what lies in this user's directory
+  file.owner = kOther;  // all of it is another user's, and says what lies in this user's directory
   disk.plant(directory + "/tags.jsonl", file);
   EXPECT_THAT(list().entries, ElementsAre(entry(1)));
 }
