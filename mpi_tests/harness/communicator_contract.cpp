@@ -264,12 +264,10 @@ void votes_cut_long_texts_between_characters(Communicator& communicator) {
 
 void differences_are_found_and_named(Communicator& communicator) {
   std::vector<std::uint64_t> values{1, ~std::uint64_t{0}, 0};
-  EXPECT_TRUE(same_on_all_ranks(communicator, values, soon()));
   EXPECT_FALSE(first_difference(communicator, values, soon()).has_value());
   if (communicator.size() == 1) return;
   const int odd_one = communicator.size() - 1;
   if (communicator.rank() == odd_one) values[1] = 5;
-  EXPECT_FALSE(same_on_all_ranks(communicator, values, soon()));
   const auto difference = first_difference(communicator, values, soon());
   ASSERT_TRUE(difference.has_value());
   EXPECT_EQ(difference->index, 1U);

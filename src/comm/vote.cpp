@@ -107,14 +107,6 @@ void throw_if(const std::optional<Failure>& failure) {
   if (failure) throw Error(*failure);
 }
 
-bool same_on_all_ranks(Communicator& communicator, std::span<const std::uint64_t> values, Deadline deadline) {
-  const auto ends = reduce_ends(communicator, values, deadline);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (ends[i] != ~ends[values.size() + i]) return false;
-  }
-  return true;
-}
-
 std::optional<Difference> first_difference(Communicator& communicator, std::span<const std::uint64_t> values,
                                            Deadline deadline) {
   const auto ends = reduce_ends(communicator, values, deadline);

@@ -23,19 +23,14 @@ namespace kedge::comm {
 /// Throws Error if there is a failure.
 void throw_if(const std::optional<Failure>& failure);
 
-/// COLLECTIVE. Whether each of `values` is the same on every rank; all ranks must give equally many. One
-/// all-reduce.
-[[nodiscard]] bool same_on_all_ranks(Communicator& communicator, std::span<const std::uint64_t> values,
-                                     Deadline deadline);
-
 struct Difference {
   std::size_t index = 0;  ///< the first value that is not the same everywhere
   int rank_a = 0;         ///< two ranks that differ there, rank_a < rank_b
   int rank_b = 0;
 };
 
-/// COLLECTIVE. As same_on_all_ranks, and who differs; the same answer on every rank. One all-reduce if
-/// nothing differs, else two.
+/// COLLECTIVE. The first of `values` that is not the same on every rank, and who differs; nothing if all are the same.
+/// All ranks must give equally many, and get the same answer. One all-reduce if nothing differs, else two.
 [[nodiscard]] std::optional<Difference> first_difference(Communicator& communicator,
                                                          std::span<const std::uint64_t> values, Deadline deadline);
 

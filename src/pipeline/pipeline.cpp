@@ -37,12 +37,9 @@ void Pipeline::adopt(const CommitHead& commit, bool persistent) {
   // With the level that the survey found: what it was opened from protects it still, so older ones may go. And what
   // starts that died in protecting it again left half made must not add up.
   retire();
-  if (is_whole) {
-    (void)drop_left_behind(commit);
-    return;
-  }
-  ledger_.unprotect(commit.id);
-  if (protect_->is_possible() && schedule_.protect_every != 0) restore_protection(commit);
+  if (!is_whole) ledger_.unprotect(commit.id);
+  const bool is_due = !is_whole && protect_->is_possible() && schedule_.protect_every != 0;
+  if (is_due) restore_protection(commit);
   else (void)drop_left_behind(commit);
 }
 

@@ -32,9 +32,9 @@ struct Submitted {
   std::optional<Failure> not_persistent;
 };
 
-/// After each call, what newer commits supersede has left the stores, and only then: whoever raises a commit decides
-/// what that makes room for. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE and
-/// throw Error{timeout}.
+/// What newer commits supersede leaves the stores in these calls and nowhere else: whoever raises a commit decides what
+/// that makes room for. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE and throw
+/// Error{timeout}.
 class Pipeline {
  public:
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
