@@ -1,12 +1,17 @@
 // Which ranks share a node, what fails together, and that prefix and stores are what that asks for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "base/text.hpp"
+#include "engine/proof.hpp"
 #include "engine/start.hpp"
+#include "harness/forwarding_communicator.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
@@ -217,6 +222,68 @@ TEST(Proof, AnErrorInAnyOperationIsTheSameOnAllRanks) {
       }
     }
   }
+}
+
+/// The operations of a rank in which its death may leave its store's nonce: the first makes it, the last removes it.
+std::vector<std::uint64_t> operations_with_nonce(int rank) {
+  std::vector<std::uint64_t> found;
+  for (std::uint64_t n = 1; n < 60; ++n) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      SimulatedJob job(3);
+      job.disk.stop_world_after(rank, n, seed);
+      (void)start_only(job);
+      const auto left = nonces(job.disk);
+      const auto is_its = [&](const std::string& path) { return path.ends_with(compose("/nonce-1-{}", rank)); };
+      if (std::ranges::any_of(left, is_its) && (found.empty() || found.back() != n)) found.push_back(n);
+    }
+  }
+  return found;
+}
+
+TEST(Proof, AStoreWhoseNonceCannotBeMadeOrRemovedIsRefused) {
+  const int victim = 2;  // the lowest of its node
+  const auto operations = operations_with_nonce(victim);
+  ASSERT_GE(operations.size(), 2U);
+  for (const std::uint64_t n : operations) {
+    SimulatedJob job(3);
+    job.disk.fail(victim, n, EIO);
+    EXPECT_EQ(expect_all_threw(start_only(job), ErrorCode::io).rank, victim) << "operation " << n;
+  }
+}
+
+/// Lets a later start begin, which sweeps away what this one wrote, when this one's ranks first hear of it.
+class Overtaken final : public testing::ForwardingCommunicator {
+ public:
+  Overtaken(Communicator& inner, std::function<void()> overtake)
+      : ForwardingCommunicator(inner), overtake_(std::move(overtake)) {}
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
+    inner().broadcast(bytes, root, deadline, group);
+    if (auto overtake = std::exchange(overtake_, nullptr)) overtake();
+  }
+
+ private:
+  std::function<void()> overtake_;
+};
+
+TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
+  FaultyDisk disk(SimulatedJob::memory_disk());
+  disk.make_directories("/prefix", 0755);
+  testing::InProcessWorld world(1);
+  const auto outcomes = world.run_connected([&](Communicator& inner) {
+    const auto file_system = disk.view(inner.rank());
+    persist::RunRecords records(file_system, "/prefix", "test", "");
+    const commits::RunIdentity run{"test", {}, records.take_incarnation()};
+    Overtaken communicator(inner, [&] {
+      persist::RunRecords later(file_system, "/prefix", "test", "");
+      (void)later.take_incarnation();
+      later.begin_incarnation();
+      later.remove_nonces();
+    });
+    (void)engine::prove_prefix(comm::Group(communicator, std::chrono::hours(1)), {*file_system, "/prefix", run},
+                               &records);
+  });
+  const auto failure = expect_all_threw(outcomes, ErrorCode::busy);
+  EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;
 }
 
 using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
