@@ -1,4 +1,4 @@
-// What open is asked for, and where what it opened came from.
+// What open can be asked for, and where an opened checkpoint came from.
 #pragma once
 
 #include <cstdint>

@@ -278,7 +278,7 @@ TEST(RedundancySpace, R33_WhatWasLeftBehindMakesRoomForNewProtection) {
     EXPECT_EQ(level, Level::protected_);
     const auto log = job.log();
     room_was_made += std::any_of(log.begin() + static_cast<std::ptrdiff_t>(lines), log.end(), [](const auto& line) {
-      return line.find("not protected against the loss of a node") != std::string::npos;
+      return line.find("beside the copies on its former nodes") != std::string::npos;
     });
   }
   std::cout << room_was_made << " times protected when room was made\n";

@@ -55,7 +55,9 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
                       environment.clock = clock_;
                       if (surroundings) surroundings(rank, environment);
                       if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
-                      return engine::Environment::make_engine(world.communicator(rank), options, environment);
+                      auto engines = world.communicator(rank);
+                      if (in_front) engines = in_front(rank, std::move(engines));
+                      return engine::Environment::make_engine(std::move(engines), options, environment);
                     }};
     body(scope);
   });

@@ -66,6 +66,9 @@ class SimulatedJob {
   /// Changes what an engine of this rank stands in: its node, its machine, its environment variables.
   std::function<void(int rank, engine::Environment&)> surroundings;
 
+  /// What an engine of this rank gets for its communicator, if not that itself.
+  std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator>)> in_front;
+
   /// One start: every rank runs `body`; ranks that die in the file system are dead for the others. Afterwards
   /// everything of that start is gone from memory and its locks are released.
   std::vector<testing::RankOutcome> start(const std::function<void(RankScope&)>& body, Crash crash = Crash::process,

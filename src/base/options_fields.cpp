@@ -183,7 +183,7 @@ std::vector<Field> make_fields() {
           kAtLeastOne),
       field<FieldKind::size>(
           {"store", "quota_bytes"}, [](auto& o) -> auto& { return o.store.quota_bytes; }, all_ranks,
-          "a whole number of bytes, or of KiB, MiB, GiB or TiB if that follows",
+          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
           "Maximum number of bytes that one rank of this run may use on its node's store; 0 = no limit."),
       field(
           {"store", "durable"}, [](auto& o) -> auto& { return o.store.durable; }, all_ranks, "true or false",

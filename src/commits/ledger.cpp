@@ -208,8 +208,9 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   std::vector<Entry> remaining;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    if (stay[i] || entry.commit.id == parent_id_) plan.kept[entry.commit.id] = entry.protection_id;
-    if (stay[i]) remaining.push_back(entry);
+    if (!stay[i] && entry.commit.id != parent_id_) continue;
+    plan.kept[entry.commit.id] = entry.protection_id;
+    remaining.push_back(entry);
   }
   entries_ = std::move(remaining);
   check();

@@ -88,12 +88,11 @@ class Ledger {
   void commit(const CommitHead& head);
   /// Opened: every rank has its container again. It becomes the parent of the next commit.
   void open(const CommitHead& head, bool persistent);
-  /// A checkpoint that is no commit of this run was opened, or one that was is damaged: the next commit gets this
-  /// parent.
+  /// The next commit gets this parent: a Source was opened, or what was opened turned out damaged.
   void set_parent(const Id128& commit_id);
   /// The commit is protected by this parity.
   void protect(const Id128& commit_id, const Id128& protection_id);
-  /// Of the commit's protections, this one alone is worth keeping; none: all are. Its level stays.
+  /// Of the commit's protections, this one alone is worth keeping; none: all are. The commit's level does not change.
   void prefer(const Id128& commit_id, const Id128& protection_id);
   /// The commit is at level local, whatever of its protections lies in the stores.
   void unprotect(const Id128& commit_id);
@@ -110,8 +109,8 @@ class Ledger {
   void note_commits_exist();
   /// All commits were removed on purpose.
   void forget_all();
-  /// Drops the entries that newer ones supersede (retention.hpp). What stays on the stores: these, the parent, and what
-  /// is unjudged.
+  /// Drops the entries that newer ones supersede (retention.hpp), but not the parent's. What stays on the stores: those
+  /// that are left, and what is unjudged.
   [[nodiscard]] RetentionPlan retire(std::uint32_t keep);
 
  private:

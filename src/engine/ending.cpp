@@ -53,7 +53,7 @@ class Ending {
       if (group_.is_root()) {
         setup_.log.warning(
             "store.on_exit = remove was not carried out: the files of commits that could not be recovered are kept, "
-            "for when the nodes that held the rest are back");
+            "in case the nodes that held the rest return");
       }
       return;
     }
@@ -68,7 +68,7 @@ class Ending {
     const std::optional<commits::Entry> newest = ledger_.newest();
     if (ledger_.is_lost() || !newest) return;
     std::optional<Failure> not_there;
-    if (newest->persistent) not_there = group_.try_together([&] { look_for(newest->commit); });
+    if (newest->persistent) not_there = group_.try_together([&] { require_container(newest->commit); });
     if (newest->persistent && !not_there) {
       group_.together([&] { store().remove_all(); });
     } else if (group_.is_root()) {
@@ -77,7 +77,7 @@ class Ending {
     }
   }
 
-  void look_for(const CommitHead& commit) const {
+  void require_container(const CommitHead& commit) const {
     (void)started_.prefix.tier->open(persist::directory_name(commit), commit, group_.logical_rank());
   }
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "engine/ending.hpp"
@@ -18,6 +17,10 @@ Setup make_setup(Options options, Environment environment) {
   return {std::move(options), std::move(environment), log};
 }
 
+redundancy::PieceSettings piece_settings(const Options& options) {
+  return {options.redundancy.piece_bytes, options.redundancy.depth};
+}
+
 }  // namespace
 
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
@@ -28,10 +31,12 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
              setup_.log),
       pipeline_(make_pipeline()),
       recovery_(make_recovery()),
-      writer_({setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}),
-      reader_({setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}, make_sources()) {
+      writer_(parts()),
+      reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
 }
+
+Parts EngineImpl::parts() { return {setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}; }
 
 EngineImpl::~EngineImpl() {
   if (lifecycle_.is_dead()) keep_forever(std::move(started_.node.store));
@@ -40,9 +45,8 @@ EngineImpl::~EngineImpl() {
 pipeline::Pipeline EngineImpl::make_pipeline() {
   const Options& options = setup_.options;
   store::NodeStore& store = *started_.node.store;
-  const redundancy::PieceSettings pieces{options.redundancy.piece_bytes, options.redundancy.depth};
   auto protect = std::make_unique<pipeline::ProtectStage>(
-      store, ledger_, pipeline::ProtectSettings{started_.assignment, pieces, options.store.durable});
+      store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable},
@@ -65,14 +69,11 @@ recovery::Recovery EngineImpl::make_recovery() {
           started_.run,
           {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
           ledger_,
-          {options.open.verify,
-           options.store.durable,
-           options.store.keep,
-           {options.redundancy.piece_bytes, options.redundancy.depth}},
+          {options.open.verify, options.store.durable, options.store.keep, piece_settings(options)},
           setup_.log};
 }
 
-recovery::SourceRecovery EngineImpl::make_sources() {
+recovery::SourceRecovery EngineImpl::make_source_recovery() {
   return {group_,
           [this](const std::string& prefix) -> std::unique_ptr<persist::Tier> {
             return persist::PosixTier::of_source(setup_.environment.file_system, prefix, setup_.options.persistent);
@@ -94,7 +95,7 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   const std::optional<commits::Entry> entry = ledger_.find(tag);
   if (!entry) {
     throw Error(ErrorCode::not_found,
-                compose("no commit '{}' is kept; wait for a tag that was committed or opened", tag));
+                compose("the node-local stores hold no commit '{}'; wait for a tag that was committed or opened", tag));
   }
   pipeline_.require(*entry, level);
 }

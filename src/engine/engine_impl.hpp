@@ -36,7 +36,8 @@ class EngineImpl {
   [[nodiscard]] pipeline::Pipeline make_pipeline();
   [[nodiscard]] recovery::Recovery make_recovery();
   /// Opens the prefixes of other runs.
-  [[nodiscard]] recovery::SourceRecovery make_sources();
+  [[nodiscard]] recovery::SourceRecovery make_source_recovery();
+  [[nodiscard]] Parts parts();
 
   Setup setup_;
   comm::Group group_;

@@ -31,7 +31,7 @@ void Lifecycle::move_to(Phase next) {
 
 std::optional<Failure> Lifecycle::ended() const {
   if (is_dead()) return bad_state(compose("this engine is dead ({}); end the job and start it again", *dead_because_));
-  if (phase_ == Phase::finished) return bad_state("this engine was finalized; make a new one");
+  if (phase_ == Phase::finished) return bad_state("this engine was finalized; create a new one");
   return std::nullopt;
 }
 

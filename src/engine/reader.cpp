@@ -53,7 +53,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (!opened) return std::nullopt;
   hold(*opened);
   parts_.notes.note(opened->commit.id);
-  parts_.pipeline.adopt(opened->commit, opened->persistent);
+  parts_.pipeline.continue_from(opened->commit, opened->persistent);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
 }
@@ -73,7 +73,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   begin_reading(std::move(info));
   if (parts_.group.is_root()) {
     parts_.setup.log.info(
-        compose("opened {} (generation {}) of {} as the beginning of this run: {} containers, {}, took {}",
+        compose("opened {} (generation {}) from {} as the starting point of this run: {} containers, {}, took {}",
                 opened.commit.tag, opened.commit.generation, source.prefix, opened.commit.world_size,
                 human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
   }
@@ -114,13 +114,13 @@ void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
   const CommitHead& commit = opened.commit;
   const recovery::RecoveryTotals& totals = opened.totals;
   const double age_s = static_cast<double>(parts_.clock().wall_ns() - commit.time_ns) * 1e-9;
-  const std::string again = totals.bytes == 0 ? "" : compose(" ({})", human_bytes(totals.bytes));
+  const std::string recovered = totals.bytes == 0 ? "" : compose(" ({})", human_bytes(totals.bytes));
   log.info(compose(
       "opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
       "all, took {}",
       commit.tag, commit.generation, human_seconds(std::max(age_s, 0.0)),
       commit.world_size - totals.moved - totals.rebuilt - totals.fetched, totals.moved, totals.rebuilt, totals.fetched,
-      again, human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
+      recovered, human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
 }
 
 /// COLLECTIVE. From now on it is open.

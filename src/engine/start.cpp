@@ -19,7 +19,7 @@
 namespace kedge::engine {
 namespace {
 
-constexpr unsigned kCopyThreadsMax = 4;  // more than these share one memory
+constexpr unsigned kCopyThreadsMax = 4;  // more only compete for memory bandwidth
 
 class Start {
  public:
@@ -36,7 +36,7 @@ class Start {
       take_incarnation();
       const Id128 nonce = prove_prefix(group_, {file_system_, setup_.options.persistent.path, started_.run},
                                        started_.prefix.records.get());
-      take_store();
+      take_storage();
       choose_store_io(group_, file_system_, setup_.options.store, *started_.node.store, setup_.log);
       prove_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology, nonce);
       settle_identity();
@@ -45,7 +45,7 @@ class Start {
       throw;
     }
     if (group_.communicator().thread_support() == ThreadSupport::single && group_.is_root()) {
-      setup_.log.info("MPI was initialised for a single thread: all work runs inside the engine's calls");
+      setup_.log.info("MPI was initialized for a single thread: all work runs inside the engine's calls");
     }
     return std::move(started_);
   }
@@ -84,13 +84,13 @@ class Start {
       if (std::ranges::binary_search(started_.topology.domain, other)) continue;
       throw Error(ErrorCode::invalid_argument,
                   compose("ranks {} and {} are on one node and in two failure domains ({}); give all ranks of a node "
-                          "the same",
+                          "the same failure domain",
                           std::min(group_.rank(), other), std::max(group_.rank(), other),
                           setup_.options.topology.failure_domain));
     }
   }
 
-  /// Several nodes may be simulated on one machine; its cores are there once.
+  /// Simulated nodes share one machine and its cores.
   void share_cores() {
     started_.copy_threads = setup_.options.store.copy_threads;
     if (started_.copy_threads != 0) return;
@@ -121,28 +121,38 @@ class Start {
     group_.broadcast(started_.noted.on_prefix);
   }
 
-  void take_store() {
+  void take_storage() {
     // Ranks wait for locks one by one; the vote must outlast the longest such wait.
     const comm::Group patient =
         group_.with_timeout(group_.timeout() + comm::Group::Seconds(setup_.options.store.lock_timeout_s));
     patient.together([&] {
-      started_.prefix.tier = std::make_unique<persist::PosixTier>(
-          setup_.environment.file_system, file_system_.canonical(setup_.options.persistent.path),
-          setup_.options.persistent, started_.prefix.records.get());
-      const Environment& environment = setup_.environment;
-      const Options::Store& options = setup_.options.store;
-      store::Location location = locate_store();
-      if (options.durable) fs::sync_path(file_system_, location.directory);
-      const LogicalRank mine = group_.logical_rank();
-      NodeLocal& node = started_.node;
-      node.lock =
-          std::make_unique<store::StoreLock>(environment.file_system, location.directory, started_.run.incarnation,
-                                             group_.rank(), *environment.clock, options.lock_timeout_s);
-      node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
-      node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
-      node.store->take_charge_of(started_.topology.node);
-      node.store->sweep();
+      open_tier();
+      take_store();
     });
+  }
+
+  /// Local.
+  void open_tier() {
+    started_.prefix.tier = std::make_unique<persist::PosixTier>(
+        setup_.environment.file_system, file_system_.canonical(setup_.options.persistent.path),
+        setup_.options.persistent, started_.prefix.records.get());
+  }
+
+  /// Local. Waits for the store's lock.
+  void take_store() {
+    const Environment& environment = setup_.environment;
+    const Options::Store& options = setup_.options.store;
+    store::Location location = locate_store();
+    if (options.durable) fs::sync_path(file_system_, location.directory);
+    const LogicalRank mine = group_.logical_rank();
+    NodeLocal& node = started_.node;
+    node.lock =
+        std::make_unique<store::StoreLock>(environment.file_system, location.directory, started_.run.incarnation,
+                                           group_.rank(), *environment.clock, options.lock_timeout_s);
+    node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
+    node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
+    node.store->take_charge_of(started_.topology.node);
+    node.store->sweep();
   }
 
   [[nodiscard]] store::Location locate_store() const {

@@ -18,7 +18,7 @@ namespace kedge::engine {
 namespace {
 
 constexpr std::size_t kAttributesRoomMin = 512;
-// How much is copied into a mapping before the file is looked at again.
+// How much is copied into a mapping before the file is checked again.
 constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
 
 /// Adds the time of a scope to a sum.
@@ -136,7 +136,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   return failure ? remember(std::move(*failure)) : Status{};
 }
 
-/// To look at the file costs a system call: once per MiB, not once per region.
+/// To check the file costs a system call: once per MiB, not once per region.
 void Writer::check_present(std::uint64_t bytes) {
   Checkpoint& checkpoint = *checkpoint_;
   if (checkpoint.copied_since_check.fetch_add(bytes) + bytes < kCheckEveryBytes) return;
@@ -226,13 +226,13 @@ void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipel
         compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(*submitted.not_protected)));
   }
   if (submitted.not_persistent) {
-    log.warning(compose("{} is not on the parallel filesystem: {}", commit.tag, to_string(*submitted.not_persistent)));
+    log.warning(pipeline::not_flushed(parts_.ledger, commit, *submitted.not_persistent));
   }
 }
 
 /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
 /// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
-/// so. No parity: a protection may fail or not be wanted, and its room be what the next container needs.
+/// so. Parity is not made ready: protection may fail or be off, and the next container may need the space.
 void Writer::make_next_ready(std::uint64_t size_bytes) const {
   store::NodeStore& store = parts_.store();
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.

@@ -18,7 +18,7 @@
 namespace kedge::persist {
 
 struct Manifest {
-  TagEntry entry;                ///< (same)
+  TagEntry entry;                ///< the same on every rank
   std::vector<std::byte> bytes;  ///< rank 0's
 };
 
@@ -50,7 +50,7 @@ class ManifestBuilder {
   std::string run_;
   std::uint64_t view_limit_;
   Log log_;
-  bool has_layout_ = false;                               ///< (same)
+  bool has_layout_ = false;                               ///< the same on every rank
   std::uint64_t structure_hash_ = 0;                      ///< of this rank's part of the structure of the layout
   std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's
 };

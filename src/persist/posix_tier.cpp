@@ -24,8 +24,9 @@ constexpr std::string_view kItself = ".";  // a tag directory that is looked at 
 std::string new_name(std::string_view name) { return std::string(name).append(kNewSuffix); }
 
 [[noreturn]] void refuse_taken(const std::string& path) {
-  throw Error(Failure{ErrorCode::io, "the file already exists: something else writes here; end it or remove the file",
-                      -1, path, 0});
+  throw Error(Failure{ErrorCode::io,
+                      "file already exists: another program writes to this directory; end it or remove the file", -1,
+                      path, 0});
 }
 
 /// One for every directory of containers.

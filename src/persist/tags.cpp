@@ -61,8 +61,9 @@ void require_directory(fs::FileSystem& file_system, const std::string& path) {
   const auto status = file_system.status(path);
   if (!status) refuse(ErrorCode::not_found, "there is no such tag directory", path);
   if (status->kind == Kind::link)
-    refuse(ErrorCode::io, "a symbolic link is in a tag directory's place; it is not followed", path);
-  if (status->kind != Kind::directory) refuse(ErrorCode::io, "something else is in a tag directory's place", path);
+    refuse(ErrorCode::io, "not a tag directory: it is a symbolic link, which is not followed", path);
+  if (status->kind != Kind::directory)
+    refuse(ErrorCode::io, "not a directory, although it is named like a tag directory", path);
 }
 
 // The manifest's status; throws not_found if there is none.

@@ -14,7 +14,7 @@ namespace kedge::persist {
 /// Error{io | not_found} if the directory cannot be listed; what is wrong with single directories is in the list.
 [[nodiscard]] TagList list_tags(fs::FileSystem& file_system, const std::string& prefix);
 
-/// Local. Reads and checks the manifest's head of one tag directory, not believing any catalog. Throws Error{not_found}
+/// Local. Reads and checks the manifest's head of one tag directory, trusting no catalog. Throws Error{not_found}
 /// (no manifest), corrupt, mismatch (newer format), io.
 [[nodiscard]] TagEntry read_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& directory);
 

@@ -37,7 +37,7 @@ class Tier {
   /// What it is called in messages.
   [[nodiscard]] virtual const std::string& where() const noexcept = 0;
   /// Newest first, and what is no usable commit. What is known of a commit may come from a cache: read() does not
-  /// believe that. Throws also not_found.
+  /// trust that. Throws also not_found.
   [[nodiscard]] virtual TagList list() = 0;
   /// The head of the manifest of that name, read and checked. Throws also not_found (no manifest), corrupt, mismatch
   /// (newer format).
@@ -46,7 +46,7 @@ class Tier {
   [[nodiscard]] virtual bool is_published(const std::string& name) = 0;
   /// True if this user put it there: whatever says that it belongs to this user's run and is not, does not.
   [[nodiscard]] virtual bool is_own(const TagEntry& entry) = 0;
-  /// Throws io that says what to do if persistent.trust does not permit to believe what lies there.
+  /// Throws io that says what to do if persistent.trust does not permit to use what lies there.
   virtual void require_trusted(const TagEntry& entry) = 0;
   /// The container of a rank of just this commit. Throws as open_container, and io if it is not trusted.
   [[nodiscard]] virtual OpenedContainer open(const std::string& name, const CommitHead& commit,

@@ -1,4 +1,4 @@
-// Whose files on a prefix are believed.
+// Whose files on a prefix are trusted.
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "persist/tags.hpp"
@@ -39,10 +39,11 @@ void require_groups(const fs::FileSystem& file_system, const fs::FileStatus& sta
            path);
   }
   if ((status.mode & kOthersWrite) == 0) return;
-  refuse(compose("every user can write to it (mode {:04o}) and persistent.trust = group trusts only what nobody beyond "
-                 "the group can change; run chmod o-w on it",
-                 status.mode),
-         path);
+  refuse(
+      compose("every user can write to it (mode {:04o}) and persistent.trust = group trusts only what nobody outside "
+              "the group can change; run chmod o-w on it",
+              status.mode),
+      path);
 }
 
 }  // namespace

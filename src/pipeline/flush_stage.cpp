@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
 
-/// The slowest rank moves all that the job has, if need be over one narrow way.
+/// In the worst case all bytes of the job go through one slow link.
 comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) {
   const double share = static_cast<double>(total_bytes) / static_cast<double>(kBytesPerTimeout);
   return group.with_timeout(group.timeout() * (1 + share));
@@ -85,8 +85,8 @@ void FlushStage::sweep(const comm::Group& group) const {
   comm::throw_if(failure);
 }
 
-/// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was cut short can
-/// be drained later by whoever finds it. A flush does without: what is missing here is said at debug level only.
+/// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was interrupted
+/// can be flushed later by whoever finds it. A flush succeeds without the copies: a failure is logged at debug level.
 void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& manifest) const {
   std::vector<std::byte> received;
   if (settings_.second_root) received = manifest_on(*settings_.second_root, group, manifest.bytes);
@@ -114,7 +114,7 @@ void FlushStage::publish(const comm::Group& group, const CommitFiles& files, con
       return false;
     });
     if (is_complete) return;
-    group.together([&] { put(files, entry, crc); });
+    group.together([&] { put(group.logical_rank(), files, entry, crc); });
     group.together([&] {
       if (group.is_root()) left_out = tier_.publish(entry, manifest.bytes);
     });
@@ -130,16 +130,17 @@ void FlushStage::publish(const comm::Group& group, const CommitFiles& files, con
 }
 
 /// Local.
-void FlushStage::put(const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const {
+void FlushStage::put(LogicalRank logical_rank, const CommitFiles& files, const persist::TagEntry& entry,
+                     std::uint32_t crc) const {
   store::StoreFile& file = *files.container;
-  if (tier_.put(entry, files.logical_rank, {file.bytes(), file.size_bytes(), file.mapped()}) == crc) return;
+  if (tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped()}) == crc) return;
   throw Error(
       Failure{ErrorCode::corrupt,
               "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
               -1, file.path(), 0});
 }
 
-/// COLLECTIVE. What cannot be removed now is tried again after the next flush; only the loss of the incarnation counts.
+/// COLLECTIVE. What cannot be removed now is tried again after the next flush; only a later start is an error.
 void FlushStage::retain(const comm::Group& group, const Id128& flushed) const {
   if (settings_.persistent.keep == 0) return;
   std::vector<Id128> removed;

@@ -22,8 +22,9 @@ namespace kedge::pipeline {
 struct FlushSettings {
   commits::RunIdentity run;
   Options::Persistent persistent;
-  std::optional<int> second_root;  ///< (same) keeps a copy of the manifest for rank 0; lies in another failure domain
-  bool durable = false;            ///< whether the stores bring what they hold to stable storage
+  std::optional<int>
+      second_root;  ///< the same on every rank: keeps a copy of the manifest; of another failure domain than rank 0
+  bool durable = false;  ///< whether the stores bring what they hold to stable storage
 };
 
 class FlushStage final : public Stage {
@@ -50,7 +51,7 @@ class FlushStage final : public Stage {
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
   void publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
                std::uint32_t crc) const;
-  void put(const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const;
+  void put(LogicalRank logical_rank, const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const;
   void retain(const comm::Group& group, const Id128& flushed) const;
 
   store::NodeStore& store_;
@@ -60,7 +61,7 @@ class FlushStage final : public Stage {
   persist::ManifestBuilder builder_;
   FlushSettings settings_;
   Log log_;
-  bool must_sweep_ = true;  ///< (same) something may lie half published or half removed
+  bool must_sweep_ = true;  ///< the same on every rank: something may lie half published or half removed
 };
 
 }  // namespace kedge::pipeline

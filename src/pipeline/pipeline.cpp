@@ -5,10 +5,18 @@
 #include "base/units.hpp"
 
 namespace kedge::pipeline {
+
+std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure) {
+  const auto entry = ledger.find(commit.id);
+  // A flush may be over when a later start of the run is found to have taken over.
+  if (entry && entry->persistent) return to_string(failure);
+  return compose("{} is not on the parallel filesystem: {}", commit.tag, to_string(failure));
+}
+
 std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
-  CommitFiles files{commit, group_.logical_rank(), {}};
+  CommitFiles files{commit, {}};
   auto not_held = group_.try_together([&] {
-    files.container = store::Pin(store_, store::FileKind::container, files.logical_rank, {commit.id, {}});
+    files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
   });
   if (not_held) return not_held;
   auto failure = stage.run(group_, files);
@@ -30,17 +38,20 @@ Submitted Pipeline::submit(const CommitHead& commit) {
   return submitted;
 }
 
-void Pipeline::adopt(const CommitHead& commit, bool persistent) {
+void Pipeline::continue_from(const CommitHead& commit, bool persistent) {
   // A job that never lives for N commits must get something to the prefix all the same.
   unflushed_ = persistent ? 0 : schedule_.flush_every;
-  const bool is_whole = judge_protection(commit);
-  // With the level that the survey found: what it was opened from protects it still, so older ones may go. And what
-  // starts that died in protecting it again left half made must not add up.
+  const Protections found = judge_protection(commit);
+  // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
+  // unfinished protections of starts that died while protecting it again, which would add up otherwise.
   retire();
-  if (!is_whole) ledger_.unprotect(commit.id);
-  const bool is_due = !is_whole && protect_->is_possible() && schedule_.protect_every != 0;
-  if (is_due) restore_protection(commit);
-  else (void)drop_left_behind(commit);
+  const bool is_current = !found.current.is_none();
+  const bool is_protected = is_current || !found.sound.is_none();
+  if (!is_protected) ledger_.unprotect(commit.id);
+  const bool is_due = !is_current && protect_->is_possible() && schedule_.protect_every != 0;
+  if (is_due) protect_again(commit);
+  // Without the former copies, what is left of a protection that was asked for once may protect nothing.
+  else if (is_protected || found.best.is_none() || !protect_->is_possible()) (void)drop_former_copies(commit);
 }
 
 void Pipeline::require(const commits::Entry& entry, Level level) {
@@ -53,8 +64,8 @@ void Pipeline::require(const commits::Entry& entry, Level level) {
     comm::throw_if(failure);
   } else if (!protect_->is_possible()) {
     throw Error(ErrorCode::invalid_argument,
-                "commits are not protected with scheme single; set redundancy.scheme to partner or xor, and run on two "
-                "nodes or more");
+                "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
+                "redundancy.scheme auto, partner, xor or rs");
   } else {
     comm::throw_if(run(*protect_, entry.commit));
   }
@@ -68,55 +79,60 @@ void Pipeline::finish() {
   const auto failure = run(*flush_, newest->commit);
   if (!group_.is_root()) return;
   if (failure) {
-    log_.warning(compose("{} is not on the parallel filesystem: {}", newest->commit.tag, to_string(*failure)));
+    log_.warning(not_flushed(ledger_, newest->commit, *failure));
   } else {
     log_.info(compose("{} is persistent", newest->commit.tag));
   }
 }
 
-/// Whether every rank has its own part of one protection; the ledger knows then which one is worth keeping.
-bool Pipeline::judge_protection(const CommitHead& commit) {
-  if (!protect_->is_possible()) return false;
-  const Protections found = protect_->find(group_, commit.id, group_.logical_rank());
-  if (found.whole.is_none()) {
-    ledger_.prefer(commit.id, found.best);
-    return false;
-  }
-  ledger_.protect(commit.id, found.whole);
-  return true;
+/// What the ranks have of its protections; the ledger knows then which one is worth keeping.
+Protections Pipeline::judge_protection(const CommitHead& commit) {
+  const Protections found = protect_->find(group_, commit.id);
+  if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
+  else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
+  else ledger_.prefer(commit.id, found.best);
+  return found;
 }
 
-/// Until the opened commit is protected where its containers lie now, the copies stay that it was protected with where
-/// they lay before. A failure is logged: the commit is open all the same.
-void Pipeline::restore_protection(const CommitHead& commit) {
-  std::optional<Failure> failure = protect_again(commit);
-  // Where there is no room for both, what the commit left behind is worth less than its new protection.
-  if (failure && failure->code != ErrorCode::no_space) return;
-  const bool room_was_made = drop_left_behind(commit);
-  if (failure && room_was_made) failure = protect_again(commit);
-  if (!failure) retire();  // the protection that it had before
-}
-
-/// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
-/// Whether any rank dropped something.
-bool Pipeline::drop_left_behind(const CommitHead& commit) {
-  std::size_t dropped = 0;
-  (void)attempt([&] { dropped = store_.drop_adopted(commit.id); });
-  return group_.any(dropped != 0);
-}
-
-std::optional<Failure> Pipeline::protect_again(const CommitHead& commit) {
+/// The copies that protected the commit on its former nodes stay until it is protected where its containers lie now. A
+/// failure is logged: the commit is open all the same.
+void Pipeline::protect_again(const CommitHead& commit) {
   const double begin_s = clock_.seconds();
   std::optional<Failure> failure = run(*protect_, commit);
-  if (!group_.is_root()) return failure;
+  // Where there is no room for both, the former copies are worth less than the new protection.
+  if (!failure || failure->code == ErrorCode::no_space) {
+    const bool room_was_made = drop_former_copies(commit);
+    if (failure && room_was_made) {
+      if (group_.is_root()) {
+        log_.info(
+            compose("no room to protect {} beside the copies on its former nodes: they are removed, and it is "
+                    "tried again",
+                    commit.tag));
+      }
+      failure = run(*protect_, commit);
+    }
+  }
+  if (!failure) retire();  // its former protection
+  if (!group_.is_root()) return;
   if (failure) {
-    log_.warning(
-        compose("{} is open and not protected against the loss of a node: {}", commit.tag, to_string(*failure)));
+    const auto entry = ledger_.find(commit.id);
+    const bool is_protected = entry && entry->in_stores == Level::protected_;
+    log_.warning(compose("{} is open and {}: {}", commit.tag,
+                         is_protected ? "keeps the protection that it had" : "not protected against the loss of a node",
+                         to_string(*failure)));
   } else {
     log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_->scheme()),
                       human_seconds(clock_.seconds() - begin_s)));
   }
-  return failure;
+}
+
+/// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
+/// Whether any rank dropped something.
+bool Pipeline::drop_former_copies(const CommitHead& commit) {
+  std::size_t dropped = 0;
+  const auto failure = attempt([&] { dropped = store_.drop_adopted(commit.id); });
+  if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
+  return group_.any(dropped != 0);
 }
 
 }  // namespace kedge::pipeline

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
-#include "kedge/options.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "store/node_store.hpp"
@@ -32,9 +33,12 @@ struct Submitted {
   std::optional<Failure> not_persistent;
 };
 
-/// What newer commits supersede leaves the stores in these calls and nowhere else: whoever raises a commit decides what
-/// that makes room for. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE and throw
-/// Error{timeout}.
+/// The warning about a commit of which the flush failed.
+[[nodiscard]] std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure);
+
+/// Superseded commits leave the stores in these calls and nowhere else: what takes a commit to a higher level also
+/// retires those that it supersedes. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE
+/// and throw Error{timeout}.
 class Pipeline {
  public:
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
@@ -52,7 +56,7 @@ class Pipeline {
   [[nodiscard]] Submitted submit(const CommitHead& commit);
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix.
-  void adopt(const CommitHead& commit, bool persistent);
+  void continue_from(const CommitHead& commit, bool persistent);
   /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
   void make_room() { retire(); }
   /// Takes a commit to a level now. Throws why it cannot be reached: invalid_argument if the options rule the level
@@ -63,10 +67,9 @@ class Pipeline {
 
  private:
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
-  [[nodiscard]] std::optional<Failure> protect_again(const CommitHead& commit);
-  [[nodiscard]] bool judge_protection(const CommitHead& commit);
-  void restore_protection(const CommitHead& commit);
-  [[nodiscard]] bool drop_left_behind(const CommitHead& commit);
+  [[nodiscard]] Protections judge_protection(const CommitHead& commit);
+  void protect_again(const CommitHead& commit);
+  [[nodiscard]] bool drop_former_copies(const CommitHead& commit);
   void retire() { store::retire_superseded(store_, ledger_, schedule_.keep, log_); }
 
   comm::Group group_;
@@ -77,8 +80,9 @@ class Pipeline {
   Schedule schedule_;
   Clock& clock_;
   const Log& log_;
-  std::uint64_t commits_ = 0;    ///< of this engine: every Nth is protected
-  std::uint64_t unflushed_ = 0;  ///< since the last persistent one; after an open, at least what the next flush needs
+  std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
+  std::uint64_t unflushed_ =
+      0;  ///< since the last persistent one; after an open of one that is not, as many as make a flush due
 };
 
 }  // namespace kedge::pipeline

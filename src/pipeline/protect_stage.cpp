@@ -14,7 +14,7 @@ std::optional<Failure> ProtectStage::run(const comm::Group& group, const CommitF
   redundancy::Subject subject;
   if (auto failure = group.try_root_decides(subject.protection_id, random_id)) return failure;
   subject.commit = files.commit;
-  subject.logical_rank = files.logical_rank;
+  subject.logical_rank = group.logical_rank();
   subject.container = &*files.container;
   subject.scheme = settings_.assignment.scheme;
   subject.parities = settings_.assignment.parities;
@@ -27,17 +27,24 @@ std::optional<Failure> ProtectStage::run(const comm::Group& group, const CommitF
   return std::nullopt;
 }
 
-/// Local. True if this rank's set files of a protection are here, and its set is the one that it would get now.
-bool ProtectStage::is_mine_whole(const Id128& commit_id, const Id128& protection_id) const {
-  const auto set = store_.own_set({commit_id, protection_id});
+/// Local. It is the set that this rank would get today.
+bool ProtectStage::is_current(const format::SetDescriptor& set) const {
   const redundancy::Assignment& now = settings_.assignment;
-  if (!set || set->scheme != now.scheme || set->parities != now.parities) return false;
-  return std::ranges::equal(set->members, now.membership.ranks, [](const format::SetMember& member, int rank) {
+  if (set.scheme != now.scheme || set.parities != now.parities) return false;
+  return std::ranges::equal(set.members, now.membership.ranks, [](const format::SetMember& member, int rank) {
     return member.logical_rank.value == static_cast<std::uint32_t>(rank);
   });
 }
 
-Protections ProtectStage::find(const comm::Group& group, const Id128& commit_id, LogicalRank logical_rank) const {
+/// Local. No other member is lost together with this rank.
+bool ProtectStage::is_sound(const format::SetDescriptor& set) const {
+  const std::vector<int>& domain = settings_.assignment.domain;
+  return std::ranges::count_if(set.members, [&](const format::SetMember& member) {
+           return std::ranges::binary_search(domain, static_cast<int>(member.logical_rank.value));
+         }) == 1;
+}
+
+Protections ProtectStage::find(const comm::Group& group, const Id128& commit_id) const {
   Protections found;
   std::uint64_t most = 0;
   std::vector<Id128> mine = store_.own_protections(commit_id);
@@ -47,19 +54,21 @@ Protections ProtectStage::find(const comm::Group& group, const Id128& commit_id,
     std::erase(mine, id);
 
     const auto has = [&](store::FileKind kind) {
-      return store_.has(kind, logical_rank, {commit_id, id}) ? std::uint64_t{1} : 0;
+      return store_.has(kind, group.logical_rank(), {commit_id, id}) ? std::uint64_t{1} : 0;
     };
-    std::uint64_t whole = 0;
-    (void)attempt([&] { whole = is_mine_whole(commit_id, id) ? 1 : 0; });
+    std::optional<format::SetDescriptor> set;  // if this rank's files of it are here
+    (void)attempt([&] { set = store_.own_set({commit_id, id}); });
     // Parity counts for more: it has a copy of the descriptor.
-    const auto sums = group.sum(
-        std::array<std::uint64_t, 2>{whole, 2 * has(store::FileKind::parity) + has(store::FileKind::descriptor)});
+    const auto sums =
+        group.sum(std::array<std::uint64_t, 3>{set && is_current(*set) ? 1U : 0U, set && is_sound(*set) ? 1U : 0U,
+                                               2 * has(store::FileKind::parity) + has(store::FileKind::descriptor)});
     if (sums[0] == group.world_size()) {
-      found.whole = id;
+      found.current = id;
       return found;
     }
-    if (sums[1] > most) {
-      most = sums[1];
+    if (sums[1] == group.world_size()) found.sound = id;
+    if (sums[2] > most) {
+      most = sums[2];
       found.best = id;
     }
   }

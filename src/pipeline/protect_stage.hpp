@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "commits/ledger.hpp"
+#include "format/set_descriptor.hpp"
 #include "pipeline/stage.hpp"
 #include "redundancy/assignment.hpp"
 #include "redundancy/plan_pieces.hpp"
@@ -13,8 +15,9 @@ namespace kedge::pipeline {
 
 /// What the ranks have of the protections of one commit.
 struct Protections {
-  Id128 whole;  ///< of which nothing is missing and that fits today's layout; none if there is no such
-  Id128 best;   ///< else the one of which most is there
+  Id128 current;  ///< of which nothing is missing, and which is the one that it would get today; none: there is no such
+  Id128 sound;    ///< else one of which nothing is missing and no set has two members in one failure domain of today
+  Id128 best;     ///< else the one of which most is there
 };
 
 struct ProtectSettings {
@@ -35,10 +38,11 @@ class ProtectStage final : public Stage {
   [[nodiscard]] bool is_possible() const noexcept { return settings_.assignment.scheme != Scheme::single; }
   [[nodiscard]] Scheme scheme() const noexcept { return settings_.assignment.scheme; }
   /// COLLECTIVE. What is there of a commit that was opened. One round for each protection of which anything is.
-  [[nodiscard]] Protections find(const comm::Group& group, const Id128& commit_id, LogicalRank logical_rank) const;
+  [[nodiscard]] Protections find(const comm::Group& group, const Id128& commit_id) const;
 
  private:
-  [[nodiscard]] bool is_mine_whole(const Id128& commit_id, const Id128& protection_id) const;
+  [[nodiscard]] bool is_current(const format::SetDescriptor& set) const;
+  [[nodiscard]] bool is_sound(const format::SetDescriptor& set) const;
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;

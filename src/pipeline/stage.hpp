@@ -10,10 +10,9 @@
 
 namespace kedge::pipeline {
 
-/// A commit, and this process's container of it, which stays as it is meanwhile.
+/// A commit, and this process's container of it, which stays as it is while a stage runs.
 struct CommitFiles {
   CommitHead commit;
-  LogicalRank logical_rank;  ///< whose container it is
   store::Pin container;
 };
 
@@ -27,7 +26,8 @@ class Stage {
 
   /// The level of a commit for which run() succeeded.
   [[nodiscard]] virtual Level reaches() const noexcept = 0;
-  /// COLLECTIVE. The failure, the same on every rank: the commit is then as it was. Throws Error{timeout} only.
+  /// COLLECTIVE. The failure, the same on every rank: the commit is then as it was, but for `busy`, which may come
+  /// after it has reached the level. Throws Error{timeout} only.
   [[nodiscard]] virtual std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) = 0;
 };
 

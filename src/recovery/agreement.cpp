@@ -228,7 +228,7 @@ class CommitSurvey {
       others += compose(", rank {} ({})", lost.logical_rank[i],
                         parity_only ? "its parity is missing" : fate_of(candidate, lost.logical_rank[i]));
     }
-    return compose("; its redundancy set ({} over ranks {}) survives the loss of {} member{} and lost {}: rank {}{}",
+    return compose("; its redundancy set ({} over ranks {}) tolerates the loss of {} member{}, but lost {}: rank {}{}",
                    to_string(static_cast<Scheme>(lost.scheme)), ranks, lost.may_be_lost,
                    lost.may_be_lost == 1 ? "" : "s", count, missing, others);
   }

@@ -1,4 +1,4 @@
-// Carries out the orders: moves sealed files to their owners, makes lost ones again, fetches what remains.
+// Carries out the orders: moves sealed files to their owners, rebuilds lost ones, fetches what remains.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ struct RecoverySettings {
   std::string directory;          ///< its name there; empty if the tier has no usable manifest of it
 };
 
-/// What this process got.
+/// What this process recovered.
 struct Recovered {
   RecoverySource source = RecoverySource::in_place;  ///< of its own container
   std::uint64_t container_bytes = 0;                 ///< moved, rebuilt or fetched
-  std::string summary;                               ///< e.g. "rank 2 rebuilt from ranks 0 4 6 (xor)", or empty
+  std::string summary;  ///< e.g. "rank 2: container rebuilt from ranks 0 4 6 (xor)", or empty
 };
 
-/// COLLECTIVE. Afterwards every owner has its container, sealed. Throws the same Error on all ranks, and then what was
-/// made is given up again; what was there before is as it was.
+/// COLLECTIVE. Afterwards every owner has its container, sealed. Throws the same Error on all ranks: the step that
+/// failed gives up what it made; what earlier steps sealed stays, and the next look finds it.
 [[nodiscard]] Recovered carry_out(const comm::Group& group, store::NodeStore& store, const Orders& orders,
                                   const RecoverySettings& settings);
 

@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
+#include "base/text.hpp"
 #include "commits/commit_record.hpp"
 #include "fs/file_system.hpp"
 
@@ -44,8 +45,10 @@ FoundTag judge_tag(persist::Tier& tier, const persist::TagEntry& listed) {
   const auto failure = attempt([&] {
     tier.require_trusted(listed);
     const persist::TagEntry read = tier.read(listed.directory);
-    if (read.commit.id != listed.commit.id) {
-      throw Error(Failure{ErrorCode::corrupt, "the manifest belongs to another commit", -1,
+    const bool is_of_run = read.commit.run_id == listed.commit.run_id && read.run == listed.run;
+    if (read.commit.id != listed.commit.id || !is_of_run) {
+      throw Error(Failure{ErrorCode::corrupt,
+                          compose("the manifest belongs to another {}", is_of_run ? "commit" : "run"), -1,
                           fs::join(tier.where(), listed.directory), 0});
     }
     found = found_tag(read, {});

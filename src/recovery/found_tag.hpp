@@ -22,13 +22,13 @@ struct FoundTag {
   [[nodiscard]] bool is_usable() const noexcept { return problem.empty(); }
 };
 
-/// Of those that cannot be used so many are listed.
+/// At most this many tags that cannot be used are listed.
 inline constexpr std::size_t kUnusableListedMax = 16;
 
 [[nodiscard]] FoundTag found_tag(const persist::TagEntry& entry, std::string problem);
 
-/// Local. By its manifest, which is read and must be trusted: what a list says of a commit may come from a catalog.
-/// Never throws Error: what is wrong is its problem.
+/// Local. Judges a listed tag by its manifest, which must be trusted: what a list says may come from a catalog. Never
+/// throws Error: a failure becomes its `problem`.
 [[nodiscard]] FoundTag judge_tag(persist::Tier& tier, const persist::TagEntry& listed);
 
 /// From one process of a job to the others, never stored. Throws Error{invalid_argument} if a tag is too long.

@@ -30,7 +30,7 @@ struct FetchRecord {
   std::uint32_t logical_rank = 0;
 };
 
-/// Home of a logical rank to the home of the set that is to make its container again.
+/// Home of a logical rank to the home of the set that is to rebuild its container.
 struct RebuildRequest {
   std::uint32_t set_index = 0;
 };

@@ -13,8 +13,8 @@ namespace {
 
 class PrefixLook {
  public:
-  PrefixLook(persist::Tier& tier, persist::RunRecords& records, const PrefixQuestion& question, const Log& log)
-      : tier_(tier), records_(records), question_(question), log_(log) {}
+  PrefixLook(persist::Tier& tier, persist::RunRecords& records, const PrefixQuestion& question)
+      : tier_(tier), records_(records), question_(question) {}
 
   PrefixFinding run() {
     const persist::TagList list = tier_.list();
@@ -30,23 +30,24 @@ class PrefixLook {
     found.commits_exist = !mine_.empty();
     if (!mine_.empty()) found.highest_generation = mine_.front().commit.generation;
     warn_of(list.unusable);
+    found.warnings = std::move(warnings_);
     found.failure = attempt([&] { found.tags = walk(); });
     return found;
   }
 
  private:
-  /// This run's directories are this user's: what others put there under its name must not count its generations up.
-  [[nodiscard]] bool is_possible(const persist::TagEntry& entry) const {
+  /// This run's directories are this user's: what others put there under its name must not raise its generations.
+  [[nodiscard]] bool is_possible(const persist::TagEntry& entry) {
     if (question_.trust != Trust::self || tier_.is_own(entry)) return true;
-    log_.warning(compose("{} on the prefix is not trusted: it claims to be of this run, but belongs to another user",
-                         entry.directory));
+    warnings_.push_back(compose(
+        "{} on the prefix is not trusted: it claims to belong to this run, but another user owns it", entry.directory));
     return false;
   }
 
   /// A commit's name alone does not tell whose it is.
-  void warn_of(const std::vector<persist::Unusable>& unusable) const {
+  void warn_of(const std::vector<persist::Unusable>& unusable) {
     for (const persist::Unusable& one : unusable) {
-      if (one.committed) log_.warning(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
+      if (one.committed) warnings_.push_back(compose("{} on the prefix cannot be used: {}", one.directory, one.reason));
     }
   }
 
@@ -84,14 +85,15 @@ class PrefixLook {
   }
 
   [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
-    if (std::string why = ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
+    if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
     FoundTag found = judge_tag(tier_, entry);
-    if (!found.is_usable()) found.problem = "on the prefix: " + found.problem;
+    // The list may be wrong about it.
+    found.problem = found.is_usable() ? why_ruled_out(found.commit) : "on the prefix: " + found.problem;
     return found;
   }
 
-  /// Why its manifest need not be read; empty if it must be.
-  [[nodiscard]] std::string ruled_out(const CommitHead& commit) const {
+  /// Empty if it may be opened, as far as its head tells.
+  [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
     if (std::string why = question_.ledger.why_excluded(commit.id); !why.empty()) return why;
     if (records_.is_discarded(commit.id)) return std::string(kDiscarded);
     return other_world_size(commit.world_size, question_.world_size);
@@ -100,15 +102,14 @@ class PrefixLook {
   persist::Tier& tier_;
   persist::RunRecords& records_;
   const PrefixQuestion& question_;
-  const Log& log_;
   std::vector<persist::TagEntry> mine_;  ///< newest first
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace
 
-PrefixFinding look_at_prefix(persist::Tier& tier, persist::RunRecords& records, const PrefixQuestion& question,
-                             const Log& log) {
-  return PrefixLook(tier, records, question, log).run();
+PrefixFinding look_at_prefix(persist::Tier& tier, persist::RunRecords& records, const PrefixQuestion& question) {
+  return PrefixLook(tier, records, question).run();
 }
 
 }  // namespace kedge::recovery

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "base/log.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
 #include "kedge/selection.hpp"
@@ -22,10 +22,11 @@ struct PrefixFinding {
   std::vector<std::uint8_t> persistent;  ///< by the candidates of the stores: it is there too
   std::uint64_t highest_generation = 0;
   bool commits_exist = false;
+  std::vector<std::string> warnings;
   std::optional<Failure> failure = {};  ///< why `tags` are not known, though the prefix could be listed
 };
 
-/// What the look goes by.
+/// What the look needs to know.
 struct PrefixQuestion {
   Id128 run_id;
   std::uint32_t world_size = 0;
@@ -37,8 +38,8 @@ struct PrefixQuestion {
 
 /// Local, rank 0. Lists the tags that the selection can come to, newest first, down to the first that can be opened;
 /// manifests are read and checked here, containers when they are fetched. Throws Error{io} if the prefix cannot be
-/// reached.
+/// listed.
 [[nodiscard]] PrefixFinding look_at_prefix(persist::Tier& tier, persist::RunRecords& records,
-                                           const PrefixQuestion& question, const Log& log);
+                                           const PrefixQuestion& question);
 
 }  // namespace kedge::recovery

@@ -75,7 +75,7 @@ class SetRebuild {
 
   [[nodiscard]] bool makes_container() const { return container_ != nullptr; }
 
-  /// "rank 2 rebuilt from ranks 0 4 6 (xor)".
+  /// "rank 2: container rebuilt from ranks 0 4 6 (xor)".
   [[nodiscard]] std::string summary() const {
     std::string others;
     for (std::size_t i = 0; i < order_.set.members.size(); ++i) {

@@ -25,30 +25,30 @@ void Recovery::survey_only() {
   survey_.look();
   do {
     (void)survey_.survey(nullptr);
-  } while (policy_.verify == Verify::all && !is_as_found(nullptr, {}));
+  } while (policy_.verify == Verify::all && !verify_what_counts(nullptr, {}));
 }
 
 std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
   // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
-  Look look = policy_.verify == Verify::all ? Look::what_is_used : Look::headers;
-  if (!failed_once_.empty()) look = Look::all_that_counts;
-  for (;; look = Look::all_that_counts) {
+  Depth depth = policy_.verify == Verify::all ? Depth::what_is_used : Depth::headers;
+  if (!failed_once_.empty()) depth = Depth::all_that_counts;
+  for (;; depth = Depth::all_that_counts) {
     survey_.look();
-    const Plan plan = make_plan(selection, look);
+    const Plan plan = make_plan(selection, depth);
     if (group_.is_root()) log_skipped(plan);
     refuse_if_lost(plan.choice, selection);
     const Candidate* chosen = plan.chosen();
     if (chosen == nullptr) return std::nullopt;
-    std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, look);
+    std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, depth);
     if (!mine) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
     return opened(*chosen, std::move(*mine));
   }
 }
 
-/// COLLECTIVE. From what the look found and, turn by turn, the verification found other; each turn ends with less to
-/// read.
-Recovery::Plan Recovery::make_plan(const Selection& selection, Look look) {
+/// COLLECTIVE. From what the look found and, turn by turn, what the verification found to differ; each turn leaves less
+/// to read.
+Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth) {
   while (true) {
     Plan plan;
     plan.survey = survey_.survey(&selection);
@@ -56,15 +56,15 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Look look) {
     std::vector<store::FileKey> read_by_rebuild;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
-      if (look == Look::what_is_used) read_by_rebuild = rebuild_inputs(group_, storage_.store, *chosen, plan.orders);
+      if (depth == Depth::what_is_used) read_by_rebuild = rebuild_inputs(group_, storage_.store, *chosen, plan.orders);
     }
-    if (look == Look::headers || is_as_found(plan.chosen(), read_by_rebuild)) return plan;
+    if (depth == Depth::headers || verify_what_counts(plan.chosen(), read_by_rebuild)) return plan;
   }
 }
 
-/// COLLECTIVE. Reads whole what counts and was not read yet. False if some rank found other than was known, so that the
-/// survey may be another now. `but_own` are files of what was chosen.
-bool Recovery::is_as_found(const Candidate* chosen, std::span<const store::FileKey> but_own) {
+/// COLLECTIVE. Reads whole what counts and was not read yet. False if some rank found a difference, so that another
+/// survey is needed. `except_own` are files of what was chosen.
+bool Recovery::verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own) {
   std::set<Id128> counts;
   if (chosen != nullptr) counts.insert(chosen->commit.id);
   for (const Id128& commit_id : ledger_.staying(policy_.keep)) counts.insert(commit_id);
@@ -72,7 +72,7 @@ bool Recovery::is_as_found(const Candidate* chosen, std::span<const store::FileK
   group_.together([&] {
     for (const Id128& commit_id : counts) {
       const bool is_chosen = chosen != nullptr && commit_id == chosen->commit.id;
-      if (!survey_.verify(commit_id, is_chosen ? but_own : std::span<const store::FileKey>())) as_found = false;
+      if (!survey_.verify(commit_id, is_chosen ? except_own : std::span<const store::FileKey>())) as_found = false;
     }
   });
   return group_.all(as_found);
@@ -80,23 +80,23 @@ bool Recovery::is_as_found(const Candidate* chosen, std::span<const store::FileK
 
 void Recovery::log_skipped(const Plan& plan) const {
   const Survey& survey = plan.survey;
-  bool told = survey.unreadable.empty();
+  bool is_logged = survey.unreadable.empty();
   for (const std::size_t index : plan.choice.skipped) {
     const Candidate& candidate = survey.candidates[index];
     log_.warning(
         compose("skipped {} (generation {}): {}", candidate.commit.tag, candidate.commit.generation, candidate.reason));
-    told = told || candidate.reason.find(survey.unreadable) != std::string::npos;
+    is_logged = is_logged || candidate.reason.find(survey.unreadable) != std::string::npos;
   }
   // Damaged so that not even its tag is known: it may have been the newest.
-  if (!told) log_.warning("skipped an unreadable container: " + survey.unreadable);
+  if (!is_logged) log_.warning("skipped an unreadable container: " + survey.unreadable);
 }
 
 void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
-  if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // not because one tag is
+  if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // one lost tag does not make the run lost
   throw Error(
       ErrorCode::unrecoverable,
-      compose("run '{}' has commits and '{}' cannot be recovered: {}. {}to start from zero, give the job another "
+      compose("run '{}' has commits, but '{}' cannot be recovered: {}. {}to start from zero, give the job another "
               "run name (option run)",
               run_.name, to_string(selection), choice.lost,
               choice.other_ranks ? "Start it with as many ranks as saved it, or, "
@@ -106,18 +106,19 @@ void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
 /// checked no sooner: then nothing is returned, and another look is needed. Throws no_space and timeout, which no other
 /// commit would cure.
-std::optional<Recovered> Recovery::try_to_carry_out(const Plan& plan, const Candidate& chosen, Look look) {
+std::optional<Recovered> Recovery::try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth) {
   try {
     const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.tier, chosen.directory};
     return carry_out(group_, storage_.store, plan.orders, settings);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
     if (group_.is_root()) {
-      log_.warning(compose("{} (generation {}) could not be recovered: {}; looking again at every byte of it",
-                           chosen.commit.tag, chosen.commit.generation, to_string(error.failure())));
+      log_.warning(
+          compose("{} (generation {}) could not be recovered: {}; reading every byte of it before the next attempt",
+                  chosen.commit.tag, chosen.commit.generation, to_string(error.failure())));
     }
     require_prefix(chosen);
-    if (look != Look::all_that_counts) return std::nullopt;
+    if (depth != Depth::all_that_counts) return std::nullopt;
     const bool first_time = failed_once_.insert(chosen.commit.id).second;
     if (!first_time) ledger_.exclude(chosen.commit.id, "it could not be recovered: " + to_string(error.failure()));
     return std::nullopt;

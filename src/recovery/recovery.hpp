@@ -29,7 +29,7 @@ struct RecoveryPolicy {
   redundancy::PieceSettings pieces;
 };
 
-/// What all ranks got together.
+/// Totals over all ranks.
 struct RecoveryTotals {
   std::uint64_t moved = 0;  ///< containers
   std::uint64_t rebuilt = 0;
@@ -54,23 +54,23 @@ class Recovery {
            Log log);
 
   /// COLLECTIVE. Nothing is to be opened: only the ledger learns what there is, so that nothing is overwritten that is
-  /// still needed. A prefix that cannot be reached is only logged.
+  /// still needed. A prefix that cannot be read is only logged.
   void survey_only();
 
-  /// COLLECTIVE. Brings back the newest commit of the selection, which must not be a Source, that all ranks can have;
-  /// nothing if the run has none. What counts is every file of the commit that is selected, and of those that stay
-  /// beside it: with Verify::all these are read whole first, and what is damaged counts as missing. What a set is
+  /// COLLECTIVE. Brings back the newest commit of the selection, which must not be a Source, that all ranks can
+  /// recover; nothing if the run has none. What counts is every file of the commit that is selected, and of those that
+  /// stay beside it: with Verify::all these are read whole first, and what is damaged counts as missing. What a set is
   /// rebuilt from is read and checked by the rebuild. If that, or anything else, fails, all that counts is read, and a
   /// commit that fails twice after that is excluded. With Newer::discard the run's record first says of the newer
   /// commits that they are discarded: a crash after that finds the older one, as asked.
   ///
   /// The ledger then has the survey, without what was discarded; that this commit is open is for the caller to say.
-  /// Throws unrecoverable, io (the prefix cannot be reached), no_space, timeout.
+  /// Throws unrecoverable, io (the prefix cannot be read), no_space, timeout.
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer);
 
  private:
   /// How much of the files is read before anything is carried out.
-  enum class Look : std::uint8_t {
+  enum class Depth : std::uint8_t {
     headers,          ///< no more than says what they are
     what_is_used,     ///< whole: of what counts, all that the recovery will not read and check itself
     all_that_counts,  ///< whole: all of what counts
@@ -86,11 +86,11 @@ class Recovery {
     }
   };
 
-  [[nodiscard]] Plan make_plan(const Selection& selection, Look look);
-  [[nodiscard]] bool is_as_found(const Candidate* chosen, std::span<const store::FileKey> but_own);
+  [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth);
+  [[nodiscard]] bool verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own);
   void log_skipped(const Plan& plan) const;
   void refuse_if_lost(const Choice& choice, const Selection& selection);
-  [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Look look);
+  [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);
   void require_prefix(const Candidate& chosen) const;
   void discard_newer(const Survey& survey, const Candidate& chosen);
   [[nodiscard]] Opened opened(const Candidate& chosen, Recovered mine) const;

@@ -1,5 +1,7 @@
 #include "recovery/source.hpp"
 
+#include <utility>
+
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "recovery/agreement.hpp"
@@ -13,8 +15,8 @@ using GivenUp = std::map<Id128, std::string>;
 class SourceLook {
  public:
   SourceLook(persist::Tier& tier, const Source& source, const GivenUp& given_up, std::uint32_t world_size,
-             const Log& log)
-      : tier_(tier), source_(source), given_up_(given_up), world_size_(world_size), log_(log) {}
+             const Log& log, std::set<std::string>& logged)
+      : tier_(tier), source_(source), given_up_(given_up), world_size_(world_size), log_(log), logged_(logged) {}
 
   /// The newest commits that the Source names, down to the first of which the manifest is good, newest first.
   [[nodiscard]] std::vector<FoundTag> run() const {
@@ -23,12 +25,11 @@ class SourceLook {
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
       if (!is_wanted(entry.commit.tag)) continue;
-      const std::string why = ruled_out(entry.commit);
-      const FoundTag one = why.empty() ? judge_tag(tier_, entry) : found_tag(entry, why);
+      const FoundTag one = judged(entry);
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
-    const std::string unreadable = warn_of(list.unusable);
+    const std::string unreadable = log_unusable(list.unusable);
     if (!tags.empty()) return tags;
     if (!unreadable.empty()) {
       throw Error(Failure{ErrorCode::unrecoverable,
@@ -45,21 +46,28 @@ class SourceLook {
  private:
   [[nodiscard]] bool is_wanted(const Tag& tag) const { return source_.tag == "latest" || source_.tag == tag; }
 
-  /// Whose they are is not known any more; they may be meant. In words, what is damaged.
-  [[nodiscard]] std::string warn_of(const std::vector<persist::Unusable>& unusable) const {
+  /// Their run is no longer known, so they may be meant. Returns the damage in words.
+  [[nodiscard]] std::string log_unusable(const std::vector<persist::Unusable>& unusable) const {
     std::string damaged;
     for (const persist::Unusable& one : unusable) {
       const auto name = persist::parse_directory_name(one.directory);
       if (!one.committed || !name || !is_wanted(name->tag)) continue;
       const std::string line = compose("{}: {}", one.directory, one.reason);
-      log_.warning("skipped " + line);
+      if (logged_.insert(line).second) log_.warning("skipped " + line);
       damaged += compose("{}{}", damaged.empty() ? "" : "; ", line);
     }
     return damaged;
   }
 
-  /// Why its manifest need not be read; empty if it must be.
-  [[nodiscard]] std::string ruled_out(const CommitHead& commit) const {
+  [[nodiscard]] FoundTag judged(const persist::TagEntry& entry) const {
+    if (std::string why = why_ruled_out(entry.commit); !why.empty()) return found_tag(entry, std::move(why));
+    FoundTag found = judge_tag(tier_, entry);
+    if (found.is_usable()) found.problem = why_ruled_out(found.commit);  // the list may be wrong about it
+    return found;
+  }
+
+  /// Empty if it may be opened, as far as its head tells.
+  [[nodiscard]] std::string why_ruled_out(const CommitHead& commit) const {
     if (const auto why = given_up_.find(commit.id); why != given_up_.end()) return why->second;
     return other_world_size(commit.world_size, world_size_);
   }
@@ -69,26 +77,29 @@ class SourceLook {
   const GivenUp& given_up_;
   std::uint32_t world_size_;
   const Log& log_;
+  std::set<std::string>& logged_;  ///< by earlier looks of one open
 };
 
 }  // namespace
 
 /// COLLECTIVE. The same on every rank.
-std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up) const {
+std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up,
+                                           std::set<std::string>& logged) const {
   return unpack(group_.root_decides([&] {
     const auto tier = open_tier_(source.prefix);
-    return pack(SourceLook(*tier, source, given_up, group_.world_size(), log_).run());
+    return pack(SourceLook(*tier, source, given_up, group_.world_size(), log_, logged).run());
   }));
 }
 
 OpenedSource SourceRecovery::open(const Source& source) {
   std::string reasons;
+  std::set<std::string> logged;
   GivenUp given_up;  // what a failure of storage rules out is tried again by the next call
   for (const auto& [what, why] : excluded_) {
     if (what.first == source.prefix) given_up[what.second] = why;
   }
   while (true) {
-    const std::vector<FoundTag> tags = look(source, given_up);
+    const std::vector<FoundTag> tags = look(source, given_up, logged);
     for (const FoundTag& tag : tags) {
       std::string problem = tag.problem;
       if (tag.is_usable()) {

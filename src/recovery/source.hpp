@@ -1,12 +1,14 @@
-// Another run's tags, or copied ones, as a new run's beginning.
+// Another run's tags, or copied ones, as where a new run begins.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/log.hpp"
 #include "comm/group.hpp"
@@ -23,7 +25,7 @@ struct OpenedSource {
   persist::OpenedContainer container;  ///< this rank's
 };
 
-/// Opens Sources. Of one engine: it remembers what was found to be no use. Calls must be the same on every rank.
+/// Opens Sources. Of one engine: it remembers what was found damaged. Calls must be the same on every rank.
 class SourceRecovery {
  public:
   /// The place that a Source names; throws io, not_found.
@@ -44,7 +46,8 @@ class SourceRecovery {
   }
 
  private:
-  [[nodiscard]] std::vector<FoundTag> look(const Source& source, const std::map<Id128, std::string>& given_up) const;
+  [[nodiscard]] std::vector<FoundTag> look(const Source& source, const std::map<Id128, std::string>& given_up,
+                                           std::set<std::string>& logged) const;
 
   comm::Group group_;
   OpenTier open_tier_;

@@ -24,7 +24,7 @@ struct StoreFinding {
   std::uint64_t highest_generation = 0;
 };
 
-StoreFinding sort(const std::vector<store::Held>& files, const Id128& run_id) {
+StoreFinding classify(const std::vector<store::Held>& files, const Id128& run_id) {
   StoreFinding found;
   for (const store::Held& held : files) {
     found.highest_generation = std::max(found.highest_generation, held.generation());
@@ -50,12 +50,12 @@ StoreFinding sort(const std::vector<store::Held>& files, const Id128& run_id) {
 class SurveyDraft {
  public:
   SurveyDraft(const comm::Group& group, const commits::RunIdentity& run, const Storage& storage,
-              const commits::Ledger& ledger, const Log& log)
-      : group_(group), run_(run), storage_(storage), ledger_(ledger), log_(log) {}
+              const commits::Ledger& ledger)
+      : group_(group), run_(run), storage_(storage), ledger_(ledger) {}
 
   /// COLLECTIVE.
   void add_stores(const std::vector<store::Held>& files) {
-    in_stores_ = sort(files, run_.id);
+    in_stores_ = classify(files, run_.id);
     Agreement agreed = agree(group_, in_stores_.holdings, {storage_.store.directory(), in_stores_.unreadable});
     survey_ = {group_.world_size(), std::move(agreed.candidates), std::move(agreed.unreadable),
                std::move(agreed.homes)};
@@ -67,12 +67,12 @@ class SurveyDraft {
     std::vector<std::byte> tags;
     auto failure = group_.try_together([&] {
       if (storage_.records == nullptr) return;
-      found =
-          look_at_prefix(storage_.tier, *storage_.records,
-                         {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_}, log_);
+      found = look_at_prefix(storage_.tier, *storage_.records,
+                             {run_.id, group_.world_size(), storage_.trust, survey_.candidates, selection, ledger_});
       tags = pack(found.tags);
     });
     if (failure) return failure;
+    warnings_ = std::move(found.warnings);
     group_.broadcast(found.highest_generation);
     group_.broadcast(found.commits_exist);
     highest_on_prefix_ = found.highest_generation;
@@ -88,7 +88,7 @@ class SurveyDraft {
   }
 
   /// COLLECTIVE. What the run's record says was discarded and what is excluded is not recoverable. The failure if the
-  /// record could not be read: then some may have been discarded that look well.
+  /// record could not be read: then a commit that looks fine may have been discarded.
   [[nodiscard]] std::optional<Failure> rule_out() {
     std::vector<std::byte> discarded(survey_.candidates.size());
     auto failure = group_.try_together([&] {
@@ -129,13 +129,15 @@ class SurveyDraft {
     }
     if (!result.entries.empty()) return result;
     result.unjudged.insert(in_stores_.of_other_runs.begin(), in_stores_.of_other_runs.end());
-    // A lost node may come back. Pieces of a first checkpoint that a crash cut short are of no use to anybody.
+    // A lost node may come back. Pieces of a first checkpoint that a crash cut short are useless.
     if (result.commits_exist) {
       for (const Candidate& candidate : survey_.candidates) result.unjudged.insert(candidate.commit.id);
     }
     return result;
   }
 
+  /// Rank 0's, of what lies on the prefix.
+  [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   [[nodiscard]] bool has_commits_on_prefix() const noexcept { return commits_on_prefix_; }
   /// COLLECTIVE. Of all that was seen, and at least that from which this start counts.
   [[nodiscard]] std::uint64_t highest_generation() const {
@@ -173,9 +175,9 @@ class SurveyDraft {
   const commits::RunIdentity& run_;
   const Storage& storage_;
   const commits::Ledger& ledger_;
-  const Log& log_;
   StoreFinding in_stores_;
   Survey survey_;
+  std::vector<std::string> warnings_;
   std::uint64_t highest_on_prefix_ = 0;
   bool commits_on_prefix_ = false;
   bool may_be_discarded_ = false;
@@ -193,37 +195,40 @@ void StorageSurvey::look() {
 }
 
 Survey StorageSurvey::survey(const Selection* selection) {
-  SurveyDraft draft(group_, run_, storage_, ledger_, log_);
+  SurveyDraft draft(group_, run_, storage_, ledger_);
   draft.add_stores(files_);
   // What was seen counts, though nothing can be opened now: the next commit must be newer than all of it.
-  const auto end_open_if = [&](const std::optional<Failure>& failure) {
+  const auto throw_if_opening = [&](const std::optional<Failure>& failure) {
     if (selection == nullptr || !failure) return;
     ledger_.raise_generation(draft.highest_generation());
     if (draft.has_commits_on_prefix()) ledger_.note_commits_exist();
     throw Error(*failure);
   };
-  const auto unreachable = draft.add_prefix(selection != nullptr ? *selection : Selection(latest));
-  end_open_if(unreachable);
-  if (unreachable && group_.is_root()) {
-    log_.warning("the prefix could not be listed; the checkpoint continues: " + to_string(*unreachable));
+  const auto unread = draft.add_prefix(selection != nullptr ? *selection : Selection(latest));
+  for (const std::string& warning : draft.warnings()) {
+    if (warned_.insert(warning).second) log_.warning(warning);
   }
+  throw_if_opening(unread);
   const auto no_record = draft.rule_out();
-  end_open_if(no_record);
+  throw_if_opening(no_record);
+  if (const auto& failure = unread ? unread : no_record; failure && group_.is_root()) {
+    log_.warning("the prefix could not be read; the checkpoint continues: " + to_string(*failure));
+  }
   ledger_.survey(draft.surveyed());
   return std::move(draft).finish();
 }
 
-bool StorageSurvey::verify(const Id128& commit_id, std::span<const store::FileKey> but_own) {
+bool StorageSurvey::verify(const Id128& commit_id, std::span<const store::FileKey> except_own) {
   if (verified_.contains(commit_id)) return true;
   bool as_found = true;
-  for (store::Held& held : storage_.store.verify(run_.id, commit_id, but_own)) {
+  for (store::Held& held : storage_.store.verify(run_.id, commit_id, except_own)) {
     const auto found = std::ranges::find(files_, held.path, &store::Held::path);
     as_found = as_found && found != files_.end() && held.intact && held.key() == found->key();
     if (found != files_.end()) *found = std::move(held);
     else files_.push_back(std::move(held));
   }
   // Incomplete otherwise: another set may be the one to rebuild after the next choice.
-  if (but_own.empty()) verified_.insert(commit_id);
+  if (except_own.empty()) verified_.insert(commit_id);
   return as_found;
 }
 

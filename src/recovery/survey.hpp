@@ -36,7 +36,7 @@ struct Storage {
   persist::RunRecords* records = nullptr;  ///< the run's record, rank 0's; null elsewhere
 };
 
-/// Looks at the stores and the prefix. Usage: look, then survey as often as verify found something else than the look.
+/// Looks at the stores and the prefix. Usage: look, survey, and survey once more each time verify finds a difference.
 class StorageSurvey {
  public:
   /// All that is referred to must outlive it.
@@ -47,14 +47,14 @@ class StorageSurvey {
 
   /// COLLECTIVE. What there is by what the stores were found to have, with what the prefix has; what was discarded or
   /// excluded is not recoverable. The ledger gets what of it is known now. `selection` is what is to be opened: of what
-  /// is on the prefix alone only that is in the survey which it can come to. Null: nothing is to be opened, and a
-  /// prefix that cannot be reached is logged only. Else throws Error{io} if it cannot.
+  /// is on the prefix alone, the survey has only what it can come to. Null: nothing is to be opened, and a prefix that
+  /// cannot be read is only logged; otherwise that throws Error{io}.
   [[nodiscard]] Survey survey(const Selection* selection);
 
-  /// Local. Reads whole what of a commit this process holds, but for own files of the keys `but_own`. False if any of
-  /// it is other than it was found before; the next survey goes by what was found now. What was read whole since the
-  /// look is not read again. Throws io.
-  [[nodiscard]] bool verify(const Id128& commit_id, std::span<const store::FileKey> but_own);
+  /// Local. Reads whole what of a commit this process holds, but for own files of the keys `except_own`. False if any
+  /// of it differs from what was found before; the next survey goes by what was found now. What was read whole since
+  /// the look is not read again. Throws io.
+  [[nodiscard]] bool verify(const Id128& commit_id, std::span<const store::FileKey> except_own);
 
  private:
   comm::Group group_;
@@ -63,7 +63,8 @@ class StorageSurvey {
   commits::Ledger& ledger_;
   Log log_;
   std::vector<store::Held> files_;
-  std::set<Id128> verified_;  ///< commits of which all was read since the look
+  std::set<Id128> verified_;      ///< commits of which all was read since the look
+  std::set<std::string> warned_;  ///< what was logged: surveys follow each other, and most find the same
 };
 
 }  // namespace kedge::recovery

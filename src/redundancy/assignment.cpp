@@ -52,6 +52,7 @@ Assignment assign_set(const comm::Group& group, const comm::Topology& topology, 
   assignment.set_number = set.number;
   assignment.membership.me = set.position;
   assignment.membership.ranks = comm::ranks_at(group.communicator(), topology, set.places, group.deadline());
+  assignment.domain = topology.domain;
   assignment.second_root = group.lowest_with(!std::ranges::binary_search(topology.domain, 0));
   return assignment;
 }

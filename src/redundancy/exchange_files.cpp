@@ -36,7 +36,7 @@ std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, s
         return;
       }
       if (offset > file.mapped.size() || part.length > file.mapped.size() - offset) {
-        throw Error(ErrorCode::corrupt, compose("a file of the redundancy set ends at byte {} and should reach {}",
+        throw Error(ErrorCode::corrupt, compose("a file of the redundancy set ends at byte {}, but should extend to {}",
                                                 file.mapped.size(), offset + part.length));
       }
       bytes = file.mapped.subspan(offset, part.length);

@@ -32,7 +32,7 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     if (!status) return;  // gone is not damage: whoever needs it reports where it should be
     if (status->owner != file_system.user() || status->kind != fs::FileStatus::Kind::file) {
       result.foreign = true;
-      throw Error(Failure{ErrorCode::io, "not a file of this user; not used", -1, held.path, 0});
+      throw Error(Failure{ErrorCode::io, "not a regular file of this user; ignored", -1, held.path, 0});
     }
     held.size_bytes = status->size_bytes;
     if (held.size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun

@@ -8,7 +8,8 @@ void retire_superseded(NodeStore& store, commits::Ledger& ledger, std::uint32_t 
   const commits::RetentionPlan plan = ledger.retire(keep);
   const auto is_kept = [&](const FileKey& key) { return plan.keeps(key.commit_id, key.protection_id); };
   if (const auto failure = attempt([&] { store.retire_all_but(is_kept); })) {
-    log.warning("an older container could not be retired (tried again at the next commit): " + to_string(*failure));
+    log.warning("an older container could not be retired (will retry at the next commit or open): " +
+                to_string(*failure));
   }
 }
 

@@ -58,8 +58,8 @@ class Endpoint final : public Communicator {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
                                                 missing_peers(requests)));
     }
-    throw Error(ErrorCode::timeout, compose("rank {} timed out waiting for {}; see there what holds it up", rank_,
-                                            missing_peers(requests)));
+    throw Error(ErrorCode::timeout,
+                compose("rank {} timed out waiting for {}; check what delays it", rank_, missing_peers(requests)));
   }
 
   void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
@@ -132,7 +132,7 @@ std::uint64_t InProcessWorld::messages() const { return mailboxes_->messages(); 
 std::uint64_t InProcessWorld::events(int rank) const { return mailboxes_->events(rank); }
 
 std::vector<RankOutcome> InProcessWorld::run(const std::function<void(int rank)>& body) {
-  if (!mailboxes_->begin_run()) throw Error(ErrorCode::bad_state, "this world has run; make a new one for each run");
+  if (!mailboxes_->begin_run()) throw Error(ErrorCode::bad_state, "this world has run; create a new one for each run");
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size()));
   const auto live = [&](int rank) {
     auto& outcome = outcomes[static_cast<std::size_t>(rank)];

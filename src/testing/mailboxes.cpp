@@ -161,8 +161,9 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   if (!receive.fits()) {
     throw Error(
         ErrorCode::bad_state,
-        compose("rank {} expected {} bytes from rank {} on channel {} and got {}; make both sides agree", rank,
-                receive.expected_bytes(), receive.from, receive.channel % comm::kChannelLimit, receive.received_bytes));
+        compose("rank {} expected {} bytes from rank {} on channel {} and got {}; send and receive sizes must match",
+                rank, receive.expected_bytes(), receive.from, receive.channel % comm::kChannelLimit,
+                receive.received_bytes));
   }
   request.reset();
 }

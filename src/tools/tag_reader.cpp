@@ -35,7 +35,8 @@ std::string words_on_identity(const format::Superblock& found, const format::Man
 std::optional<std::string> words_on(const persist::ContainerProblem& problem, const format::ManifestHead& head,
                                     const format::ShardRow& row, LogicalRank rank) {
   switch (problem.kind) {
-    case Problem::file_name: return compose("the manifest names another file for rank {} than Kedge does", rank.value);
+    case Problem::file_name:
+      return compose("the manifest gives an unexpected file name for the container of rank {}", rank.value);
     case Problem::missing: return "missing";
     case Problem::missing_directory: return "missing, and so is its directory";
     case Problem::link: return compose("{} is a symbolic link, which is not followed", problem.where);

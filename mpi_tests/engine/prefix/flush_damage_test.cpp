@@ -1,21 +1,16 @@
-// A prefix that is full, gone, damaged or somebody else's, and old starts that wake up.
+// A prefix that is full, gone or damaged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
-#include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
-#include "persist/posix_tier.hpp"
-#include "persist/run_records.hpp"
-#include "persist/tier_retention.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -294,94 +289,6 @@ TEST_F(FlushDamage, WhatAFailedFlushLeftIsSweptByTheNext) {
     }));
   }
   EXPECT_GT(left, 0);
-}
-
-/// An old start that was overtaken commits and removes nothing.
-TEST_F(FlushDamage, AnOvertakenStartLeavesThePrefixAlone) {
-  const auto file_system = job.disk.view(0);
-  job.options.run = "overtaken";
-  reopen(job, latest, Newer::keep, {{"x", 1}, {"y", 2}});
-  const auto entries = list(job).entries;
-  persist::RunRecords old_records(file_system, "/prefix", "overtaken", "");
-  (void)old_records.take_incarnation();
-  old_records.begin_incarnation();
-  persist::PosixTier old_prefix(file_system, "/prefix", {}, &old_records);
-  persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
-  entry.commit.tag = "z";
-  ++entry.commit.generation;
-  entry.directory = persist::directory_name(entry.commit);
-  old_prefix.begin(entry, 1000);
-  persist::RunRecords new_records(file_system, "/prefix", "overtaken", "");
-  (void)new_records.take_incarnation();
-  new_records.begin_incarnation();
-
-  const auto before = job.disk.snapshot();
-  const auto expect_busy = [&](const char* what, auto&& step) {
-    const auto failure = attempt(step);
-    ASSERT_TRUE(failure) << what;
-    EXPECT_EQ(failure->code, ErrorCode::busy) << what;
-  };
-  const std::vector<std::byte> manifest(5000);
-  expect_busy("begin", [&] { old_prefix.begin(entry, 1000); });
-  expect_busy("publish", [&] { (void)old_prefix.publish(entry, manifest); });
-  expect_busy("discard", [&] { old_prefix.discard(entry); });
-  expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
-  expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
-  const persist::Retained retained = persist::retain(old_prefix, old_records, {entry.commit.run_id, 1, {}, {}});
-  ASSERT_TRUE(retained.failure);
-  EXPECT_EQ(retained.failure->code, ErrorCode::busy);
-  EXPECT_TRUE(retained.removed.empty());
-  const auto pin = [&](bool pinned) { set_pinned(old_prefix, old_records, entry.commit.run_id, "y", pinned); };
-  expect_busy("pin", [&] { pin(true); });
-  expect_busy("unpin", [&] { pin(false); });
-  EXPECT_EQ(list(job).entries, entries);
-  for (const auto& [path, was] : before) EXPECT_TRUE(job.disk.snapshot().contains(path)) << path;
-  EXPECT_FALSE(job.disk.snapshot().contains("/prefix/" + entry.directory + "/checkpoint.h5"));
-}
-
-/// The same within an engine: it is dead then, on all ranks, and the commit stays what it was.
-TEST_F(FlushDamage, AnEngineThatWasOvertakenIsDead) {
-  job.options.run = "overtaken";
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    commit_step(engine, scope.rank, "x", 1);
-    (void)engine.need_checkpoint();
-    if (scope.rank == 0) {
-      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken", "");
-      (void)later.take_incarnation();
-      later.begin_incarnation();
-    }
-    (void)engine.need_checkpoint();
-    commit_step(engine, scope.rank, "y", 2);
-    EXPECT_EQ(engine.level("y"), Level::protected_);
-    const auto failure = attempt([&] { engine.create("z"); });
-    ASSERT_TRUE(failure);
-    EXPECT_EQ(failure->code, ErrorCode::bad_state);
-  }));
-}
-
-/// After `last_call` an engine that a later start has overtaken, on nodes where no lock of it is, takes no other.
-void expect_last(PersistentJob& job, const std::function<void(Engine& old, int rank)>& last_call) {
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine old = scope.make_engine();
-    commit_step(old, scope.rank, "x", 1);
-    (void)old.need_checkpoint();
-    if (scope.rank == 0) job.options.store.path = "/nodes/other-{node}";
-    (void)old.need_checkpoint();
-    const Engine later = scope.make_engine();
-    last_call(old, scope.rank);
-    EXPECT_EQ(code_of([&] { old.create("z"); }), ErrorCode::bad_state);
-  }));
-}
-
-TEST_F(FlushDamage, ACommitThatFindsALaterStartIsTheLastCallOfTheOld) {
-  expect_last(job, [](Engine& old, int rank) { commit_step(old, rank, "y", 2); });
-}
-
-TEST_F(FlushDamage, AWaitThatFindsALaterStartIsTheLastCallOfTheOld) {
-  job.options.persistent.every = 0;
-  expect_last(job,
-              [](Engine& old, int) { EXPECT_EQ(code_of([&] { old.wait("x", Level::persistent); }), ErrorCode::busy); });
 }
 
 }  // namespace

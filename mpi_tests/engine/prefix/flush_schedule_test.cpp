@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <memory>
 
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/watched_communicator.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -121,6 +124,24 @@ TEST_F(FlushSchedule, AFlushThatFailsInFinalizeIsLoggedAndTheStoresHaveTheCommit
 }
 
 /// The newest was damaged and nothing was opened since: what is left is not where this job ended.
+/// The more bytes there are, the longer ranks wait for each other while they put them, and only then.
+TEST_F(FlushSchedule, AFlushMayTakeLongerThanOtherCalls) {
+  PersistentJob job(2);
+  job.options.comm.timeout_s = 3e8 * (1 - 1e-6);  // from 3e8 s on there is no deadline: that is seen here
+  for (const std::uint64_t every : {std::uint64_t{0}, std::uint64_t{1}}) {
+    job.options.persistent.every = every;
+    std::atomic<int> unlimited = 0;
+    job.in_front = [&](int /*rank*/, std::unique_ptr<Communicator> own) {
+      return std::make_unique<testing::WatchedCommunicator>(std::move(own), [&](Deadline deadline) {
+        if (!deadline.finite()) ++unlimited;
+      });
+    };
+    job.options.store.lock_timeout_s = 1e-3;  // added where locks are waited for
+    commit_steps(job, {{"a", 1}});
+    EXPECT_EQ(unlimited > 0, every == 1);
+  }
+}
+
 TEST_F(FlushSchedule, FinalizeFlushesNothingAfterALoss) {
   PersistentJob job(2);
   job.options.store.keep = 2;

@@ -375,7 +375,7 @@ TEST(DamageAndLoss, AThirdLossIsTooMuchForTwoParities) {
     ASSERT_TRUE(opened.failure);
     EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
     EXPECT_TRUE(says(opened.failure->message,
-                     {"rank 0", "survives the loss of 2 members and lost 3", store_of(0), store_of(4), store_of(6)}))
+                     {"rank 0", "tolerates the loss of 2 members, but lost 3", store_of(0), store_of(4), store_of(6)}))
         << opened.failure->message;
   }
 }

@@ -223,7 +223,7 @@ TEST(Layouts, WaitSaysWhyALevelCannotBeReached) {
     ASSERT_EQ(single.same().has_value(), scheme == Scheme::single);
     if (scheme == Scheme::single) {
       EXPECT_EQ(single.same()->code, ErrorCode::invalid_argument);
-      EXPECT_TRUE(says(single.same()->message, {"scheme single", "redundancy.scheme"})) << single.same()->message;
+      EXPECT_TRUE(says(single.same()->message, {"scheme is single", "redundancy.scheme"})) << single.same()->message;
     }
     EXPECT_EQ(reopen(job).step, 2);
   }

@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/watched_communicator.hpp"
 #include "persist/run_records.hpp"
 #include "store/store_lock.hpp"
 
@@ -43,6 +44,23 @@ std::vector<testing::RankOutcome> start_beside(SimulatedJob& job, const Options&
 void only_start(RankScope& scope) { const Engine engine = scope.make_engine(); }
 
 bool exists(const SimulatedJob& job, const std::string& path) { return job.disk.snapshot().contains(path); }
+
+// Of all that a start decides together, only what waits for locks may take longer than comm.timeout_s.
+TEST(Locks, ARankThatWaitsForALockIsWaitedForAsLong) {
+  SimulatedJob job(2);
+  job.options.comm.timeout_s = 2.9e8;  // more than 3e8 s is no deadline at all: that is seen here
+  for (const double lock_timeout_s : {1.0, 2e7}) {
+    job.options.store.lock_timeout_s = lock_timeout_s;
+    std::atomic<int> unlimited = 0;
+    job.in_front = [&](int /*rank*/, std::unique_ptr<Communicator> own) {
+      return std::make_unique<testing::WatchedCommunicator>(std::move(own), [&](Deadline deadline) {
+        if (!deadline.finite()) ++unlimited;
+      });
+    };
+    expect_all_returned(job.start(only_start));
+    EXPECT_EQ(unlimited, lock_timeout_s > 1 ? job.ranks : 0);
+  }
+}
 
 TEST(Locks, ASecondStartIsBusyNamesTheFirstAndHarmsNothing) {
   for (const int ranks : {1, 4}) {

@@ -137,7 +137,7 @@ TEST_F(Ownership, ALinkInPlaceOfAContainerIsNeitherReadNorWritten) {
     const Opened opened = reopen(fresh);
     ASSERT_TRUE(opened.failure);
     EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
-    EXPECT_TRUE(says(opened.failure->message, {"the container of rank 1", path, "not a file of this user"}))
+    EXPECT_TRUE(says(opened.failure->message, {"the container of rank 1", path, "not a regular file of this user"}))
         << opened.failure->message;
     commit_steps(fresh, {{"b", 2}});  // beside it: one taken name does not stop a job
     EXPECT_EQ(reopen(fresh).step, 2);
@@ -159,7 +159,7 @@ TEST_F(Ownership, AContainerOfAnotherUserIsNeitherTakenNorOverwritten) {
   const Opened opened = reopen(job);
   ASSERT_TRUE(opened.failure);
   EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
-  EXPECT_TRUE(says(opened.failure->message, {"the container of rank 0", path, "not a file of this user"}))
+  EXPECT_TRUE(says(opened.failure->message, {"the container of rank 0", path, "not a regular file of this user"}))
       << opened.failure->message;
   commit_steps(job, {{"b", 2}});
   EXPECT_EQ(job.disk.read_all(path), bytes);

@@ -229,8 +229,11 @@ TEST_F(LedgerTest, TheParentStaysThoughNewerOnesSupersedeIt) {
   EXPECT_FALSE(plan.keeps(id(3), id(101)));
   EXPECT_TRUE(plan.keeps(id(5), {}));
   EXPECT_FALSE(plan.keeps(id(4), {}));
-  EXPECT_THAT(generations(ledger_), ElementsAre(9));
+  EXPECT_THAT(generations(ledger_), ElementsAre(9, 3));  // level and wait know what is open
   EXPECT_THAT(ledger_.staying(1), ElementsAre(id(5)));
+  ledger_.set_parent(id(5));
+  EXPECT_FALSE(ledger_.retire(1).keeps(id(3), {}));
+  EXPECT_THAT(generations(ledger_), ElementsAre(9));
 }
 
 TEST_F(LedgerTest, NewerOnesAreDiscarded) {

@@ -286,10 +286,11 @@ std::string reason_of(std::uint32_t ranks, const std::vector<std::vector<std::ui
 }
 
 TEST(Agreement, OfASetThatLostTooMuchEveryMemberIsNamedOnceWithWhatItLost) {
-  EXPECT_EQ(reason_of(4, {{0, 1, 2, 3}}, {{0, 1}, {2}}),
-            "the container of rank 0 is missing: it is not in /directory-0; its redundancy set (xor over ranks 0 1 2 "
-            "3) survives the loss of 1 member and lost 3: rank 0, rank 1 (missing: it is not in /directory-1), rank 2 "
-            "(its parity is missing)");
+  EXPECT_EQ(
+      reason_of(4, {{0, 1, 2, 3}}, {{0, 1}, {2}}),
+      "the container of rank 0 is missing: it is not in /directory-0; its redundancy set (xor over ranks 0 1 2 "
+      "3) tolerates the loss of 1 member, but lost 3: rank 0, rank 1 (missing: it is not in /directory-1), rank 2 "
+      "(its parity is missing)");
   const std::string of_many = reason_of(7, {{0, 1, 2, 3, 4, 5, 6}}, {{0, 1, 2, 3, 4, 5}, {}});
   EXPECT_TRUE(of_many.ends_with("rank 3 (missing: it is not in /directory-3), rank 4, rank 5")) << of_many;
 }

@@ -196,7 +196,7 @@ TEST_F(RecoveryLoop, R19_WhatIsLostIsUnrecoverableInWordsAndOnlyAllOfItMakesTheR
   const Failure failure = failure_of_open(Tag{"a"});
   EXPECT_EQ(failure.code, ErrorCode::unrecoverable);
   EXPECT_THAT(failure.message,
-              testing::AllOf(HasSubstr("run 'run' has commits and 'a' cannot be recovered: a (generation 10): the "
+              testing::AllOf(HasSubstr("run 'run' has commits, but 'a' cannot be recovered: a (generation 10): the "
                                        "container of rank 1 is missing"),
                              HasSubstr("Bring back the nodes that held it")));
   EXPECT_FALSE(ledgers[0].is_lost());

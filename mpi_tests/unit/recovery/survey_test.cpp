@@ -222,7 +222,7 @@ TEST_F(SurveyTest, APrefixThatCannotBeReachedMattersOnlyIfSomethingIsToBeOpened)
   put(commit(1, 10, "a"));
   tiers[0].unreachable = true;
   EXPECT_THAT(facts(survey(nullptr)), ElementsAre("a 10 yes stores"));
-  EXPECT_TRUE(logged("the prefix could not be listed"));
+  EXPECT_TRUE(logged("the prefix could not be read"));
   EXPECT_THAT(entries(), ElementsAre("a"));
   const Selection selection = latest;
   for (const auto& outcome : run_ranks([&](RankOfJob& rank) { (void)make(rank, &selection); })) {

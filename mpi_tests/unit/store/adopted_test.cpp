@@ -162,8 +162,8 @@ TEST_P(Adopting, WhatIsNotThisUsersIsLeftAlone) {
   const auto own = open_store(0, {0});
   const auto found = own->scan(run_id, Verify::all);
   ASSERT_EQ(found.size(), 4U);
-  EXPECT_THAT(found[0].damage, HasSubstr("not a file of this user"));
-  EXPECT_THAT(found[1].damage, HasSubstr("not a file of this user"));
+  EXPECT_THAT(found[0].damage, HasSubstr("not a regular file of this user"));
+  EXPECT_THAT(found[1].damage, HasSubstr("not a regular file of this user"));
   own->retire_all_but(only({}));
   own->remove_all();
   EXPECT_TRUE(exists("rank-5.0.h5"));

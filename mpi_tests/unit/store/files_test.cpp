@@ -297,7 +297,7 @@ TEST_P(StoreFiles, AParityNameTakenByADirectoryIsSkipped) {
   directory.owner = 1000;
   disk.plant("/store/parity-0.0.kedge", directory);
   const auto own = open_store(0);
-  EXPECT_THAT(own->scan(run_id, Verify::all).front().damage, HasSubstr("not a file of this user"));
+  EXPECT_THAT(own->scan(run_id, Verify::all).front().damage, HasSubstr("not a regular file of this user"));
   EXPECT_EQ(put(*own, FileKind::parity, 0, 1).path(), "/store/parity-0.1.kedge");
   own->retire_all_but(only({}));
   own->remove_all();

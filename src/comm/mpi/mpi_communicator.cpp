@@ -51,8 +51,8 @@ void check_can_communicate(MPI_Comm comm) {
   int finalized = 0;
   check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
   check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
-  if (initialized == 0) throw Error(ErrorCode::bad_state, "MPI is not initialised; call MPI_Init before kedge::mpi");
-  if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalised; call kedge::mpi before MPI_Finalize");
+  if (initialized == 0) throw Error(ErrorCode::bad_state, "MPI is not initialized; call MPI_Init before kedge::mpi");
+  if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalized; call kedge::mpi before MPI_Finalize");
   if (comm == MPI_COMM_NULL) {
     throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it only on ranks of the communicator");
   }
@@ -297,7 +297,7 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
 }
 
 void MpiCommunicator::check_usable() const {
-  if (timed_out_) throw Error(ErrorCode::bad_state, "this communicator timed out and cannot be used any more");
+  if (timed_out_) throw Error(ErrorCode::bad_state, "this communicator timed out and cannot be used again");
   if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }
 
