@@ -1,9 +1,7 @@
 // How an engine comes to life: one step after another, each decided together, so that all ranks start or none.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "base/log.hpp"
 #include "comm/group.hpp"

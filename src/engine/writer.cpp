@@ -10,7 +10,6 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "commits/commit_record.hpp"
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
 

@@ -1,9 +1,5 @@
 #include "recovery/carry_out.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "recovery/fetch.hpp"
 #include "recovery/rebuild.hpp"
 #include "recovery/relocate.hpp"

@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "comm/group.hpp"
-#include "kedge/options.hpp"
 #include "kedge/selection.hpp"
 #include "persist/tier.hpp"
 #include "recovery/orders.hpp"

@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <vector>
 
 #include "base/log.hpp"
 #include "comm/group.hpp"

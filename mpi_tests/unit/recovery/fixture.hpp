@@ -31,6 +31,7 @@ class FakeTier final : public persist::Tier {
     bool of_another_user = false;
     bool is_trusted = true;
     std::optional<Id128> id_in_manifest = std::nullopt;           ///< if the list is wrong about it
+    std::optional<Id128> run_in_manifest = std::nullopt;          ///< likewise
     std::optional<std::int64_t> time_in_manifest = std::nullopt;  ///< likewise
   };
 
@@ -53,6 +54,7 @@ class FakeTier final : public persist::Tier {
     if (!one.problem.empty()) throw Error(Failure{ErrorCode::corrupt, one.problem, -1, name, 0});
     persist::TagEntry entry = one.entry;
     entry.commit.id = one.id_in_manifest.value_or(entry.commit.id);
+    entry.commit.run_id = one.run_in_manifest.value_or(entry.commit.run_id);
     entry.commit.time_ns = one.time_in_manifest.value_or(entry.commit.time_ns);
     return entry;
   }

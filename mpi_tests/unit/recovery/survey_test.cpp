@@ -1,6 +1,8 @@
 // The survey by itself: what stores, prefix, record and ledger each do to the candidates and to the ledger.
 #include "recovery/survey.hpp"
 
+#include <algorithm>
+
 #include "recovery/found_tag.hpp"
 #include "unit/recovery/fixture.hpp"
 
@@ -87,6 +89,25 @@ TEST_F(SurveyTest, WhatIsInBothIsPersistentUnlessItsManifestIsNoUse) {
 TEST_F(SurveyTest, AManifestOfAnotherCommitIsNoUse) {
   publish(commit(1, 10, "a")).id_in_manifest = id_of(9);
   EXPECT_THAT(facts(survey(latest)), ElementsAre(HasSubstr("the manifest belongs to another commit")));
+}
+
+TEST_F(SurveyTest, AManifestOfAnotherRunIsNoUse) {
+  publish(commit(1, 10, "a")).run_in_manifest = id_of(9);
+  EXPECT_THAT(facts(survey(latest)), ElementsAre(HasSubstr("the manifest belongs to another run")));
+}
+
+/// Surveys follow each other, one for each damage that is found.
+TEST_F(SurveyTest, WhatCannotBeUsedIsLoggedOnce) {
+  tiers[0].unusable = {{"x.1-00000000", true, "it is torn"}};
+  run_well([&](RankOfJob& rank) {
+    StorageSurvey survey(rank.group, rank.run, rank.storage, rank.ledger, rank.log);
+    const Selection selection = latest;
+    for (int turn = 0; turn < 3; ++turn) {
+      survey.look();
+      (void)survey.survey(&selection);
+    }
+  });
+  EXPECT_EQ(std::ranges::count_if(lines(), [](const auto& line) { return line.find("it is torn") != line.npos; }), 1);
 }
 
 TEST_F(SurveyTest, WhoACommitIsSaysItsManifestAndNotTheList) {
