@@ -153,6 +153,8 @@ TEST(Misuse, BadTagsAreRefusedByCreateAndOpen) {
     for (const std::string& tag : tags) {
       SCOPED_TRACE(tag);
       EXPECT_EQ(code_of([&] { engine.create(tag); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(code_of([&] { engine.wait(tag, Level::local); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(code_of([&] { engine.pin(tag); }), ErrorCode::invalid_argument);
       if (tag != "latest") {
         EXPECT_EQ(code_of([&] { (void)engine.open(tag); }), ErrorCode::invalid_argument);
       }

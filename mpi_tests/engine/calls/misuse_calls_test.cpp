@@ -12,6 +12,7 @@ enum Given : std::size_t { idle, writing, reading, finalized, dead, kStates };
 constexpr std::array<const char*, kStates> kNames = {"idle", "writing", "reading", "finalized", "dead"};
 constexpr auto ok = std::optional<ErrorCode>{};
 constexpr auto bad = std::optional(ErrorCode::bad_state);
+constexpr auto none = std::optional(ErrorCode::not_found);
 
 struct Call {
   const char* name;
@@ -48,6 +49,9 @@ std::vector<Call> calls() {
        {bad, bad, ok, bad, bad}},
       {"route_in", [](Engine& e) { return code_of_status(e.route_in("file").status); }, {bad, bad, ok, bad, bad}},
       {"close", thrown([](Engine& e) { e.close(); }), {bad, bad, ok, bad, bad}},
+      {"wait", thrown([](Engine& e) { e.wait("first", Level::local); }), {ok, bad, ok, bad, bad}},
+      {"pin", thrown([](Engine& e) { e.pin("first"); }), {none, bad, none, bad, bad}},
+      {"unpin", thrown([](Engine& e) { e.unpin("first"); }), {none, bad, none, bad, bad}},
       {"checkpoint", thrown([](Engine& e) { commit_value(e, "next", 8); }), {ok, bad, bad, bad, bad}},
       {"restore", thrown([](Engine& e) { EXPECT_EQ(restore_value(e).second, 7); }), {ok, bad, bad, bad, bad}},
       {"finalize", thrown([](Engine& e) { e.finalize(); }), {ok, ok, ok, bad, bad}},

@@ -48,7 +48,7 @@ TEST(Misuse, R46_DifferentCallsAreBadStateOnAllRanks) {
 
 TEST(Misuse, R46_DifferentArgumentsAreBadStateOnAllRanks) {
   SimulatedJob job(3);
-  std::vector<OnEachRank> met(6, OnEachRank(3));
+  std::vector<OnEachRank> met(13, OnEachRank(3));
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_value(engine, "a", 1);
@@ -59,6 +59,18 @@ TEST(Misuse, R46_DifferentArgumentsAreBadStateOnAllRanks) {
     met[3].put(scope.rank, failure_of([&] { (void)engine.open(Before{odd ? "a" : "b"}); }));
     met[4].put(scope.rank, failure_of([&] { (void)engine.open(odd ? Selection(Before{"a"}) : Selection("a")); }));
     met[5].put(scope.rank, failure_of([&] { (void)engine.open(latest, odd ? Newer::discard : Newer::keep); }));
+    met[6].put(scope.rank, failure_of([&] { engine.wait(odd ? "a" : "b", Level::local); }));
+    met[7].put(scope.rank, failure_of([&] { engine.wait("a", odd ? Level::local : Level::snapshot); }));
+    met[8].put(scope.rank, failure_of([&] { engine.pin(odd ? "a" : "b"); }));
+    met[9].put(scope.rank, failure_of([&] {
+                 if (odd) engine.pin("a");
+                 else engine.unpin("a");
+               }));
+    const Source source{"/prefix", "test", "a"};
+    const std::vector<Source> others{{"/prefi", "test", "a"}, {"/prefix", "tes", "a"}, {"/prefix", "test", "b"}};
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      met[10 + i].put(scope.rank, failure_of([&] { (void)engine.open(odd ? others[i] : source); }));
+    }
     EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("a"), 1));
   }));
   for (const auto& each : met) {

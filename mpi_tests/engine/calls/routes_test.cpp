@@ -235,6 +235,13 @@ TEST(Routes, R27_AbandonFinalizeAndCloseRemoveTheirFiles) {
     engine.finalize();
   }));
   EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("c");
+    job.disk.write_all(engine.route_out("file", 8).path, content_of(0, 8));
+    engine.finalize();
+  }));
+  EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
 }
 
 TEST(Routes, R30_WhatACrashedStartLeftIsSweptByTheNext) {

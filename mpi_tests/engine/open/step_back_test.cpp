@@ -177,6 +177,21 @@ TEST(StepBack, R27_R31_DamageFoundInLoadIsCorruptInCloseAndExcluded) {
   }
 }
 
+TEST(StepBack, R27_FinalizeTellsOfDamageFoundInLoadAsCloseDoes) {
+  SimulatedJob job(2);
+  commit_steps(job, {{"a", 1}});
+  job.options.open.verify = Verify::headers;
+  const std::string path = container_of(job.disk, 0, "a");
+  job.disk.flip_bit(path, job.disk.read_all(path).size() / 2);
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    (void)load_step(engine, scope.rank);
+    engine.finalize();
+  });
+  EXPECT_EQ(expect_all_threw(outcomes, ErrorCode::corrupt).rank, 0);
+}
+
 TEST(StepBack, R27_ACommitAfterDamageFoundInLoadGoesOnFromTheCommitBefore) {
   SimulatedJob job(2);
   job.options.store.keep = 2;
