@@ -1,18 +1,17 @@
-// Which ranks share a node, what fails together, and that prefix and stores are what that asks for.
+// That prefix and stores are what the nodes and failure domains of the ranks ask for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <functional>
 #include <span>
 #include <utility>
 
 #include "base/text.hpp"
 #include "engine/proof.hpp"
-#include "engine/start.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/start_each.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -286,43 +285,6 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
   EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;
 }
 
-using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
-
-struct Started {
-  std::vector<testing::RankOutcome> outcomes;
-  std::vector<comm::Topology> topologies;  ///< what the engine of each rank knows
-};
-
-/// A start in which each rank has options and surroundings of its own.
-Started start_each(int ranks, const Setting& set) {
-  FaultyDisk disk(SimulatedJob::memory_disk());
-  for (const char* directory : {"/nodes", "/prefix"}) disk.make_directories(directory, 0755);
-  testing::InProcessWorld world(ranks);
-  Started started;
-  started.topologies.resize(static_cast<std::size_t>(ranks));
-  started.outcomes = world.run([&](int rank) {
-    Options options;
-    options.run = "test";
-    options.store.path = compose("/nodes/{}", rank);
-    options.persistent.path = "/prefix";
-    options.log.level = LogLevel::off;
-    engine::Environment environment;
-    environment.file_system = disk.view(rank);
-    environment.clock = std::make_shared<FakeClock>();
-    set(rank, options, environment);
-    const engine::Setup setup{options, environment, Log(options.log)};
-    const comm::Group group(world.communicator(rank), std::chrono::hours(1));
-    started.topologies[static_cast<std::size_t>(rank)] = engine::start(setup, group).topology;
-  });
-  return started;
-}
-
-std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
-  auto started = start_each(ranks, set);
-  expect_all_returned(started.outcomes);
-  return started.topologies;
-}
-
 TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
   const auto started = start_each(4, [](int rank, Options& options, engine::Environment&) {
     options.topology.ranks_per_node = 2;
@@ -330,50 +292,6 @@ TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
   });
   const auto failure = expect_all_threw(started.outcomes, ErrorCode::invalid_argument);
   EXPECT_TRUE(says(failure.message, {"ranks 1 and 2", "{node}"})) << failure.message;
-}
-
-TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
-  const auto found = topologies(6, [](int rank, Options&, engine::Environment& environment) {
-    environment.machine = rank < 4 ? "boot-1/host" : "boot-2/host";
-    environment.node = rank % 2 == 0 ? "n0" : "n1";
-  });
-  EXPECT_EQ(found[2].node, (std::vector<int>{0, 2}));
-  EXPECT_EQ(found[3].domain, (std::vector<int>{1, 3}));
-  EXPECT_EQ(found[4].node, (std::vector<int>{4}));
-  EXPECT_EQ(found[5].node, (std::vector<int>{5}));
-  EXPECT_EQ(found[0].domains, (DomainRuns{{2, 2}, {2, 1}}));
-  EXPECT_EQ(found[5].place, 5U);
-}
-
-TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
-  const auto found = topologies(5, [](int rank, Options& options, engine::Environment& environment) {
-    options.topology.ranks_per_node = 2;
-    environment.machine = compose("boot/{}", rank);
-  });
-  EXPECT_EQ(found[1].node, (std::vector<int>{0, 1}));
-  EXPECT_EQ(found[4].domain, (std::vector<int>{4}));
-  EXPECT_EQ(found[4].domains, (DomainRuns{{2, 2}, {1, 1}}));
-}
-
-TEST(EngineTopology, FailureDomainsOfAVariable) {
-  const auto found = topologies(6, [](int rank, Options& options, engine::Environment& environment) {
-    options.topology.ranks_per_node = 2;
-    options.topology.failure_domain = "env:RACK";
-    environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
-  });
-  EXPECT_EQ(found[3].node, (std::vector<int>{2, 3}));
-  EXPECT_EQ(found[3].domain, (std::vector<int>{2, 3, 4, 5}));
-  EXPECT_EQ(found[0].place, 4U);
-}
-
-TEST(EngineTopology, TheRealMachineIsNamed) {
-  const auto environment = engine::Environment::system();
-  EXPECT_FALSE(environment.machine.empty());
-  EXPECT_EQ(environment.machine, engine::Environment::system().machine);
-  ASSERT_EQ(setenv("KEDGE_TEST_RACK", "r7", 1), 0);
-  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), "r7");
-  ASSERT_EQ(unsetenv("KEDGE_TEST_RACK"), 0);
-  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), std::nullopt);
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+// Which ranks share a node, what fails together, and how they share a node's cores.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "harness/several_starts.hpp"
+#include "harness/start_each.hpp"
+
+namespace kedge::faults {
+namespace {
+
+std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
+  auto started = start_each(ranks, set);
+  expect_all_returned(started.outcomes);
+  return started.topologies;
+}
+
+TEST(EngineTopology, NodesAreToldApartByMachineAndNode) {
+  const auto found = topologies(6, [](int rank, Options&, engine::Environment& environment) {
+    environment.machine = rank < 4 ? "boot-1/host" : "boot-2/host";
+    environment.node = rank % 2 == 0 ? "n0" : "n1";
+  });
+  EXPECT_EQ(found[2].node, (std::vector<int>{0, 2}));
+  EXPECT_EQ(found[3].domain, (std::vector<int>{1, 3}));
+  EXPECT_EQ(found[4].node, (std::vector<int>{4}));
+  EXPECT_EQ(found[5].node, (std::vector<int>{5}));
+  EXPECT_EQ(found[0].domains, (DomainRuns{{2, 2}, {2, 1}}));
+  EXPECT_EQ(found[5].place, 5U);
+}
+
+TEST(EngineTopology, SimulatedNodesAreRanksInARowWhateverTheMachine) {
+  const auto found = topologies(5, [](int rank, Options& options, engine::Environment& environment) {
+    options.topology.ranks_per_node = 2;
+    environment.machine = compose("boot/{}", rank);
+  });
+  EXPECT_EQ(found[1].node, (std::vector<int>{0, 1}));
+  EXPECT_EQ(found[4].domain, (std::vector<int>{4}));
+  EXPECT_EQ(found[4].domains, (DomainRuns{{2, 2}, {1, 1}}));
+}
+
+TEST(EngineTopology, FailureDomainsOfAVariable) {
+  const auto found = topologies(6, [](int rank, Options& options, engine::Environment& environment) {
+    options.topology.ranks_per_node = 2;
+    options.topology.failure_domain = "env:RACK";
+    environment.variable = [rank](const std::string&) { return rank < 2 ? "a" : "b"; };
+  });
+  EXPECT_EQ(found[3].node, (std::vector<int>{2, 3}));
+  EXPECT_EQ(found[3].domain, (std::vector<int>{2, 3, 4, 5}));
+  EXPECT_EQ(found[0].place, 4U);
+}
+
+TEST(EngineTopology, TheRealMachineIsNamed) {
+  const auto environment = engine::Environment::system();
+  EXPECT_FALSE(environment.machine.empty());
+  EXPECT_EQ(environment.machine, engine::Environment::system().machine);
+  ASSERT_EQ(setenv("KEDGE_TEST_RACK", "r7", 1), 0);
+  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), "r7");
+  ASSERT_EQ(unsetenv("KEDGE_TEST_RACK"), 0);
+  EXPECT_EQ(environment.variable("KEDGE_TEST_RACK"), std::nullopt);
+}
+
+std::vector<unsigned> copy_threads(
+    int ranks, unsigned cores, const Setting& set = [](int, Options&, auto&) {}) {
+  auto started = start_each(ranks, [&](int rank, Options& options, engine::Environment& environment) {
+    environment.machine = "boot/host";
+    environment.cores = cores;
+    set(rank, options, environment);
+  });
+  expect_all_returned(started.outcomes);
+  return started.copy_threads;
+}
+
+TEST(CoresOfANode, AreSharedByItsRanksUpToFourEach) {
+  EXPECT_EQ(copy_threads(2, 8), (std::vector<unsigned>{4, 4}));
+  EXPECT_EQ(copy_threads(2, 6), (std::vector<unsigned>{3, 3}));
+  EXPECT_EQ(copy_threads(1, 64), (std::vector<unsigned>{4}));
+  EXPECT_EQ(copy_threads(4, 2), (std::vector<unsigned>{1, 1, 1, 1}));
+}
+
+TEST(CoresOfANode, AreThereOnceIfOneRankSaysThatNodesAreSimulated) {
+  const auto one_says_so = [](int rank, Options&, engine::Environment& environment) {
+    if (rank == 1) environment.node = "simulated";
+  };
+  EXPECT_EQ(copy_threads(4, 8, one_says_so), (std::vector<unsigned>{2, 2, 2, 2}));
+}
+
+TEST(CoresOfANode, MatterNotIfThreadsAreAskedFor) {
+  const auto asked = [](int, Options& options, engine::Environment&) { options.store.copy_threads = 7; };
+  EXPECT_EQ(copy_threads(2, 2, asked), (std::vector<unsigned>{7, 7}));
+}
+
+}  // namespace
+}  // namespace kedge::faults

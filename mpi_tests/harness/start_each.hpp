@@ -1,0 +1,49 @@
+// Starts of engines whose ranks have options and surroundings of their own, and what they settled.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/text.hpp"
+#include "engine/start.hpp"
+#include "harness/simulated_job.hpp"
+
+namespace kedge::faults {
+
+using Setting = std::function<void(int rank, Options&, engine::Environment&)>;
+
+struct StartOfEach {
+  std::vector<testing::RankOutcome> outcomes;
+  std::vector<comm::Topology> topologies;  ///< what the engine of each rank knows
+  std::vector<unsigned> copy_threads;      ///< likewise
+};
+
+inline StartOfEach start_each(int ranks, const Setting& set) {
+  FaultyDisk disk(SimulatedJob::memory_disk());
+  for (const char* directory : {"/nodes", "/prefix"}) disk.make_directories(directory, 0755);
+  testing::InProcessWorld world(ranks);
+  StartOfEach starts;
+  starts.topologies.resize(static_cast<std::size_t>(ranks));
+  starts.copy_threads.resize(static_cast<std::size_t>(ranks));
+  starts.outcomes = world.run([&](int rank) {
+    Options options;
+    options.run = "test";
+    options.store.path = compose("/nodes/{}", rank);
+    options.persistent.path = "/prefix";
+    options.log.level = LogLevel::off;
+    engine::Environment environment;
+    environment.file_system = disk.view(rank);
+    environment.clock = std::make_shared<FakeClock>();
+    set(rank, options, environment);
+    const engine::Setup setup{options, environment, Log(options.log)};
+    const comm::Group group(world.communicator(rank), std::chrono::hours(1));
+    const engine::Started started = engine::start(setup, group);
+    starts.topologies[static_cast<std::size_t>(rank)] = started.topology;
+    starts.copy_threads[static_cast<std::size_t>(rank)] = started.copy_threads;
+  });
+  return starts;
+}
+
+}  // namespace kedge::faults
