@@ -55,8 +55,8 @@ struct CheckpointInfo : CommitHead {
 class Engine {
  public:
   /// COLLECTIVE. Starts the run's next incarnation and takes over its node-local store. Throws
-  /// invalid_argument (a bad option, or options that differ between ranks), io (prefix or store cannot be used),
-  /// busy (another start of this run is still alive).
+  /// invalid_argument (a bad option, or options that differ between ranks), io or not_found (prefix or store cannot be
+  /// used), busy (another start of this run is still alive).
   Engine(std::unique_ptr<Communicator> communicator, Options options);
   /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order.
   ~Engine();
@@ -109,7 +109,8 @@ class Engine {
 
   /// COLLECTIVE. Calls create, save for every item, commit.
   void checkpoint(std::string_view tag, const State& state, const Attributes& attributes = {});
-  /// COLLECTIVE. Calls open(latest), load for every item, close. Returns the tag, or nothing if there is none yet.
+  /// COLLECTIVE. Calls open(latest), load for every item, close. Returns the tag, or nothing if there is none yet. A
+  /// block that was saved from another place of its global array than the item says is a `mismatch`.
   /// If the newest checkpoint turns out to be damaged while it is loaded, the one before it is used.
   std::optional<Tag> restore(const State& state);
 

@@ -72,7 +72,8 @@ struct Options {
   struct Persistent {
     /// The prefix: a directory on the parallel filesystem, the same for all ranks.
     std::string path = "./checkpoints";
-    /// Flush every Nth commit to the prefix; 0 = none (wait(tag, Level::persistent) flushes on demand).
+    /// Flush every Nth commit to the prefix, and the newest in finalize; after an open of a commit that is not
+    /// persistent, the next one. 0 = none (wait(tag, Level::persistent) flushes on demand).
     std::uint64_t every = 10;
     /// Number of this run's commits kept on the prefix, not counting pinned ones; 0 = all.
     std::uint64_t keep = 0;

@@ -138,7 +138,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-/// Every rank saves the same bytes under this name.
+/// Every rank saves the same bytes under this name. The bytes are not compared; each rank loads what it saved.
 struct Replicated {
   bool operator==(const Replicated&) const = default;
 };

@@ -65,7 +65,7 @@ void for_each_group(std::string_view name, Visit&& visit) {
 
 std::string describe(const SharedRegion& region) {
   if (!region.shard) return compose("replicated {} of shape {}", to_string(region.dtype), to_string(region.shape));
-  return compose("a shard of {} of shape {}{}", to_string(region.dtype), to_string(region.shard->global_shape),
+  return compose("a shard of {} of global shape {}{}", to_string(region.dtype), to_string(region.shard->global_shape),
                  region.shard->holes_allowed ? " with holes allowed" : "");
 }
 

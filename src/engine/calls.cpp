@@ -43,7 +43,7 @@ std::optional<Failure> check_tag(std::string_view tag) {
   else if (tag.size() > format::kTagBytesMax) problem = compose("it has {} characters", tag.size());
   else if (tag.front() == '.') problem = "it begins with a dot";
   else if (tag == "latest") problem = "this word is reserved";
-  else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it contains other characters";
+  else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it has characters that no tag may have";
   if (problem.empty()) return std::nullopt;
   return Failure{ErrorCode::invalid_argument,
                  compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",

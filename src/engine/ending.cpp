@@ -84,7 +84,7 @@ class Ending {
   void log_what_stays(std::uint64_t kept_bytes) const {
     if (kept_bytes == 0) return setup_.log.info("finalized: nothing stays on the node-local store");
     const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
-    setup_.log.info(compose("finalized: {} {} stay in {}{} for the next start; free them{} with: rm -r {}",
+    setup_.log.info(compose("finalized: {} {} kept in {}{} for the next start; free it{} with: rm -r {}",
                             human_bytes(kept_bytes), store().memory_backed() ? "of memory" : "on disk",
                             store().directory(), several ? " and on the other nodes" : "",
                             several ? ", on each node its own," : "", shell_word(store().directory())));

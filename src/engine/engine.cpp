@@ -73,7 +73,7 @@ std::optional<Tag> Engine::restore(const State& state) {
   while (true) {
     std::optional<Tag> tag = open(latest);
     if (!tag) return std::nullopt;
-    for (const State::Item& item : state.items()) load(item.name, item.region);
+    for (const State::Item& item : state.items()) impl_->reader().load(item.name, item.region, item.placement);
     try {
       close();
       return tag;

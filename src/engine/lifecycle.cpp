@@ -10,7 +10,7 @@ namespace {
 
 std::string_view phase_name(Phase phase) {
   switch (phase) {
-    case Phase::idle: return "no checkpoint is being written or open";
+    case Phase::idle: return "no checkpoint is being written or open (call create or open first)";
     case Phase::writing: return "a checkpoint is being written (commit or abandon it first)";
     case Phase::reading: return "a checkpoint is open (close it first)";
     case Phase::finished: return "the engine was finalized";

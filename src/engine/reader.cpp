@@ -15,7 +15,26 @@ namespace {
 Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
 
 /// Nothing if the caller's memory is what the region needs.
-std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& saved, const MutableRegion& wanted) {
+/// What of a global array, in words.
+std::string to_words(const Placement& placement) {
+  if (const auto* shard = std::get_if<Shard>(&placement)) {
+    return compose("the block at {} of a global array of shape {}", to_string(shard->offset),
+                   to_string(shard->global_shape));
+  }
+  return std::holds_alternative<Replicated>(placement) ? "a replicated region" : "the rank's own";
+}
+
+/// Whether `wanted` says another place than that of `saved`; to say none is to take the region as it is.
+bool is_elsewhere(const Placement& saved, const Placement& wanted) {
+  if (std::holds_alternative<std::monostate>(wanted)) return false;
+  const auto* from = std::get_if<Shard>(&saved);
+  const auto* to = std::get_if<Shard>(&wanted);
+  if (from == nullptr || to == nullptr) return saved.index() != wanted.index();
+  return from->global_shape != to->global_shape || from->offset != to->offset;
+}
+
+std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& saved, const MutableRegion& wanted,
+                                const Placement& placement) {
   const format::RegionSpec& spec = saved.spec;
   if (spec.routed) {
     return failure_of(ErrorCode::mismatch,
@@ -30,8 +49,13 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
     return failure_of(
         ErrorCode::mismatch,
         compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() lists the "
-                "shapes before loading, and another program in the same directory needs another run name (option run)",
+                "shapes; if another program saved it, give this one a run name of its own (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
+  }
+  if (is_elsewhere(spec.placement, placement)) {
+    return failure_of(ErrorCode::mismatch,
+                      compose("region '{}' of {} was saved as {} and is loaded as {}; each rank loads what it saved",
+                              spec.name, tag, to_words(spec.placement), to_words(placement)));
   }
   if (wanted.data == nullptr && saved.size_bytes != 0) {
     return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
@@ -190,11 +214,11 @@ void Reader::check_present() const {
   if (open_->file) open_->file->check_present();
 }
 
-Status Reader::load(std::string_view name, const MutableRegion& target) {
+Status Reader::load(std::string_view name, const MutableRegion& target, const Placement& placement) {
   if (auto failure = not_reading("load")) return *failure;
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
-    if (const auto wrong = mismatch(info_->tag, placed, target)) throw Error(*wrong);
+    if (const auto wrong = mismatch(info_->tag, placed, target, placement)) throw Error(*wrong);
     check_present();
     container().read(placed, std::span(static_cast<std::byte*>(target.data), placed.size_bytes));
   });

@@ -22,7 +22,8 @@ class Reader {
   std::optional<Tag> open(const Selection& selection, Newer newer);
   [[nodiscard]] std::vector<RegionInfo> regions() const;
   [[nodiscard]] CheckpointInfo info() const;
-  Status load(std::string_view name, const MutableRegion& region);
+  /// A `placement` that is stated must be the one that was saved.
+  Status load(std::string_view name, const MutableRegion& region, const Placement& placement = {});
   Routed route_in(std::string_view name);
   void close();
 

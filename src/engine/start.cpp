@@ -45,7 +45,9 @@ class Start {
       throw;
     }
     if (group_.communicator().thread_support() == ThreadSupport::single && group_.is_root()) {
-      setup_.log.info("MPI was initialized for a single thread: all work runs inside the engine's calls");
+      setup_.log.info(
+          "the communicator may be used by one thread alone (MPI_THREAD_SINGLE): all work runs inside the engine's "
+          "calls");
     }
     return std::move(started_);
   }

@@ -217,8 +217,9 @@ void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipel
                             ? compose("protected ({})", to_string(parts_.started.assignment.scheme))
                             : std::string(to_string(entry->in_stores));
     if (entry->persistent) level += " and persistent";
-    log.info(compose("committed {} (generation {}): {} on {} ranks, {}, blocked {}", commit.tag, commit.generation,
-                     human_bytes(total_bytes), parts_.group.size(), level, human_seconds(blocked_s)));
+    log.info(compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", commit.tag, commit.generation,
+                     human_bytes(total_bytes), parts_.group.size(), parts_.group.size() == 1 ? "" : "s", level,
+                     human_seconds(blocked_s)));
   }
   if (submitted.not_protected) {
     log.warning(

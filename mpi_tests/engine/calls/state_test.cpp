@@ -106,6 +106,38 @@ TEST_P(StateTest, R1_R2_R3_R13_ScalarsArraysShardsAndEmptyOnesComeBackToTheirRan
   }
 }
 
+TEST_P(StateTest, RestoreTakesNoBlockForAnother) {
+  SimulatedJob job(2, disk());
+  const auto place = [](int rank) { return Shard{Shape{20}, Shape{10 * static_cast<std::uint64_t>(rank)}}; };
+  std::vector<std::optional<Failure>> met(2 * 5);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    std::vector<double> values(10, scope.rank);
+    State saved;
+    saved.add("u", std::span(values), place(scope.rank)).add("r", std::span(values), Replicated{});
+    engine.checkpoint("a", saved);
+    const std::vector<State> wanted{
+        State().add("u", std::span(values), place(1 - scope.rank)),
+        State().add("u", std::span(values), Shard{Shape{200}, place(scope.rank).offset}),
+        State().add("u", std::span(values), Replicated{}),
+        State().add("r", std::span(values), place(scope.rank)),
+        State().add("u", std::span(values)).add("r", std::span(values)),  // says nothing of a place
+    };
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      met[2 * i + static_cast<std::size_t>(scope.rank)] = failure_of([&] { (void)engine.restore(wanted[i]); });
+    }
+    EXPECT_EQ(engine.restore(saved), "a");
+  }));
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    ASSERT_EQ(met[i].has_value(), i < 8) << i;
+    if (i >= 8) continue;
+    EXPECT_EQ(met[i]->code, ErrorCode::mismatch) << i;
+    EXPECT_EQ(met[i]->message, met[i / 2 * 2]->message);
+  }
+  EXPECT_THAT(met[0]->message, testing::HasSubstr("the block at 0 of a global array of shape 20 and is loaded as "
+                                                  "the block at 10 of a global array of shape 20"));
+}
+
 TEST_P(StateTest, R12_R45_StructureIsToldBeforeLoading) {
   SimulatedJob job(2, disk());
   expect_returned(job.start([](RankScope& scope) {
