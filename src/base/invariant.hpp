@@ -17,7 +17,8 @@ class BrokenInvariant : public std::logic_error {
 
 [[noreturn]] inline void fail_invariant(std::string_view what, std::string_view path, int line) {
   const std::size_t slash = path.find_last_of('/');
-  throw BrokenInvariant("internal error at " + std::string(path.substr(slash == path.npos ? 0 : slash + 1)) + ":" +
+  throw BrokenInvariant("internal error at " +
+                        std::string(path.substr(slash == std::string_view::npos ? 0 : slash + 1)) + ":" +
                         std::to_string(line) + ": expected that " + std::string(what) + "; please report this");
 }
 

@@ -107,7 +107,8 @@ TEST_F(SurveyTest, WhatCannotBeUsedIsLoggedOnce) {
       (void)survey.survey(&selection);
     }
   });
-  EXPECT_EQ(std::ranges::count_if(lines(), [](const auto& line) { return line.find("it is torn") != line.npos; }), 1);
+  EXPECT_EQ(
+      std::ranges::count_if(lines(), [](const auto& line) { return line.find("it is torn") != std::string::npos; }), 1);
 }
 
 TEST_F(SurveyTest, WhoACommitIsSaysItsManifestAndNotTheList) {
