@@ -26,12 +26,11 @@ void expect_survives_each_node(SimulatedJob& job, const std::vector<std::string>
 }
 
 /// "b" is protected by xor.
-SimulatedJob& make_protected(SimulatedJob& job) {
+void make_protected(SimulatedJob& job) {
   job.options.topology.ranks_per_node = 1;
   job.options.redundancy.scheme = Scheme::xor_;
   job.options.redundancy.every = 2;
   commit_steps(job, {{"a", 1}, {"b", 2}});
-  return job;
 }
 
 TEST(FormerProtection, CountsAfterTheSchemeChangedIfTheNewOneFails) {

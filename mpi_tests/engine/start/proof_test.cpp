@@ -9,9 +9,9 @@
 
 #include "base/text.hpp"
 #include "engine/proof.hpp"
-#include "harness/forwarding_communicator.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/start_each.hpp"
+#include "harness/watched_communicator.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -250,34 +250,23 @@ TEST(Proof, AStoreWhoseNonceCannotBeMadeOrRemovedIsRefused) {
   }
 }
 
-/// Lets a later start begin, which sweeps away what this one wrote, when this one's ranks first hear of it.
-class Overtaken final : public testing::ForwardingCommunicator {
- public:
-  Overtaken(Communicator& inner, std::function<void()> overtake)
-      : ForwardingCommunicator(inner), overtake_(std::move(overtake)) {}
-  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
-    inner().broadcast(bytes, root, deadline, group);
-    if (auto overtake = std::exchange(overtake_, nullptr)) overtake();
-  }
-
- private:
-  std::function<void()> overtake_;
-};
-
 TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
   FaultyDisk disk(SimulatedJob::memory_disk());
   disk.make_directories("/prefix", 0755);
   testing::InProcessWorld world(1);
-  const auto outcomes = world.run_connected([&](Communicator& inner) {
-    const auto file_system = disk.view(inner.rank());
+  const auto outcomes = world.run([&](int rank) {
+    const auto file_system = disk.view(rank);
     persist::RunRecords records(file_system, "/prefix", "test", "");
     const commits::RunIdentity run{"test", {}, records.take_incarnation()};
-    Overtaken communicator(inner, [&] {
+    bool is_overtaken = false;
+    testing::WatchedCommunicator communicator(world.communicator(rank), [&](Deadline) {
+      if (std::exchange(is_overtaken, true)) return;  // once, when the record is written and nobody has read it
       persist::RunRecords later(file_system, "/prefix", "test", "");
       (void)later.take_incarnation();
       later.begin_incarnation();
       later.remove_nonces();
     });
+    communicator.connect(Deadline::never());
     (void)engine::prove_prefix(comm::Group(communicator, std::chrono::hours(1)), {*file_system, "/prefix", run},
                                &records);
   });
