@@ -22,8 +22,8 @@ namespace kedge::pipeline {
 struct FlushSettings {
   commits::RunIdentity run;
   Options::Persistent persistent;
-  std::optional<int>
-      second_root;  ///< the same on every rank: keeps a copy of the manifest; of another failure domain than rank 0
+  /// Keeps a copy of the manifest; in another failure domain than rank 0. The same on every rank.
+  std::optional<int> second_root;
   bool durable = false;  ///< whether the stores bring what they hold to stable storage
 };
 

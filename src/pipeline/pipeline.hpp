@@ -81,8 +81,8 @@ class Pipeline {
   Clock& clock_;
   const Log& log_;
   std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
-  std::uint64_t unflushed_ =
-      0;  ///< since the last persistent one; after an open of one that is not, as many as make a flush due
+  /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
+  std::uint64_t unflushed_ = 0;
 };
 
 }  // namespace kedge::pipeline
