@@ -68,6 +68,11 @@ void run(const heat2d::Arguments& arguments) {
   // [kedge] The state is the plate and the step.
   kedge::Options options = kedge::Options::load();
   options.schedule.every = arguments.every;
+  options.schedule.seconds = options.schedule.overhead = 0;  // --every 0: none
+  // Another picture must not go on from this one's plate.
+  options.fingerprint = "heat2d";
+  if (arguments.picture.empty()) options.fingerprint += ", built-in picture";
+  else options.fingerprint_files = {arguments.picture};
   kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
   kedge::State state;
   state.add("temperature", kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()}),

@@ -131,6 +131,11 @@ static kedge_error save(kedge_engine* engine, const plate* p, uint64_t step) {
 /* COLLECTIVE. What goes wrong in Kedge goes wrong on all ranks, so that all leave together. */
 static kedge_error run(const arguments* a, plate* p, kedge_options* options, kedge_engine** engine) {
   uint64_t step = 0, computed = 0;
+  char fingerprint[64]; /* another plate must not go on from this one's checkpoints */
+  snprintf(fingerprint, sizeof fingerprint, "heat_c, %" PRIu64 " x %" PRIu64, a->rows, a->columns);
+  kedge_options_set(options, "fingerprint", fingerprint); /* [kedge] */
+  kedge_options_set(options, "schedule.seconds", "0");    /* [kedge] --every 0: none */
+  kedge_options_set(options, "schedule.overhead", "0");
   kedge_options_set(options, "schedule.every", a->every);                /* [kedge] told by the next line, */
   kedge_error error = kedge_engine_new(MPI_COMM_WORLD, options, engine); /* [kedge] if it is no number */
   if (error == KEDGE_OK) error = restore(*engine, p, &step);             /* [kedge] */

@@ -168,7 +168,7 @@ void RedundancyFailingRank::protect_at_every_operation(int system_errno, std::ui
   const std::vector<std::uint64_t> most(static_cast<std::size_t>(job_.ranks), kOperationsOfACheckpoint);
   int threw = 0;
   int local = 0;
-  for (const Point& point : points(compose("protect, {}", GetParam().name), most, kOneIn)) {
+  for (const Point& point : points(compose("protect, {}", GetParam().name), most, kOneIn / 2)) {
     const Fault fault{point.rank, point.n, system_errno, in_a_row, read};
     SCOPED_TRACE(describe(fault));
     job_.disk.restore(before);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 #include "harness/faulty_file_system.hpp"
 #include "harness/faulty_state.hpp"
@@ -146,6 +147,20 @@ void FaultyDisk::heal(int rank) {
 void FaultyDisk::fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed) {
   const std::lock_guard guard(state_->mutex);
   state_->plan.fail_sometimes(rank, one_in, system_errno, seed);
+}
+
+void FaultyDisk::refuse_open(const std::string& path) {
+  const std::lock_guard guard(state_->mutex);
+  const Place place = state_->tree.find(path);
+  if (!place.node) throw std::logic_error("there is no " + path);
+  place.node->refuses_open = true;
+}
+
+void FaultyDisk::make_unreadable(const std::string& path, std::uint64_t from_offset_bytes) {
+  const std::lock_guard guard(state_->mutex);
+  const Place place = state_->tree.find(path);
+  if (!place.node) throw std::logic_error("there is no " + path);
+  place.node->unreadable_from = from_offset_bytes;
 }
 
 void FaultyDisk::flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes) {

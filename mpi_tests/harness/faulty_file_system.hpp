@@ -94,6 +94,11 @@ class FaultyDisk {
   /// About one in `one_in` mutating operations fails, by seed; 0 ends it.
   void fail_sometimes(int rank, std::uint64_t one_in, int system_errno, std::uint64_t seed);
 
+  /// Opening the file fails with EIO, until it is removed.
+  void refuse_open(const std::string& path);
+  /// Reading this byte of the file, or a later one, fails with EIO: a bad block.
+  void make_unreadable(const std::string& path, std::uint64_t from_offset_bytes);
+
   /// A bit of the file flips when somebody next opens it to read and write: after a scan, before its bytes are used.
   void flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes);
   /// The file is gone when somebody next opens it to read and write.

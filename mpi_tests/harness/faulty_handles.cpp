@@ -53,6 +53,7 @@ class Handle {
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) const {
     return disk().read(caller_, "read", path_, [&] {
       require_working(*node_->volume, false, "read", path_);
+      require_readable(offset, bytes.size());
       fs::require_within(path_, offset, bytes.size(), node_->status.size_bytes);
       if (!bytes.empty()) std::memcpy(bytes.data(), node_->memory->data() + offset, bytes.size());
       count_read(bytes.size());
@@ -63,6 +64,7 @@ class Handle {
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) const {
     return disk().read(caller_, "read", path_, [&] {
       require_working(*node_->volume, false, "read", path_);
+      require_readable(offset, length);
       fs::require_within(path_, offset, length, node_->status.size_bytes);
       count_read(length);
       const std::uint32_t sum = crc32c({node_->memory->data() + offset, length}, crc);
@@ -73,6 +75,11 @@ class Handle {
 
   void count_read(std::uint64_t size_bytes) const {
     state_->bytes_read[state_->to_disk(caller_.rank, path_)] += size_bytes;
+  }
+
+  void require_readable(std::uint64_t offset, std::uint64_t length) const {
+    if (length == 0 || offset + length <= node_->unreadable_from) return;
+    fs::throw_system_error("read", path_, EIO);
   }
 
   void require_writable() const {

@@ -63,6 +63,8 @@ struct Inode {
   std::string link_target;
   std::optional<LockRecord> lock;
   std::weak_ptr<OpenMark> opened;
+  bool refuses_open = false;                          // with EIO
+  std::uint64_t unreadable_from = ~std::uint64_t{0};  // reads of this byte or later fail with EIO
 
   [[nodiscard]] bool is(fs::FileStatus::Kind kind) const noexcept { return status.kind == kind; }
   [[nodiscard]] std::span<std::byte> bytes() const noexcept;

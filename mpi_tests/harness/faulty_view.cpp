@@ -145,6 +145,13 @@ class View final : public fs::FileSystem {
     });
   }
 
+  bool holds_lock(const std::string& path) override {
+    return state_->read(caller_, "query who holds the lock", path, [&] {
+      const Place place = locate("query who holds the lock", path, false, Missing::directory_too);
+      return place.node && place.node->lock && place.node->lock->rank == caller_.rank;
+    });
+  }
+
   std::uint32_t user() const noexcept override { return state_->options.user; }
   bool in_group(std::uint32_t group) const override {
     const auto& more = state_->options.more_groups;
@@ -185,6 +192,7 @@ class View final : public fs::FileSystem {
     if (node.is(Kind::link)) return ELOOP;
     if (node.is(Kind::directory)) return EISDIR;
     if (!node.is(Kind::file)) return ENXIO;
+    if (node.refuses_open) return EIO;
     return may(node, access == Access::read ? kRead : kRead | kWrite) ? 0 : EACCES;
   }
   [[nodiscard]] static int why_not_rename(const Place& source, const Place& target) {

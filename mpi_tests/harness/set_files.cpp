@@ -12,8 +12,6 @@ namespace kedge::faults {
 
 std::string store_of(int node) { return compose("/nodes/node{}", node); }
 
-std::string run_directory_of(const std::string& node) { return compose("/nodes/{}/kedge-1000-test", node); }
-
 std::vector<SetFile> set_files(const FaultyDisk& disk, format::SetFileKind kind, const Id128& commit_id) {
   const bool parity = kind == format::SetFileKind::parity;
   std::vector<SetFile> found;
@@ -88,7 +86,7 @@ void move_store(FaultyDisk& disk, const std::string& from_node, const std::strin
 }
 
 std::vector<std::string> files_in(const FaultyDisk& disk, const std::string& node) {
-  const std::string directory = run_directory_of(node) + "/";
+  const std::string directory = run_directory_of(disk, node) + "/";
   std::vector<std::string> files;
   for (const auto& [path, entry] : disk.snapshot()) {
     if (!path.starts_with(directory)) continue;

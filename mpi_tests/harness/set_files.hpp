@@ -12,8 +12,6 @@ namespace kedge::faults {
 
 /// The store of "node<number>", as SimulatedJob names nodes.
 [[nodiscard]] std::string store_of(int node);
-/// The run's directory in the store of a node of this name.
-[[nodiscard]] std::string run_directory_of(const std::string& node);
 
 struct SetFile {
   std::string path;

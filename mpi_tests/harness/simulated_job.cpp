@@ -1,5 +1,7 @@
 #include "harness/simulated_job.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -81,6 +83,17 @@ bool SimulatedJob::logged(std::string_view part) const {
   const auto lines = log();
   return std::any_of(lines.begin(), lines.end(),
                      [&](const auto& line) { return line.find(part) != std::string::npos; });
+}
+
+std::string run_directory_of(const FaultyDisk& disk, const std::string& node) {
+  const std::string start = (node.empty() ? "/nodes" : "/nodes/" + node) + "/kedge-1000-test-";
+  std::string found;
+  for (const auto& [path, entry] : disk.snapshot()) {
+    if (!path.starts_with(start) || path.find('/', start.size()) != std::string::npos) continue;
+    EXPECT_TRUE(found.empty()) << "both " << found << " and " << path;
+    found = path;
+  }
+  return found;
 }
 
 std::vector<std::string> container_files(const FaultyDisk& disk, int rank) {

@@ -87,6 +87,10 @@ class SimulatedJob {
   std::vector<std::string> log_;
 };
 
+/// The directory of the run `test` in the store of a node of this name, or of /nodes itself if `node` is empty; empty
+/// if it has none. The test fails if there are several.
+[[nodiscard]] std::string run_directory_of(const FaultyDisk& disk, const std::string& node);
+
 /// Names of rank's container files in the stores.
 [[nodiscard]] std::vector<std::string> container_files(const FaultyDisk& disk, int rank);
 

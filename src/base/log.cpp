@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/file_size_signal.hpp"
+
 namespace kedge {
 namespace {
 
@@ -66,6 +68,7 @@ bool Log::enabled(LogLevel level) const noexcept {
 
 void Log::write(LogLevel level, std::string_view text) const noexcept {
   if (!enabled(level)) return;
+  const FileSizeSignalBlocked no_signal;  // standard error may be a file
   try {
     if (writer_->logger) writer_->logger->log(level_of(level), spdlog::string_view_t(text.data(), text.size()));
     else writer_->options.sink(level, text);

@@ -55,9 +55,30 @@ std::optional<N> parse_number(std::string_view text) {
   return value;
 }
 
+using Paths = std::vector<std::string>;
+
+/// As in PATH; empty ones are left out.
+Paths split_paths(std::string_view text) {
+  Paths paths;
+  while (!text.empty()) {
+    const std::string_view path = text.substr(0, text.find(':'));
+    if (!path.empty()) paths.emplace_back(path);
+    text.remove_prefix(std::min(path.size() + 1, text.size()));
+  }
+  return paths;
+}
+
+std::string join_paths(const Paths& paths) {
+  std::string text;
+  for (const std::string& path : paths) text += (text.empty() ? "" : ":") + path;
+  return text;
+}
+
 template <class T>
 std::string print(const T& value) {
-  if constexpr (std::is_enum_v<T>) {
+  if constexpr (std::is_same_v<T, Paths>) {
+    return join_paths(value);
+  } else if constexpr (std::is_enum_v<T>) {
     for (const auto& [word_value, word] : Words<T>::kAll) {
       if (word_value == value) return word;
     }
@@ -71,6 +92,8 @@ template <class T>
 std::optional<T> parse(std::string_view text, FieldKind kind) {
   if constexpr (std::is_same_v<T, std::string>) {
     return std::string(text);
+  } else if constexpr (std::is_same_v<T, Paths>) {
+    return split_paths(text);
   } else if constexpr (std::is_same_v<T, bool>) {
     if (text == "true" || text == "1") return true;
     if (text == "false" || text == "0") return false;
@@ -90,6 +113,7 @@ std::optional<T> parse(std::string_view text, FieldKind kind) {
 template <class T>
 constexpr FieldKind kind_of() {
   if constexpr (std::is_same_v<T, std::string>) return FieldKind::text;
+  else if constexpr (std::is_same_v<T, Paths>) return FieldKind::paths;
   else if constexpr (std::is_same_v<T, bool>) return FieldKind::flag;
   else if constexpr (std::is_enum_v<T>) return FieldKind::choice;
   else if constexpr (std::is_floating_point_v<T>) return FieldKind::seconds;
@@ -142,9 +166,15 @@ bool is_run_name(const std::string& name) {
   return name.size() <= 64 && name.front() != '.' && std::ranges::all_of(name, permitted);
 }
 
+constexpr std::size_t kFingerprintBytesMax = 4096;
+
 bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
 
 constexpr auto kRunName = [](const std::string& name) { return name.empty() || is_run_name(name); };
+constexpr auto kLine = [](const std::string& text) {
+  return text.size() <= kFingerprintBytesMax && text.find_first_of(std::string_view("\0\n\r", 3)) == std::string::npos;
+};
+constexpr auto kPaths = [](const Paths& paths) { return std::ranges::all_of(paths, is_path); };
 constexpr auto kPath = [](const std::string& path) { return is_path(path); };
 constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
 constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
@@ -164,6 +194,7 @@ constexpr auto kMode = [](const std::string& mode) {
   return error == std::errc{} && stop == end && (bits & 0700U) == 0700U && (bits & ~0775U) == 0;
 };
 constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
+constexpr auto kShare = [](double share) { return share >= 0 && share <= 1; };
 constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
 
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -173,7 +204,16 @@ std::vector<Field> make_fields() {
       field(
           {"", "run"}, [](auto& o) -> auto& { return o.run; }, all_ranks,
           "1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot, or empty",
-          "Name of the run; empty: derived from the prefix and the communicator's name.", kRunName),
+          "Name of the run; empty: the communicator's name or main, or the only run that has checkpoints here.",
+          kRunName),
+      field(
+          {"", "fingerprint"}, [](auto& o) -> auto& { return o.fingerprint; }, all_ranks,
+          "a text of one line, or empty",
+          "What the results depend on besides the state; a start with another one is refused.", kLine),
+      field(
+          {"", "fingerprint_files"}, [](auto& o) -> auto& { return o.fingerprint_files; }, all_ranks,
+          "a list of paths without colons (in the environment, separated by colons)",
+          "Input files whose content belongs to the fingerprint.", kPaths),
       field(
           {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank, "a path, or empty",
           "Node-local directory; {node} becomes the node's name; empty: the best one found.", kPath),
@@ -248,8 +288,24 @@ std::vector<Field> make_fields() {
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
           "How much of a container is verified before it is offered for recovery."),
       field(
+          {"open", "fresh"}, [](auto& o) -> auto& { return o.open.fresh; }, all_ranks, "true or false",
+          "Begin anew on purpose, beside the run's earlier checkpoints."),
+      field(
+          {"open", "adopt_store"}, [](auto& o) -> auto& { return o.open.adopt_store; }, all_ranks, "true or false",
+          "Go on with commits in the stores of a run that the prefix does not know."),
+      field(
+          {"open", "accept_fingerprint"}, [](auto& o) -> auto& { return o.open.accept_fingerprint; }, all_ranks,
+          "true or false", "Go on with checkpoints that were made with another fingerprint."),
+      field(
           {"schedule", "every"}, [](auto& o) -> auto& { return o.schedule.every; }, all_ranks,
-          "a whole number, 0 or more", "need_checkpoint returns true at every Nth call; 0 = never."),
+          "a whole number, 0 or more", "need_checkpoint returns true at every Nth call; 0 = by time."),
+      field(
+          {"schedule", "seconds"}, [](auto& o) -> auto& { return o.schedule.seconds; }, all_ranks, "seconds, 0 or more",
+          "need_checkpoint returns true when the last commit was this long ago; 0 = not by that.", kWait),
+      field(
+          {"schedule", "overhead"}, [](auto& o) -> auto& { return o.schedule.overhead; }, all_ranks,
+          "a share from 0 to 1",
+          "need_checkpoint returns true when checkpoints cost at most this share of the run time.", kShare),
       field(
           {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
           "a whole number from 0 to 4294967295",

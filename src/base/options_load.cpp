@@ -69,8 +69,19 @@ std::vector<std::string> known_names(std::string_view section) {
   refuse(compose("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
 }
 
+// A path with a colon in it would be two.
+std::optional<std::string> joined(const toml::array& paths) {
+  std::string text;
+  for (const toml::node& path : paths) {
+    if (!path.is_string() || path.ref<std::string>().find(':') != std::string::npos) return std::nullopt;
+    text += (text.empty() ? "" : ":") + path.ref<std::string>();
+  }
+  return text;
+}
+
 // The value in the spelling of the environment; nothing if its TOML type does not suit the option.
 std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
+  if (kind == FieldKind::paths) return node.is_array() ? joined(*node.as_array()) : std::nullopt;
   const bool is_words = kind == FieldKind::text || kind == FieldKind::choice || kind == FieldKind::size;
   if (is_words && node.is_string()) return node.ref<std::string>();
   const bool is_number = kind == FieldKind::count || kind == FieldKind::size || kind == FieldKind::seconds;

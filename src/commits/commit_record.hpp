@@ -10,12 +10,11 @@
 #include <type_traits>
 
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::commits {
-
-inline constexpr std::size_t kTagBytesMax = 128;
 
 /// CommitHead in a fixed size.
 struct CommitRecord {

@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "base/invariant.hpp"
+#include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "commits/retention.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::commits {
 
@@ -86,6 +89,13 @@ std::vector<Id128> Ledger::staying(std::uint32_t keep) const {
 
 std::uint64_t Ledger::take_generation() {
   const std::lock_guard guard(mutex_);
+  if (highest_generation_ >= kGenerationMax) {
+    throw Error(
+        ErrorCode::corrupt,
+        compose("the generation {} was seen in the stores or on the prefix, and none is left above it; find the "
+                "file that says so with kedge ls, remove it, and start again",
+                highest_generation_));
+  }
   return ++highest_generation_;
 }
 
@@ -183,8 +193,19 @@ void Ledger::lose() {
   lost_ = true;
 }
 
+void Ledger::note_outside_change() {
+  const std::lock_guard guard(mutex_);
+  ++outside_changes_;
+}
+
+std::uint64_t Ledger::outside_changes() const {
+  const std::lock_guard guard(mutex_);
+  return outside_changes_;
+}
+
 void Ledger::discard_newer(std::uint64_t generation) {
   const std::lock_guard guard(mutex_);
+  ++outside_changes_;
   std::erase_if(entries_, [&](const Entry& entry) { return entry.commit.generation > generation; });
 }
 

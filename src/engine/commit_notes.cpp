@@ -14,11 +14,14 @@ void CommitNotes::note(const Id128& commit_id) {
           to_string(*failure));
     }
   }
-  if (noted_.on_prefix) return;
+  if (noted_.on_prefix && noted_.fingerprint) return;
   const auto failure = group_.try_together([&] {
-    if (run_records_ != nullptr) run_records_->note_first_commit(commit_id);
+    if (run_records_ == nullptr) return;
+    // First: a commit without it could be continued with any input.
+    if (!noted_.fingerprint) run_records_->note_fingerprint(fingerprint_);
+    if (!noted_.on_prefix) run_records_->note_first_commit(commit_id);
   });
-  noted_.on_prefix = !failure.has_value();
+  if (!failure) noted_.on_prefix = noted_.fingerprint = true;
   if (failure && group_.is_root()) {
     log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
                  to_string(*failure));
@@ -30,7 +33,7 @@ void CommitNotes::forget() {
     node_records_.forget_commit();
     if (run_records_ != nullptr) run_records_->forget_commits();
   });
-  noted_ = {};
+  noted_.on_prefix = noted_.in_store = false;
 }
 
 }  // namespace kedge::engine

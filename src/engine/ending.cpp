@@ -2,11 +2,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "persist/tag_directory.hpp"
+#include "persist/tier_retention.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -38,7 +40,10 @@ class Ending {
     });
     kept_bytes = group_.sum(kept_bytes);
     const auto failure = group_.vote(local);
-    if (group_.is_root()) log_what_stays(kept_bytes);
+    if (group_.is_root()) {
+      log_what_is_persistent();
+      log_what_stays(kept_bytes);
+    }
     comm::throw_if(failure);
   }
 
@@ -81,10 +86,24 @@ class Ending {
     (void)started_.prefix.tier->open(persist::directory_name(commit), commit, group_.logical_rank());
   }
 
+  /// What nobody limits grows until the filesystem is full.
+  void log_what_is_persistent() const {
+    std::vector<persist::TagEntry> entries;
+    if (attempt([&] { entries = persist::own_commits(*started_.prefix.tier, started_.run.id); }) || entries.empty()) {
+      return;
+    }
+    std::uint64_t bytes = 0;
+    for (const persist::TagEntry& entry : entries) bytes += entry.total_bytes;
+    const std::uint64_t keep = setup_.options.persistent.keep;
+    setup_.log.info(compose("on the prefix: {} checkpoint{} of this run, {} (persistent.keep = {})", entries.size(),
+                            entries.size() == 1 ? "" : "s", human_bytes(bytes),
+                            keep == 0 ? "0: all are kept" : compose("{}", keep)));
+  }
+
   void log_what_stays(std::uint64_t kept_bytes) const {
     if (kept_bytes == 0) return setup_.log.info("finalized: nothing stays on the node-local store");
     const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
-    setup_.log.info(compose("finalized: {} {} kept in {}{} for the next start; free it{} with: rm -r {}",
+    setup_.log.info(compose("finalized: {} {} kept in {}{} for the next start; free it{} with: kedge drop {}",
                             human_bytes(kept_bytes), store().memory_backed() ? "of memory" : "on disk",
                             store().directory(), several ? " and on the other nodes" : "",
                             several ? ", on each node its own," : "", shell_word(store().directory())));

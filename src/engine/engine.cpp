@@ -1,6 +1,8 @@
 // The public face: every call goes to the side that does it.
 #include "kedge/engine.hpp"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "engine/engine_impl.hpp"
@@ -33,7 +35,7 @@ Routed Engine::route_out(std::string_view name, std::uint64_t max_bytes) {
 }
 
 void Engine::commit() {
-  impl_->lifecycle().collective([&] { impl_->writer().commit(); });
+  impl_->lifecycle().collective([&] { impl_->commit(); });
 }
 
 void Engine::abandon() {
@@ -73,7 +75,12 @@ std::optional<Tag> Engine::restore(const State& state) {
   while (true) {
     std::optional<Tag> tag = open(latest);
     if (!tag) return std::nullopt;
-    for (const State::Item& item : state.items()) impl_->reader().load(item.name, item.region, item.placement);
+    std::set<std::string> names;
+    for (const State::Item& item : state.items()) {
+      impl_->reader().load(item.name, item.region, item.placement);
+      names.insert(item.name);
+    }
+    impl_->reader().log_unread(names);
     try {
       close();
       return tag;

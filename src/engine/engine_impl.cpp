@@ -28,12 +28,18 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
       started_(lifecycle_.collective([&] { return start(setup_, group_); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
-             setup_.log),
+             started_.fingerprint, setup_.log),
       pipeline_(make_pipeline()),
       recovery_(make_recovery()),
+      schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
+}
+
+void EngineImpl::commit() {
+  const double blocked_s = writer_.commit();
+  schedule_.committed(blocked_s, setup_.environment.clock->seconds());
 }
 
 Parts EngineImpl::parts() { return {setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}; }
@@ -50,7 +56,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable},
-      setup_.log);
+      *setup_.environment.clock, setup_.log);
   // What is going to be removed with the stores is not worth a flush at the end.
   const bool flush_at_end = options.store.on_exit != OnExit::remove;
   return {group_,
@@ -82,9 +88,8 @@ recovery::SourceRecovery EngineImpl::make_source_recovery() {
 }
 
 bool EngineImpl::need_checkpoint() {
-  const std::uint64_t every = setup_.options.schedule.every;
-  const bool due = every != 0 && ++need_checkpoint_calls_ % every == 0;
-  // Rank 0 decides for all: later it will also look at the clock, which differs between ranks.
+  const bool due = schedule_.is_due(setup_.environment.clock->seconds());
+  // Rank 0 decides for all: clocks differ between ranks.
   return enter(group_, Call::need_checkpoint, 0, {}, group_.is_root() && due ? 1 : 0) != 0;
 }
 
@@ -100,10 +105,11 @@ void EngineImpl::wait(std::string_view tag, Level level) {
   pipeline_.require(*entry, level);
 }
 
-void EngineImpl::pin(std::string_view tag, bool pinned) const {
+void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
+  ledger_.note_outside_change();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;
     if (prefix.records) persist::set_pinned(*prefix.tier, *prefix.records, started_.run.id, Tag(tag), pinned);

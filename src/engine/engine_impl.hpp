@@ -6,6 +6,7 @@
 
 #include "engine/parts.hpp"
 #include "engine/reader.hpp"
+#include "engine/schedule.hpp"
 #include "engine/writer.hpp"
 #include "kedge/engine.hpp"
 
@@ -27,9 +28,10 @@ class EngineImpl {
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
+  void commit();
   [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
   void wait(std::string_view tag, Level level);
-  void pin(std::string_view tag, bool pinned) const;
+  void pin(std::string_view tag, bool pinned);
   void finalize();
 
  private:
@@ -47,9 +49,9 @@ class EngineImpl {
   CommitNotes notes_;
   pipeline::Pipeline pipeline_;
   recovery::Recovery recovery_;
+  CheckpointSchedule schedule_;
   Writer writer_;
   Reader reader_;
-  std::uint64_t need_checkpoint_calls_ = 0;
 };
 
 }  // namespace kedge::engine

@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
+#include "store/location.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -55,11 +56,7 @@ Environment Environment::system() {
   environment.machine = compose("{}/{}", boot_id(), host_name());
   environment.cores = cores_of_process();
   environment.variable = variable_of_process;
-  environment.store_candidates.emplace_back("/dev/shm");
-  for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
-    if (const char* directory = std::getenv(variable)) environment.store_candidates.emplace_back(directory);
-  }
-  environment.store_candidates.emplace_back("/tmp");
+  environment.store_candidates = store::usual_roots();
   return environment;
 }
 

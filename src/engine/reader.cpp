@@ -180,6 +180,20 @@ std::vector<RegionInfo> Reader::regions() const {
   return list;
 }
 
+void Reader::log_unread(const std::set<std::string>& loaded) const {
+  constexpr std::size_t kListedMax = 8;
+  if (!parts_.group.is_root()) return;
+  std::string list;
+  std::size_t unread = 0;
+  for (const RegionInfo& region : regions()) {
+    if (loaded.contains(region.name) || ++unread > kListedMax) continue;
+    list += (list.empty() ? "" : ", ") + region.name;
+  }
+  if (unread == 0) return;
+  if (unread > kListedMax) list += compose(" and {} more", unread - kListedMax);
+  parts_.setup.log.info(compose("{} also has what this State does not load: {}", info_->tag, list));
+}
+
 CheckpointInfo Reader::info() const {
   if (!info_) throw Error(ErrorCode::bad_state, "no checkpoint was opened; call open first");
   return *info_;

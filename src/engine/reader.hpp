@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class Reader {
   Status load(std::string_view name, const MutableRegion& region, const Placement& placement = {});
   Routed route_in(std::string_view name);
   void close();
+  /// Local. Rank 0 logs what its container has besides these regions: a State that lacks an item begins with whatever
+  /// was in its place.
+  void log_unread(const std::set<std::string>& loaded) const;
 
  private:
   struct OpenCheckpoint {

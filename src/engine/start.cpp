@@ -8,9 +8,10 @@
 
 #include "base/attempt.hpp"
 #include "base/options_fields.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/calls.hpp"
+#include "engine/fingerprint.hpp"
+#include "engine/identity.hpp"
 #include "engine/proof.hpp"
 #include "engine/store_io.hpp"
 #include "fs/durable_path.hpp"
@@ -31,15 +32,18 @@ class Start {
     check_options();
     find_nodes();
     share_cores();
-    started_.assignment = redundancy::assign_set(group_, started_.topology, setup_.options.redundancy, setup_.log);
+    started_.assignment = redundancy::assign_set(group_, started_.topology, setup_.options.redundancy);
     try {
-      take_incarnation();
+      find_run();
+      require_fingerprint();
       const Id128 nonce = prove_prefix(group_, {file_system_, setup_.options.persistent.path, started_.run},
                                        started_.prefix.records.get());
+      settle_run();
       take_storage();
+      announce();
       choose_store_io(group_, file_system_, setup_.options.store, *started_.node.store, setup_.log);
       prove_stores(group_, {file_system_, started_.node.store->directory(), started_.run}, started_.topology, nonce);
-      settle_identity();
+      begin();
     } catch (const Error&) {
       withdraw();
       throw;
@@ -105,22 +109,37 @@ class Start {
     started_.copy_threads = std::clamp(environment.cores / static_cast<unsigned>(sharers), 1U, kCopyThreadsMax);
   }
 
-  /// Rank 0 takes it on the prefix.
-  void take_incarnation() {
+  void find_run() {
+    known_ = engine::find_run(setup_, group_, started_.prefix.records);
+    started_.run = known_.run;
+    started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
+  }
+
+  /// The commits that there are must come from the same input.
+  void require_fingerprint() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      const Options::Persistent& options = setup_.options.persistent;
-      started_.prefix.records = std::make_unique<persist::RunRecords>(setup_.environment.file_system, options.path,
-                                                                      setup_.options.run, group_.communicator().name());
-      persist::RunRecords& records = *started_.prefix.records;
-      started_.run = {records.run(), {}, records.take_incarnation()};
-      started_.run.id = records.run_id().value_or(Id128{});
-      started_.noted.on_prefix = records.has_first_commit() || records.has_first_manifest();
+      started_.fingerprint = fingerprint_of(file_system_, setup_.options);
+      if (setup_.options.open.fresh) return;
+      const std::optional<std::string> recorded = started_.prefix.records->fingerprint();
+      if (known_.has_commits && !setup_.options.open.accept_fingerprint) {
+        require_same_fingerprint(recorded, started_.fingerprint, known_.run.name);
+      }
+      if (recorded == started_.fingerprint) started_.fingerprint.clear();
     });
-    group_.broadcast(started_.run.name);
-    group_.broadcast(started_.run.id);
-    group_.broadcast(started_.run.incarnation);
-    group_.broadcast(started_.noted.on_prefix);
+    started_.noted.fingerprint = !group_.any(!started_.fingerprint.empty());
+  }
+
+  /// Whose commits count, and where the stores are to lie.
+  void settle_run() {
+    group_.together([&] {
+      surroundings_ = {setup_.options.store.path, node_name(setup_.environment, setup_.options, group_.rank()),
+                       setup_.environment.store_candidates, simulates_nodes(setup_.environment, setup_.options)};
+      root_ = store::choose_root(file_system_, surroundings_);
+      open_tier();
+    });
+    started_.run.id =
+        settle_id(setup_, group_, known_, {started_.prefix.records.get(), *started_.prefix.tier, root_, surroundings_});
   }
 
   void take_storage() {
@@ -128,9 +147,12 @@ class Start {
     const comm::Group patient =
         group_.with_timeout(group_.timeout() + comm::Group::Seconds(setup_.options.store.lock_timeout_s));
     patient.together([&] {
-      open_tier();
       take_store();
+      started_.node.records->write_owner(started_.run.id);
+      started_.noted.in_store = started_.node.records->tells_of_commit(started_.run.id);
     });
+    // Any one note is enough: the prefix may have lost its records, nodes may be new.
+    started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
   }
 
   /// Local.
@@ -158,11 +180,8 @@ class Start {
   }
 
   [[nodiscard]] store::Location locate_store() const {
-    const Environment& environment = setup_.environment;
-    const store::Surroundings surroundings{setup_.options.store.path,
-                                           node_name(environment, setup_.options, group_.rank()),
-                                           environment.store_candidates, simulates_nodes(environment, setup_.options)};
-    store::Location location = store::locate(file_system_, surroundings, started_.run.name);
+    store::Location location = store::locate(file_system_, root_, surroundings_,
+                                             {started_.run.name, started_.run.id, known_.prefix, known_.former});
     if (setup_.options.store.durable && location.memory_backed) {
       throw Error(Failure{ErrorCode::invalid_argument,
                           "store.durable is set and the store lies in memory, which survives no power loss; set "
@@ -172,51 +191,33 @@ class Start {
     return location;
   }
 
-  /// The run's id: from the prefix, else from the lowest rank whose store knows one, else from manifests of the run's
-  /// name, else a new one. And whether commits of it exist.
-  void settle_identity() {
-    Id128 in_store;
-    group_.together([&] { in_store = started_.node.records->run_id(); });
-    if (started_.run.id.is_none()) {
-      if (const auto speaker = group_.lowest_with(!in_store.is_none())) {
-        started_.run.id = in_store;
-        group_.broadcast(started_.run.id, *speaker);
-      } else {
-        started_.run.id = group_.root_decides([&] {
-          const Id128 known = run_id_of_manifests();
-          return known.is_none() ? random_id() : known;
-        });
-      }
-    }
-    group_.together([&] { write_identity(in_store); });
-    // Any one note is enough: the prefix may have lost its records, nodes may be new.
-    started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
+  /// This start has all that it needs: from now on it is the run's newest.
+  void begin() {
+    group_.together([&] {
+      if (!group_.is_root()) return;
+      write_identity(*started_.prefix.records, known_, started_.run.id, setup_.options.open.fresh);
+    });
   }
 
-  /// Local, rank 0. Whose the manifests under this run's name are, if all records of it were lost; none if there are
-  /// none. Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
-  [[nodiscard]] Id128 run_id_of_manifests() const {
-    persist::Tier& tier = *started_.prefix.tier;
-    std::optional<Failure> refused;
-    for (const persist::TagEntry& entry : tier.list().entries) {
-      if (entry.run != started_.run.name) continue;
-      auto failure = attempt([&] { tier.require_trusted(entry); });
-      if (!failure) return entry.commit.run_id;
-      if (tier.is_own(entry) && !refused) refused = std::move(failure);
-    }
-    comm::throw_if(refused);
-    return {};
+  /// The first line of every start: a job that dies has said where its checkpoints are.
+  void announce() const {
+    if (!group_.is_root()) return;
+    const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
+    setup_.log.info(compose("run '{}', start {}, on {}{}, store {}{}: {}", started_.run.name, started_.run.incarnation,
+                            known_.prefix, moved_from(), started_.node.store->directory(),
+                            several ? " and others like it on the other nodes" : "", what_was_found()));
+    redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
   }
 
-  void write_identity(const Id128& in_store) {
-    store::NodeRecords& in_node = *started_.node.records;
-    if (in_store != started_.run.id) in_node.write_run_id(started_.run.id);
-    started_.noted.in_store = in_node.tells_of_commit(started_.run.id);
-    if (!started_.prefix.records) return;
-    persist::RunRecords& on_prefix = *started_.prefix.records;
-    if (!on_prefix.run_id()) on_prefix.write_run_id(started_.run.id);
-    on_prefix.begin_incarnation();
-    on_prefix.remove_nonces();
+  [[nodiscard]] std::string moved_from() const {
+    if (known_.moved_from.empty()) return {};
+    return compose(" ({} from {})", known_.is_copy ? "a copy" : "moved here", known_.moved_from);
+  }
+
+  [[nodiscard]] std::string_view what_was_found() const {
+    if (setup_.options.open.fresh) return "begins anew, as open.fresh says";
+    if (!started_.commits_exist) return "no checkpoint yet, begins from zero";
+    return started_.noted.on_prefix ? "it has checkpoints" : "it has checkpoints in the stores";
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.
@@ -228,6 +229,9 @@ class Start {
   const Setup& setup_;
   const comm::Group& group_;
   fs::FileSystem& file_system_;
+  KnownRun known_;
+  store::Surroundings surroundings_;
+  std::string root_;
   Started started_;
 };
 

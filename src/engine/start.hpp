@@ -3,13 +3,11 @@
 
 #include <memory>
 
-#include "base/log.hpp"
 #include "comm/group.hpp"
 #include "comm/topology.hpp"
 #include "commits/run_identity.hpp"
 #include "engine/commit_notes.hpp"
-#include "engine/environment.hpp"
-#include "kedge/options.hpp"
+#include "engine/setup.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tier.hpp"
 #include "redundancy/assignment.hpp"
@@ -18,13 +16,6 @@
 #include "store/store_lock.hpp"
 
 namespace kedge::engine {
-
-/// What an engine is given. Constant while it lives.
-struct Setup {
-  Options options;
-  Environment environment;
-  Log log;
-};
 
 /// The run's place on this node.
 struct NodeLocal {
@@ -49,6 +40,7 @@ struct Started {
   NodeLocal node;
   NotedCommits noted;
   bool commits_exist = false;  ///< noted anywhere; the same on every rank
+  std::string fingerprint;     ///< rank 0's: to be recorded with the next commit; empty if there is nothing to record
 };
 
 /// COLLECTIVE. Checks the options, finds out where the ranks are, takes the next incarnation of the run and its place

@@ -186,7 +186,7 @@ void Writer::take_in(const RoutedFile& routed) {
   checkpoint_->container->add(spec, *file, status->size_bytes);
 }
 
-void Writer::commit() {
+double Writer::commit() {
   const auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
   std::uint64_t total_bytes = 0;
@@ -207,6 +207,7 @@ void Writer::commit() {
   if (submitted.not_persistent && submitted.not_persistent->code == ErrorCode::busy) {
     parts_.lifecycle.die(submitted.not_persistent->message);
   }
+  return blocked_s;
 }
 
 void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipeline::Submitted& submitted) const {

@@ -22,7 +22,8 @@ class Writer {
   void create(std::string_view tag, const Attributes& attributes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
   Routed route_out(std::string_view name, std::uint64_t max_bytes);
-  void commit();
+  /// How many seconds the application waited for the checkpoint, from create on.
+  double commit();
   void abandon();
 
  private:

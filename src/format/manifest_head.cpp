@@ -4,6 +4,7 @@
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
 #include "format/manifest_rows.hpp"
@@ -81,7 +82,7 @@ std::optional<std::string> wrong_extents(const ManifestHead& head) {
 }
 
 std::optional<std::string> contradiction(const ManifestHead& head) {
-  if (head.commit.world_size == 0) return "the world size is 0";
+  if (auto what = commits::impossible(head.commit)) return what;
   if (head.file_size < kSuperblockBytes || head.file_size > kFileBytesMax) {
     return kedge::compose("the file size {} is impossible", head.file_size);
   }

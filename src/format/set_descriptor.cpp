@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "format/fields.hpp"
 #include "format/superblock.hpp"
 #include "kedge/error.hpp"
@@ -66,6 +67,9 @@ std::optional<std::string> wrong_members(const SetDescriptor& descriptor) {
 std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   if (descriptor.kind != SetFileKind::descriptor && descriptor.kind != SetFileKind::parity) {
     return kedge::compose("unknown kind {}", static_cast<std::uint32_t>(descriptor.kind));
+  }
+  if (descriptor.generation == 0 || descriptor.generation > commits::kGenerationMax) {
+    return kedge::compose("the generation {} is impossible", descriptor.generation);
   }
   if (descriptor.members.size() <= descriptor.parities) {
     return kedge::compose("a set of {} members cannot have parity {}", descriptor.members.size(), descriptor.parities);

@@ -5,6 +5,7 @@
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "format/fields.hpp"
 #include "kedge/error.hpp"
 
@@ -129,6 +130,9 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
     refuse(path, "the superblock's fields are invalid; the container is damaged");
   }
   for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.commit.tag += static_cast<char>(letter);
+  if (const auto what = commits::impossible(superblock.commit)) {
+    refuse(path, kedge::compose("the superblock's fields are invalid: {}; the container is damaged", *what));
+  }
   superblock.extents = get_extents(bytes, table_size);
   check_table(superblock, path);
   return superblock;

@@ -144,6 +144,8 @@ class FileSystem {
   [[nodiscard]] virtual std::unique_ptr<Lock> try_lock(const std::string& path, std::string_view holder) = 0;
   /// The text of who holds the lock; nothing if nobody does.
   [[nodiscard]] virtual std::optional<std::string> lock_holder(const std::string& path) = 0;
+  /// Whether this process holds it.
+  [[nodiscard]] virtual bool holds_lock(const std::string& path) = 0;
   /// The user whose files these must be: uid of this process.
   [[nodiscard]] virtual std::uint32_t user() const noexcept = 0;
   /// Whether this process has the rights of the group.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/file_size_signal.hpp"
 #include "base/text.hpp"
 #include "fs/huge_pages.hpp"
 #include "fs/posix_mapping.hpp"
@@ -40,6 +41,7 @@ class PosixFile final : public File {
         direct_writer_(std::move(direct_writer)) {}
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    const FileSizeSignalBlocked no_signal;
     if (direct_.valid() && bytes.size() >= kDirectBytesMin) return write_past_cache(offset, bytes, crc);
     return write_through_cache(offset, bytes, crc);
   }
@@ -63,7 +65,10 @@ class PosixFile final : public File {
   FileStatus status() override { return to_file_status(stat_of(descriptor_, path_)); }
   std::uint64_t reserve(std::uint64_t size_bytes) override;
   std::uint64_t reserve_huge_pages(std::uint64_t size_bytes) override;
-  void truncate(std::uint64_t size_bytes) override { set_size(size_bytes); }
+  void truncate(std::uint64_t size_bytes) override {
+    const FileSizeSignalBlocked no_signal;
+    set_size(size_bytes);
+  }
   bool write_directly() override;
   void sync() override {
     if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) {
@@ -171,6 +176,7 @@ void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
 }
 
 std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
+  const FileSizeSignalBlocked no_signal;
   const struct stat info = stat_of(descriptor_, path_);
   const auto old_size = static_cast<std::uint64_t>(info.st_size);
   // On memory it costs a walk over every page that is there already, each time that a container grows. More blocks
@@ -199,6 +205,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
 }
 
 std::uint64_t PosixFile::reserve_huge_pages(std::uint64_t size_bytes) {
+  const FileSizeSignalBlocked no_signal;
   return in_memory() ? take_huge_pages(descriptor_.get(), 0, size_bytes) : 0;
 }
 

@@ -118,6 +118,7 @@ class PosixFileSystem final : public FileSystem {
     return locks_.try_lock(path, holder);
   }
   std::optional<std::string> lock_holder(const std::string& path) override { return locks_.holder(path); }
+  bool holds_lock(const std::string& path) override { return locks_.holds(path); }
 
   std::uint32_t user() const noexcept override { return ::geteuid(); }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/file_size_signal.hpp"
 #include "base/text.hpp"
 #include "fs/posix_file.hpp"
 #include "fs/system_error.hpp"
@@ -71,6 +72,7 @@ void require_regular(const struct stat& info, const std::string& path) {
 }
 
 void write_record(const Descriptor& descriptor, const std::string& path, std::string_view text) {
+  const FileSizeSignalBlocked no_signal;
   if (retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }) != 0) {
     throw_system_error("truncate the lock file", path, errno);
   }
@@ -121,10 +123,20 @@ std::unique_ptr<Lock> LockTable::try_lock(const std::string& path, std::string_v
     // Somebody may have removed or replaced the name between open and lock: then this lock guards nothing.
     const auto after = stat_of_name(path);
     if (!after || key_of(*after) != key_of(info)) continue;
+    if (info.st_nlink > 1) {  // a backup by hard links must not change with it
+      if (::unlink(path.c_str()) != 0) throw_system_error("replace the lock file", path, errno);
+      continue;
+    }
     write_record(descriptor, path, holder);
     held_->texts.emplace(key_of(info), holder);
     return std::make_unique<PosixLock>(held_, key_of(info), std::move(descriptor));
   }
+}
+
+bool LockTable::holds(const std::string& path) {
+  const std::lock_guard guard(held_->mutex);
+  const auto named = stat_of_name(path);
+  return named && held_->texts.contains(key_of(*named));
 }
 
 std::optional<std::string> LockTable::holder(const std::string& path) {

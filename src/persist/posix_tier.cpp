@@ -1,5 +1,6 @@
 #include "persist/posix_tier.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/attempt.hpp"
@@ -94,6 +95,12 @@ RunRecords& PosixTier::records() const {
   return *records_;
 }
 
+/// One for as long as this lives: it remembers how much of the file is out of date.
+TagCatalog& PosixTier::catalog() {
+  if (!catalog_) catalog_ = std::make_unique<TagCatalog>(*file_system_, records().directory());
+  return *catalog_;
+}
+
 bool PosixTier::is_complete(const TagEntry& entry) {
   if (!is_published(entry.directory)) return false;
   const std::string path = path_of(entry.directory);
@@ -159,7 +166,7 @@ std::string PosixTier::publish(const TagEntry& entry, std::span<const std::byte>
   convenience("the run record", [&] {
     if (!records().has_first_manifest()) records().note_first_manifest(entry.commit.id);
   });
-  convenience("the catalog", [&] { TagCatalog(*file_system_, records().directory()).add(entry); });
+  convenience("the catalog", [&] { catalog().add(entry); });
   convenience("latest", [&] {
     if (options_.latest) write_latest(entry.directory);
   });
@@ -202,56 +209,94 @@ void PosixTier::write_latest(const std::string& directory) {
 void PosixTier::discard(const TagEntry& entry) {
   records().require_newest_incarnation();
   if (is_published(entry.directory)) return;
-  remove_directory(entry.directory);
-  records().forget_unfinished(entry.directory);
+  for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
+    remove_container(entry.directory, LogicalRank{rank});
+  }
+  clear(entry.directory);
 }
 
-void PosixTier::remove(const TagEntry& entry) {
+bool PosixTier::is_own_directory(const std::string& directory) {
+  const auto status = file_system_->status(path_of(directory));
+  return status && status->kind == fs::FileStatus::Kind::directory && status->owner == file_system_->user();
+}
+
+/// The manifest first: from then on it is no commit, whatever of its data is still there.
+void PosixTier::retract(const TagEntry& entry) {
   records().note_unfinished(entry.directory);  // checks that this start may still remove
-  remove_directory(entry.directory);
-  TagCatalog(*file_system_, records().directory()).remove(entry.directory);
-  records().forget_unfinished(entry.directory);
+  if (is_own_directory(entry.directory)) {
+    const std::string path = path_of(entry.directory);
+    file_system_->remove(fs::join(path, kManifestFile));
+    file_system_->sync_directory(path);
+  }
+  catalog().remove(entry.directory);
 }
 
-std::vector<std::string> PosixTier::sweep(const Id128& run_id) {
-  std::vector<std::string> left;
+void PosixTier::remove_container(const std::string& name, LogicalRank logical_rank) {
+  if (!is_own_directory(name) || is_published(name)) return;
+  const std::string data = fs::join(path_of(name), kDataDirectory);
+  const auto status = file_system_->status(data);
+  if (!status || status->kind != fs::FileStatus::Kind::directory) return;
+  const auto part = file_system_->status(fs::join(path_of(name), container_directory(logical_rank)));
+  if (!part || part->kind != fs::FileStatus::Kind::directory) return;
+  file_system_->remove(fs::join(path_of(name), container_file(logical_rank)));
+}
+
+/// Files that are not Kedge's stay and keep the directory.
+void PosixTier::clear(const std::string& name) {
+  records().require_newest_incarnation();
+  if (is_own_directory(name) && !is_published(name)) {
+    const std::string path = path_of(name);
+    const std::string data = fs::join(path, kDataDirectory);
+    if (file_system_->status(data)) remove_containers(data);
+    file_system_->remove(fs::join(path, new_name(kManifestFile)));
+    file_system_->remove(fs::join(path, kPinFile));
+    if (file_system_->list(path).empty()) file_system_->remove(path);
+    file_system_->sync_directory(prefix_);
+  }
+  records().forget_unfinished(name);
+}
+
+Leftovers PosixTier::leftovers(const Id128& run_id) {
+  Leftovers left;
   for (const std::string& directory : records().unfinished()) {
     if (!parse_directory_name(directory)) continue;
-    const auto failure = attempt([&] { sweep_one(directory); });
+    const auto failure = attempt([&] {
+      if (auto remains = what_is_left(directory)) left.remains.push_back(*std::move(remains));
+    });
     if (!failure) continue;
     if (failure->code == ErrorCode::busy) throw Error(*failure);
-    left.push_back(compose("{}: {}", directory, to_string(*failure)));
+    left.problems.push_back(compose("{}: {}", directory, to_string(*failure)));
   }
   // A cache that somebody may have removed: readers do without.
-  (void)attempt([&] { TagCatalog(*file_system_, records().directory()).complete(own_commits(*this, run_id)); });
+  (void)attempt([&] { catalog().complete(own_commits(*this, run_id)); });
   return left;
 }
 
-void PosixTier::sweep_one(const std::string& directory) {
+/// Nothing if it is a commit, or the remains of one, which are not this function's to judge.
+std::optional<Remains> PosixTier::what_is_left(const std::string& directory) {
   const std::string path = path_of(directory);
   // An old start may stand before its rename, its check behind it: it must not name a manifest whose containers go.
   if (file_system_->status(path)) file_system_->remove(fs::join(path, new_name(kManifestFile)));
-  // With a manifest it is a commit, or the remains of one, which are not this function's to judge.
-  if (!is_published(directory)) remove_directory(directory);
-  records().forget_unfinished(directory);
+  if (is_published(directory) || !file_system_->status(path)) {
+    records().forget_unfinished(directory);
+    return std::nullopt;
+  }
+  Remains remains{directory, 0};
+  const std::string data = fs::join(path, kDataDirectory);
+  if (!is_own_directory(directory) || !file_system_->status(data)) return remains;
+  for (const std::string& part : file_system_->list(data)) {
+    const auto status = file_system_->status(fs::join(data, part));
+    if (!status || status->kind != fs::FileStatus::Kind::directory) continue;
+    for (const std::string& name : file_system_->list(fs::join(data, part))) {
+      if (const auto rank = rank_of_container(name)) remains.ranks = std::max(remains.ranks, rank->value + 1);
+    }
+  }
+  return remains;
 }
 
-/// The manifest first: from then on it is no commit, whatever of its data is still there. Files that are not Kedge's
-/// stay and keep the directory.
-void PosixTier::remove_directory(const std::string& directory) {
-  const std::string path = path_of(directory);
-  const auto status = file_system_->status(path);
-  if (!status) return;
-  if (status->kind != fs::FileStatus::Kind::directory || status->owner != file_system_->user()) return;
-  records().require_newest_incarnation();
-  file_system_->remove(fs::join(path, kManifestFile));
-  file_system_->sync_directory(path);
-  const std::string data = fs::join(path, kDataDirectory);
-  if (file_system_->status(data)) remove_containers(data);
-  file_system_->remove(fs::join(path, new_name(kManifestFile)));
-  file_system_->remove(fs::join(path, kPinFile));
-  if (file_system_->list(path).empty()) file_system_->remove(path);
-  file_system_->sync_directory(prefix_);
+bool PosixTier::is_pinned(const std::string& name) {
+  const auto status = file_system_->status(fs::join(path_of(name), kPinFile));
+  return status && status->kind == fs::FileStatus::Kind::file;
 }
 
 void PosixTier::remove_containers(const std::string& data) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
 #include "persist/run_records.hpp"
+#include "persist/tag_catalog.hpp"
 #include "persist/tier.hpp"
 
 namespace kedge::persist {
@@ -47,8 +49,11 @@ class PosixTier final : public Tier {
   [[nodiscard]] std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) override;
   [[nodiscard]] std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) override;
   void discard(const TagEntry& entry) override;
-  void remove(const TagEntry& entry) override;
-  [[nodiscard]] std::vector<std::string> sweep(const Id128& run_id) override;
+  void retract(const TagEntry& entry) override;
+  void remove_container(const std::string& name, LogicalRank logical_rank) override;
+  void clear(const std::string& name) override;
+  [[nodiscard]] Leftovers leftovers(const Id128& run_id) override;
+  [[nodiscard]] bool is_pinned(const std::string& name) override;
   void set_pinned(const TagEntry& entry, bool pinned) override;
 
   /// The path of a tag directory.
@@ -65,18 +70,20 @@ class PosixTier final : public Tier {
         of_(of) {}
 
   [[nodiscard]] RunRecords& records() const;
+  [[nodiscard]] TagCatalog& catalog();
   void require_space(const TagEntry& entry, std::uint64_t manifest_bytes) const;
   void make_directory(const std::string& path) const;
   void write_manifest(const TagEntry& entry, std::span<const std::byte> manifest);
   void write_latest(const std::string& directory);
-  void sweep_one(const std::string& directory);
-  void remove_directory(const std::string& directory);
+  [[nodiscard]] std::optional<Remains> what_is_left(const std::string& directory);
+  [[nodiscard]] bool is_own_directory(const std::string& directory);
   void remove_containers(const std::string& data);
 
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string prefix_;
   Options::Persistent options_;
   RunRecords* records_;
+  std::unique_ptr<TagCatalog> catalog_;  ///< null until it is needed
   Of of_;
 };
 

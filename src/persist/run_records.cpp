@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "fs/durable_path.hpp"
 #include "kedge/error.hpp"
+#include "persist/prefix_runs.hpp"
 
 namespace kedge::persist {
 namespace {
@@ -19,10 +22,13 @@ constexpr std::string_view kTakenPrefix = "incarnation-";
 constexpr std::string_view kBegunPrefix = "begun-";
 constexpr std::string_view kNoncePrefix = "nonce-";
 constexpr std::string_view kUnfinishedPrefix = "unfinished-";
+constexpr std::string_view kRunFile = "run.json";
+constexpr std::string_view kFirstCommit = "first-commit";
+constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
+constexpr std::string_view kFingerprint = "fingerprint";
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
-constexpr std::uint32_t kOthersWrite = 002;
-constexpr std::uint32_t kSticky = 01000;
 constexpr int kIncarnationTries = 1000;
+constexpr std::size_t kIdCharacters = 32;
 
 struct Unfinished {
   std::uint64_t incarnation = 0;
@@ -44,28 +50,6 @@ std::optional<Unfinished> parse_unfinished(std::string_view name) {
   throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
 }
 
-fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path) {
-  const auto status = file_system.status(path);
-  if (!status || status->kind != fs::FileStatus::Kind::directory)
-    refuse("not a directory; remove it or choose another prefix", path);
-  return *status;
-}
-
-void make_directories(fs::FileSystem& file_system, const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    const std::string parent = path.substr(0, slash);
-    if (!parent.empty() && !file_system.status(parent)) file_system.make_directory(parent, 0777);
-  }
-  if (!file_system.status(path)) file_system.make_directory(path, 0777);
-}
-
-void refuse_if_open_to_all(const fs::FileStatus& status, const std::string& directory) {
-  if ((status.mode & kOthersWrite) == 0 || (status.mode & kSticky) != 0) return;
-  refuse(
-      compose("every user can replace files in the prefix (mode {:04o}); run chmod o-w on this directory", status.mode),
-      directory);
-}
-
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
   const auto file = file_system.open(path, fs::Access::read);
   std::string text(std::min<std::uint64_t>(file->status().size_bytes, 65536), '\0');
@@ -73,38 +57,53 @@ std::string read_text(fs::FileSystem& file_system, const std::string& path) {
   return text;
 }
 
-}  // namespace
-
-std::string default_run_name(std::string_view canonical_prefix, std::string_view communicator_name) {
-  std::string name;
-  for (const char c : communicator_name.substr(0, 40)) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    name += plain ? c : '-';
-  }
-  if (name.empty()) name = "run";
-  const std::uint32_t hash =
-      crc32c(std::as_bytes(std::span(canonical_prefix)), crc32c(std::as_bytes(std::span(communicator_name))));
-  return compose("{}-{:08x}", name, hash);
+std::optional<std::string> text_in(const Json& content, const char* key) {
+  if (!content.contains(key) || !content[key].is_string()) return std::nullopt;
+  return content[key].get<std::string>();
 }
 
-RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
-                       std::string_view communicator_name)
-    : file_system_(std::move(file_system)), run_(std::move(run)) {
-  try {
-    make_directories(*file_system_, prefix);
-  } catch (const Error& error) {
-    Failure failure = error.failure();
-    failure.message += "; this is the prefix: set persistent.path to a directory that all nodes share";
-    throw Error(std::move(failure));
+/// A record that says another id than was written would make the run forget all that it has.
+std::string check_of(const Json& content) {
+  // A path need not be UTF-8.
+  const std::string text = content.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return compose("{:08x}", crc32c(std::as_bytes(std::span(text))));
+}
+
+std::optional<RunRecord> parse_record(Json content) {
+  if (!content.is_object()) return std::nullopt;
+  const auto id = parse_id(text_in(content, "run_id").value_or(""));
+  const auto check = text_in(content, "crc32c");
+  content.erase("crc32c");
+  if (!id || id->is_none() || check != check_of(content)) return std::nullopt;
+  RunRecord record{*id, text_in(content, "prefix").value_or(""), {}};
+  if (content.contains("former_prefixes") && content["former_prefixes"].is_array()) {
+    for (const Json& path : content["former_prefixes"]) {
+      if (path.is_string()) record.former.push_back(path.get<std::string>());
+    }
   }
-  prefix_ = file_system_->canonical(prefix);
-  refuse_if_open_to_all(directory_status(*file_system_, prefix_), prefix_);
-  if (run_.empty()) run_ = default_run_name(prefix_, communicator_name);
-  const std::string records = fs::join(prefix_, ".kedge");
-  file_system_->make_directory(records, 0755);
-  refuse_if_open_to_all(directory_status(*file_system_, records), records);
-  directory_ = fs::join(records, run_);
+  return record;
+}
+
+}  // namespace
+
+FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory) {
+  const std::string path = fs::join(directory, kRunFile);
+  FoundRecord found;
+  if (!file_system.status(path)) return found;
+  const Json content = Json::parse(read_text(file_system, path), nullptr, /*allow_exceptions=*/false);
+  found.record = parse_record(content);
+  found.damaged = !found.record;
+  return found;
+}
+
+bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory) {
+  return file_system.status(fs::join(directory, kFirstCommit)) ||
+         file_system.status(fs::join(directory, kFirstManifest));
+}
+
+RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run)
+    : file_system_(std::move(file_system)), prefix_(make_prefix(*file_system_, prefix)), run_(std::move(run)) {
+  directory_ = fs::join(fs::join(prefix_, kRecordsDirectory), run_);
   file_system_->make_directory(directory_, 0755);
   const fs::FileStatus mine = directory_status(*file_system_, directory_);
   if (mine.owner != file_system_->user()) {
@@ -149,10 +148,21 @@ std::uint64_t RunRecords::take_incarnation() {
   refuse("no incarnation number could be taken: another program keeps creating them", directory_);
 }
 
-void RunRecords::begin_incarnation() {
-  (void)file_system_->create(record(compose("{}{}", kBegunPrefix, incarnation_)), 0644);
-  file_system_->sync_directory(directory_);
+void RunRecords::begin_incarnation(const Id128& run_id) {
+  write_once(record(compose("{}{}", kBegunPrefix, incarnation_)), to_string(run_id) + "\n");
   require_newest_incarnation();
+}
+
+Id128 RunRecords::id_of_starts() {
+  std::vector<std::uint64_t> starts = numbers(kBegunPrefix);
+  std::ranges::sort(starts, std::greater<>());
+  for (const std::uint64_t number : starts) {
+    const std::string path = record(compose("{}{}", kBegunPrefix, number));
+    std::optional<Id128> id;
+    (void)attempt([&] { id = parse_id(read_text(*file_system_, path).substr(0, kIdCharacters)); });
+    if (id && !id->is_none()) return *id;
+  }
+  return {};
 }
 
 void RunRecords::require_newest_incarnation() {
@@ -189,47 +199,47 @@ void RunRecords::remove_nonces() {
   }
 }
 
-std::optional<Id128> RunRecords::run_id() {
-  const std::string path = record("run.json");
-  if (!file_system_->status(path)) return std::nullopt;
-  const Json content = Json::parse(read_text(*file_system_, path), nullptr, /*allow_exceptions=*/false);
-  std::optional<Id128> id;
-  if (content.is_object() && content.contains("run_id") && content["run_id"].is_string()) {
-    id = parse_id(content["run_id"].get<std::string>());
-  }
-  if (!id) {
-    throw Error(Failure{ErrorCode::corrupt,
-                        "the run record cannot be read; restore it from a copy, or give the job another run name", -1,
-                        path, 0});
-  }
-  return id;
+void RunRecords::write_record(const RunRecord& content) {
+  Json json = {{"format", 1},
+               {"run", run_},
+               {"run_id", to_string(content.run_id)},
+               {"prefix", content.prefix},
+               {"former_prefixes", content.former}};
+  json["crc32c"] = check_of(json);
+  replace(kRunFile, json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n");
 }
 
-void RunRecords::write_run_id(const Id128& run_id) {
-  const Json content = {{"format", 1}, {"run", run_}, {"run_id", to_string(run_id)}};
-  const std::string temporary = record(compose("run.json.new-{}", incarnation_));
-  file_system_->remove(temporary);
-  write_once(temporary, content.dump(2) + "\n");
-  file_system_->rename(temporary, record("run.json"));
+void RunRecords::forget_lineage() {
+  for (const std::string_view note : {kFirstCommit, kFirstManifest, kFingerprint}) file_system_->remove(record(note));
   file_system_->sync_directory(directory_);
 }
 
-bool RunRecords::has_first_commit() { return file_system_->status(record("first-commit")).has_value(); }
+std::optional<std::string> RunRecords::fingerprint() {
+  const std::string path = record(kFingerprint);
+  if (!file_system_->status(path)) return std::nullopt;
+  std::string text = read_text(*file_system_, path);
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+void RunRecords::note_fingerprint(std::string_view text) { replace(kFingerprint, std::string(text) + "\n"); }
+
+bool RunRecords::has_first_commit() { return file_system_->status(record(kFirstCommit)).has_value(); }
 
 void RunRecords::note_first_commit(const Id128& commit_id) {
-  write_once(record("first-commit"), to_string(commit_id) + "\n");
+  write_once(record(kFirstCommit), to_string(commit_id) + "\n");
 }
 
 void RunRecords::forget_commits() {
   require_newest_incarnation();
-  file_system_->remove(record("first-commit"));
+  file_system_->remove(record(kFirstCommit));
   file_system_->sync_directory(directory_);
 }
 
-bool RunRecords::has_first_manifest() { return file_system_->status(record("first-master")).has_value(); }
+bool RunRecords::has_first_manifest() { return file_system_->status(record(kFirstManifest)).has_value(); }
 
 void RunRecords::note_first_manifest(const Id128& commit_id) {
-  write_once(record("first-master"), to_string(commit_id) + "\n");
+  write_once(record(kFirstManifest), to_string(commit_id) + "\n");
 }
 
 // Records are called unfinished-<incarnation>-<directory>: several starts may have one for the same directory.
@@ -268,6 +278,14 @@ void RunRecords::write_once(const std::string& path, std::string_view text) {
   // A name that is taken may be what an earlier try left before it failed: not yet on stable storage.
   else file = file_system_->open(path, fs::Access::read_write);
   file->sync();
+  file_system_->sync_directory(directory_);
+}
+
+void RunRecords::replace(std::string_view name, std::string_view text) {
+  const std::string temporary = record(compose("{}.new-{}", name, incarnation_));
+  file_system_->remove(temporary);
+  write_once(temporary, text);
+  file_system_->rename(temporary, record(name));
   file_system_->sync_directory(directory_);
 }
 

@@ -13,19 +13,35 @@
 
 namespace kedge::persist {
 
-/// Name of a run that was given none: the communicator's name and a hash of the canonical prefix, so that the
-/// same job started in the same place finds its own checkpoints. Pure.
-[[nodiscard]] std::string default_run_name(std::string_view canonical_prefix, std::string_view communicator_name);
+/// Who a run is: what its run.json says.
+struct RunRecord {
+  Id128 run_id;
+  std::string prefix;  ///< canonical path of the prefix at the last start
+  std::vector<std::string>
+      former;  ///< where it lay before, newest first; prefixes that it was copied from are not here
+  bool operator==(const RunRecord&) const = default;
+};
+
+/// A record as it was found.
+struct FoundRecord {
+  std::optional<RunRecord> record;
+  bool damaged = false;  ///< there is a run.json, and it cannot be made sense of
+};
+
+/// Local, reads only: the record of the run in `directory`. Throws Error{io}.
+[[nodiscard]] FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory);
+
+/// Local. Whether the records in `directory` note that commits of the run exist. Throws Error{io}.
+[[nodiscard]] bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory);
 
 /// Records of one run below `<prefix>/.kedge/<run>/`. Used by one rank; all calls are local and throw
 /// Error{io | no_space} when the prefix cannot be used. Everything written is on stable storage when the call
 /// returns.
 class RunRecords {
  public:
-  /// Makes the prefix and the run's directory if they are missing. An empty `run` takes the default name. Throws
-  /// io if a directory belongs to somebody else or can be written by others.
-  RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run,
-             std::string_view communicator_name);
+  /// Makes the prefix and the run's directory if they are missing. Throws io if a directory belongs to somebody else or
+  /// can be written by others.
+  RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run);
 
   [[nodiscard]] const std::string& run() const noexcept { return run_; }
   /// Canonical.
@@ -35,8 +51,10 @@ class RunRecords {
   std::uint64_t take_incarnation();
   /// This start has its place on all stores: from now on older ones may change nothing here. A start that only
   /// waits for the locks of an older one, or was killed while it waited, supersedes nobody. Throws Error{busy} if
-  /// a later one has begun.
-  void begin_incarnation();
+  /// a later one has begun. `run_id` is noted with it: should run.json be damaged, id_of_starts() still knows it.
+  void begin_incarnation(const Id128& run_id);
+  /// The run's UUID as the newest start that began noted it; none if no such note can be read.
+  [[nodiscard]] Id128 id_of_starts();
   /// True while no later start has begun.
   [[nodiscard]] bool is_newest_incarnation();
   /// Gives the incarnation back: this start came to nothing and must not stop the one that runs.
@@ -48,9 +66,14 @@ class RunRecords {
   /// may still be looking for its own.
   void remove_nonces();
 
-  /// The run's UUID; nothing before the first start wrote it.
-  [[nodiscard]] std::optional<Id128> run_id();
-  void write_run_id(const Id128& run_id);
+  [[nodiscard]] FoundRecord read_record() { return read_run_record(*file_system_, directory_); }
+  void write_record(const RunRecord& record);
+  /// The run begins anew: nothing is noted of its commits any more. What is written next is another run's record.
+  void forget_lineage();
+
+  /// What the run's commits depend on; nothing if none was noted. Of one line.
+  [[nodiscard]] std::optional<std::string> fingerprint();
+  void note_fingerprint(std::string_view text);
 
   /// A commit of this run has returned at least once.
   [[nodiscard]] bool has_first_commit();
@@ -86,6 +109,8 @@ class RunRecords {
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
+  /// Writes a small file in place of the one of this name, whole or not at all.
+  void replace(std::string_view name, std::string_view text);
 
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string prefix_;

@@ -8,6 +8,7 @@
 #include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::persist {
@@ -99,6 +100,7 @@ class Ledger {
 
  private:
   void add(TagEntry entry) {
+    if (commits::impossible(entry.commit)) return;
     remove(entry.directory);
     places_[entry.directory] = entries_.size();
     entries_.emplace_back(std::move(entry));
@@ -171,6 +173,10 @@ TagCatalog::Content TagCatalog::content() {
 void TagCatalog::append(std::string_view line) {
   auto file = file_system_.create(path_, 0644);
   if (!file) file = file_system_.open(path_, fs::Access::read_write);
+  if (file->status().links > 1) {  // a backup by hard links must not change with it
+    rewrite(content().living);
+    file = file_system_.open(path_, fs::Access::read_write);
+  }
   const std::uint64_t end = file->status().size_bytes;
   std::string text;
   if (end > 0) {

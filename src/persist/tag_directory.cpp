@@ -4,21 +4,12 @@
 #include <charconv>
 
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 
 namespace kedge::persist {
 namespace {
 
 constexpr std::size_t kIdDigits = 8;
-constexpr std::size_t kTagBytesMax = 128;
-
-bool is_tag(std::string_view text) {
-  const auto permitted = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-  };
-  return !text.empty() && text.size() <= kTagBytesMax && text.front() != '.' && text != "latest" &&
-         std::all_of(text.begin(), text.end(), permitted);
-}
 
 bool is_hex(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -49,12 +40,24 @@ std::optional<TagDirectory> parse_directory_name(std::string_view name) {
   if (dot == std::string_view::npos || digits.size() != kIdDigits || !is_hex(digits)) return std::nullopt;
   const std::string_view tag = name.substr(0, dot);
   const auto generation = parse_number(name.substr(dot + 1, dash - dot - 1));
-  if (!generation || !is_tag(tag)) return std::nullopt;
+  if (!generation || !commits::is_tag(tag)) return std::nullopt;
   return TagDirectory{std::string(tag), *generation, std::string(digits)};
 }
 
 std::string container_directory(LogicalRank logical_rank) {
   return compose("{}/{}", kDataDirectory, logical_rank.value / kContainersPerDirectory);
+}
+
+std::optional<LogicalRank> rank_of_container(std::string_view file_name) {
+  constexpr std::string_view kBegin = "rank-";
+  constexpr std::string_view kEnd = ".h5";
+  if (!file_name.starts_with(kBegin) || !file_name.ends_with(kEnd) || file_name.size() < kBegin.size() + kEnd.size())
+    return std::nullopt;
+  file_name.remove_prefix(kBegin.size());
+  file_name.remove_suffix(kEnd.size());
+  const auto number = parse_number(file_name);
+  if (!number || *number >= commits::kWorldSizeMax) return std::nullopt;
+  return LogicalRank{static_cast<std::uint32_t>(*number)};
 }
 
 std::string container_file(LogicalRank logical_rank) {

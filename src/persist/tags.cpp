@@ -6,6 +6,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/manifest.hpp"
+#include "persist/prefix_runs.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
 
@@ -15,7 +16,6 @@ namespace {
 using Kind = fs::FileStatus::Kind;
 
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
-constexpr std::string_view kRecordsDirectory = ".kedge";
 
 // What a catalog says, and whose it is.
 struct Claim {

@@ -21,6 +21,18 @@ struct Content {
   std::span<const std::byte> mapped = {};  ///< the same where they lie in memory; empty if they do not
 };
 
+/// What is no commit, or no more, and is not all removed.
+struct Remains {
+  std::string name;
+  std::uint32_t ranks = 0;  ///< containers of ranks below this may be there
+  bool operator==(const Remains&) const = default;
+};
+
+struct Leftovers {
+  std::vector<Remains> remains;
+  std::vector<std::string> problems;  ///< what could not be looked at, in words
+};
+
 /// A place where commits lie side by side, each under a name (TagEntry::directory) with the containers of its ranks and
 /// a manifest. The commit exists exactly as long as its manifest does. Nothing here is about how: a filesystem renames
 /// and syncs, an object store puts and deletes. All calls are local, and throw Error{io} when the place cannot be
@@ -71,12 +83,22 @@ class Tier {
 
   // Keeping house: as above.
 
-  /// It is no commit any more once its manifest is gone, which goes first. What a crash leaves of the rest, the next
-  /// sweep removes.
-  virtual void remove(const TagEntry& entry) = 0;
-  /// Finishes what this start or earlier ones of the run left half published or half removed, and completes what the
-  /// place keeps to list the run's commits faster. What could not be removed, in words, is tried again next time.
-  [[nodiscard]] virtual std::vector<std::string> sweep(const Id128& run_id) = 0;
+  /// From here on it is no commit; its containers are still there. What of them is not removed in this start, another
+  /// start finds among its leftovers.
+  virtual void retract(const TagEntry& entry) = 0;
+  /// Any rank. Of what is no commit; one that is not there is fine.
+  virtual void remove_container(const std::string& name, LogicalRank logical_rank) = 0;
+  /// Removes what else is there of what is no commit, and the name itself.
+  virtual void clear(const std::string& name) = 0;
+  /// What this start or earlier ones of the run left half published or half removed. Also completes what the place
+  /// keeps to list the run's commits faster.
+  [[nodiscard]] virtual Leftovers leftovers(const Id128& run_id) = 0;
+  /// All of it at once: retract, every container, clear.
+  void remove(const TagEntry& entry);
+  /// All leftovers at once. What could not be removed, in words, is tried again next time.
+  [[nodiscard]] std::vector<std::string> sweep(const Id128& run_id);
+  /// As list() and read() tell it, at this moment.
+  [[nodiscard]] virtual bool is_pinned(const std::string& name) = 0;
   /// list() and read() tell it as TagEntry::pinned.
   virtual void set_pinned(const TagEntry& entry, bool pinned) = 0;
 };

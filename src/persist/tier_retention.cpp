@@ -1,5 +1,6 @@
 #include "persist/tier_retention.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -16,19 +17,23 @@ bool is_some_use(Tier& tier, RunRecords& records, const TagEntry& entry) {
   return !failure && is_it;
 }
 
-/// Those that may go, newest first.
-std::vector<TagEntry> superseded(Tier& tier, RunRecords& records, const TierRetention& retention) {
-  std::vector<TagEntry> old;
-  std::uint64_t newer = 0;
-  for (TagEntry& entry : own_commits(tier, retention.run_id)) {
-    if (entry.pinned) continue;
-    if (newer < retention.keep) {
-      if (!retention.no_use.contains(entry.commit.id) && is_some_use(tier, records, entry)) ++newer;
-    } else if (!retention.spared.contains(entry.commit.id)) {
-      old.push_back(std::move(entry));
-    }
+constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is believed until the next start
+
+/// How many of the newest stay: `keep` that are some use, with what lies between them.
+std::size_t number_kept(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention) {
+  const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
+  if (entries.size() <= retention.keep) return entries.size();
+  std::uint64_t useful = 0;
+  std::size_t at = 0;
+  for (; at < entries.size() && useful < retention.keep; ++at) {
+    const TagEntry& entry = entries[at];
+    if (entry.pinned || retention.no_use.contains(entry.commit.id)) continue;
+    const bool known = useful >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
+    if (!known && !is_some_use(tier, records, entry)) continue;
+    history.note_good(entry.commit.id);
+    ++useful;
   }
-  return old;
+  return at;
 }
 
 /// A removal that failed may have come as far as the manifest.
@@ -46,16 +51,43 @@ std::vector<TagEntry> own_commits(Tier& tier, const Id128& run_id) {
   return own;
 }
 
-Retained retain(Tier& tier, RunRecords& records, const TierRetention& retention) {
+const std::vector<TagEntry>& TierHistory::of_run(Tier& tier, const Id128& run_id) {
+  if (!entries_) entries_ = own_commits(tier, run_id);
+  return *entries_;
+}
+
+void TierHistory::published(const TagEntry& entry) {
+  note_good(entry.commit.id);
+  if (!entries_) return;
+  retracted(entry.commit.id);  // it may have been flushed before
+  const auto older = [&](const TagEntry& other) { return is_newer(entry.commit, other.commit); };
+  entries_->insert(std::ranges::find_if(*entries_, older), entry);
+}
+
+void TierHistory::retracted(const Id128& commit_id) {
+  if (entries_) std::erase_if(*entries_, [&](const TagEntry& entry) { return entry.commit.id == commit_id; });
+}
+
+Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
+                const std::function<bool()>& enough) {
   Retained retained;
   if (retention.keep == 0) return retained;
   retained.failure = attempt([&] {
-    for (TagEntry& entry : superseded(tier, records, retention)) {
-      const auto failure = attempt([&] { tier.remove(entry); });
-      if (!failure || !is_still_there(tier, entry)) retained.removed.push_back(std::move(entry));
+    const std::size_t kept = number_kept(tier, records, history, retention);
+    const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
+    for (std::size_t at = entries.size(); at > kept; --at) {
+      if (enough && enough()) {
+        retained.left = at - kept;
+        return;
+      }
+      const TagEntry& entry = entries[at - 1];
+      if (retention.spared.contains(entry.commit.id) || tier.is_pinned(entry.directory)) continue;
+      const auto failure = attempt([&] { tier.retract(entry); });
+      if (!failure || !is_still_there(tier, entry)) retained.removed.push_back(entry);
       if (failure) throw Error(*failure);
     }
   });
+  for (const TagEntry& entry : retained.removed) history.retracted(entry.commit.id);
   return retained;
 }
 

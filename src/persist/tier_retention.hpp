@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
@@ -16,6 +17,26 @@ namespace kedge::persist {
 /// Local. This run's and this user's, newest first: what others put there under the run's id is not this run's.
 [[nodiscard]] std::vector<TagEntry> own_commits(Tier& tier, const Id128& run_id);
 
+/// Rank 0's. The run's commits on a tier: listed once and kept up to date from then on, so that what a commit costs
+/// does not grow with their number. What others do there meanwhile is seen when an entry is looked at.
+class TierHistory {
+ public:
+  /// Newest first.
+  [[nodiscard]] const std::vector<TagEntry>& of_run(Tier& tier, const Id128& run_id);
+  void published(const TagEntry& entry);
+  void retracted(const Id128& commit_id);
+  /// Somebody pinned or discarded commits: all is looked at anew.
+  void forget() { *this = {}; }
+
+  /// Whether its manifest was read and is good.
+  [[nodiscard]] bool is_known_good(const Id128& commit_id) const { return good_.contains(commit_id); }
+  void note_good(const Id128& commit_id) { good_.insert(commit_id); }
+
+ private:
+  std::optional<std::vector<TagEntry>> entries_;  ///< nothing until somebody asked
+  std::set<Id128> good_;
+};
+
 struct TierRetention {
   Id128 run_id;
   std::uint64_t keep = 0;  ///< 0: all
@@ -24,13 +45,16 @@ struct TierRetention {
 };
 
 struct Retained {
-  std::vector<TagEntry> removed;   ///< commits that do not exist there any more
+  std::vector<TagEntry> removed;   ///< commits that do not exist there any more; their containers are still there
+  std::size_t left = 0;            ///< that may go, too, but for those that are pinned or spared: enough were retracted
   std::optional<Failure> failure;  ///< why not all that may go went; busy: a later start of the run has begun
 };
 
-/// Rank 0. Removes the run's commits beyond the newest `keep` that are some use, but pinned ones and those in `spared`.
-/// Discarded ones, those whose manifest cannot be read and those in `no_use` are not counted.
-[[nodiscard]] Retained retain(Tier& tier, RunRecords& records, const TierRetention& retention);
+/// Rank 0. Retracts the run's commits beyond the newest `keep` that are some use, but pinned ones and those in
+/// `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those in
+/// `no_use` are not counted.
+[[nodiscard]] Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
+                              const std::function<bool()>& enough = {});
 
 /// Rank 0. The newest of the run's commits of this tag that is not discarded. Throws not_found if there is none; busy.
 void set_pinned(Tier& tier, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned);

@@ -2,19 +2,21 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
-#include "persist/tier_retention.hpp"
 #include "store/sealing.hpp"
 
 namespace kedge::pipeline {
 namespace {
 
 constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
+constexpr double kRemovalBudget_s = 1;  // of a flush; far below any timeout
+constexpr std::size_t kRetractedMax = 64;
 
 /// In the worst case all bytes of the job go through one slow link.
 comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) {
@@ -70,19 +72,23 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   publish(patient(group, manifest.entry.total_bytes), files, manifest, crc);
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
+  history_.published(manifest.entry);
   retain(group, files.commit.id);
+  removal_.step(group, kRemovalBudget_s);
 }
 
 /// COLLECTIVE. Before the first flush, and after one that failed.
-void FlushStage::sweep(const comm::Group& group) const {
-  std::vector<std::string> left;
+void FlushStage::sweep(const comm::Group& group) {
+  persist::Leftovers left;
   const auto failure = group.try_together([&] {
-    if (group.is_root()) left = tier_.sweep(settings_.run.id);
+    if (group.is_root()) left = tier_.leftovers(settings_.run.id);
   });
-  for (const std::string& one : left) {
+  for (const std::string& one : left.problems) {
     log_.warning("leftovers of an unfinished flush could not be removed from the prefix: " + one);
   }
   comm::throw_if(failure);
+  removal_.add(group, left.remains);
+  removal_.step(group, kRemovalBudget_s);  // before room is needed
 }
 
 /// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was interrupted
@@ -104,9 +110,10 @@ void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& 
 /// COLLECTIVE. After a failure what was put is removed again, as far as that is possible; what is left the next sweep
 /// removes.
 void FlushStage::publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
-                         std::uint32_t crc) const {
+                         std::uint32_t crc) {
   const persist::TagEntry& entry = manifest.entry;
   std::string left_out;
+  removal_.forget(entry.directory);
   try {
     const bool is_complete = group.root_decides([&] {
       if (tier_.is_complete(entry)) return true;
@@ -120,13 +127,23 @@ void FlushStage::publish(const comm::Group& group, const CommitFiles& files, con
     });
   } catch (const Error& error) {
     // An old start that was overtaken removes nothing any more; nor does one that does not know what the others did.
-    const bool may_remove = error.code() != ErrorCode::busy && error.code() != ErrorCode::timeout;
-    if (may_remove && group.is_root()) (void)attempt([&] { tier_.discard(entry); });
+    if (error.code() != ErrorCode::busy && error.code() != ErrorCode::timeout) discard(group, entry);
     throw;
   }
   if (left_out.empty()) return;
   log_.warning(
       compose("{} is persistent, but a convenience file could not be written: {}", entry.commit.tag, left_out));
+}
+
+/// COLLECTIVE. Each rank takes back what it put. What cannot be removed is left to the next sweep.
+void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entry) const {
+  bool is_published = true;
+  const auto unknown = group.try_root_decides(is_published, [&] { return tier_.is_published(entry.directory); });
+  if (unknown || is_published) return;
+  (void)group.try_together([&] { tier_.remove_container(entry.directory, group.logical_rank()); });
+  (void)group.try_together([&] {
+    if (group.is_root()) tier_.discard(entry);
+  });
 }
 
 /// Local.
@@ -140,23 +157,38 @@ void FlushStage::put(LogicalRank logical_rank, const CommitFiles& files, const p
               -1, file.path(), 0});
 }
 
-/// COLLECTIVE. What cannot be removed now is tried again after the next flush; only a later start is an error.
-void FlushStage::retain(const comm::Group& group, const Id128& flushed) const {
+/// COLLECTIVE. What cannot be retracted now is tried again after the next flush; only a later start is an error.
+void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
   if (settings_.persistent.keep == 0) return;
   std::vector<Id128> removed;
+  std::vector<persist::Remains> remains;
   const auto failure = group.try_together([&] {
     if (!group.is_root()) return;
+    if (std::exchange(history_as_of_, ledger_.outside_changes()) != ledger_.outside_changes()) history_.forget();
+    const double begun_at = clock_.seconds();
+    const double give_up_at = begun_at + kRemovalBudget_s;
+    std::size_t begun = 0;
+    // At least one each time, but a history that suddenly may go does not go in one flush.
+    const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
     const persist::TierRetention retention{
         settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()};
-    const persist::Retained retained = persist::retain(tier_, *records_, retention);
+    const persist::Retained retained = persist::retain(tier_, *records_, history_, retention, enough);
     for (const persist::TagEntry& entry : retained.removed) {
       removed.push_back(entry.commit.id);
+      remains.push_back({entry.directory, entry.commit.world_size});
       log_.debug(compose("removed {} from the prefix (persistent.keep)", entry.directory));
+    }
+    if (retained.left > 0 && !std::exchange(said_slow_, true)) {
+      log_.warning(compose(
+          "{} old checkpoints are to be removed from the prefix (persistent.keep), of which {} took {:.1f} s; the "
+          "rest goes with later flushes, a few with each",
+          retained.left + removed.size(), removed.size(), clock_.seconds() - begun_at));
     }
     comm::throw_if(retained.failure);
   });
   group.broadcast(removed);
   for (const Id128& commit_id : removed) ledger_.set_persistent(commit_id, false);
+  removal_.add(group, remains);
   if (!failure) return;
   if (failure->code == ErrorCode::busy) throw Error(*failure);
   if (group.is_root()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "commits/ledger.hpp"
 #include "commits/run_identity.hpp"
@@ -14,6 +15,8 @@
 #include "persist/manifest_builder.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tier.hpp"
+#include "persist/tier_retention.hpp"
+#include "pipeline/removal.hpp"
 #include "pipeline/stage.hpp"
 #include "store/node_store.hpp"
 
@@ -31,14 +34,16 @@ class FlushStage final : public Stage {
  public:
   /// `records` are rank 0's, null elsewhere.
   FlushStage(store::NodeStore& store, commits::Ledger& ledger, persist::Tier& tier, persist::RunRecords* records,
-             FlushSettings settings, const Log& log)
+             FlushSettings settings, Clock& clock, const Log& log)
       : store_(store),
         ledger_(ledger),
         tier_(tier),
         records_(records),
         builder_(settings.run.name, settings.persistent.view_limit, log),
         settings_(std::move(settings)),
-        log_(log) {}
+        clock_(clock),
+        log_(log),
+        removal_(tier, clock, log) {}
 
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
   /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
@@ -47,12 +52,13 @@ class FlushStage final : public Stage {
 
  private:
   void flush(const comm::Group& group, const CommitFiles& files);
-  void sweep(const comm::Group& group) const;
+  void sweep(const comm::Group& group);
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
   void publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
-               std::uint32_t crc) const;
+               std::uint32_t crc);
+  void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const;
-  void retain(const comm::Group& group, const Id128& flushed) const;
+  void retain(const comm::Group& group, const Id128& flushed);
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;
@@ -60,7 +66,12 @@ class FlushStage final : public Stage {
   persist::RunRecords* records_;
   persist::ManifestBuilder builder_;
   FlushSettings settings_;
+  Clock& clock_;
   Log log_;
+  persist::TierHistory history_;     ///< rank 0's
+  std::uint64_t history_as_of_ = 0;  ///< the ledger's changes of what lies there that it knows
+  Removal removal_;
+  bool said_slow_ = false;
   bool must_sweep_ = true;  ///< the same on every rank: something may lie half published or half removed
 };
 

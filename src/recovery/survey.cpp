@@ -7,6 +7,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "recovery/found_tag.hpp"
+#include "recovery/heads.hpp"
 #include "recovery/prefix_look.hpp"
 
 namespace kedge::recovery {
@@ -159,6 +160,11 @@ class SurveyDraft {
       const auto is_older = [&](const Candidate& other) { return is_newer(candidate.commit, other.commit); };
       found = candidates.insert(std::ranges::find_if(candidates, is_older), candidate);
     }
+    if (tag.is_usable() && found->commit != tag.commit) {
+      found->persistent = false;
+      if (!found->recoverable) found->reason += "; on the prefix: its manifest and the stores contradict each other";
+      return;
+    }
     if (tag.is_usable()) {
       found->directory = tag.directory;
       found->recoverable = true;
@@ -192,6 +198,30 @@ StorageSurvey::StorageSurvey(comm::Group group, commits::RunIdentity run, Storag
 void StorageSurvey::look() {
   group_.together([&] { files_ = storage_.store.scan(run_.id, Verify::headers); });
   verified_.clear();
+  disbelieve();
+}
+
+/// COLLECTIVE. A container that says of its commit something else than the others do is not believed: it counts as
+/// damaged, and its bytes are not used.
+void StorageSurvey::disbelieve() {
+  std::vector<CommitHead> heads;
+  std::vector<store::Held*> files;
+  for (store::Held& held : files_) {
+    const bool is_container = held.kind == store::FileKind::container && held.intact && held.superblock;
+    if (!is_container || held.superblock->commit.run_id != run_.id) continue;
+    heads.push_back(held.superblock->commit);
+    files.push_back(&held);
+  }
+  for (const auto& [index, believed] : find_contradictions(group_, heads)) {
+    store::Held& held = *files[index];
+    storage_.store.distrust(held.path);
+    held.intact = false;
+    held.damage = compose("{}: its header says {} (generation {}), the other containers of the commit say {}",
+                          held.path, heads[index].tag, heads[index].generation,
+                          believed ? compose("{} (generation {})", believed->tag, believed->generation) : "otherwise");
+    if (believed) held.superblock->commit = *believed;
+    else held.superblock.reset();
+  }
 }
 
 Survey StorageSurvey::survey(const Selection* selection) {

@@ -57,6 +57,8 @@ class StorageSurvey {
   [[nodiscard]] bool verify(const Id128& commit_id, std::span<const store::FileKey> except_own);
 
  private:
+  void disbelieve();
+
   comm::Group group_;
   commits::RunIdentity run_;
   Storage storage_;

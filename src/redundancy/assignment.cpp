@@ -14,35 +14,17 @@ std::uint64_t count_domains(const DomainRuns& domains) {
   return count;
 }
 
-void explain(Scheme chosen, const DomainRuns& domains, const Log& log) {
-  if (chosen == Scheme::xor_) return;
-  if (chosen == Scheme::partner) {
-    log.info("two failure domains: every rank's checkpoint gets a full copy in the other one (scheme partner)");
-  } else if (count_domains(domains) == 1) {
-    log.info(
-        "one failure domain: checkpoints survive the death of processes, not the loss of the node (scheme single)");
-  } else {
-    log.warning(compose("checkpoints are not protected against the loss of a node (scheme single): {}",
-                        infeasible(domains, Scheme::xor_).value_or("")));
-  }
-}
-
 /// Reed-Solomon with one parity is xor, which needs no multiplication.
-Redundancy settle_scheme(const comm::Group& group, const DomainRuns& domains, const Options::Redundancy& options,
-                         const Log& log) {
+Redundancy settle_scheme(const DomainRuns& domains, const Options::Redundancy& options) {
   if (options.scheme == Scheme::rs && options.parity == 1) return Scheme::xor_;
   if (options.scheme == Scheme::rs) return {Scheme::rs, options.parity};
-  if (options.scheme != Scheme::automatic) return options.scheme;
-  const Scheme best = best_scheme(domains);
-  if (group.is_root()) explain(best, domains, log);
-  return best;
+  return options.scheme == Scheme::automatic ? best_scheme(domains) : options.scheme;
 }
 
 }  // namespace
 
-Assignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options,
-                      const Log& log) {
-  const Redundancy settled = settle_scheme(group, topology.domains, options, log);
+Assignment assign_set(const comm::Group& group, const comm::Topology& topology, const Options::Redundancy& options) {
+  const Redundancy settled = settle_scheme(topology.domains, options);
   std::optional<Plan> plan;
   group.together([&] { plan.emplace(topology.domains, settled, options.set_size); });
   const Set set = plan->set_of(topology.place);
@@ -55,6 +37,22 @@ Assignment assign_set(const comm::Group& group, const comm::Topology& topology, 
   assignment.domain = topology.domain;
   assignment.second_root = group.lowest_with(!std::ranges::binary_search(topology.domain, 0));
   return assignment;
+}
+
+void log_choice(const comm::Topology& topology, const Options::Redundancy& options, const Log& log) {
+  if (options.scheme != Scheme::automatic) return;
+  const DomainRuns& domains = topology.domains;
+  const Scheme chosen = best_scheme(domains);
+  if (chosen == Scheme::xor_) return;
+  if (chosen == Scheme::partner) {
+    log.info("two failure domains: every rank's checkpoint gets a full copy in the other one (scheme partner)");
+  } else if (count_domains(domains) == 1) {
+    log.info(
+        "one failure domain: checkpoints survive the death of processes, not the loss of the node (scheme single)");
+  } else {
+    log.warning(compose("checkpoints are not protected against the loss of a node (scheme single): {}",
+                        infeasible(domains, Scheme::xor_).value_or("")));
+  }
 }
 
 }  // namespace kedge::redundancy

@@ -24,10 +24,12 @@ struct Assignment {
   std::optional<int> second_root;
 };
 
-/// COLLECTIVE. Settles the scheme and finds the members of this rank's set; rank 0 logs what was chosen where that was
-/// left to Kedge. Throws invalid_argument if a scheme was asked for that the layout of ranks over failure domains does
-/// not permit.
+/// COLLECTIVE. Settles the scheme and finds the members of this rank's set. Throws invalid_argument if a scheme was
+/// asked for that the layout of ranks over failure domains does not permit.
 [[nodiscard]] Assignment assign_set(const comm::Group& group, const comm::Topology& topology,
-                                    const Options::Redundancy& options, const Log& log);
+                                    const Options::Redundancy& options);
+
+/// Local. Logs what was chosen, if the choice was left to Kedge and is not xor.
+void log_choice(const comm::Topology& topology, const Options::Redundancy& options, const Log& log);
 
 }  // namespace kedge::redundancy

@@ -82,6 +82,12 @@ Slot* Adopted::slot_with(FileKind kind, LogicalRank whose, const FileKey& key) n
   return found == slots_.end() ? nullptr : found->get();
 }
 
+void Adopted::distrust(const std::string& path) {
+  for (const auto& slot : slots_) {
+    if (directory_.path_of(slot->name) == path) slot->intact = false;
+  }
+}
+
 std::uint64_t Adopted::used_bytes() const {
   std::uint64_t used = 0;
   for (const auto& slot : slots_) used += slot->size_bytes(directory_);

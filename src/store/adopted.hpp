@@ -31,6 +31,8 @@ class Adopted {
 
   /// Null if it is not one of these.
   [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
+  /// Nothing is offered of the file of this path until the next scan.
+  void distrust(const std::string& path);
   [[nodiscard]] Slot* slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }

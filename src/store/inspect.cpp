@@ -53,6 +53,7 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     if (fault != FileFault::none) throw Error(ErrorCode::corrupt, message);
     held.intact = true;
   });
+  result.failed = failure && !result.foreign && failure->code == ErrorCode::io;
   if (failure) held.damage = held.path + ": " + failure->message;
   return result;
 }

@@ -9,6 +9,7 @@ namespace kedge::store {
 
 struct Inspection {
   Held held;
+  bool failed = false;   ///< the system could not open or read it
   bool foreign = false;  ///< the name is taken by something that is no file of this user: leave it alone
 };
 

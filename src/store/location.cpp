@@ -1,7 +1,10 @@
 #include "store/location.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <span>
 
+#include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 
@@ -39,10 +42,60 @@ bool is_directory(fs::FileSystem& file_system, const std::string& path) {
   return status && status->kind == fs::FileStatus::Kind::directory;
 }
 
+constexpr std::uint32_t kOthersWrite = 002;
+constexpr std::uint32_t kSticky = 01000;
+
+/// Whoever else can replace a component of the way to the store can put another store in its place: links must be this
+/// user's or root's, and directories that all may write must be sticky.
+void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    const auto status = file_system.status(part);
+    if (status && status->kind == fs::FileStatus::Kind::link && status->owner != file_system.user() &&
+        status->owner != 0) {
+      refuse(compose("the way to the node-local store leads through a symbolic link of user {}; set store.path to a "
+                     "directory that nobody else can replace",
+                     status->owner),
+             part);
+    }
+    const bool open_to_all = status && status->kind == fs::FileStatus::Kind::directory &&
+                             (status->mode & kOthersWrite) != 0 && (status->mode & kSticky) == 0;
+    if (open_to_all) {
+      refuse(
+          compose("every user can replace the node-local store: this directory on the way to it has mode {:04o}; run "
+                  "chmod o-w or chmod +t on it, or set store.path",
+                  status->mode),
+          part);
+    }
+    if (slash == std::string::npos) return;
+  }
+}
+
+std::string directory_prefix(std::uint32_t user, std::string_view run) { return compose("kedge-{}-{}-", user, run); }
+
+/// Where nodes share a root, each has its own directories. No run's name has an @.
+std::string directory_suffix(const Surroundings& surroundings) {
+  if (!surroundings.configured.empty() || !surroundings.nodes_share_candidates) return {};
+  std::string node = surroundings.node;
+  std::ranges::replace(node, '/', '-');
+  return "@" + node;
+}
+
+}  // namespace
+
+bool is_private(fs::FileSystem& file_system, const std::string& directory) {
+  const auto status = file_system.status(directory);
+  return status && status->kind == fs::FileStatus::Kind::directory && status->owner == file_system.user() &&
+         (status->mode & kOthersMask) == 0;
+}
+
 std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {
   if (!surroundings.configured.empty()) {
     std::string root = expand_node(surroundings.configured, surroundings.node);
+    require_safe_way(file_system, root);  // before anything is made at the other end
     ensure_directory(file_system, root, 0700);
+    // Where links of the user's own lead to is judged as well.
+    require_safe_way(file_system, file_system.canonical(root));
     return root;
   }
   // Memory first: copies into it run at memory speed. Else the first place that exists.
@@ -58,7 +111,14 @@ std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroun
   return *fallback;
 }
 
-}  // namespace
+std::vector<std::string> usual_roots() {
+  std::vector<std::string> roots = {"/dev/shm"};
+  for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
+    if (const char* directory = std::getenv(variable)) roots.emplace_back(directory);
+  }
+  roots.emplace_back("/tmp");
+  return roots;
+}
 
 std::string expand_node(std::string_view path, std::string_view node) {
   static constexpr std::string_view kPlaceholder = "{node}";
@@ -81,15 +141,28 @@ void ensure_directory(fs::FileSystem& file_system, const std::string& path, std:
   if (!file_system.status(path)) file_system.make_directory(path, mode);
 }
 
-Location locate(fs::FileSystem& file_system, const Surroundings& surroundings, std::string_view run) {
-  const std::string root = choose_root(file_system, surroundings);
-  Location location;
-  location.directory = fs::join(root, compose("kedge-{}-{}", file_system.user(), run));
-  if (surroundings.configured.empty() && surroundings.nodes_share_candidates) {
-    // No run's name has an @, so no other run's directory is called like that.
-    std::string node = surroundings.node;
-    std::ranges::replace(node, '/', '-');
-    location.directory += "@" + node;
+std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const Owner& owner) {
+  const std::uint32_t of_prefix = crc32c(std::as_bytes(std::span(owner.prefix)));
+  const std::uint32_t hash = crc32c(std::as_bytes(std::span(owner.run_id.bytes)), of_prefix);
+  return compose("{}{:08x}{}", directory_prefix(user, owner.run), hash, directory_suffix(surroundings));
+}
+
+bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run) {
+  return directory.starts_with(directory_prefix(user, run));
+}
+
+Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
+                const Owner& owner) {
+  const auto on_prefix = [&](const std::string& prefix) {
+    Owner there = owner;
+    there.prefix = prefix;
+    return Location{fs::join(root, directory_name(file_system.user(), surroundings, there)), false, prefix};
+  };
+  Location location = on_prefix(owner.prefix);
+  if (!file_system.status(location.directory)) {
+    const auto exists = [&](const auto& former) { return is_private(file_system, on_prefix(former).directory); };
+    const auto found = std::ranges::find_if(owner.former, exists);
+    if (found != owner.former.end()) location = on_prefix(*found);
   }
   file_system.make_directory(location.directory, 0700);
   check_private(file_system, location.directory);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
+#include "kedge/types.hpp"
 
 namespace kedge::store {
 
@@ -18,11 +19,26 @@ struct Surroundings {
   bool nodes_share_candidates = false;  ///< several nodes on one machine: each gets a directory under its name
 };
 
+/// Whose a store is.
+struct Owner {
+  std::string run;  ///< its name
+  Id128 run_id;
+  std::string prefix;                    ///< canonical: where the run's checkpoints lie
+  std::vector<std::string> former = {};  ///< where they lay before, newest first
+};
+
 /// The run's directory on this node and what kind of storage it lies on.
 struct Location {
   std::string directory;
   bool memory_backed = false;
+  std::string prefix = {};  ///< after which it is named: the run's, or one where that lay before
 };
+
+/// This user's directory, which nobody else can read or write.
+[[nodiscard]] bool is_private(fs::FileSystem& file_system, const std::string& directory);
+
+/// Where a store may be when none is configured, best first, as this process's environment has it.
+[[nodiscard]] std::vector<std::string> usual_roots();
 
 /// Pure: `path` with every `{node}` replaced.
 [[nodiscard]] std::string expand_node(std::string_view path, std::string_view node);
@@ -30,8 +46,20 @@ struct Location {
 /// Makes `path` and its missing parents; a component that exists must be a directory.
 void ensure_directory(fs::FileSystem& file_system, const std::string& path, std::uint32_t mode);
 
-/// Makes or finds this user's directory of this run, 0700, below the configured path or the best candidate.
-/// Throws Error{io} if it belongs to somebody else, is a link, or is open to others; says what to do.
-[[nodiscard]] Location locate(fs::FileSystem& file_system, const Surroundings& surroundings, std::string_view run);
+/// The configured directory, which is made if it is missing, or the best candidate: stores lie in it side by side.
+[[nodiscard]] std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);
+
+/// Pure. The name of the directory of this user's run below a root: no other run has it, and not the same run on
+/// another prefix, of which that one is a copy.
+[[nodiscard]] std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const Owner& owner);
+
+/// Pure. Whether a directory of this name may belong to a run of this name: that of a longer one may begin alike.
+[[nodiscard]] bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run);
+
+/// Makes or finds this user's directory of this run, 0700, below `root`: the one that it has on this prefix, else the
+/// one that it had where the prefix lay before. Throws Error{io} if it belongs to somebody else, is a link, or is open
+/// to others; says what to do.
+[[nodiscard]] Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
+                              const Owner& owner);
 
 }  // namespace kedge::store

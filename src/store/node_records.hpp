@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
@@ -11,15 +12,36 @@
 
 namespace kedge::store {
 
+/// What the directory of a store says of whose it is.
+struct StoreRecord {
+  Id128 run_id;  ///< none if it does not say
+  std::string prefix;
+  bool operator==(const StoreRecord&) const = default;
+};
+
+/// Local. Of the store in `directory`. Throws Error{io}.
+[[nodiscard]] StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory);
+
+/// A store of some run of a name.
+struct StoreOfName {
+  std::string directory;
+  StoreRecord record;
+  bool has_commits = false;
+};
+
+/// Local, reads only. This user's stores below `root` that belong to a run of this name, whichever it is; on this node,
+/// if several share the root. Those that do not say whose they are, or are called otherwise, are left out.
+[[nodiscard]] std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::string& root,
+                                                      const Surroundings& surroundings, const std::string& run);
+
 /// Two small files that all ranks of the node share; each is replaced as a whole. They stand in for the records on
 /// the prefix if those are lost. All calls are local and throw Error{io | no_space}.
 class NodeRecords {
  public:
   NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
-  /// The run's UUID; none if the directory is new.
-  [[nodiscard]] Id128 run_id();
-  void write_run_id(const Id128& run_id);
+  /// Says whose the directory is: the run, and the prefix after which it is named. Nothing is written if it says so.
+  void write_owner(const Id128& run_id);
 
   /// A commit of this run has returned at least once, and was not removed on purpose since.
   [[nodiscard]] bool tells_of_commit(const Id128& run_id);
@@ -27,8 +49,7 @@ class NodeRecords {
   void forget_commit();
 
  private:
-  [[nodiscard]] Id128 read(std::string_view name);
-  void write(std::string_view name, const Id128& id);
+  void write(std::string_view name, const std::string& text);
 
   std::shared_ptr<fs::FileSystem> file_system_;
   Location location_;

@@ -101,6 +101,11 @@ Slot* NodeStore::slot_with(FileKind kind, LogicalRank whose, const FileKey& key)
   return whose == logical_rank_ ? of(kind).slot_with(key) : adopted_.slot_with(kind, whose, key);
 }
 
+void NodeStore::distrust(const std::string& path) {
+  for (Slots& slots : own_) slots.distrust(path);
+  adopted_.distrust(path);
+}
+
 bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
   return slot_with(kind, whose, key) != nullptr;
 }

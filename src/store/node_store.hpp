@@ -72,6 +72,8 @@ class NodeStore {
   /// pin(). An adopted one is not to be written. Throws not_found, io.
   [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank whose, const FileKey& key);
   void unpin(StoreFile& file);
+  /// pin() does not find this file until another scan: what it says of itself is contradicted by others.
+  void distrust(const std::string& path);
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   /// Protections of a commit of which this rank has its parity or its descriptor, each once.

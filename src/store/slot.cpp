@@ -59,6 +59,7 @@ Held Slot::take_over(Inspection inspection) {
     return std::move(inspection.held);
   }
   if (state == State::foreign) become(State::free);  // what was there has gone since
+  failed = failed || inspection.failed;
   const auto found = inspection.held.key();
   intact = inspection.held.intact;
   if (found) {

@@ -26,6 +26,7 @@ struct Slot {
   FileName name;
   State state = State::free;  ///< changed by become()
   std::uint32_t pins = 0;
+  bool failed = false;  ///< it could not be opened, read or begun: it is not written again in this start
   bool intact = false;  ///< as far as the last scan looked; what was sealed since is
   FileKey key;
   std::uint64_t generation = 0;

@@ -10,9 +10,14 @@
 namespace kedge::store {
 namespace {
 
-bool idle(const Slot& slot) noexcept {
+constexpr int kTriesMax = 8;  // files that one begin meets
+
+bool removable(const Slot& slot) noexcept {
   return slot.pins == 0 && (slot.state == Slot::State::free || slot.state == Slot::State::retired);
 }
+
+/// May be written. One that failed is not, but may stay: what it holds may be readable in a later start.
+bool idle(const Slot& slot) noexcept { return removable(slot) && !slot.failed; }
 
 /// How much would be lost with what an idle file holds: a retired one that is intact can still be offered.
 auto worth(const Slot& slot) noexcept {
@@ -93,16 +98,45 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
   return *slot.file;
 }
 
+/// What is written in place would be written into the backup, too: a new file takes the name.
+void Slots::replace_if_shared(Slot& slot) {
+  if (!slot.file->is_shared()) return;
+  slot.file.reset();
+  directory_.remove(slot.name);
+  slot.become(Slot::State::free);
+  slot.key = {};
+  slot.file = directory_.create(slot.name);
+}
+
+/// Opened and unsealed. What one name refuses, another may permit: a bad block, or a file that somebody made
+/// inaccessible, does not end all saves. Throws what a new file met.
+Slot& Slots::begin_any() {
+  for (int tries = 1;; ++tries) {
+    const bool is_new = idle_slot() == nullptr;
+    Slot& slot = free_slot();
+    bool unsealing = false;
+    const auto failure = attempt([&] {
+      replace_if_lost(slot);
+      (void)opened_for_refill(slot);
+      replace_if_shared(slot);
+      // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
+      directory_.make_names_durable();
+      unsealing = true;
+      slot.file->unseal();
+    });
+    if (!failure) return slot;
+    const bool is_last = is_new || failure->code != ErrorCode::io || tries == kTriesMax;
+    // Its storage is given back, or it goes as a whole; if neither can be done it is left alone.
+    const bool is_left = unsealing ? attempt([&] { discard(slot); }).has_value() : !is_last;
+    if (is_left) slot.failed = true;
+    if (is_last) throw Error(*failure);
+  }
+}
+
 StoreFile& Slots::begin(std::uint64_t expected_bytes) {
-  Slot& slot = free_slot();
-  replace_if_lost(slot);
-  StoreFile& file = opened_for_refill(slot);
-  // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
-  directory_.make_names_durable();
-  const auto failure = attempt([&] {
-    file.unseal();
-    file.reserve(expected_bytes);
-  });
+  Slot& slot = begin_any();
+  StoreFile& file = *slot.file;
+  const auto failure = attempt([&] { file.reserve(expected_bytes); });
   if (failure) {
     (void)attempt([&] { discard(slot); });  // tried again when the slot is needed
     throw Error(*failure);
@@ -176,10 +210,10 @@ void Slots::retire_all_but(const IsKept& is_kept) {
 void Slots::remove_idle() {
   const Slot* spared = nullptr;
   for (const auto& slot : slots_) {
-    if (idle(*slot) && (spared == nullptr || worth(*slot) > worth(*spared))) spared = slot.get();
+    if (removable(*slot) && (spared == nullptr || worth(*slot) > worth(*spared))) spared = slot.get();
   }
   for (auto slot = slots_.begin(); slot != slots_.end();) {
-    if (!idle(**slot) || slot->get() == spared) {
+    if (!removable(**slot) || slot->get() == spared) {
       ++slot;
       continue;
     }
@@ -206,6 +240,12 @@ Slot* Slots::slot_of(const StoreFile& file) noexcept {
 Slot* Slots::slot_with(const FileKey& key) noexcept {
   const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->offers(key); });
   return found == slots_.end() ? nullptr : found->get();
+}
+
+void Slots::distrust(const std::string& path) {
+  for (const auto& slot : slots_) {
+    if (directory_.path_of(slot->name) == path) slot->intact = false;
+  }
 }
 
 std::vector<FileKey> Slots::keys() const {

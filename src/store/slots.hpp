@@ -37,6 +37,8 @@ class Slots {
 
   /// Null if it is not one of these.
   [[nodiscard]] Slot* slot_of(const StoreFile& file) noexcept;
+  /// Nothing is offered of the file of this path until the next scan.
+  void distrust(const std::string& path);
   [[nodiscard]] Slot* slot_with(const FileKey& key) noexcept;
   /// Of the files that are sealed and intact.
   [[nodiscard]] std::vector<FileKey> keys() const;
@@ -46,7 +48,9 @@ class Slots {
  private:
   [[nodiscard]] Slot* idle_slot() const noexcept;
   [[nodiscard]] Slot& free_slot();
+  [[nodiscard]] Slot& begin_any();
   void replace_if_lost(Slot& slot);
+  void replace_if_shared(Slot& slot);
   StoreFile& opened_for_refill(Slot& slot);
   [[nodiscard]] bool has_better(const Slot& slot) const;
   void remove_idle();

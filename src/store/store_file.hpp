@@ -47,6 +47,8 @@ class StoreFile final : public format::ContainerTarget {
   /// Throws Error{io} if the file was removed or truncated by another process since the last call. Called at the start
   /// of an engine call that will touch the bytes, so that a mapping never reaches past the file's end.
   void check_present();
+  /// It has a second name: a backup by hard links, which must not change with it.
+  [[nodiscard]] bool is_shared() { return file_->status().links > 1; }
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
   void flush(bool durable);
   /// Local. All of it was written: what comes next refills it.

@@ -17,14 +17,21 @@ namespace {
 constexpr std::string_view kPrefix = "lock.";
 constexpr std::chrono::milliseconds kPollInterval{50};
 
-/// The incarnation in the name of a lock file; nothing for other names.
-std::optional<std::uint64_t> incarnation_of(std::string_view name) {
+/// What the name of a lock file says; nothing for other names.
+struct LockName {
+  std::uint64_t incarnation = 0;
+  std::string_view rank;
+};
+
+std::optional<LockName> parse_lock(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
-  std::uint64_t incarnation = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), incarnation);
-  if (error != std::errc{} || end == name.data() + name.size() || *end != '.') return std::nullopt;
-  return incarnation;
+  LockName lock;
+  const char* behind = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data(), behind, lock.incarnation);
+  if (error != std::errc{} || end == behind || *end != '.') return std::nullopt;
+  lock.rank = {end + 1, behind};
+  return lock;
 }
 
 }  // namespace
@@ -34,6 +41,7 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
     : file_system_(std::move(file_system)),
       directory_(std::move(directory)),
       incarnation_(incarnation),
+      rank_(rank),
       path_(fs::join(directory_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
   lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
   if (!lock_) {
@@ -51,11 +59,18 @@ StoreLock::~StoreLock() = default;
 void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
   const double give_up_at = clock.seconds() + timeout_s;
   for (const std::string& name : file_system_->list(directory_)) {
-    const auto incarnation = incarnation_of(name);
-    if (!incarnation || *incarnation == incarnation_) continue;
+    const auto lock = parse_lock(name);
+    if (!lock || lock->incarnation == incarnation_) continue;
     const std::string path = fs::join(directory_, name);
     auto holder = file_system_->lock_holder(path);
-    if (holder && *incarnation > incarnation_) {
+    // It would be waited for in vain: this thread is the one to end it.
+    if (holder && lock->rank == std::to_string(rank_) && file_system_->holds_lock(path)) {
+      throw Error(Failure{ErrorCode::busy,
+                          "this process has another engine of this run; call finalize() on it before the next is made "
+                          "(engine = Engine(...) makes the new one first)",
+                          -1, path, 0});
+    }
+    if (holder && lock->incarnation > incarnation_) {
       throw Error(Failure{ErrorCode::busy,
                           "a newer start of this run has taken over the node-local store (" + *holder +
                               "); end one of the two jobs, or set different run names",
@@ -72,7 +87,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
       clock.sleep_for(kPollInterval);
       holder = file_system_->lock_holder(path);
     }
-    if (*incarnation < incarnation_) file_system_->remove(path);
+    if (lock->incarnation < incarnation_) file_system_->remove(path);
   }
 }
 

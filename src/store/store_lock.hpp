@@ -15,7 +15,7 @@ class StoreLock {
  public:
   /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
   /// incarnation holds one, and removes what dead ones left. Throws Error{busy} that names the holder, at
-  /// once if a newer incarnation is there.
+  /// once if a newer incarnation is there, or an older engine of this process and rank.
   StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
             Clock& clock, double timeout_s);
   ~StoreLock();
@@ -31,6 +31,7 @@ class StoreLock {
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string directory_;
   std::uint64_t incarnation_;
+  int rank_;
   std::string path_;
   std::unique_ptr<fs::Lock> lock_;
 };

@@ -23,13 +23,14 @@ Json value_json(const Field& field, const std::string& text) {
       return number.is_number() ? number : Json(text);
     }
     case FieldKind::text:
+    case FieldKind::paths:
     case FieldKind::choice: break;
   }
   return text;
 }
 
 std::string value_cell(const Field& field, const std::string& text) {
-  const bool plain = field.kind != FieldKind::text;
+  const bool plain = field.kind != FieldKind::text && field.kind != FieldKind::paths;
   return plain ? text : compose("\"{}\"", printable(text));
 }
 

@@ -281,7 +281,7 @@ TEST(Routes, R30_EverythingThatIsMadeLiesBelowTheRunsDirectories) {
   }));
   for (const auto& [path, entry] : job.disk.snapshot()) {
     if (before.contains(path) || path == "/nodes/node0") continue;
-    const bool inside = path.starts_with("/nodes/node0/kedge-1000-test") || path.starts_with("/prefix/");
+    const bool inside = path.starts_with("/nodes/node0/kedge-1000-test-") || path.starts_with("/prefix/");
     EXPECT_TRUE(inside) << path;
   }
 }

@@ -106,6 +106,22 @@ TEST_P(StateTest, R1_R2_R3_R13_ScalarsArraysShardsAndEmptyOnesComeBackToTheirRan
   }
 }
 
+TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
+  SimulatedJob job(2, disk());
+  expect_returned(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    std::vector<double> values(10, 1.0);
+    std::uint64_t step = 7;
+    State state;
+    state.add("values", std::span(values)).add("step", step, Replicated{}).add("mesh/cells", std::span(values));
+    engine.checkpoint("a", state);
+    EXPECT_EQ(engine.restore(State().add("step", step, Replicated{})), "a");
+    EXPECT_EQ(step, 7U);
+  }));
+  EXPECT_TRUE(job.logged("a also has what this State does not load: "));
+  EXPECT_TRUE(job.logged("mesh/cells"));
+}
+
 TEST_P(StateTest, RestoreTakesNoBlockForAnother) {
   SimulatedJob job(2, disk());
   const auto place = [](int rank) { return Shard{Shape{20}, Shape{10 * static_cast<std::uint64_t>(rank)}}; };

@@ -42,9 +42,9 @@ class Overtaken : public FlushFixture {
     std::uint64_t left = 0;  // rank 0's: before the later start begins; 0: it does not
     const auto count_down = [&](Deadline) {
       if (left == 0 || --left != 0) return;
-      persist::RunRecords later(one.disk.view(0), "/prefix", "test", "");
+      persist::RunRecords later(one.disk.view(0), "/prefix", "test");
       (void)later.take_incarnation();
-      later.begin_incarnation();
+      later.begin_incarnation(Id128{});
       ended.overtaken = true;
     };
     one.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
@@ -96,18 +96,18 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   job.options.run = "overtaken";
   reopen(job, latest, Newer::keep, {{"x", 1}, {"y", 2}});
   const auto entries = list(job).entries;
-  persist::RunRecords old_records(file_system, "/prefix", "overtaken", "");
+  persist::RunRecords old_records(file_system, "/prefix", "overtaken");
   (void)old_records.take_incarnation();
-  old_records.begin_incarnation();
+  old_records.begin_incarnation(Id128{});
   persist::PosixTier old_prefix(file_system, "/prefix", {}, &old_records);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
   ++entry.commit.generation;
   entry.directory = persist::directory_name(entry.commit);
   old_prefix.begin(entry, 1000);
-  persist::RunRecords new_records(file_system, "/prefix", "overtaken", "");
+  persist::RunRecords new_records(file_system, "/prefix", "overtaken");
   (void)new_records.take_incarnation();
-  new_records.begin_incarnation();
+  new_records.begin_incarnation(Id128{});
 
   const auto before = job.disk.snapshot();
   const auto expect_busy = [&](const char* what, auto&& step) {
@@ -121,7 +121,9 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   expect_busy("discard", [&] { old_prefix.discard(entry); });
   expect_busy("remove", [&] { old_prefix.remove(entries.back()); });
   expect_busy("sweep", [&] { (void)old_prefix.sweep(entry.commit.run_id); });
-  const persist::Retained retained = persist::retain(old_prefix, old_records, {entry.commit.run_id, 1, {}, {}});
+  persist::TierHistory history;
+  const persist::Retained retained =
+      persist::retain(old_prefix, old_records, history, {entry.commit.run_id, 1, {}, {}});
   ASSERT_TRUE(retained.failure);
   EXPECT_EQ(retained.failure->code, ErrorCode::busy);
   EXPECT_TRUE(retained.removed.empty());
@@ -141,9 +143,9 @@ TEST_F(Overtaken, AnEngineIsDead) {
     commit_step(engine, scope.rank, "x", 1);
     (void)engine.need_checkpoint();
     if (scope.rank == 0) {
-      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken", "");
+      persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken");
       (void)later.take_incarnation();
-      later.begin_incarnation();
+      later.begin_incarnation(Id128{});
     }
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "y", 2);

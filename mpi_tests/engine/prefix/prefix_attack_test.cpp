@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
 #include "harness/flush_fixture.hpp"
@@ -170,7 +171,7 @@ TEST_F(PrefixAttack, APinSurvivesPowerLoss) {
 TEST_F(PrefixAttack, AnothersGenerationDoesNotCount) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
-  plant(job, "a", std::numeric_limits<std::uint64_t>::max(), 4711);
+  plant(job, "a", commits::kGenerationMax, 4711);
   job.options.persistent.every = 0;
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}}).tag, "a");
   const Opened opened = reopen(job);

@@ -101,9 +101,9 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   PersistentJob job(2);
   commit_steps(job, {{"a", 1}});
   const auto file_system = job.disk.view(0);
-  persist::RunRecords records(file_system, "/prefix", job.options.run, "");
+  persist::RunRecords records(file_system, "/prefix", job.options.run);
   (void)records.take_incarnation();
-  records.begin_incarnation();
+  records.begin_incarnation(Id128{});
   persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &records);
   persist::TagEntry entry = list(job).entries.front();
   const auto before = job.disk.snapshot();
@@ -135,14 +135,14 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   const auto file_system = job.disk.view(0);
   const auto entry = list(job).entries.front();
   const std::string directory = "/prefix/" + entry.directory;
-  persist::RunRecords old_records(file_system, "/prefix", job.options.run, "");
+  persist::RunRecords old_records(file_system, "/prefix", job.options.run);
   (void)old_records.take_incarnation();
-  old_records.begin_incarnation();
+  old_records.begin_incarnation(Id128{});
   old_records.note_unfinished(entry.directory);
   file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
-  persist::RunRecords new_records(file_system, "/prefix", job.options.run, "");
+  persist::RunRecords new_records(file_system, "/prefix", job.options.run);
   (void)new_records.take_incarnation();
-  new_records.begin_incarnation();
+  new_records.begin_incarnation(Id128{});
   persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &new_records);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {

@@ -151,7 +151,7 @@ TEST_P(Permuted, AContainerPresentTwiceCountsOnce) {
   for (const bool original_is_damaged : {false, true}) {
     Job job(nodes, GetParam());
     const std::string path = container_of(job.disk, 1, "b");
-    const std::string copy = run_directory_of("node3") + path.substr(path.rfind('/'));
+    const std::string copy = run_directory_of(job.disk, "node3") + path.substr(path.rfind('/'));
     job.disk.write_all(copy, job.disk.read_all(path));
     if (original_is_damaged) job.disk.flip_bit(path, inside_large(job.disk, path));
     expect_step(reopen(job), 2, original_is_damaged ? RecoverySource::moved : RecoverySource::in_place);
@@ -257,7 +257,7 @@ TEST(Relocation, ANewProtectionFreesTheOneBeforeForTheNextCommit) {
   expect_step(reopen(job, latest, Newer::keep, {{"c", 3}}), 2, RecoverySource::in_place);
   EXPECT_TRUE(job.logged("b is protected again"));
   for (const std::string& file : files_in(job.disk, "node0")) {
-    job.options.store.quota_bytes += job.disk.read_all(fs::join(run_directory_of("node0"), file)).size();
+    job.options.store.quota_bytes += job.disk.read_all(fs::join(run_directory_of(job.disk, "node0"), file)).size();
   }
   job.options.store.quota_bytes += 10'000;  // room for what there is, and not for one protection more
   job.disk.restore(before);
@@ -291,7 +291,7 @@ TEST(Relocation, SetsOfTwoProtectionsThatMakeOneContainerLeaveOneFile) {
 TEST(Relocation, FilesOfOthersStayAsTheyAre) {
   const Names before = on_nodes({1, 1, 1, 1});
   Job job(before);
-  const std::string mine = run_directory_of("node1");
+  const std::string mine = run_directory_of(job.disk, "node1");
   SimulatedJob other(1);  // another run's container, for the bytes
   commit_steps(other, {{"x", 7}});
   const auto foreign = other.disk.read_all(container_of(other.disk, 0, "x"));

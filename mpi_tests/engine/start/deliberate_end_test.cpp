@@ -47,7 +47,7 @@ TEST(DeliberateEnd, R19_AfterARemovalThatWasAskedForTheNextStartBeginsFromZero) 
       EXPECT_EQ(containers(job), 0U);
       EXPECT_FALSE(exists(job, kNote));
       for (int node = 0; node < (ranks + 1) / 2; ++node) {
-        EXPECT_FALSE(exists(job, compose("/nodes/node{}/kedge-1000-test/committed", node)));
+        EXPECT_FALSE(exists(job, run_directory_of(job.disk, compose("node{}", node)) + "/committed"));
       }
       const Opened opened = reopen(job);
       EXPECT_FALSE(opened.failure) << to_string(opened.failure.value_or(Failure{}));
@@ -212,13 +212,14 @@ TEST(DeliberateEnd, ContainersOfRanksThatTheJobDoesNotHaveAreRemovedToo) {
   job.ranks = 3;
   commit_steps(job, {{"c", 3}});
   job.ranks = 1;
-  job.disk.write_all("/nodes/node0/kedge-1000-test/rank-5.0.h5", job.disk.read_all(container_of(job.disk, 1, "c")));
+  const std::string planted = run_directory_of(job.disk, "node0") + "/rank-5.0.h5";
+  job.disk.write_all(planted, job.disk.read_all(container_of(job.disk, 1, "c")));
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "d", 4);
     engine.finalize();
   }));
-  EXPECT_FALSE(exists(job, "/nodes/node0/kedge-1000-test/rank-5.0.h5"));
+  EXPECT_FALSE(exists(job, planted));
   EXPECT_FALSE(exists(job, kNote));
 }
 

@@ -116,17 +116,17 @@ TEST(Locks, AFinalizedEngineHoldsNothingThoughItLives) {
 TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   SimulatedJob job(2);
   job.disk.make_directories("/prefix", 0755);
-  persist::RunRecords first(job.disk.view(0), "/prefix", "test", "");
+  persist::RunRecords first(job.disk.view(0), "/prefix", "test");
   EXPECT_EQ(first.take_incarnation(), 1U);
-  first.begin_incarnation();
+  first.begin_incarnation(Id128{});
   {
-    persist::RunRecords second(job.disk.view(1), "/prefix", "test", "");
+    persist::RunRecords second(job.disk.view(1), "/prefix", "test");
     EXPECT_EQ(second.take_incarnation(), 2U);
     EXPECT_TRUE(first.is_newest_incarnation());
   }
-  persist::RunRecords third(job.disk.view(1), "/prefix", "test", "");
+  persist::RunRecords third(job.disk.view(1), "/prefix", "test");
   EXPECT_EQ(third.take_incarnation(), 3U);
-  third.begin_incarnation();
+  third.begin_incarnation(Id128{});
   EXPECT_FALSE(first.is_newest_incarnation());
   EXPECT_TRUE(third.is_newest_incarnation());
   third.withdraw_incarnation();
@@ -266,7 +266,10 @@ TEST(Locks, ARunWhoseRecordWasLostIsStillGuarded) {
     scope.communicator.barrier(Deadline::after(kAnyTime));
     if (scope.rank == 0) {
       job.disk.remove_all("/prefix/.kedge");
-      const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
+      expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::mismatch);
+      Options adopting = job.options;
+      adopting.open.adopt_store = true;
+      const auto failure = expect_all_threw(start_beside(job, adopting, kOthers, only_start), ErrorCode::busy);
       EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 0"})) << failure.message;
     }
     scope.communicator.barrier(Deadline::after(kAnyTime));

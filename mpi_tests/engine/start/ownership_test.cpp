@@ -9,7 +9,6 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 constexpr std::uint32_t kStranger = 4242;
-const std::string kStore = "/nodes/node0/kedge-1000-test";
 const std::string kRecords = "/prefix/.kedge/test";
 const std::string kTrap = "/home/precious";
 
@@ -44,59 +43,80 @@ class Ownership : public testing::Test {
     EXPECT_EQ(job.disk.read_all(kTrap), std::vector(10'000, std::byte{7}));
     for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_FALSE(path.starts_with("/home/directory/")) << path;
   }
+  [[nodiscard]] std::string store() const { return run_directory_of(job.disk, "node0"); }
   SimulatedJob job{2};
 };
 
 TEST_F(Ownership, AStoreOfAnotherUserIsRefused) {
   commit_steps(job, {{"a", 1}});
-  change(kStore, kStranger, 0700);
-  expect_refused(kStore, {"user 4242", "user 1000", "store.path"});
-  change(kStore, 1000, 0700);
+  change(store(), kStranger, 0700);
+  expect_refused(store(), {"user 4242", "user 1000", "store.path"});
+  change(store(), 1000, 0700);
   EXPECT_EQ(reopen(job).step, 1);
 }
 
 TEST_F(Ownership, AStoreThatIsOpenToOthersIsRefused) {
   commit_steps(job, {{"a", 1}});
   for (const std::uint32_t mode : {0770U, 0707U, 0750U, 0701U, 0777U, 01777U}) {
-    change(kStore, 1000, mode);
-    expect_refused(kStore, {"open to other users", compose("{:04o}", mode), "chmod 700"});
+    change(store(), 1000, mode);
+    expect_refused(store(), {"open to other users", compose("{:04o}", mode), "chmod 700"});
   }
-  change(kStore, 1000, 0700);
+  change(store(), 1000, 0700);
   EXPECT_EQ(reopen(job).step, 1);
 }
 
 TEST_F(Ownership, AStoreOpenToOthersOnOneNodeIsRefusedOnAllRanks) {
   job.ranks = 4;
   commit_steps(job, {{"a", 1}});
-  change("/nodes/node1/kedge-1000-test", 1000, 0755);
-  expect_refused("/nodes/node1/kedge-1000-test", {"open to other users"});
+  const std::string other = run_directory_of(job.disk, "node1");
+  change(other, 1000, 0755);
+  expect_refused(other, {"open to other users"});
 }
 
 TEST_F(Ownership, ALinkInPlaceOfTheStoreIsRefused) {
-  job.disk.make_directories("/nodes/node0", 0777);
-  job.disk.plant_link(kStore, "/home/directory");
-  expect_refused(kStore, {"link"});
-  job.disk.remove_all(kStore);
-  job.disk.plant_link(kStore, "/home/nowhere");
-  expect_refused(kStore, {"link"});
+  commit_steps(job, {{"a", 1}});
+  const std::string path = store();
+  replace_by_link(path, "/home/directory");
+  expect_refused(path, {"link"});
+  replace_by_link(path, "/home/nowhere");
+  expect_refused(path, {"link"});
 }
 
 TEST_F(Ownership, AFileInPlaceOfTheStoreIsRefused) {
-  job.disk.make_directories("/nodes/node0", 0777);
-  job.disk.write_all(kStore, std::vector(100, std::byte{1}));
+  commit_steps(job, {{"a", 1}});
+  const std::string path = store();
+  job.disk.remove_all(path);
+  job.disk.write_all(path, std::vector(100, std::byte{1}));
   const auto failure =
       expect_all_threw(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }), ErrorCode::io);
-  EXPECT_EQ(failure.path, kStore);
-  EXPECT_EQ(job.disk.read_all(kStore).size(), 100U);
+  EXPECT_EQ(failure.path, path);
+  EXPECT_EQ(job.disk.read_all(path).size(), 100U);
+}
+
+TEST_F(Ownership, TheWayToTheStoreIsJudgedToo) {
+  job.options.store.path = "/scratch/{node}/store";
+  job.disk.make_directories("/scratch", 01777);
+  commit_steps(job, {{"a", 1}});
+  // Somebody else's link in a directory that all may write.
+  job.disk.view(0)->rename("/scratch/node0", "/scratch/mine");
+  job.disk.plant_link("/scratch/node0", "/home/directory");
+  change("/scratch/node0", kStranger, 0777);
+  expect_refused("/scratch/node0", {"symbolic link of user 4242", "store.path"});
+  // The user's own is his own arrangement.
+  replace_by_link("/scratch/node0", "/scratch/mine");
+  EXPECT_FALSE(reopen(job, latest, Newer::keep, {{"b", 2}}).failure);
+  job.disk.remove_all("/scratch");
+  job.disk.make_directories("/scratch", 0777);
+  expect_refused("/scratch", {"every user can replace", "0777", "chmod +t"});
 }
 
 TEST_F(Ownership, ALinkInPlaceOfALockIsRefused) {
   commit_steps(job, {{"a", 1}});
-  job.disk.plant_link(kStore + "/lock.2.1", kTrap);
-  expect_refused(kStore + "/lock.2.1", {"link"});
+  job.disk.plant_link(store() + "/lock.2.1", kTrap);
+  expect_refused(store() + "/lock.2.1", {"link"});
   // An older one is looked at when the start asks who holds it.
-  job.disk.remove_all(kStore + "/lock.2.1");
-  job.disk.plant_link(kStore + "/lock.1.7", kTrap);
+  job.disk.remove_all(store() + "/lock.2.1");
+  job.disk.plant_link(store() + "/lock.1.7", kTrap);
   const Opened opened = reopen(job);
   EXPECT_TRUE(opened.step == 1 || (opened.failure && opened.failure->code == ErrorCode::io));
   expect_untouched();
@@ -104,8 +124,8 @@ TEST_F(Ownership, ALinkInPlaceOfALockIsRefused) {
 
 TEST_F(Ownership, ALinkInPlaceOfTheStoresRecordIsRefused) {
   commit_steps(job, {{"a", 1}});
-  replace_by_link(kStore + "/run", kTrap);
-  expect_refused(kStore + "/run", {"link"});
+  replace_by_link(store() + "/run", kTrap);
+  expect_refused(store() + "/run", {"link"});
 }
 
 TEST_F(Ownership, ALinkInPlaceOfTheRunRecordIsRefused) {
@@ -131,7 +151,7 @@ TEST_F(Ownership, ALinkInPlaceOfAContainerIsNeitherReadNorWritten) {
     // A link to the true bytes is still a link.
     const auto bytes = fresh.disk.read_all(path);
     fresh.disk.remove_all(path);
-    const std::string beside = kStore + "/copy";
+    const std::string beside = run_directory_of(fresh.disk, "node0") + "/copy";
     fresh.disk.write_all(beside, bytes);
     fresh.disk.plant_link(path, target == "copy" ? beside : target);
     const Opened opened = reopen(fresh);
@@ -168,7 +188,7 @@ TEST_F(Ownership, AContainerOfAnotherUserIsNeitherTakenNorOverwritten) {
 TEST_F(Ownership, APlantedContainerBesideAGoodOneDoesNotHinderOpening) {
   job.options.store.keep = 2;
   commit_steps(job, {{"a", 1}});
-  job.disk.plant_link(kStore + "/rank-0.9.h5", kTrap);
+  job.disk.plant_link(store() + "/rank-0.9.h5", kTrap);
   EXPECT_EQ(reopen(job).step, 1);
   expect_untouched();
 }

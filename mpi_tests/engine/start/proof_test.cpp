@@ -104,7 +104,7 @@ TEST(Proof, TwoFailureDomainsMayNotShareAStore) {
   SimulatedJob job(6);
   job.options.store.path = "/nodes/all";
   const auto failure = expect_refused(job, {"ranks 0 and 2", "different failure domains", "{node} into store.path"});
-  EXPECT_EQ(failure.path, "/nodes/all/kedge-1000-test");
+  EXPECT_TRUE(failure.path.starts_with("/nodes/all/kedge-1000-test-")) << failure.path;
 }
 
 TEST(Proof, OnlyTheTwoThatShareAreNamed) {
@@ -167,15 +167,15 @@ TEST(Proof, WithoutAConfiguredPathEachSimulatedNodeGetsADirectoryOfItsOwn) {
     if (rank == 2) environment.node = "x";
   };
   commit_steps(job, {{"a", 1}});
-  EXPECT_TRUE(container_of(job.disk, 1, "a").starts_with("/nodes/kedge-1000-test@node0/"));
-  EXPECT_TRUE(container_of(job.disk, 2, "a").starts_with("/nodes/kedge-1000-test@x/"));
-  EXPECT_TRUE(container_of(job.disk, 3, "a").starts_with("/nodes/kedge-1000-test@rack-7/"));
+  EXPECT_TRUE(says(container_of(job.disk, 1, "a"), {"/nodes/kedge-1000-test-", "@node0/"}));
+  EXPECT_TRUE(says(container_of(job.disk, 2, "a"), {"/nodes/kedge-1000-test-", "@x/"}));
+  EXPECT_TRUE(says(container_of(job.disk, 3, "a"), {"/nodes/kedge-1000-test-", "@rack-7/"}));
 }
 
 TEST(Proof, NoncesThatACrashLeftAreSweptAndDisturbNobody) {
   SimulatedJob job(4);
   commit_steps(job, {{"a", 1}});
-  const std::string directory = "/nodes/node1/kedge-1000-test";
+  const std::string directory = run_directory_of(job.disk, "node1");
   write_text(job.disk, kRecords + "/nonce-1", "rubbish");
   write_text(job.disk, kRecords + "/nonce-2", "of a start that came to nothing");
   write_text(job.disk, directory + "/nonce-1-0", std::string(32, '1'));
@@ -256,14 +256,14 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
   testing::InProcessWorld world(1);
   const auto outcomes = world.run([&](int rank) {
     const auto file_system = disk.view(rank);
-    persist::RunRecords records(file_system, "/prefix", "test", "");
+    persist::RunRecords records(file_system, "/prefix", "test");
     const commits::RunIdentity run{"test", {}, records.take_incarnation()};
     bool is_overtaken = false;
     testing::WatchedCommunicator communicator(world.communicator(rank), [&](Deadline) {
       if (std::exchange(is_overtaken, true)) return;  // once, when the record is written and nobody has read it
-      persist::RunRecords later(file_system, "/prefix", "test", "");
+      persist::RunRecords later(file_system, "/prefix", "test");
       (void)later.take_incarnation();
-      later.begin_incarnation();
+      later.begin_incarnation(Id128{});
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
@@ -43,10 +44,10 @@ class DirectFile final : public fs::File {
 };
 
 /// Measures what it is told.
-class Probed final : public fs::FileSystem {
+class Probed final : public ForwardingFileSystem {
  public:
   Probed(std::shared_ptr<fs::FileSystem> inner, fs::WriteProbe probe)
-      : inner_(std::move(inner)), probe_(std::move(probe)) {}
+      : ForwardingFileSystem(std::move(inner)), probe_(std::move(probe)) {}
   int probes = 0;
   int direct = 0;  ///< files that were asked to write directly
 
@@ -56,27 +57,11 @@ class Probed final : public fs::FileSystem {
     return probe_;
   }
   [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
-    return wrapped(inner_->open(path, access));
+    return wrapped(inner().open(path, access));
   }
   [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
-    return wrapped(inner_->create(path, mode));
+    return wrapped(inner().create(path, mode));
   }
-  void remove(const std::string& path) override { inner_->remove(path); }
-  void rename(const std::string& from, const std::string& to) override { inner_->rename(from, to); }
-  void make_directory(const std::string& path, std::uint32_t mode) override { inner_->make_directory(path, mode); }
-  [[nodiscard]] std::vector<std::string> list(const std::string& path) override { return inner_->list(path); }
-  [[nodiscard]] std::optional<fs::FileStatus> status(const std::string& path) override { return inner_->status(path); }
-  void sync_directory(const std::string& path) override { inner_->sync_directory(path); }
-  [[nodiscard]] fs::Space space(const std::string& path) override { return inner_->space(path); }
-  [[nodiscard]] std::string canonical(const std::string& path) override { return inner_->canonical(path); }
-  [[nodiscard]] std::unique_ptr<fs::Lock> try_lock(const std::string& path, std::string_view holder) override {
-    return inner_->try_lock(path, holder);
-  }
-  [[nodiscard]] std::optional<std::string> lock_holder(const std::string& path) override {
-    return inner_->lock_holder(path);
-  }
-  [[nodiscard]] std::uint32_t user() const noexcept override { return inner_->user(); }
-  [[nodiscard]] bool in_group(std::uint32_t group) const override { return inner_->in_group(group); }
 
  private:
   [[nodiscard]] std::unique_ptr<fs::File> wrapped(std::unique_ptr<fs::File> file) {
@@ -84,7 +69,6 @@ class Probed final : public fs::FileSystem {
     return std::make_unique<DirectFile>(std::move(file), direct);
   }
 
-  std::shared_ptr<fs::FileSystem> inner_;
   fs::WriteProbe probe_;
 };
 

@@ -70,6 +70,8 @@ TEST_F(OptionsTest, EnvironmentComesBeforeTheFileAndTheFileBeforeTheDefaults) {
 
 TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
   const std::map<std::string, std::string> values = {{"run", "r-1.x_Y"},
+                                                     {"fingerprint", "input 7, v2"},
+                                                     {"fingerprint_files", "/a file:b"},
                                                      {"store.path", "/fast/{node}"},
                                                      {"store.keep", "7"},
                                                      {"store.quota_bytes", "4096"},
@@ -92,7 +94,12 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"redundancy.piece_bytes", "65537"},
                                                      {"redundancy.depth", "2"},
                                                      {"open.verify", "headers"},
+                                                     {"open.fresh", "true"},
+                                                     {"open.adopt_store", "true"},
+                                                     {"open.accept_fingerprint", "true"},
                                                      {"schedule.every", "10"},
+                                                     {"schedule.seconds", "60.5"},
+                                                     {"schedule.overhead", "0.25"},
                                                      {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},
@@ -209,6 +216,20 @@ TEST_F(OptionsTest, UnknownVariableOfAKnownSectionIsAnErrorWithASuggestion) {
   EXPECT_THAT(failure({"KEDGE_SOTRE_KEEP=2"}), HasSubstr("KEDGE_STORE_KEEP"));
   EXPECT_THAT(failure({"KEDGE_UNRELATED=1"}), HasSubstr("unknown environment variable KEDGE_UNRELATED"));
   EXPECT_EQ(failure({"KEDGE_NODE=n1", "KEDGE_TEST_FULL=1", "KEDGE_BUILD_JOBS=2"}), "no failure");
+}
+
+TEST_F(OptionsTest, FingerprintFilesAreAListOfPathsOrPathsWithColonsBetween) {
+  using Paths = std::vector<std::string>;
+  write_toml("fingerprint_files = ['input.nml', 'a mesh.dat']\n");
+  EXPECT_EQ(load().options.fingerprint_files, (Paths{"input.nml", "a mesh.dat"}));
+  EXPECT_EQ(load({"KEDGE_FINGERPRINT_FILES=:x::y z:"}).options.fingerprint_files, (Paths{"x", "y z"}));
+  EXPECT_EQ(load({"KEDGE_FINGERPRINT_FILES="}).options.fingerprint_files, Paths{});
+  for (const char* text : {"'input.nml'", "[7]", "['a:b']"}) {
+    write_toml(std::string("fingerprint_files = ") + text);
+    EXPECT_THAT(failure(), HasSubstr("fingerprint_files must be a list of paths")) << text;
+  }
+  write_toml("");
+  EXPECT_THAT(failure({"KEDGE_FINGERPRINT=a\nb"}), HasSubstr("fingerprint must be a text of one line"));
 }
 
 TEST_F(OptionsTest, SizesTakeBinarySuffixes) {

@@ -1,6 +1,8 @@
 // Transitions of the ledger of commits, and what each of them must not change.
 #include "commits/ledger.hpp"
 
+#include "commits/head_check.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "base/invariant.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::commits {
 namespace {
@@ -92,6 +95,12 @@ TEST_F(LedgerTest, ACommitWithAnotherParentOrAnOldGenerationIsABug) {
   EXPECT_THROW(ledger_.commit(head(3, 1, id(1))), BrokenInvariant);
   EXPECT_THROW(ledger_.commit(head(4, 1000, id(1))), BrokenInvariant);  // nobody took it from the ledger
   EXPECT_THAT(generations(ledger_), ElementsAre(1));
+}
+
+TEST_F(LedgerTest, NoGenerationIsTakenThatCouldNotBeRead) {
+  ledger_.raise_generation(kGenerationMax - 1);
+  EXPECT_EQ(ledger_.take_generation(), kGenerationMax);
+  EXPECT_THROW((void)ledger_.take_generation(), Error);
 }
 
 TEST_F(LedgerTest, GenerationsAreAboveAllThatWereSeen) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,8 +12,11 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/checksum.hpp"
+#include "base/text.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_space.hpp"
 #include "fs/transfer.hpp"
@@ -60,6 +64,51 @@ class Script {
   std::vector<int> steps_;
   std::vector<std::pair<std::size_t, std::size_t>> asked_;
 };
+
+/// In a child, whose limit it is. 0: every way of growing a file failed with no_space and the process lives.
+int try_to_exceed(FileSystem& system, const std::string& path, bool directly) {
+  constexpr rlimit kLimit{1U << 20U, 1U << 20U};
+  if (::setrlimit(RLIMIT_FSIZE, &kLimit) != 0) return 1;
+  const std::vector<std::byte> much(std::size_t{4} << 20U);
+  const auto file = system.create(path);
+  if (directly) (void)file->write_directly();
+  int exceeded = 0;
+  const auto attempt_one = [&](const auto& grow) {
+    try {
+      grow();
+      ++exceeded;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::no_space || error.failure().system_errno != EFBIG) exceeded += 10;
+    }
+  };
+  attempt_one([&] { (void)file->copy_in(0, much, 0); });
+  attempt_one([&] { file->truncate(much.size()); });
+  attempt_one([&] { (void)file->reserve(much.size()); });
+  sigset_t pending;
+  ::sigpending(&pending);
+  if (sigismember(&pending, SIGXFSZ) != 0) return 2;
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  if (sigismember(&blocked, SIGXFSZ) != 0) return 3;
+  return exceeded == 0 ? 0 : 4;
+}
+
+TEST_F(Posix, AFileThatWouldExceedTheLimitIsAnErrorAndNoSignal) {
+  std::vector<std::string> places = {path("on-disk")};
+  if (::access("/dev/shm", W_OK) == 0) places.push_back(compose("/dev/shm/kedge-limit-test-{}", ::getpid()));
+  for (const std::string& place : places) {
+    for (const bool directly : {false, true}) {
+      const pid_t child = ::fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) ::_exit(try_to_exceed(*system_, place, directly));
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      system_->remove(place);
+      EXPECT_TRUE(WIFEXITED(status)) << place << ": signal " << WTERMSIG(status);
+      EXPECT_EQ(WEXITSTATUS(status), 0) << place << (directly ? ", directly" : "");
+    }
+  }
+}
 
 TEST(Transfer, ContinuesShortMovesAndRetriesInterruptedOnes) {
   Script script({-EINTR, 3, -EINTR, -EINTR, 1, 6});

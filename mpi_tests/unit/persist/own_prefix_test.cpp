@@ -173,7 +173,8 @@ TEST_F(OwnPrefix, ACommitThatTheCatalogIsWrongAboutPushesOutNoOlderOne) {
   persist::TagCatalog(*system, mine->records.directory()).add(wrong);
   ASSERT_THAT(mine->tier->list().entries, ElementsAre(wrong, older.entry));
   const persist::TierRetention retention{older.entry.commit.run_id, 1, {}, {}};
-  EXPECT_THAT(persist::retain(*mine->tier, mine->records, retention).removed, IsEmpty());
+  persist::TierHistory history;
+  EXPECT_THAT(persist::retain(*mine->tier, mine->records, history, retention).removed, IsEmpty());
   EXPECT_TRUE(is_whole(older));
 }
 

@@ -129,7 +129,7 @@ TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
   small.capacity_bytes = 1000;
   disk.make_directories("/prefix", 0755);
   disk.set_volume("/prefix", small);
-  RunRecords records(system, "/prefix", "heat", "");
+  RunRecords records(system, "/prefix", "heat");
   PosixTier tier(system, "/prefix", {}, &records);
   SampleCommit commit = sample_commit(1);
   const auto before = disk.snapshot().size();

@@ -10,9 +10,9 @@ namespace kedge::persist::testing {
 
 struct PrefixStart {
   explicit PrefixStart(const std::shared_ptr<fs::FileSystem>& file_system, const Options::Persistent& options = {})
-      : records(file_system, "/prefix", "heat", "") {
+      : records(file_system, "/prefix", "heat") {
     (void)records.take_incarnation();
-    records.begin_incarnation();
+    records.begin_incarnation(Id128{});
     tier = std::make_unique<PosixTier>(file_system, "/prefix", options, &records);
   }
 

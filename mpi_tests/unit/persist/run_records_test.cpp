@@ -27,6 +27,8 @@ Id128 id_of(std::uint8_t number) {
   return id;
 }
 
+const persist::RunRecord kRecord{id_of(7), "/d/prefix", {"/old place", "/older"}};
+
 class RunRecordsTest : public Faulty {
  protected:
   void SetUp() override {
@@ -38,7 +40,7 @@ class RunRecordsTest : public Faulty {
     disk.restart();
     disk.make_directories("/d/prefix", 0755);
   }
-  [[nodiscard]] RunRecords records() const { return {system, "/d/prefix", "heat", ""}; }
+  [[nodiscard]] RunRecords records() const { return {system, "/d/prefix", "heat"}; }
   /// Another start, which has taken its number.
   [[nodiscard]] RunRecords start() const {
     RunRecords mine = records();
@@ -47,7 +49,7 @@ class RunRecordsTest : public Faulty {
   }
   [[nodiscard]] RunRecords begun() const {
     RunRecords mine = start();
-    mine.begin_incarnation();
+    mine.begin_incarnation(Id128{});
     return mine;
   }
   [[nodiscard]] static std::string path_of(const std::string& name) { return "/d/prefix/.kedge/heat/" + name; }
@@ -71,10 +73,14 @@ const std::vector<Write>& writes() {
   static const std::vector<Write> all = {
       {[](RunRecords& mine) { (void)mine.take_incarnation(); },
        [](RunRecords& later) { return later.take_incarnation() > 2; }},
-      {[](RunRecords& mine) { mine.begin_incarnation(); },
+      {[](RunRecords& mine) { mine.begin_incarnation(Id128{}); },
        [](RunRecords& later) { return !later.is_newest_incarnation(); }},
-      {[](RunRecords& mine) { mine.write_run_id(id_of(7)); },
-       [](RunRecords& later) { return later.run_id() == id_of(7); }},
+      {[](RunRecords& mine) { mine.begin_incarnation(id_of(7)); },
+       [](RunRecords& later) { return later.id_of_starts() == id_of(7); }},
+      {[](RunRecords& mine) { mine.write_record(kRecord); },
+       [](RunRecords& later) { return later.read_record().record == kRecord; }},
+      {[](RunRecords& mine) { mine.note_fingerprint("input 7"); },
+       [](RunRecords& later) { return later.fingerprint() == "input 7"; }},
       {[](RunRecords& mine) { mine.note_first_commit(id_of(1)); },
        [](RunRecords& later) { return later.has_first_commit(); }},
       {[](RunRecords& mine) { mine.note_first_manifest(id_of(1)); },
@@ -138,7 +144,7 @@ TEST_F(RunRecordsTest, StartsAtTheSameTimeNeverTakeTheSameNumber) {
   std::vector<std::thread> threads;
   for (int start = 0; start < kStarts; ++start) {
     threads.emplace_back([&, start] {
-      RunRecords mine(disk.view(start), "/d/prefix", "heat", "");
+      RunRecords mine(disk.view(start), "/d/prefix", "heat");
       for (int round = 0; round < kRounds; ++round) {
         all.arrive_and_wait();
         taken[static_cast<std::size_t>(start)].push_back(mine.take_incarnation());
@@ -164,12 +170,12 @@ TEST_F(RunRecordsTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore
   plant("begun-9x");
   plant("incarnation-9x");
   EXPECT_TRUE(older.is_newest_incarnation());
-  newer.begin_incarnation();
+  newer.begin_incarnation(Id128{});
   EXPECT_FALSE(older.is_newest_incarnation());
   older.note_first_commit(id_of(1));
   const std::vector<std::function<void()>> refused = {
-      [&] { older.begin_incarnation(); }, [&] { older.require_newest_incarnation(); },
-      [&] { older.forget_commits(); },    [&] { older.note_unfinished("a.1-00000000"); },
+      [&] { older.begin_incarnation(Id128{}); }, [&] { older.require_newest_incarnation(); },
+      [&] { older.forget_commits(); },           [&] { older.note_unfinished("a.1-00000000"); },
       [&] { (void)older.unfinished(); },
   };
   for (const auto& step : refused) EXPECT_EQ(code_of(step), ErrorCode::busy);
@@ -231,29 +237,69 @@ TEST_F(RunRecordsTest, NamesThatNoStartWritesAreNoUnfinishedWork) {
   EXPECT_THAT(mine.unfinished(), IsEmpty());
 }
 
-TEST_F(RunRecordsTest, TheRunsIdIsThatWhichWasWrittenWhateverAnEarlierTryLeft) {
+TEST_F(RunRecordsTest, TheRecordIsThatWhichWasWrittenWhateverAnEarlierTryLeft) {
   RunRecords mine = start();
-  EXPECT_EQ(mine.run_id(), std::nullopt);
+  EXPECT_FALSE(mine.read_record().record);
+  EXPECT_FALSE(mine.read_record().damaged);
   plant("run.json.new-1", "half a rec");
-  mine.write_run_id(id_of(7));
-  EXPECT_EQ(records().run_id(), id_of(7));
+  mine.write_record(kRecord);
+  EXPECT_EQ(records().read_record().record, kRecord);
+}
+
+TEST_F(RunRecordsTest, ARecordWithAnyByteChangedIsDamaged) {
+  start().write_record(kRecord);
+  const auto bytes = disk.read_all(path_of("run.json"));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    auto changed = bytes;
+    changed[i] ^= std::byte{1};
+    disk.write_all(path_of("run.json"), changed);
+    const auto found = records().read_record();
+    // Between the fields, one white space is as good as another.
+    EXPECT_TRUE(found.damaged || found.record == kRecord) << "byte " << i;
+    EXPECT_TRUE(found.damaged || bytes[i] == std::byte{' '} || bytes[i] == std::byte{'\n'}) << "byte " << i;
+  }
   for (const char* text : {"", "{}", "[]", "7", R"({"run_id":7})", R"({"run_id":"7"})"}) {
     plant("run.json", text);
-    EXPECT_EQ(code_of([&] { (void)records().run_id(); }), ErrorCode::corrupt) << text;
+    EXPECT_TRUE(records().read_record().damaged) << text;
   }
 }
 
+TEST_F(RunRecordsTest, TheNewestStartThatNotedAnIdIsBelieved) {
+  for (const int id : {3, 4, 5}) {
+    RunRecords mine = start();
+    mine.begin_incarnation(id_of(static_cast<std::uint8_t>(id)));
+  }
+  EXPECT_EQ(records().id_of_starts(), id_of(5));
+  plant("begun-3", "0000");
+  EXPECT_EQ(records().id_of_starts(), id_of(4));
+  plant("begun-2", std::string(32, '0'));
+  EXPECT_EQ(records().id_of_starts(), id_of(3));
+  plant("begun-1", "");
+  EXPECT_TRUE(records().id_of_starts().is_none());
+}
+
+TEST_F(RunRecordsTest, ALineageThatIsForgottenLeavesNoNote) {
+  RunRecords mine = begun();
+  mine.note_first_commit(id_of(1));
+  mine.note_first_manifest(id_of(1));
+  mine.note_fingerprint("x");
+  EXPECT_TRUE(persist::has_checkpoints(*system, mine.directory()));
+  mine.forget_lineage();
+  EXPECT_FALSE(persist::has_checkpoints(*system, mine.directory()));
+  EXPECT_EQ(mine.fingerprint(), std::nullopt);
+}
+
 TEST_F(RunRecordsTest, APrefixIsMadeWithAllThatLeadsToItAndAFileIsNone) {
-  (void)failure_of([&] { RunRecords(system, "/d/a/b/c", "heat", ""); });  // there is no umask: it is open to all
+  (void)failure_of([&] { RunRecords(system, "/d/a/b/c", "heat"); });  // there is no umask: it is open to all
   EXPECT_TRUE(system->status("/d/a/b/c"));
   disk.write_all("/d/file", bytes_of(1, 1));
-  const auto failure = failure_of([&] { RunRecords(system, "/d/file", "heat", ""); });
+  const auto failure = failure_of([&] { RunRecords(system, "/d/file", "heat"); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
   EXPECT_THAT(failure->message, ::testing::HasSubstr("choose another prefix"));
   (void)records();
   plant("../other");
-  EXPECT_EQ(code_of([&] { RunRecords(system, "/d/prefix", "other", ""); }), ErrorCode::io);
+  EXPECT_EQ(code_of([&] { RunRecords(system, "/d/prefix", "other"); }), ErrorCode::io);
 }
 
 }  // namespace

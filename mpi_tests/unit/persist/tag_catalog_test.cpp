@@ -26,7 +26,7 @@ TagEntry entry(std::uint64_t generation) {
   entry.commit.parent_id.bytes.fill(static_cast<std::uint8_t>(generation - 1));
   entry.commit.run_id.bytes.fill(0xee);
   entry.run = "heat";
-  entry.commit.incarnation = ~std::uint64_t{0};
+  entry.commit.incarnation = std::uint64_t{1} << 61U;
   entry.commit.world_size = 4096;
   entry.commit.time_ns = 1'790'000'000'123'456'789;
   entry.total_bytes = std::uint64_t{1} << 50U;

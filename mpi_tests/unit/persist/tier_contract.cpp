@@ -221,7 +221,8 @@ TEST_P(TierContract, RetentionKeepsTheNewestOfUseAndWhatIsPinnedOrSpared) {
   place->tier().set_pinned(sample_commit(1).entry, true);
   place->records().discard(commit_of(7).id);
   const persist::TierRetention retention{commit_of(1).run_id, 2, {commit_of(3).id}, {commit_of(6).id}};
-  const persist::Retained retained = persist::retain(place->tier(), place->records(), retention);
+  persist::TierHistory history;
+  const persist::Retained retained = persist::retain(place->tier(), place->records(), history, retention);
   EXPECT_FALSE(retained.failure);
   std::vector<std::uint64_t> generations;
   for (const auto& entry : place->other_rank().list().entries) generations.push_back(entry.commit.generation);
@@ -235,7 +236,8 @@ TEST_P(TierContract, RetentionOfAllRemovesNothing) {
   const SampleCommit commit = sample_commit(1);
   publish(*place, commit);
   const persist::TierRetention retention{commit.entry.commit.run_id, 0, {}, {}};
-  EXPECT_THAT(persist::retain(place->tier(), place->records(), retention).removed, IsEmpty());
+  persist::TierHistory history;
+  EXPECT_THAT(persist::retain(place->tier(), place->records(), history, retention).removed, IsEmpty());
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
 
@@ -245,8 +247,9 @@ TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
     for (std::uint64_t generation = 1; generation <= 3; ++generation) publish(*place, sample_commit(generation));
     place->fail(n);
     const CommitHead newest = sample_commit(3).entry.commit;
+    persist::TierHistory history;
     const persist::Retained retained =
-        persist::retain(place->tier(), place->records(), {newest.run_id, 1, {newest.id}, {}});
+        persist::retain(place->tier(), place->records(), history, {newest.run_id, 1, {newest.id}, {}});
     place->heal();
     for (std::uint64_t generation = 1; generation <= 2; ++generation) {
       const SampleCommit commit = sample_commit(generation);

@@ -86,8 +86,11 @@ class FakeTier final : public persist::Tier {
     unexpected();
   }
   void discard(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  void remove(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  [[nodiscard]] std::vector<std::string> sweep(const Id128& /*run_id*/) override { unexpected(); }
+  void retract(const persist::TagEntry& /*entry*/) override { unexpected(); }
+  void remove_container(const std::string& /*name*/, LogicalRank /*logical_rank*/) override { unexpected(); }
+  void clear(const std::string& /*name*/) override { unexpected(); }
+  [[nodiscard]] persist::Leftovers leftovers(const Id128& /*run_id*/) override { unexpected(); }
+  [[nodiscard]] bool is_pinned(const std::string& /*name*/) override { unexpected(); }
   void set_pinned(const persist::TagEntry& /*entry*/, bool /*pinned*/) override { unexpected(); }
 
  private:
@@ -199,7 +202,7 @@ class RecoveryTest : public testing::Test {
                                               LogicalRank{static_cast<std::uint32_t>(rank)});
   }
   [[nodiscard]] std::unique_ptr<persist::RunRecords> records() {
-    return std::make_unique<persist::RunRecords>(disk.view(0), "/prefix", run.name, "");
+    return std::make_unique<persist::RunRecords>(disk.view(0), "/prefix", run.name);
   }
   /// Made elsewhere: a store would take the file of what it does not need.
   void put_on(int rank, const CommitHead& head) {

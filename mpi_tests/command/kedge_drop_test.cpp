@@ -1,0 +1,124 @@
+// kedge drop: what it lists, what it removes, and what it leaves alone.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.hpp"
+#include "command/checkpoints_fixture.hpp"
+#include "store/location.hpp"
+#include "store/node_records.hpp"
+
+namespace kedge::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KedgeDrop : public KedgeCheckpoints {
+ protected:
+  /// A store of the run on "/some where/checkpoints", with two containers in it.
+  [[nodiscard]] std::string add_store(const std::string& run, std::uint8_t id) const {
+    store::Owner owner{run, {}, "/some where/checkpoints"};
+    owner.run_id.bytes.fill(id);
+    const store::Surroundings here{root_.directory(), "n", {}};
+    const auto location = store::locate(*system_, root_.directory(), here, owner);
+    store::NodeRecords records(system_, location, {0});
+    records.write_owner(owner.run_id);
+    records.note_commit(owner.run_id);
+    for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0"}) {
+      std::ofstream(location.directory + "/" + name) << std::string(1000, 'x');
+    }
+    return location.directory;
+  }
+
+  SampleStore root_;
+  std::shared_ptr<fs::FileSystem> system_ = fs::posix_file_system();
+};
+
+TEST_F(KedgeDrop, ListsAStoreAndRemovesItIfToldSo) {
+  const std::string store = add_store("heat", 1);
+  const std::string other = add_store("heat", 2);
+  const Result refused = kedge("drop " + store + " </dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, AllOf(HasSubstr(store), HasSubstr("01010101"), HasSubstr("/some where/checkpoints"),
+                                  HasSubstr("3.0 KiB"), HasSubstr("nothing was removed"), HasSubstr("add --yes")));
+  EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
+  const Result dropped = kedge("drop --yes " + store);
+  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_FALSE(std::filesystem::exists(store));
+  EXPECT_TRUE(std::filesystem::exists(other + "/rank-0.0.h5"));
+}
+
+TEST_F(KedgeDrop, AStoreInUseIsRefused) {
+  const std::string store = add_store("heat", 1);
+  const auto lock = system_->try_lock(store + "/lock.4.0", "incarnation 4, rank 0, process 77");
+  ASSERT_TRUE(lock);
+  const Result refused = kedge("drop --yes " + store);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, AllOf(HasSubstr("a job is using it"), HasSubstr("process 77")));
+  EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
+}
+
+TEST_F(KedgeDrop, WhatIsNotKedgesStays) {
+  const std::string store = add_store("heat", 1);
+  std::ofstream(store + "/notes.txt") << "mine";
+  std::filesystem::create_directory(store + "/rank-7.0.h5");
+  const Result dropped = kedge("drop -y " + store);
+  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_THAT(dropped.text, HasSubstr("2 files are in it not written by Kedge; they stay"));
+  EXPECT_FALSE(std::filesystem::exists(store + "/rank-0.0.h5"));
+  EXPECT_TRUE(std::filesystem::exists(store + "/notes.txt"));
+}
+
+TEST_F(KedgeDrop, OnlyStoresOfThisUserAreTakenForOne) {
+  const std::string store = add_store("heat", 1);
+  EXPECT_THAT(kedge("drop --yes " + root_.directory() + "/missing").text, HasSubstr("check the path"));
+  EXPECT_THAT(kedge("drop --yes " + root_.directory()).text, HasSubstr("not a store"));
+  std::filesystem::permissions(store, std::filesystem::perms::all);
+  EXPECT_THAT(kedge("drop --yes " + store).text, HasSubstr("not a store of yours"));
+  std::filesystem::permissions(store, std::filesystem::perms::owner_all);
+  std::ofstream(store + "/run") << "half a rec";
+  EXPECT_THAT(kedge("drop --yes " + store).text, HasSubstr("does not say which run"));
+  EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
+}
+
+TEST_F(KedgeDrop, WithoutArgumentsListsTheStoresInTheUsualPlaces) {
+  const std::string store = add_store("heat", 1);
+  const Result listed = kedge_in("/", "drop", "TMPDIR=" + root_.directory());
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_THAT(listed.text, HasSubstr(store));
+  EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
+}
+
+TEST_F(KedgeDrop, ARunOnAPrefixGoesAndTheOthersStay) {
+  add_three();
+  persist::TagEntry other = sample_entry(4);
+  other.run = "ice";
+  other.commit.run_id.bytes.fill(9);
+  prefix_.add(other);
+  const std::string words = "drop --run heat --prefix " + prefix_.directory();
+  const Result refused = kedge(words + " </dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, AllOf(HasSubstr("step-000100"), HasSubstr("step-000300"), Not(HasSubstr("step-000400")),
+                                  HasSubstr("3 checkpoints"), HasSubstr("add --yes")));
+  const Result dropped = kedge(words + " --yes");
+  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));
+  EXPECT_FALSE(std::filesystem::exists(prefix_.path(".kedge/heat")));
+  EXPECT_TRUE(std::filesystem::exists(prefix_.path(other.directory) + "/checkpoint.h5"));
+  const Result unknown = kedge("drop --run snow --prefix " + prefix_.directory());
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.text, HasSubstr("there is no run 'snow' on this prefix"));
+}
+
+TEST_F(KedgeDrop, WordsThatDoNotGoTogetherAreRefused) {
+  EXPECT_THAT(kedge("drop --prefix " + prefix_.directory()).text, HasSubstr("--prefix needs --run"));
+  EXPECT_THAT(kedge("drop --run heat " + add_store("heat", 1)).text, HasSubstr("either stores, or a run"));
+  EXPECT_THAT(kedge("drop --run ../heat --prefix " + prefix_.directory()).text, HasSubstr("not the name of a run"));
+  EXPECT_THAT(kedge("drop --run heat --prefix /missing/prefix").text, HasSubstr("no such prefix"));
+}
+
+}  // namespace
+}  // namespace kedge::testing

@@ -1,0 +1,71 @@
+// need_checkpoint by calls, by time and by what checkpoints cost.
+#include "engine/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using Schedule = engine::CheckpointSchedule;
+
+Options::Schedule of(std::uint64_t every, double seconds, double overhead) { return {every, seconds, overhead}; }
+
+TEST(Schedule, ByCallsAndOnlyThen) {
+  Schedule schedule(of(3, 1, 0.5), 0);
+  for (int call = 1; call <= 9; ++call) EXPECT_EQ(schedule.is_due(1000.0 * call), call % 3 == 0) << call;
+}
+
+TEST(Schedule, NeverIfNothingSaysWhen) {
+  Schedule schedule(of(0, 0, 0), 0);
+  EXPECT_FALSE(schedule.is_due(1e9));
+}
+
+TEST(Schedule, BySeconds) {
+  Schedule schedule(of(0, 60, 0), 100);
+  EXPECT_FALSE(schedule.is_due(159.9));
+  EXPECT_TRUE(schedule.is_due(160));
+  EXPECT_TRUE(schedule.is_due(161)) << "until there is one";
+  schedule.committed(5, 170);
+  EXPECT_FALSE(schedule.is_due(229));
+  EXPECT_TRUE(schedule.is_due(230));
+}
+
+TEST(Schedule, ByTheirShareOfTheRunTimeAndTheFirstAtOnce) {
+  Schedule schedule(of(0, 0, 0.01), 0);
+  EXPECT_TRUE(schedule.is_due(0.1));
+  schedule.committed(2, 10);
+  EXPECT_FALSE(schedule.is_due(209));
+  EXPECT_TRUE(schedule.is_due(210.1));
+  schedule.committed(0.5, 300);
+  EXPECT_FALSE(schedule.is_due(349));
+  EXPECT_TRUE(schedule.is_due(350.1));
+}
+
+TEST(Schedule, AtLeastAsOftenAsSecondsSayHoweverMuchTheyCost) {
+  Schedule schedule(of(0, 3600, 0.01), 0);
+  schedule.committed(100, 0);  // would be due after 10000 s
+  EXPECT_FALSE(schedule.is_due(3599));
+  EXPECT_TRUE(schedule.is_due(3600));
+}
+
+TEST(Schedule, IsTheSameOnAllRanksByDefault) {
+  SimulatedJob job(4);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_TRUE(engine.need_checkpoint());
+    commit_step(engine, scope.rank, "a", 1);  // costs no virtual time
+    EXPECT_TRUE(engine.need_checkpoint());
+  }));
+  job.options.schedule.overhead = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(engine.need_checkpoint());
+  }));
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,50 @@
+// A file system in front of another: a test overrides what it wants to see or to disturb.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fs/file_system.hpp"
+
+namespace kedge::faults {
+
+class ForwardingFileSystem : public fs::FileSystem {
+ public:
+  explicit ForwardingFileSystem(std::shared_ptr<fs::FileSystem> inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
+    return inner_->open(path, access);
+  }
+  [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
+    return inner_->create(path, mode);
+  }
+  void remove(const std::string& path) override { inner_->remove(path); }
+  void rename(const std::string& from, const std::string& to) override { inner_->rename(from, to); }
+  void make_directory(const std::string& path, std::uint32_t mode) override { inner_->make_directory(path, mode); }
+  [[nodiscard]] std::vector<std::string> list(const std::string& path) override { return inner_->list(path); }
+  [[nodiscard]] std::optional<fs::FileStatus> status(const std::string& path) override { return inner_->status(path); }
+  void sync_directory(const std::string& path) override { inner_->sync_directory(path); }
+  [[nodiscard]] fs::Space space(const std::string& path) override { return inner_->space(path); }
+  [[nodiscard]] std::string canonical(const std::string& path) override { return inner_->canonical(path); }
+  [[nodiscard]] std::unique_ptr<fs::Lock> try_lock(const std::string& path, std::string_view holder) override {
+    return inner_->try_lock(path, holder);
+  }
+  [[nodiscard]] std::optional<std::string> lock_holder(const std::string& path) override {
+    return inner_->lock_holder(path);
+  }
+  [[nodiscard]] bool holds_lock(const std::string& path) override { return inner_->holds_lock(path); }
+  [[nodiscard]] std::uint32_t user() const noexcept override { return inner_->user(); }
+  [[nodiscard]] bool in_group(std::uint32_t group) const override { return inner_->in_group(group); }
+
+ protected:
+  [[nodiscard]] fs::FileSystem& inner() const noexcept { return *inner_; }
+
+ private:
+  std::shared_ptr<fs::FileSystem> inner_;
+};
+
+}  // namespace kedge::faults

@@ -1,0 +1,29 @@
+#include "commits/head_check.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace kedge::commits {
+
+bool is_tag(std::string_view text) noexcept {
+  const auto permitted = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return !text.empty() && text.size() <= kTagBytesMax && text.front() != '.' && text != "latest" &&
+         std::ranges::all_of(text, permitted);
+}
+
+std::optional<std::string> impossible(const CommitHead& head) {
+  if (!is_tag(head.tag)) return "its tag is none that a checkpoint can have";
+  if (head.id.is_none()) return "the commit id is zero";
+  if (head.generation == 0 || head.generation > kGenerationMax)
+    return compose("the generation {} is impossible", head.generation);
+  if (head.incarnation > kIncarnationMax) return compose("the incarnation {} is impossible", head.incarnation);
+  if (head.world_size == 0 || head.world_size > kWorldSizeMax)
+    return compose("the world size {} is impossible", head.world_size);
+  return std::nullopt;
+}
+
+}  // namespace kedge::commits

@@ -1,0 +1,238 @@
+#include "engine/identity.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "persist/prefix_runs.hpp"
+#include "store/node_records.hpp"
+
+namespace kedge::engine {
+namespace {
+
+/// Paths, each ended by a zero byte, which none of them has.
+std::string pack(const std::vector<std::string>& paths) {
+  std::string text;
+  for (const std::string& path : paths) text.append(path).push_back('\0');
+  return text;
+}
+
+std::vector<std::string> unpack(std::string_view text) {
+  std::vector<std::string> paths;
+  while (!text.empty()) {
+    paths.emplace_back(text.substr(0, text.find('\0')));
+    text.remove_prefix(paths.back().size() + 1);
+  }
+  return paths;
+}
+
+std::string records_directory(const std::string& prefix, const std::string& run) {
+  return fs::join(fs::join(prefix, persist::kRecordsDirectory), run);
+}
+
+std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, const std::string& communicator_name) {
+  const auto runs = persist::runs_with_checkpoints(file_system, prefix);
+  const std::string own = records_directory(prefix, persist::default_run_name(communicator_name));
+  const auto status = file_system.status(own);
+  const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
+  return persist::choose_run(communicator_name, runs, knows_own);
+}
+
+/// Whether the run's records still lie where they lay at its last start: then this prefix is a copy of that one. What
+/// cannot be looked at may be there.
+bool is_still_at(fs::FileSystem& file_system, const std::string& prefix, const commits::RunIdentity& run) {
+  bool is_there = true;
+  (void)attempt([&] {
+    const auto found = persist::read_run_record(file_system, records_directory(prefix, run.name));
+    is_there = found.record && found.record->run_id == run.id;
+  });
+  return is_there;
+}
+
+/// Where the run lay before, now that it lies on known.prefix. A copy leaves that to the original.
+void follow(fs::FileSystem& file_system, const persist::RunRecord& record, KnownRun& known) {
+  known.former = record.former;
+  if (record.prefix == known.prefix || record.prefix.empty()) return;
+  known.moved_from = record.prefix;
+  known.is_copy = is_still_at(file_system, record.prefix, known.run);
+  if (known.is_copy) return known.former.clear();
+  std::erase(known.former, known.prefix);
+  known.former.insert(known.former.begin(), record.prefix);
+}
+
+/// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Others may
+/// use the name as well, or pretend to; one of this user's that is not trusted stops the start.
+Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
+  std::optional<Failure> refused;
+  for (const persist::TagEntry& entry : tier.list().entries) {
+    if (entry.run != run) continue;
+    auto failure = attempt([&] { tier.require_trusted(entry); });
+    if (!failure) return entry.commit.run_id;
+    if (tier.is_own(entry) && !refused) refused = std::move(failure);
+  }
+  comm::throw_if(refused);
+  return {};
+}
+
+[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
+  throw Error(Failure{code, std::move(message), -1, path, 0});
+}
+
+/// The stores' part in finding out who the run is. All calls are COLLECTIVE.
+class IdInStores {
+ public:
+  IdInStores(const comm::Group& group, const KnownRun& known) : group_(group), known_(known) {}
+
+  /// Those of this node that belong to the run's name on this prefix. If the prefix has no trace of the run, those
+  /// without commits are of no interest.
+  void look(fs::FileSystem& file_system, const std::string& root, const store::Surroundings& surroundings) {
+    group_.together([&] {
+      stores_ = store::stores_of_name(file_system, root, surroundings, known_.run.name);
+      std::erase_if(stores_, [&](const store::StoreOfName& one) {
+        return one.record.prefix != known_.prefix || !(one.has_commits || has_trace());
+      });
+    });
+  }
+
+  /// The one id that all of them have; none if there is no store. Throws mismatch if they differ.
+  [[nodiscard]] Id128 common_id() const {
+    const auto speaker = group_.lowest_with(!stores_.empty());
+    if (!speaker) return {};
+    Id128 id;
+    if (!stores_.empty()) id = stores_.front().record.run_id;
+    group_.broadcast(id, *speaker);
+    group_.together([&] {
+      for (const store::StoreOfName& one : stores_) {
+        if (one.record.run_id == id) continue;
+        refuse(ErrorCode::mismatch,
+               compose("stores have commits of several runs '{}' that this prefix does not know; free those that are "
+                       "not wanted with kedge drop, or begin anew with open.fresh (KEDGE_OPEN_FRESH=1)",
+                       known_.run.name),
+               one.directory);
+      }
+    });
+    return id;
+  }
+
+  /// Throws mismatch on all ranks if any has a store that was found.
+  void refuse_unknown() const {
+    group_.together([&] {
+      if (stores_.empty()) return;
+      refuse(
+          ErrorCode::mismatch,
+          compose("this store has commits of a run '{}' that the prefix {} does not know: its checkpoints there were "
+                  "removed, or something else lies there now. To go on from the store, set open.adopt_store "
+                  "(KEDGE_OPEN_ADOPT_STORE=1); to begin anew and keep it, open.fresh (KEDGE_OPEN_FRESH=1); to free "
+                  "it, run kedge drop on it",
+                  known_.run.name, known_.prefix),
+          stores_.front().directory);
+    });
+  }
+
+  /// Something on the prefix tells of the run, though not who it is.
+  [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits; }
+
+ private:
+  const comm::Group& group_;
+  const KnownRun& known_;
+  std::vector<store::StoreOfName> stores_;
+};
+
+/// COLLECTIVE. Of a run of which the prefix has no record; none if it is new.
+Id128 find_id(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
+  const auto warn = [&](std::string_view source) {
+    if (!group.is_root()) return;
+    setup.log.warning(
+        compose("the prefix does not say which run '{}' is; its record is rebuilt from {}", known.run.name, source));
+  };
+  const Id128 of_manifests = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
+  if (!of_manifests.is_none()) {
+    warn("its manifests");
+    return of_manifests;
+  }
+  IdInStores in_stores(group, known);
+  in_stores.look(*setup.environment.file_system, places.root, places.surroundings);
+  if (!in_stores.has_trace() && !setup.options.open.adopt_store) in_stores.refuse_unknown();
+  const Id128 of_stores = in_stores.common_id();
+  if (!of_stores.is_none()) {
+    warn("the stores");
+    return of_stores;
+  }
+  if (!known.has_commits) return {};
+  refuse(ErrorCode::corrupt,
+         compose("checkpoints of the run '{}' were made, and its record, its manifests and the stores are lost or "
+                 "damaged; restore the record from a copy, or begin anew with open.fresh (KEDGE_OPEN_FRESH=1)",
+                 known.run.name),
+         fs::join(records_directory(known.prefix, known.run.name), "run.json"));
+}
+
+/// Local, rank 0. A new id if there is none. Of two first starts at the same time the later takes that of the other:
+/// then the locks of the stores decide between them.
+Id128 record_id(persist::RunRecords& records, const KnownRun& known, const Id128& found) {
+  if (const auto other = records.read_record().record) return other->run_id;
+  const Id128 id = found.is_none() ? random_id() : found;
+  records.write_record({id, known.prefix, known.former});
+  return id;
+}
+
+}  // namespace
+
+KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<persist::RunRecords>& records) {
+  fs::FileSystem& file_system = *setup.environment.file_system;
+  KnownRun known;
+  group.together([&] {
+    if (!group.is_root()) return;
+    known.prefix = persist::make_prefix(file_system, setup.options.persistent.path);
+    known.run.name = setup.options.run;
+    if (known.run.name.empty()) {
+      known.run.name = choose_name(file_system, known.prefix, group.communicator().name());
+    }
+    records = std::make_unique<persist::RunRecords>(setup.environment.file_system, known.prefix, known.run.name);
+    known.run.incarnation = records->take_incarnation();
+    const persist::FoundRecord found = records->read_record();
+    known.is_damaged = found.damaged;
+    known.run.id = found.record ? found.record->run_id : records->id_of_starts();
+    known.has_commits = records->has_first_commit() || records->has_first_manifest();
+    if (found.record) follow(file_system, *found.record, known);
+    else if (!known.run.id.is_none()) {
+      setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
+                                fs::join(records->directory(), "run.json"), found.damaged ? "damaged" : "missing"));
+    }
+  });
+  std::string former = pack(known.former);
+  group.broadcast(known.run.name);
+  group.broadcast(known.run.id);
+  group.broadcast(known.run.incarnation);
+  group.broadcast(known.prefix);
+  group.broadcast(former);
+  group.broadcast(known.has_commits);
+  group.broadcast(known.is_damaged);
+  known.former = unpack(former);
+  return known;
+}
+
+Id128 settle_id(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
+  if (setup.options.open.fresh) return group.root_decides([] { return random_id(); });
+  if (!known.run.id.is_none()) return known.run.id;
+  const Id128 id = find_id(setup, group, known, places);
+  return group.root_decides([&] { return record_id(*places.records, known, id); });
+}
+
+void write_identity(persist::RunRecords& records, const KnownRun& known, const Id128& id, bool fresh) {
+  const persist::FoundRecord now = records.read_record();
+  const Id128& expected = fresh ? known.run.id : id;
+  if (now.record && now.record->run_id != expected) {
+    refuse(ErrorCode::busy, "another start of this run has begun anew at the same time; end one of the two jobs",
+           records.directory());
+  }
+  records.begin_incarnation(id);
+  if (fresh) records.forget_lineage();
+  const persist::RunRecord record{id, known.prefix, known.former};
+  if (now.record != record) records.write_record(record);
+  records.remove_nonces();
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,52 @@
+// Which run a start belongs to: what lies on the prefix decides, and the stores only where that was lost.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "commits/run_identity.hpp"
+#include "engine/setup.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tier.hpp"
+#include "store/location.hpp"
+
+namespace kedge::engine {
+
+/// What the prefix says of the run, the same on every rank.
+struct KnownRun {
+  commits::RunIdentity run;         ///< its id: none if the prefix does not say
+  std::string prefix;               ///< canonical, as rank 0 sees it
+  std::vector<std::string> former;  ///< where it lay before, newest first
+  bool has_commits = false;         ///< noted on the prefix
+  bool is_damaged = false;          ///< there is a run.json, and it cannot be made sense of
+  std::string moved_from;           ///< where it lay at the last start, if that was elsewhere; rank 0's
+  bool is_copy = false;             ///< it still lies there: this prefix was copied from it; rank 0's
+};
+
+/// Where what is known of the run may lie.
+struct PlacesOfRun {
+  persist::RunRecords* records = nullptr;  ///< rank 0's, null elsewhere
+  persist::Tier& tier;
+  const std::string& root;  ///< in which this rank's store is to lie
+  const store::Surroundings& surroundings;
+};
+
+/// COLLECTIVE. Rank 0 chooses the run's name, takes its records into `records` and the next incarnation, and reads who
+/// it is. Throws the same Error on all ranks: mismatch (which of several runs is meant), io.
+[[nodiscard]] KnownRun find_run(const Setup& setup, const comm::Group& group,
+                                std::unique_ptr<persist::RunRecords>& records);
+
+/// COLLECTIVE. The run's id: the one that is known, else that of the run's manifests, else that of stores that belong
+/// to this prefix and, if it has no trace of them, are adopted on purpose; else a new one. It is in the run's record
+/// before anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run that the
+/// prefix does not know), corrupt (there were commits, and nothing says of which run).
+[[nodiscard]] Id128 settle_id(const Setup& setup, const comm::Group& group, const KnownRun& known,
+                              const PlacesOfRun& places);
+
+/// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records
+/// say. Throws busy if another start has begun since.
+void write_identity(persist::RunRecords& records, const KnownRun& known, const Id128& id, bool fresh);
+
+}  // namespace kedge::engine

@@ -1,0 +1,24 @@
+#include "engine/schedule.hpp"
+
+namespace kedge::engine {
+
+bool CheckpointSchedule::is_due(double now_s) {
+  ++calls_;
+  if (options_.every != 0) return calls_ % options_.every == 0;
+  return is_due_by_time(now_s);
+}
+
+void CheckpointSchedule::committed(double blocked_s, double now_s) {
+  blocked_s_ = blocked_s;
+  last_s_ = now_s;
+}
+
+/// What a checkpoint costs is not known before the first, which is due at once: the earlier, the less can be lost.
+bool CheckpointSchedule::is_due_by_time(double now_s) const {
+  const double since_s = now_s - last_s_;
+  if (options_.seconds > 0 && since_s >= options_.seconds) return true;
+  if (options_.overhead <= 0) return false;
+  return blocked_s_ < 0 || since_s * options_.overhead >= blocked_s_;
+}
+
+}  // namespace kedge::engine

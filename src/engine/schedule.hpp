@@ -1,0 +1,30 @@
+// When the next checkpoint is due: by calls, or by what checkpoints cost.
+#pragma once
+
+#include <cstdint>
+
+#include "kedge/options.hpp"
+
+namespace kedge::engine {
+
+/// Pure but for its own counts. Rank 0's is asked; the others count along.
+class CheckpointSchedule {
+ public:
+  /// `now_s` is when the engine started; seconds of a clock that does not go back.
+  CheckpointSchedule(const Options::Schedule& options, double now_s) : options_(options), last_s_(now_s) {}
+
+  /// One call of need_checkpoint(): whether a checkpoint is due now.
+  [[nodiscard]] bool is_due(double now_s);
+  /// A checkpoint was committed, and the application waited so long for it.
+  void committed(double blocked_s, double now_s);
+
+ private:
+  [[nodiscard]] bool is_due_by_time(double now_s) const;
+
+  Options::Schedule options_;
+  std::uint64_t calls_ = 0;
+  double last_s_;          ///< the last commit, or the start
+  double blocked_s_ = -1;  ///< by the last commit; below 0: there was none yet
+};
+
+}  // namespace kedge::engine

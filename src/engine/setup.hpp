@@ -1,0 +1,17 @@
+// What an engine is given.
+#pragma once
+
+#include "base/log.hpp"
+#include "engine/environment.hpp"
+#include "kedge/options.hpp"
+
+namespace kedge::engine {
+
+/// Constant while the engine lives.
+struct Setup {
+  Options options;
+  Environment environment;
+  Log log;
+};
+
+}  // namespace kedge::engine

@@ -1,0 +1,119 @@
+#include "persist/prefix_runs.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tags.hpp"
+
+namespace kedge::persist {
+namespace {
+
+constexpr std::uint32_t kOthersWrite = 002;
+constexpr std::uint32_t kSticky = 01000;
+constexpr std::size_t kNameCharactersMax = 64;
+constexpr std::string_view kUnnamed = "main";
+
+using Kind = fs::FileStatus::Kind;
+
+[[noreturn]] void refuse(std::string message, const std::string& path) {
+  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
+}
+
+void make_directories(fs::FileSystem& file_system, const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (!parent.empty() && !file_system.status(parent)) file_system.make_directory(parent, 0777);
+  }
+  if (!file_system.status(path)) file_system.make_directory(path, 0777);
+}
+
+void refuse_if_open_to_all(fs::FileSystem& file_system, const std::string& directory) {
+  const fs::FileStatus status = directory_status(file_system, directory);
+  if ((status.mode & kOthersWrite) == 0 || (status.mode & kSticky) != 0) return;
+  refuse(
+      compose("every user can replace files in the prefix (mode {:04o}); run chmod o-w on this directory", status.mode),
+      directory);
+}
+
+bool is_own_directory(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = file_system.status(path);
+  return status && status->kind == Kind::directory && status->owner == file_system.user();
+}
+
+/// MPI gives MPI_COMM_WORLD its name.
+bool is_given(std::string_view communicator_name) {
+  return !communicator_name.empty() && communicator_name != "MPI_COMM_WORLD";
+}
+
+}  // namespace
+
+fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = file_system.status(path);
+  if (!status || status->kind != Kind::directory) refuse("not a directory; remove it or choose another prefix", path);
+  return *status;
+}
+
+std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix) {
+  try {
+    make_directories(file_system, prefix);
+  } catch (const Error& error) {
+    Failure failure = error.failure();
+    failure.message += "; this is the prefix: set persistent.path to a directory that all nodes share";
+    throw Error(std::move(failure));
+  }
+  const std::string path = file_system.canonical(prefix);
+  refuse_if_open_to_all(file_system, path);
+  const std::string records = fs::join(path, kRecordsDirectory);
+  file_system.make_directory(records, 0755);
+  refuse_if_open_to_all(file_system, records);
+  return path;
+}
+
+std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, const std::string& prefix) {
+  const std::string records = fs::join(prefix, kRecordsDirectory);
+  std::vector<std::string> runs;
+  bool any_records = false;
+  for (const std::string& run : file_system.list(records)) {
+    const std::string directory = fs::join(records, run);
+    if (!is_own_directory(file_system, directory) || file_system.list(directory).empty()) continue;
+    any_records = true;
+    if (has_checkpoints(file_system, directory)) runs.push_back(run);
+  }
+  if (any_records) return runs;
+  std::set<std::string> named;
+  for (const TagEntry& entry : list_tags(file_system, prefix).entries) {
+    if (is_own_directory(file_system, fs::join(prefix, entry.directory))) named.insert(entry.run);
+  }
+  return {named.begin(), named.end()};
+}
+
+std::string default_run_name(std::string_view communicator_name) {
+  if (!is_given(communicator_name)) return std::string(kUnnamed);
+  std::string name;
+  for (const char c : communicator_name.substr(0, kNameCharactersMax)) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    name += plain ? c : '-';
+  }
+  return name;
+}
+
+std::string choose_run(std::string_view communicator_name, std::span<const std::string> runs, bool knows_default) {
+  std::string own = default_run_name(communicator_name);
+  const bool has_own = std::ranges::find(runs, own) != runs.end();
+  if (runs.empty() || has_own || (is_given(communicator_name) && knows_default)) return own;
+  if (runs.size() == 1 && !is_given(communicator_name)) return runs.front();
+  std::string list;
+  for (const std::string& run : runs) list += compose("{}'{}'", list.empty() ? "" : ", ", run);
+  throw Error(
+      ErrorCode::mismatch,
+      compose("the prefix has checkpoints of the run{} {}, and this job would be '{}', which has none; to go on "
+              "with {}, set run (KEDGE_RUN) to its name; to begin another, set run to a new one",
+              runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them"));
+}
+
+}  // namespace kedge::persist

@@ -1,0 +1,38 @@
+// Which runs have checkpoints on a prefix, and which of them a job goes on with that names none.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/file_system.hpp"
+
+namespace kedge::persist {
+
+/// Below a prefix: the records of its runs, a directory each.
+inline constexpr std::string_view kRecordsDirectory = ".kedge";
+
+/// Local. What is there. Throws Error{io} if it is not a directory.
+fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path);
+
+/// Local. Makes the prefix and the directory of the records if they are missing; the prefix's canonical path. Throws io
+/// if one cannot be made or everybody could replace files in it.
+[[nodiscard]] std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix);
+
+/// Local. The runs of this user that have checkpoints, in alphabetical order: by the notes in their records, or if
+/// there are no records at all, by the manifests. Throws Error{io}.
+[[nodiscard]] std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, const std::string& prefix);
+
+/// Pure. The name of a run that was given none, on a communicator of this name: that name itself, or `main` if nobody
+/// gave it one.
+[[nodiscard]] std::string default_run_name(std::string_view communicator_name);
+
+/// Pure. The run that a job goes on with that names none, `runs` being those that have checkpoints: its default name if
+/// that is one of them or there are none. A job whose communicator has no name goes on with the only one that there is.
+/// `knows_default`: the prefix has records of a run of the default name. Throws mismatch that lists the runs: a job
+/// does not start from zero beside checkpoints that may be its own.
+[[nodiscard]] std::string choose_run(std::string_view communicator_name, std::span<const std::string> runs,
+                                     bool knows_default);
+
+}  // namespace kedge::persist

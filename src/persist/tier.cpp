@@ -1,0 +1,32 @@
+#include "persist/tier.hpp"
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::persist {
+namespace {
+
+void remove_all(Tier& tier, const Remains& remains) {
+  for (std::uint32_t rank = 0; rank < remains.ranks; ++rank) tier.remove_container(remains.name, LogicalRank{rank});
+  tier.clear(remains.name);
+}
+
+}  // namespace
+
+void Tier::remove(const TagEntry& entry) {
+  retract(entry);
+  remove_all(*this, {entry.directory, entry.commit.world_size});
+}
+
+std::vector<std::string> Tier::sweep(const Id128& run_id) {
+  Leftovers left = leftovers(run_id);
+  for (const Remains& one : left.remains) {
+    const auto failure = attempt([&] { remove_all(*this, one); });
+    if (!failure) continue;
+    if (failure->code == ErrorCode::busy) throw Error(*failure);
+    left.problems.push_back(compose("{}: {}", one.name, to_string(*failure)));
+  }
+  return std::move(left.problems);
+}
+
+}  // namespace kedge::persist

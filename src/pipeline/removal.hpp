@@ -1,0 +1,50 @@
+// What is no commit any more leaves the tier piece by piece, dealt out over the ranks: no call waits for all of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "comm/group.hpp"
+#include "persist/tier.hpp"
+
+namespace kedge::pipeline {
+
+/// The same queue on every rank. What is still in it when the engine ends, the next start finds among its leftovers.
+class Removal {
+ public:
+  /// All that is referred to must outlive it.
+  Removal(persist::Tier& tier, Clock& clock, Log log) : tier_(tier), clock_(clock), log_(std::move(log)) {}
+
+  /// COLLECTIVE. Queues rank 0's `remains`.
+  void add(const comm::Group& group, const std::vector<persist::Remains>& remains);
+  /// Local, on every rank alike. What is to be written again is not removed.
+  void forget(const std::string& name);
+  /// COLLECTIVE. Each rank removes containers of its share, the oldest queued first, for about as long as said and at
+  /// least one; rank 0 clears what nothing is left of. A failure is logged once, and leaves what it is about to a later
+  /// start. Throws busy on all ranks if a later start of the run has begun.
+  void step(const comm::Group& group, double budget_s);
+  [[nodiscard]] bool empty() const noexcept { return queue_.empty(); }
+
+ private:
+  struct Item {
+    persist::Remains remains;
+    std::uint64_t next = 0;  ///< the lowest rank of this process's share whose container may be there
+  };
+
+  [[nodiscard]] std::uint64_t remove_share(const comm::Group& group, double give_up_at);
+  [[nodiscard]] std::uint64_t clear(std::uint64_t finished, double give_up_at);
+  void warn_once(const std::string& text);
+
+  persist::Tier& tier_;
+  Clock& clock_;
+  Log log_;
+  std::deque<Item> queue_;
+  bool warned_ = false;
+  bool said_slow_ = false;
+};
+
+}  // namespace kedge::pipeline

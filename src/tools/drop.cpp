@@ -1,0 +1,260 @@
+// kedge drop STORE... | PREFIX --run NAME: frees what jobs left behind, after a list and a question.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "persist/posix_tier.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tags.hpp"
+#include "store/file_name.hpp"
+#include "store/node_records.hpp"
+#include "tools/outcome.hpp"
+#include "tools/place.hpp"
+#include "tools/table.hpp"
+#include "tools/words.hpp"
+
+namespace kedge::tools {
+namespace {
+
+using Kind = fs::FileStatus::Kind;
+
+struct Arguments {
+  std::vector<std::string> stores;
+  std::string prefix;
+  std::string run;
+  bool yes = false;
+};
+
+[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
+  throw Error(Failure{code, std::move(message), -1, path, 0});
+}
+
+/// A run's directory on this node.
+struct Store {
+  std::string directory;
+  store::StoreRecord record;
+  std::vector<std::string> files;  // that are Kedge's, by name
+  std::uint64_t bytes = 0;
+  std::string used_by;  // who holds a lock in it
+};
+
+bool is_store_file(const std::string& name) {
+  static constexpr std::array<std::string_view, 5> kPrefixes = {"lock.", "nonce-", "routed-", "run", "committed"};
+  return store::parse_file_name(name).has_value() ||
+         std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+Store look_at(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = status_of(file_system, path);
+  if (!status) refuse(ErrorCode::not_found, "there is no such directory; check the path", path);
+  Store found;
+  found.directory = file_system.canonical(path);
+  if (!store::is_private(file_system, found.directory)) {
+    refuse(ErrorCode::mismatch,
+           "not a store of yours: a store is a directory kedge-<uid>-<run>-<8 digits> that nobody else can read", path);
+  }
+  found.record = store::read_store_record(file_system, found.directory);
+  if (found.record.run_id.is_none()) {
+    refuse(ErrorCode::mismatch, "not a store: it does not say which run it belongs to; remove it by hand if it is one",
+           path);
+  }
+  for (const std::string& name : file_system.list(found.directory)) {
+    const std::string file = fs::join(found.directory, name);
+    const auto here = file_system.status(file);
+    if (!is_store_file(name) || !here || here->kind != Kind::file) continue;
+    found.files.push_back(name);
+    found.bytes += here->size_bytes;
+    if (!name.starts_with("lock.")) continue;
+    if (auto holder = file_system.lock_holder(file)) found.used_by = std::move(*holder);
+  }
+  return found;
+}
+
+/// Every place where a job of this user on this node may have a store, as it is configured here and now.
+std::vector<Store> stores_here(fs::FileSystem& file_system) {
+  const std::string begin = compose("kedge-{}-", file_system.user());
+  std::vector<std::string> roots = store::usual_roots();
+  std::ranges::sort(roots);
+  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  std::vector<Store> found;
+  for (const std::string& root : roots) {
+    (void)attempt([&] {
+      for (const std::string& name : file_system.list(root)) {
+        if (!name.starts_with(begin)) continue;
+        (void)attempt([&] { found.push_back(look_at(file_system, fs::join(root, name))); });
+      }
+    });
+  }
+  return found;
+}
+
+std::string text_of(const std::vector<Store>& stores) {
+  Table table("lllrl");
+  table.add({"store", "run id", "prefix", "bytes", "in use by"});
+  for (const Store& one : stores) {
+    table.add({printable(one.directory), short_id(one.record.run_id), printable(one.record.prefix),
+               human_bytes(one.bytes), one.used_by.empty() ? "-" : printable(one.used_by)});
+  }
+  return table.text();
+}
+
+/// False if the user says no, or cannot be asked.
+bool is_confirmed(const std::string& question, bool yes) {
+  if (yes) return true;
+  if (::isatty(STDIN_FILENO) == 0) {
+    complain("nothing was removed: there is no terminal to ask on; add --yes");
+    return false;
+  }
+  print(question + " [y/N] ");
+  std::cout.flush();
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "yes") return true;
+  complain("nothing was removed");
+  return false;
+}
+
+/// The containers first: what says whose they were goes last, so that half a removal is seen as that.
+void remove(fs::FileSystem& file_system, const Store& one) {
+  for (const bool containers : {true, false}) {
+    for (const std::string& name : one.files) {
+      if (store::parse_file_name(name).has_value() == containers) {
+        file_system.remove(fs::join(one.directory, name));
+      }
+    }
+  }
+  const std::size_t left = file_system.list(one.directory).size();
+  if (left == 0) return file_system.remove(one.directory);
+  complain(compose("{}: {} in it not written by Kedge; they stay", printable(one.directory),
+                   left == 1 ? "a file is" : compose("{} files are", left)));
+}
+
+Outcome drop_stores(fs::FileSystem& file_system, const Arguments& arguments) {
+  std::vector<Store> stores;
+  for (const std::string& path : arguments.stores) stores.push_back(look_at(file_system, path));
+  print(text_of(stores));
+  for (const Store& one : stores) {
+    if (one.used_by.empty()) continue;
+    refuse(ErrorCode::busy, compose("a job is using it ({}); end that first", printable(one.used_by)), one.directory);
+  }
+  if (!is_confirmed(stores.size() == 1 ? "Remove this store?" : "Remove these stores?", arguments.yes))
+    return Outcome::cannot_look;
+  for (const Store& one : stores) remove(file_system, one);
+  return Outcome::ok;
+}
+
+/// A run's commits and records on a prefix.
+class RunOnPrefix {
+ public:
+  RunOnPrefix(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, const std::string& run)
+      : file_system_(std::move(file_system)), prefix_(file_system_->canonical(prefix)), run_(run) {
+    for (const persist::TagEntry& entry : persist::list_tags(*file_system_, prefix_).entries) {
+      const auto status = file_system_->status(fs::join(prefix_, entry.directory));
+      if (entry.run == run && status && status->owner == file_system_->user()) entries_.push_back(entry);
+    }
+    const std::string records = records_directory();
+    if (entries_.empty() && !file_system_->status(records)) {
+      const auto runs = persist::runs_with_checkpoints(*file_system_, prefix_);
+      std::string list;
+      for (const std::string& one : runs) list += (list.empty() ? "" : ", ") + one;
+      refuse(ErrorCode::not_found,
+             compose("there is no run '{}' on this prefix{}", printable(run),
+                     list.empty() ? "" : compose("; there are: {}", printable(list))),
+             prefix);
+    }
+  }
+
+  [[nodiscard]] std::string text() const {
+    Table table("lrlr");
+    table.add({"tag", "generation", "time (UTC)", "bytes"});
+    std::uint64_t bytes = 0;
+    for (const persist::TagEntry& entry : entries_) {
+      table.add({printable(entry.commit.tag), compose("{}", entry.commit.generation), utc_cell(entry.commit.time_ns),
+                 human_bytes(entry.total_bytes)});
+      bytes += entry.total_bytes;
+    }
+    return compose("{}run '{}' on {}: {}, {}\n", entries_.empty() ? "" : table.text(), printable(run_),
+                   printable(prefix_), count_text(entries_.size(), "checkpoint"), human_bytes(bytes));
+  }
+
+  /// As a later start would: a job of this run that is still there can commit nothing any more. Notes and records go
+  /// last: half a removal is not taken for a run that never had a checkpoint.
+  void remove() {
+    persist::RunRecords records(file_system_, prefix_, run_);
+    (void)records.take_incarnation();
+    records.begin_incarnation(records.read_record().record.value_or(persist::RunRecord{}).run_id);
+    persist::PosixTier tier(file_system_, prefix_, {}, &records);
+    for (const persist::TagEntry& entry : entries_) tier.remove(entry);
+    (void)tier.sweep({});
+    const std::string directory = records_directory();
+    for (const std::string& name : file_system_->list(directory)) file_system_->remove(fs::join(directory, name));
+    file_system_->remove(directory);
+    file_system_->sync_directory(fs::join(prefix_, persist::kRecordsDirectory));
+  }
+
+ private:
+  [[nodiscard]] std::string records_directory() const {
+    return fs::join(fs::join(prefix_, persist::kRecordsDirectory), run_);
+  }
+
+  std::shared_ptr<fs::FileSystem> file_system_;
+  std::string prefix_;
+  std::string run_;
+  std::vector<persist::TagEntry> entries_;  // newest first
+};
+
+Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const Arguments& arguments) {
+  if (!arguments.stores.empty()) {
+    refuse(ErrorCode::invalid_argument, "name either stores, or a run with --run and its prefix with --prefix", {});
+  }
+  const std::string prefix = arguments.prefix.empty() ? configured_prefix() : arguments.prefix;
+  if (!status_of(*file_system, prefix)) refuse(ErrorCode::not_found, "there is no such prefix; check the path", prefix);
+  if (arguments.run.find('/') != std::string::npos || arguments.run.starts_with('.'))
+    refuse(ErrorCode::invalid_argument, compose("'{}' is not the name of a run", printable(arguments.run)), {});
+  RunOnPrefix run(file_system, prefix, arguments.run);
+  print(run.text());
+  if (!is_confirmed("Remove all of it?", arguments.yes)) return Outcome::cannot_look;
+  run.remove();
+  return Outcome::ok;
+}
+
+Outcome drop(const Arguments& arguments) {
+  const auto file_system = fs::posix_file_system();
+  if (!arguments.run.empty()) return drop_run(file_system, arguments);
+  if (!arguments.prefix.empty())
+    refuse(ErrorCode::invalid_argument, "--prefix needs --run; kedge ls lists the runs of a prefix", arguments.prefix);
+  if (!arguments.stores.empty()) return drop_stores(*file_system, arguments);
+  const std::vector<Store> stores = stores_here(*file_system);
+  print(stores.empty() ? std::string("you have no stores on this node\n") : text_of(stores));
+  return Outcome::ok;
+}
+
+}  // namespace
+
+Command add_drop(CLI::App& program) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* parser = program.add_subcommand("drop", "Free node-local stores, or a run on a prefix");
+  parser->add_option("STORE", arguments->stores,
+                     "Stores on this node to remove; none: list those that you have in the usual places");
+  parser->add_option("--run", arguments->run, "Remove all checkpoints and records of this run on the prefix");
+  parser->add_option("--prefix", arguments->prefix,
+                     "The prefix of --run; default: the configured one (persistent.path)");
+  parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
+  parser->footer(
+      "Lists what will go, and asks. A store that a job is using is refused; a job whose run is removed from the "
+      "prefix\n"
+      "can commit nothing there any more.\n"
+      "Exit status: 0, or 2 if nothing was removed.");
+  return {parser, [arguments] { return drop(*arguments); }};
+}
+
+}  // namespace kedge::tools
