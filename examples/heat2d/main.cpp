@@ -54,10 +54,7 @@ heat2d::Picture load_picture_everywhere(const std::string& path) {
 /// [kedge] COLLECTIVE. Where the newest checkpoint of this run ended; if it has none yet, where that of `from` did.
 std::optional<kedge::Tag> restore(kedge::Engine& engine, const kedge::State& state, const std::string& from) {
   if (auto tag = engine.restore(state); tag || from.empty()) return tag;
-  auto tag = engine.open(kedge::Source{from, "", "latest"});
-  for (const auto& item : state.items()) engine.load(item.name, item.region);
-  engine.close();  // throws on all ranks if a load failed on any
-  return tag;
+  return engine.restore(state, kedge::Source{from, "", "latest"});
 }
 
 void run(const heat2d::Arguments& arguments) {

@@ -39,6 +39,7 @@ struct RegionInfo {
   Placement placement;
   std::uint64_t size_bytes = 0;
   bool routed = false;  ///< a file: read it with route_in
+  std::string members;  ///< of structs, as kedge::members describes them; empty: none, or not described
 };
 
 /// The open checkpoint.
@@ -109,10 +110,11 @@ class Engine {
 
   /// COLLECTIVE. Calls create, save for every item, commit.
   void checkpoint(std::string_view tag, const State& state, const Attributes& attributes = {});
-  /// COLLECTIVE. Calls open(latest), load for every item, close. Returns the tag, or nothing if there is none yet. A
-  /// block that was saved from another place of its global array than the item says is a `mismatch`.
-  /// If the newest checkpoint turns out to be damaged while it is loaded, the one before it is used.
-  std::optional<Tag> restore(const State& state);
+  /// COLLECTIVE. Calls open, load for every item, close. Returns the tag, or nothing if there is none yet. Containers
+  /// are resized to what was saved. A block that was saved from another place of its global array than the item says is
+  /// a `mismatch`. If the checkpoint turns out to be damaged while it is loaded, the next that fits the selection is
+  /// used. After an error the variables' content is undefined.
+  std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 
   /// COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call throws bad_state.
   void finalize();

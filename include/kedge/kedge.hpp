@@ -3,6 +3,7 @@
 
 #include "kedge/attributes.hpp"    // IWYU pragma: export
 #include "kedge/communicator.hpp"  // IWYU pragma: export
+#include "kedge/elements.hpp"      // IWYU pragma: export
 #include "kedge/engine.hpp"        // IWYU pragma: export
 #include "kedge/error.hpp"         // IWYU pragma: export
 #include "kedge/options.hpp"       // IWYU pragma: export

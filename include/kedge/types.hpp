@@ -102,6 +102,8 @@ struct Region {
   const void* data = nullptr;
   DataType dtype = DataType::opaque;
   Shape shape;
+  /// Of structs: opaque, with the bytes of one as last extent, and what members() of kedge/elements.hpp says of them.
+  std::string_view members = {};
 };
 
 /// Memory to load into; dtype and shape must match what was saved.
@@ -109,6 +111,7 @@ struct MutableRegion {
   void* data = nullptr;
   DataType dtype = DataType::opaque;
   Shape shape;
+  std::string_view members = {};
 };
 
 /// A contiguous range as a region, one-dimensional unless a shape is given.

@@ -92,7 +92,7 @@ TEST_P(EngineOverMpi, R1_R2_ManyEnginesInOneLaunchGoOnFromEachOther) {
     std::vector<double> field(50'000 + 1000 * static_cast<std::size_t>(rank_));
     std::vector<std::int32_t> own(static_cast<std::size_t>(rank_) * 3, 0);
     State state;
-    state.add("step", step).add("field", std::span(field)).add("of-rank", std::span(own));
+    state.add("step", step).add("field", field).add("of-rank", own);
     const auto tag = engine.restore(state);
     if (round == 0) {
       EXPECT_EQ(tag, std::nullopt);
@@ -136,7 +136,7 @@ TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
   std::vector<std::uint64_t> field((std::size_t{9} << 17U) + 5);  // 9 MiB and a little
   std::array<char, 3> odd{};
   State state;
-  state.add("odd", std::span(odd)).add("field", std::span(field));
+  state.add("odd", odd).add("field", field);
   for (int round = 1; round <= 4; ++round) {
     // Turn by turn: each opens what the other wrote, and writes over what the other left.
     options_.store.io = round % 2 != 0 ? StoreIo::direct : StoreIo::buffered;
@@ -208,7 +208,7 @@ TEST_P(EngineOverMpi, R35_ARankThatFailsInSaveFailsTheCommitOnAllAndTheNextWorks
   Engine engine = make_engine();
   std::vector<double> field(10'000, 1.5);
   State state;
-  state.add("field", std::span(field));
+  state.add("field", field);
   engine.checkpoint("good", state);
   engine.create("bad");
   const Status saved = engine.save(rank_ == ranks_ - 1 ? ".." : "field", region(std::span<const double>(field)));
@@ -228,7 +228,7 @@ TEST_P(EngineOverMpi, R33_AQuotaThatOneRankExceedsIsNoSpaceOnAll) {
   std::vector<double> small(100, 2.5);
   const std::vector<double> large(1 << 20U);
   State state;
-  state.add("small", std::span(small));
+  state.add("small", small);
   engine.checkpoint("good", state);
   engine.create("bad");
   if (rank_ == 0) engine.save("large", region(std::span<const double>(large)));

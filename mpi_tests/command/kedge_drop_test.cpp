@@ -63,13 +63,13 @@ TEST_F(KedgeDrop, AStoreInUseIsRefused) {
 
 TEST_F(KedgeDrop, WhatIsNotKedgesStays) {
   const std::string store = add_store("heat", 1);
-  std::ofstream(store + "/notes.txt") << "mine";
+  std::ofstream(store + "/run-notes.txt") << "mine";
   std::filesystem::create_directory(store + "/rank-7.0.h5");
   const Result dropped = kedge("drop -y " + store);
   EXPECT_EQ(dropped.status, 0) << dropped.text;
   EXPECT_THAT(dropped.text, HasSubstr("2 files are in it not written by Kedge; they stay"));
   EXPECT_FALSE(std::filesystem::exists(store + "/rank-0.0.h5"));
-  EXPECT_TRUE(std::filesystem::exists(store + "/notes.txt"));
+  EXPECT_TRUE(std::filesystem::exists(store + "/run-notes.txt"));
 }
 
 TEST_F(KedgeDrop, OnlyStoresOfThisUserAreTakenForOne) {

@@ -59,7 +59,7 @@ class Application {
     State state;
     state.add("step", step_);
     for (std::size_t region = 0; region < kRegions; ++region)
-      state.add(compose("r{}", region), std::span(regions_.at(region)));
+      state.add(compose("r{}", region), regions_.at(region));
     return state;
   }
 

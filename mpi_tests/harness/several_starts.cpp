@@ -31,7 +31,7 @@ void commit_step(Engine& engine, int rank, const Tag& tag, int step) {
   auto large = field(rank, step, kLarge);
   auto small = field(rank, step, kSmall);
   State state;
-  state.add("step", step).add("field/large", std::span(large)).add("field/small", std::span(small));
+  state.add("step", step).add("field/large", large).add("field/small", small);
   engine.checkpoint(tag, state);
 }
 
@@ -48,7 +48,7 @@ int load_step(Engine& engine, int rank) {
   std::vector<double> large(kLarge);
   std::vector<double> small(kSmall);
   State state;
-  state.add("step", step).add("field/large", std::span(large)).add("field/small", std::span(small));
+  state.add("step", step).add("field/large", large).add("field/small", small);
   bool loaded = true;
   for (const auto& item : state.items()) loaded = engine.load(item.name, item.region).ok() && loaded;
   if (!loaded) return -1;  // close reports it

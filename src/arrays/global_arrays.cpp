@@ -27,6 +27,7 @@ void put(comm::Packer& packer, Kind kind, std::uint32_t rank, const SharedRegion
   packer.put(std::string_view(region.name));
   if (kind == Kind::group) return;
   packer.put(region.dtype, DataType::opaque);
+  packer.put(std::string_view(region.members));
   packer.put(region.shape);
   if (kind == Kind::replicated) return;
   packer.put(region.shard->global_shape);
@@ -41,6 +42,7 @@ Record get_record(comm::Unpacker& unpacker) {
   record.region.name = unpacker.get_text();
   if (record.kind == Kind::group) return record;
   record.region.dtype = unpacker.get_enum(DataType::opaque, DataType::int8);
+  record.region.members = unpacker.get_text();
   record.region.shape = unpacker.get_shape();
   if (record.kind == Kind::replicated) return record;
   Shard shard;
@@ -63,14 +65,19 @@ void for_each_group(std::string_view name, Visit&& visit) {
   }
 }
 
+std::string type_of(const SharedRegion& region) {
+  if (region.members.empty()) return std::string(to_string(region.dtype));
+  return compose("structs ({})", region.members);
+}
+
 std::string describe(const SharedRegion& region) {
-  if (!region.shard) return compose("replicated {} of shape {}", to_string(region.dtype), to_string(region.shape));
-  return compose("a shard of {} of global shape {}{}", to_string(region.dtype), to_string(region.shard->global_shape),
+  if (!region.shard) return compose("replicated {} of shape {}", type_of(region), to_string(region.shape));
+  return compose("a shard of {} of global shape {}{}", type_of(region), to_string(region.shard->global_shape),
                  region.shard->holes_allowed ? " with holes allowed" : "");
 }
 
 bool agree(const SharedRegion& a, const SharedRegion& b) {
-  if (kind_of(a) != kind_of(b) || a.dtype != b.dtype) return false;
+  if (kind_of(a) != kind_of(b) || a.dtype != b.dtype || a.members != b.members) return false;
   if (!a.shard) return a.shape == b.shape;
   return a.shard->global_shape == b.shard->global_shape && a.shard->holes_allowed == b.shard->holes_allowed;
 }
@@ -87,6 +94,7 @@ format::View view_of(const std::vector<Communicator::Message>& messages) {
       format::View::Array& array = arrays[region.name];
       array.name = region.name;
       array.dtype = region.dtype;
+      array.members = region.members;
       array.global_shape = region.shard->global_shape;
       array.blocks.push_back({rank, region.shard->offset, region.shape});
     }
@@ -105,7 +113,8 @@ std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> r
     const format::RegionSpec& spec = region.spec;
     const auto* shard = std::get_if<Shard>(&spec.placement);
     if (shard == nullptr && !std::holds_alternative<Replicated>(spec.placement)) continue;
-    shared.push_back({spec.name, spec.dtype, spec.shape, shard == nullptr ? std::nullopt : std::optional(*shard)});
+    shared.push_back({spec.name, spec.dtype, spec.shape, shard == nullptr ? std::nullopt : std::optional(*shard),
+                      spec.members});
   }
   return shared;
 }
@@ -119,7 +128,7 @@ GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const Sh
     put(packed[home(region.name)], kind_of(region), me, region);
     for_each_group(region.name, [&](std::string name) { groups.insert(std::move(name)); });
   }
-  for (const std::string& name : groups) put(packed[home(name)], Kind::group, me, {name, {}, {}, {}});
+  for (const std::string& name : groups) put(packed[home(name)], Kind::group, me, {name, {}, {}, {}, {}});
   std::vector<Communicator::Message> messages;
   for (auto& [peer, packer] : packed) messages.push_back({peer, packer.take()});
 

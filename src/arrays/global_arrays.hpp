@@ -22,6 +22,7 @@ struct SharedRegion {
   DataType dtype = DataType::opaque;
   Shape shape;
   std::optional<Shard> shard;  ///< nothing: replicated
+  std::string members = {};    ///< of structs
 };
 
 /// What of a container's regions is shared.

@@ -26,6 +26,7 @@ std::uint64_t structure_hash(std::span<const format::PlacedRegion> regions) {
     if (shard == nullptr && !std::holds_alternative<Replicated>(spec.placement)) continue;
     hash = mixed(hash, fnv1a(spec.name));
     hash = mixed(hash, static_cast<std::uint64_t>(spec.dtype));
+    hash = mixed(hash, fnv1a(spec.members));
     hash = mixed(hash, hash_of_shape(spec.shape));
     hash = mixed(hash, shard == nullptr ? 1 : 2);
     if (shard == nullptr) continue;

@@ -1,17 +1,14 @@
 #include "engine/calls.hpp"
 
-#include <algorithm>
-
 #include "base/hash.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "format/on_disk.hpp"
 
 namespace kedge::engine {
 namespace {
 
-bool may_stand_in_tag(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
-}
+static_assert(commits::kTagBytesMax == format::kTagBytesMax);
 
 }  // namespace
 
@@ -40,14 +37,14 @@ std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_
 std::optional<Failure> check_tag(std::string_view tag) {
   std::string problem;
   if (tag.empty()) problem = "it is empty";
-  else if (tag.size() > format::kTagBytesMax) problem = compose("it has {} characters", tag.size());
+  else if (tag.size() > commits::kTagBytesMax) problem = compose("it has {} characters", tag.size());
   else if (tag.front() == '.') problem = "it begins with a dot";
   else if (tag == "latest") problem = "this word is reserved";
-  else if (!std::all_of(tag.begin(), tag.end(), may_stand_in_tag)) problem = "it has characters that no tag may have";
+  else if (!commits::is_tag(tag)) problem = "it has characters that no tag may have";
   if (problem.empty()) return std::nullopt;
   return Failure{ErrorCode::invalid_argument,
                  compose("tag '{}' cannot be used: {}; give 1 to {} of A-Z a-z 0-9 . _ -, not beginning with a dot",
-                         tag.substr(0, format::kTagBytesMax), problem, format::kTagBytesMax),
+                         tag.substr(0, commits::kTagBytesMax), problem, commits::kTagBytesMax),
                  -1,
                  {},
                  0};

@@ -15,7 +15,7 @@ namespace kedge::engine {
 struct NotedCommits {
   bool on_prefix = false;   ///< the same on every rank
   bool in_store = false;    ///< this rank's
-  bool fingerprint = true;  ///< there is none to record; the same on every rank
+  bool fingerprint_done = true;  ///< recorded, or there is none; the same on every rank
 };
 
 /// One note on the prefix and one in every store: the loss of either does not let a start begin from zero.

@@ -1,11 +1,11 @@
 // The public face: every call goes to the side that does it.
 #include "kedge/engine.hpp"
 
-#include <set>
 #include <string>
 #include <utility>
 
 #include "engine/engine_impl.hpp"
+#include "engine/state_io.hpp"
 #include "kedge/state.hpp"
 
 namespace kedge {
@@ -65,22 +65,15 @@ void Engine::close() {
 
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
   create(tag, attributes);
-  for (const State::Item& item : state.items()) {
-    save(item.name, {item.region.data, item.region.dtype, item.region.shape}, item.placement);
-  }
+  engine::save(impl_->writer(), state);
   commit();
 }
 
-std::optional<Tag> Engine::restore(const State& state) {
+std::optional<Tag> Engine::restore(const State& state, const Selection& selection) {
   while (true) {
-    std::optional<Tag> tag = open(latest);
+    std::optional<Tag> tag = open(selection);
     if (!tag) return std::nullopt;
-    std::set<std::string> names;
-    for (const State::Item& item : state.items()) {
-      impl_->reader().load(item.name, item.region, item.placement);
-      names.insert(item.name);
-    }
-    impl_->reader().log_unread(names);
+    engine::load(impl_->reader(), state);
     try {
       close();
       return tag;

@@ -132,7 +132,7 @@ class IdInStores {
     });
   }
 
-  /// Something on the prefix tells of the run, though not who it is.
+  /// The prefix has records of the run, but not its id.
   [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits; }
 
  private:

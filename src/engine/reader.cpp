@@ -14,7 +14,6 @@ namespace {
 
 Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
 
-/// Nothing if the caller's memory is what the region needs.
 /// What of a global array, in words.
 std::string to_words(const Placement& placement) {
   if (const auto* shard = std::get_if<Shard>(&placement)) {
@@ -33,6 +32,7 @@ bool is_elsewhere(const Placement& saved, const Placement& wanted) {
   return from->global_shape != to->global_shape || from->offset != to->offset;
 }
 
+/// Nothing if the caller's memory is what the region needs.
 std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& saved, const MutableRegion& wanted,
                                 const Placement& placement) {
   const format::RegionSpec& spec = saved.spec;
@@ -44,6 +44,13 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
     return failure_of(ErrorCode::mismatch,
                       compose("region '{}' of {} was saved as {} and is loaded as {}; load it as it was saved",
                               spec.name, tag, to_string(spec.dtype), to_string(wanted.dtype)));
+  }
+  if (wanted.members != spec.members) {
+    return failure_of(ErrorCode::mismatch,
+                      compose("region '{}' of {} was saved as structs with other members ({}) than those that are "
+                              "loaded ({}); load it with the program that saved it",
+                              spec.name, tag, spec.members.empty() ? "none" : spec.members,
+                              wanted.members.empty() ? "none" : wanted.members));
   }
   if (wanted.shape != spec.shape) {
     return failure_of(
@@ -175,7 +182,7 @@ std::vector<RegionInfo> Reader::regions() const {
   for (const format::PlacedRegion& placed : container().regions()) {
     if (format::is_attributes(placed.spec)) continue;  // info() has them
     list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
-                    placed.spec.routed});
+                    placed.spec.routed, placed.spec.members});
   }
   return list;
 }

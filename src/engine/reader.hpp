@@ -26,6 +26,10 @@ class Reader {
   /// A `placement` that is stated must be the one that was saved.
   Status load(std::string_view name, const MutableRegion& region, const Placement& placement = {});
   Routed route_in(std::string_view name);
+  /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
+  Status remember(Failure failure);
+  /// Local. What of this name this rank's container has. Throws not_found.
+  [[nodiscard]] const format::RegionSpec& saved(std::string_view name) const { return region(name).spec; }
   void close();
   /// Local. Rank 0 logs what its container has besides these regions: a State that lacks an item begins with whatever
   /// was in its place.
@@ -51,7 +55,6 @@ class Reader {
   void check_present() const;
   void extract(const format::PlacedRegion& placed, const std::string& path) const;
   void release();
-  Status remember(Failure failure);
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;
 

@@ -127,7 +127,7 @@ class Start {
       }
       if (recorded == started_.fingerprint) started_.fingerprint.clear();
     });
-    started_.noted.fingerprint = !group_.any(!started_.fingerprint.empty());
+    started_.noted.fingerprint_done = !group_.any(!started_.fingerprint.empty());
   }
 
   /// Whose commits count, and where the stores are to lie.

@@ -22,6 +22,8 @@ class Writer {
   void create(std::string_view tag, const Attributes& attributes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
   Routed route_out(std::string_view name, std::uint64_t max_bytes);
+  /// Local. The checkpoint cannot be committed: commit will throw the first such failure on all ranks.
+  Status remember(Failure failure);
   /// How many seconds the application waited for the checkpoint, from create on.
   double commit();
   void abandon();
@@ -61,7 +63,6 @@ class Writer {
   void throw_given_up(const std::optional<Failure>& failure);
   void give_up();
   void drop_routed();
-  Status remember(Failure failure);
   [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;
 
   Parts parts_;

@@ -1,9 +1,11 @@
 #include "format/hdf5_handle.hpp"
 
+#include <array>
 #include <atomic>
 
 #include "base/text.hpp"
 #include "format/hdf5_structure.hpp"
+#include "format/members.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
 
@@ -118,6 +120,21 @@ Hdf5Handle make_file_type(DataType dtype) {
     case DataType::opaque: return opaque_type();
     default: return {checked(H5Tcopy(predefined(dtype)), "copy a type"), H5Tclose};
   }
+}
+
+Hdf5Handle make_struct_type(std::string_view members, std::uint64_t size_bytes) {
+  Hdf5Handle type(checked(H5Tcreate(H5T_COMPOUND, size_bytes), "create a type"), H5Tclose);
+  for (const Member& member : parse_members(members)) {
+    Hdf5Handle of = make_file_type(member.dtype);
+    if (member.shape.dimensions() != 0) {
+      std::array<hsize_t, Shape::kMaxDimensions> extents{};
+      for (std::size_t i = 0; i < member.shape.dimensions(); ++i) extents.at(i) = member.shape[i];
+      const auto dimensions = static_cast<unsigned>(member.shape.dimensions());
+      of = {checked(H5Tarray_create2(of.get(), dimensions, extents.data()), "create a type"), H5Tclose};
+    }
+    checked(H5Tinsert(type.get(), member.name.c_str(), member.offset, of.get()), "add to a type");
+  }
+  return type;
 }
 
 std::uint64_t hdf5_entries() noexcept { return process_wide().entries; }

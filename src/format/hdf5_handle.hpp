@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kedge/types.hpp"
@@ -64,5 +65,8 @@ hid_t checked(hid_t result, const std::string& what);
 
 /// The file type of a region's elements. Call it under the gate.
 [[nodiscard]] Hdf5Handle make_file_type(kedge::DataType dtype);
+
+/// A compound type of `size_bytes` with the members that the text (members.hpp) names. Call it under the gate.
+[[nodiscard]] Hdf5Handle make_struct_type(std::string_view members, std::uint64_t size_bytes);
 
 }  // namespace kedge::format

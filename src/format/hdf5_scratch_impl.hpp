@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <string>
 
 #include "format/hdf5_handle.hpp"
@@ -13,7 +14,8 @@ namespace kedge::format {
 struct Hdf5Scratch::Impl {
   explicit Impl(Hdf5Versions with);
 
-  [[nodiscard]] const Hdf5Handle& type(DataType dtype);
+  /// Of a dataset of this shape.
+  [[nodiscard]] const Hdf5Handle& type(const Elements& elements, const Shape& shape);
   /// Makes a dataset and returns the offset of its bytes from the start of the file, 0 if it has none.
   [[nodiscard]] std::uint64_t create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const;
 
@@ -34,6 +36,7 @@ struct Hdf5Scratch::Impl {
   std::string name;
   Hdf5Handle groups, datasets, links;
   std::array<Hdf5Handle, 17> types;
+  std::map<std::string, Hdf5Handle> structs;  // by their members
   Hdf5Handle file;  // last: closed first
 };
 
@@ -41,5 +44,8 @@ struct Hdf5Scratch::Impl {
 [[nodiscard]] Hdf5Handle object_properties(hid_t kind);
 
 [[nodiscard]] Hdf5Handle dataspace(const Shape& shape);
+
+/// The dataset's shape: the bytes of a struct are not a dimension of it.
+[[nodiscard]] Shape shape_in_file(const Elements& elements, const Shape& shape);
 
 }  // namespace kedge::format

@@ -84,10 +84,19 @@ Hdf5Scratch::Impl::Impl(Hdf5Versions with)
 
 Hdf5Scratch::Impl::Descriptor::~Descriptor() { ::close(number_); }
 
-const Hdf5Handle& Hdf5Scratch::Impl::type(DataType dtype) {
-  Hdf5Handle& type = types.at(static_cast<std::size_t>(dtype));
-  if (!type.is_open()) type = make_file_type(dtype);
+const Hdf5Handle& Hdf5Scratch::Impl::type(const Elements& elements, const Shape& shape) {
+  if (!elements.members.empty()) {
+    Hdf5Handle& type = structs[std::string(elements.members)];
+    if (!type.is_open()) type = make_struct_type(elements.members, shape[shape.dimensions() - 1]);
+    return type;
+  }
+  Hdf5Handle& type = types.at(static_cast<std::size_t>(elements.dtype));
+  if (!type.is_open()) type = make_file_type(elements.dtype);
   return type;
+}
+
+Shape shape_in_file(const Elements& elements, const Shape& shape) {
+  return elements.members.empty() ? shape : Shape(shape.extents().first(shape.dimensions() - 1));
 }
 
 std::uint64_t Hdf5Scratch::Impl::create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const {
@@ -129,9 +138,10 @@ void Hdf5Scratch::create_group(const std::string& path) {
       H5Gclose);
 }
 
-std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, DataType dtype, const Shape& shape) {
+std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, const Elements& elements, const Shape& shape) {
   const Hdf5Gate gate;
-  return impl_->create_placed(path, impl_->type(dtype).get(), dataspace(shape).get(), impl_->datasets.get());
+  return impl_->create_placed(path, impl_->type(elements, shape).get(), dataspace(shape_in_file(elements, shape)).get(),
+                              impl_->datasets.get());
 }
 
 void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {

@@ -18,6 +18,12 @@ namespace kedge::format {
 /// The oldest HDF5 that reads the file: virtual datasets need 1.10.
 enum class Hdf5Versions : std::uint8_t { v1_8, v1_10 };
 
+/// What the elements of a dataset are.
+struct Elements {
+  DataType dtype = DataType::opaque;
+  std::string_view members = {};  ///< of structs (members.hpp): the last extent of shapes is then their size
+};
+
 /// A part of a virtual dataset: where it lies there, and in which file the dataset of this shape is that holds it.
 struct VirtualPart {
   std::string_view file;
@@ -40,7 +46,7 @@ class Hdf5Scratch {
   /// Its parent must exist.
   void create_group(const std::string& path);
   /// Its group must exist. Returns the offset of its bytes from the start of the file, 0 if it has none.
-  std::uint64_t create_dataset(const std::string& path, DataType dtype, const Shape& shape);
+  std::uint64_t create_dataset(const std::string& path, const Elements& elements, const Shape& shape);
   /// A contiguous table of `rows` rows as on_disk.hpp's row_at places their columns, named and typed. Its group must
   /// exist. Returns its offset.
   std::uint64_t create_shard_table(const std::string& path, std::uint64_t rows);
@@ -48,7 +54,7 @@ class Hdf5Scratch {
   std::uint64_t create_text(const std::string& path, std::uint64_t size_bytes);
   /// A dataset without storage that shows `source` (a path) of each part's file in that part's place, and zeros
   /// elsewhere. Parts have elements and as many dimensions as `shape`, at least one. Its group must exist.
-  void create_virtual(const std::string& path, DataType dtype, const Shape& shape, const std::string& source,
+  void create_virtual(const std::string& path, const Elements& elements, const Shape& shape, const std::string& source,
                       const std::vector<VirtualPart>& parts);
   /// A link to the object `target` of another file. Its group must exist.
   void create_external_link(const std::string& path, const std::string& file, const std::string& target);

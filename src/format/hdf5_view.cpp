@@ -60,18 +60,18 @@ std::uint64_t Hdf5Scratch::create_text(const std::string& path, std::uint64_t si
                               impl_->datasets.get());
 }
 
-void Hdf5Scratch::create_virtual(const std::string& path, DataType dtype, const Shape& shape, const std::string& source,
-                                 const std::vector<VirtualPart>& parts) {
+void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elements, const Shape& shape,
+                                 const std::string& source, const std::vector<VirtualPart>& parts) {
   const Hdf5Gate gate;
   const Hdf5Handle creation = object_properties(H5P_DATASET_CREATE);
-  const Hdf5Handle whole = dataspace(shape);
+  const Hdf5Handle whole = dataspace(shape_in_file(elements, shape));
   const std::string source_pattern = escaped(source);
   // HDF5 copies both spaces. Neighbours often are of one shape.
   std::optional<Hdf5Handle> part_space;
   Shape part_shape;
   for (const VirtualPart& part : parts) {
     if (!part_space || part_shape != part.shape) {
-      part_space = dataspace(part.shape);
+      part_space = dataspace(shape_in_file(elements, part.shape));
       part_shape = part.shape;
     }
     const Extents offset = extents_of(part.offset);
@@ -84,8 +84,8 @@ void Hdf5Scratch::create_virtual(const std::string& path, DataType dtype, const 
             "map a part of '" + path + "'");
   }
   // Without parts it is a dataset that was never written.
-  const Hdf5Handle dataset(checked(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->type(dtype).get(), whole.get(),
-                                              impl_->links.get(), creation.get(), H5P_DEFAULT),
+  const Hdf5Handle dataset(checked(H5Dcreate2(impl_->file.get(), path.c_str(), impl_->type(elements, shape).get(),
+                                              whole.get(), impl_->links.get(), creation.get(), H5P_DEFAULT),
                                    "create dataset '" + path + "'"),
                            H5Dclose);
 }

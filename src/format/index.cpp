@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint8_t kArrayHead = 0x9a;  // CBOR: array, 32-bit count (RFC 8949, 3)
 constexpr std::uint8_t kBytesHead = 0x5a;  // CBOR: byte string, 32-bit length
-constexpr std::uint64_t kRegionFields = 7;
+constexpr std::uint64_t kRegionFields = 7;  // and one more of structs
 constexpr std::uint64_t kExtentFields = 3;
 constexpr std::uint64_t kExtentEntryBytesMax = 1 + 3 * 9;
 constexpr std::uint64_t kHeadsBytes = 2 + 3 * 5;  // outer array and version, then regions, extents, checksums
@@ -44,9 +44,10 @@ Json to_json(const Placement& placement) {
 
 void put_region(std::vector<std::uint8_t>& out, const PlacedRegion& region) {
   const RegionSpec& spec = region.spec;
-  Json::to_cbor(Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape), to_json(spec.placement),
-                             spec.routed, region.offset, region.size_bytes}),
-                out);
+  Json fields = Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape),
+                             to_json(spec.placement), spec.routed, region.offset, region.size_bytes});
+  if (!spec.members.empty()) fields.push_back(spec.members);
+  Json::to_cbor(fields, out);
 }
 
 // --- reading ---
@@ -75,7 +76,8 @@ Placement read_placement(CborReader& reader, std::string_view path) {
 }
 
 PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::string_view path) {
-  reader.array_of(kRegionFields);
+  const std::uint64_t fields = reader.array();
+  if (fields != kRegionFields && fields != kRegionFields + 1) refuse(path, "a region is malformed");
   PlacedRegion region;
   region.spec.name = reader.text();
   const std::uint64_t dtype = reader.number();
@@ -86,6 +88,7 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   region.spec.routed = reader.boolean();
   region.offset = reader.number();
   region.size_bytes = reader.number();
+  if (fields > kRegionFields && (region.spec.members = reader.text()).empty()) refuse(path, "a region is malformed");
   if (const auto problem = check(region.spec)) refuse(path, problem->message);
   const bool empty = region.size_bytes == 0;
   const bool inside =

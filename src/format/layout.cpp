@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kFirstMetaBlockBytes = 16384;
 constexpr std::uint64_t kMetadataOfRegionBytes = 384;  // object header, link, share of the group's heap and tree
 constexpr std::uint64_t kMetadataOfGroupBytes = 512;
+constexpr std::uint64_t kMetadataOfMembers = 8;  // of each character that describes them: a type each
 
 constexpr std::string_view kIndexGroup = ".kedge";
 constexpr std::string_view kIndexDataset = ".kedge/index";
@@ -107,10 +108,10 @@ std::uint64_t LayoutBuilder::add(const RegionSpec& spec) {
     throw Error(ErrorCode::invalid_argument,
                 kedge::compose("region '{}' is saved twice; save each region once", spec.name));
   }
-  metadata_estimate_bytes_ += kMetadataOfRegionBytes + 2 * spec.name.size();
+  metadata_estimate_bytes_ += kMetadataOfRegionBytes + 2 * spec.name.size() + kMetadataOfMembers * spec.members.size();
   add_groups_of(spec.name);
   grow_metadata_blocks();
-  const std::uint64_t offset = scratch_.create_dataset(spec.name, spec.dtype, spec.shape);
+  const std::uint64_t offset = scratch_.create_dataset(spec.name, {spec.dtype, spec.members}, spec.shape);
   regions_.push_back({spec, offset, size_bytes(spec), 0});
   return offset;
 }
@@ -141,7 +142,7 @@ std::shared_ptr<const Layout> LayoutBuilder::finish() {
   auto layout = std::make_shared<Layout>();
   const std::uint64_t room = index_room_bytes(regions_, meta_block_bytes_);
   if (!groups_.contains(std::string(kIndexGroup))) scratch_.create_group(std::string(kIndexGroup));
-  layout->index_offset = scratch_.create_dataset(std::string(kIndexDataset), DataType::opaque, Shape{room});
+  layout->index_offset = scratch_.create_dataset(std::string(kIndexDataset), {DataType::opaque}, Shape{room});
   layout->file_size = scratch_.close();
 
   std::vector<Piece> pieces = pieces_of(regions_);

@@ -53,6 +53,7 @@ struct View {
     DataType dtype = DataType::opaque;
     Shape global_shape;
     std::vector<Block> blocks;
+    std::string members = {};  ///< of structs (members.hpp)
   };
   /// A region of one rank that stands for the same one of all ranks.
   struct Replica {

@@ -84,7 +84,7 @@ void ManifestBuilder::add(const View& view) {
 }
 
 void ManifestBuilder::add_array(const View::Array& array) {
-  RegionSpec spec{array.name, array.dtype, array.global_shape, {}, false};
+  RegionSpec spec{array.name, array.dtype, array.global_shape, {}, false, array.members};
   if (auto problem = check(spec)) throw Error(*std::move(problem));
   add_name(array.name);
   std::vector<const Block*> blocks;
@@ -95,7 +95,7 @@ void ManifestBuilder::add_array(const View::Array& array) {
     if (has_elements(block.shape)) blocks.push_back(&block);
   }
   std::ranges::sort(blocks, {}, [](const Block* block) { return block->rank; });
-  const bool scalar = array.global_shape.dimensions() == 0;  // virtual datasets are arrays
+  const bool scalar = array.global_shape.dimensions() == (array.members.empty() ? 0 : 1);  // virtual datasets are arrays
   if (scalar && !blocks.empty()) {
     scratch_.create_external_link(array.name, file_of(blocks.front()->rank, array.name), "/" + array.name);
     return;
@@ -103,7 +103,7 @@ void ManifestBuilder::add_array(const View::Array& array) {
   std::vector<VirtualPart> parts;
   parts.reserve(blocks.size());
   for (const Block* block : blocks) parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
-  scratch_.create_virtual(array.name, array.dtype, array.global_shape, "/" + array.name, parts);
+  scratch_.create_virtual(array.name, {array.dtype, array.members}, array.global_shape, "/" + array.name, parts);
 }
 
 void ManifestBuilder::add_replica(const View::Replica& replica) {

@@ -18,6 +18,7 @@ inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;  ///< of a
 inline constexpr std::uint64_t kLargeRegionBytes = 65536;              ///< from here a region is its own extent
 inline constexpr std::uint64_t kAlignmentBytes = 4096;                 ///< on which large regions start
 inline constexpr std::uint64_t kIndexBytesMax = std::uint64_t{256} << 20U;
+inline constexpr std::size_t kMembersBytesMax = 4096;  // a compound type must fit an HDF5 object header
 inline constexpr std::size_t kTagBytesMax = 128;
 inline constexpr char kAttributesName[] = ".kedge/attributes";  ///< region of logical rank 0: JSON, padded with spaces
 inline constexpr std::size_t kNameBytesMax = 1024;

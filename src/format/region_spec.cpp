@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "format/members.hpp"
 #include "format/on_disk.hpp"
 #include "format/utf8.hpp"
 
@@ -48,6 +49,20 @@ std::string shard_problem(const RegionSpec& spec, const Shard& shard) {
   return {};
 }
 
+/// A shard consists of whole structs.
+std::string struct_problem(const RegionSpec& spec) {
+  if (spec.members.empty()) return {};
+  const std::size_t last = spec.shape.dimensions();
+  if (spec.dtype != DataType::opaque || last == 0 || spec.shape[last - 1] == 0 || spec.routed) {
+    return "only opaque regions whose last extent is the size of a struct have members";
+  }
+  const auto* shard = std::get_if<Shard>(&spec.placement);
+  if (shard != nullptr && shard->global_shape[last - 1] != spec.shape[last - 1]) {
+    return "its last extent is the size of a struct, and that of the global array is not";
+  }
+  return members_problem(spec.members, spec.shape[last - 1]);
+}
+
 }  // namespace
 
 std::uint64_t size_bytes(const RegionSpec& spec) noexcept {
@@ -80,6 +95,9 @@ std::optional<Failure> check(const RegionSpec& spec) {
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     const std::string problem = shard_problem(spec, *shard);
     if (!problem.empty()) return refused(kedge::compose("shard of region '{}' does not fit: {}", spec.name, problem));
+  }
+  if (const std::string problem = struct_problem(spec); !problem.empty()) {
+    return refused(kedge::compose("members of region '{}' cannot be used: {}", spec.name, problem));
   }
   return std::nullopt;
 }

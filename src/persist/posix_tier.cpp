@@ -208,11 +208,7 @@ void PosixTier::write_latest(const std::string& directory) {
 
 void PosixTier::discard(const TagEntry& entry) {
   records().require_newest_incarnation();
-  if (is_published(entry.directory)) return;
-  for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
-    remove_container(entry.directory, LogicalRank{rank});
-  }
-  clear(entry.directory);
+  if (!is_published(entry.directory)) clear(entry.directory);
 }
 
 bool PosixTier::is_own_directory(const std::string& directory) {
@@ -305,7 +301,7 @@ void PosixTier::remove_containers(const std::string& data) {
     const auto status = file_system_->status(directory);
     if (!status || status->kind != fs::FileStatus::Kind::directory) continue;
     for (const std::string& name : file_system_->list(directory)) {
-      if (name.starts_with("rank-") && name.ends_with(".h5")) file_system_->remove(fs::join(directory, name));
+      if (rank_of_container(name)) file_system_->remove(fs::join(directory, name));
     }
     if (file_system_->list(directory).empty()) file_system_->remove(directory);
   }

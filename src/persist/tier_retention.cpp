@@ -57,14 +57,15 @@ const std::vector<TagEntry>& TierHistory::of_run(Tier& tier, const Id128& run_id
 }
 
 void TierHistory::published(const TagEntry& entry) {
-  note_good(entry.commit.id);
   if (!entries_) return;
   retracted(entry.commit.id);  // it may have been flushed before
+  note_good(entry.commit.id);
   const auto older = [&](const TagEntry& other) { return is_newer(entry.commit, other.commit); };
   entries_->insert(std::ranges::find_if(*entries_, older), entry);
 }
 
 void TierHistory::retracted(const Id128& commit_id) {
+  good_.erase(commit_id);
   if (entries_) std::erase_if(*entries_, [&](const TagEntry& entry) { return entry.commit.id == commit_id; });
 }
 

@@ -50,6 +50,15 @@ std::string to_string(const FileName& name) {
   return compose("{}{}.{}{}", pattern.prefix, name.logical_rank.value, name.number, pattern.suffix);
 }
 
+bool is_store_file(std::string_view name) noexcept {
+  const auto is_record = [&](std::string_view record) {
+    return name.starts_with(record) &&
+           (name.size() == record.size() || name.substr(record.size()).starts_with(".new-"));
+  };
+  return parse_file_name(name) || is_record(kRunRecord) || is_record(kCommitRecord) || name.starts_with("lock.") ||
+         name.starts_with("nonce-") || name.starts_with("routed-");
+}
+
 std::optional<FileName> parse_file_name(std::string_view name) noexcept {
   for (const Pattern& pattern : kPatterns) {
     if (const auto parsed = parse_as(pattern, name)) return parsed;

@@ -35,4 +35,11 @@ struct FileName {
 /// Nothing for any name that to_string would not write.
 [[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name) noexcept;
 
+/// The records of a run's directory (node_records.hpp).
+inline constexpr std::string_view kRunRecord = "run";
+inline constexpr std::string_view kCommitRecord = "committed";
+
+/// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, routed files.
+[[nodiscard]] bool is_store_file(std::string_view name) noexcept;
+
 }  // namespace kedge::store

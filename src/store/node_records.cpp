@@ -7,12 +7,11 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
+#include "store/file_name.hpp"
 
 namespace kedge::store {
 namespace {
 
-constexpr std::string_view kRun = "run";
-constexpr std::string_view kCommitted = "committed";
 constexpr std::size_t kIdCharacters = 32;
 constexpr std::uint64_t kRecordBytesMax = 8192;
 
@@ -31,13 +30,13 @@ Id128 id_in(const std::string& text) { return parse_id(text.substr(0, kIdCharact
 std::string to_text(const StoreRecord& record) { return compose("{}\n{}\n", to_string(record.run_id), record.prefix); }
 
 Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
-  return id_in(read_text(file_system, fs::join(directory, kCommitted)));
+  return id_in(read_text(file_system, fs::join(directory, kCommitRecord)));
 }
 
 }  // namespace
 
 StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory) {
-  const std::string text = read_text(file_system, fs::join(directory, kRun));
+  const std::string text = read_text(file_system, fs::join(directory, kRunRecord));
   if (text.size() < kIdCharacters + 2 || text[kIdCharacters] != '\n' || text.back() != '\n') return {};
   const Id128 id = id_in(text);
   if (id.is_none()) return {};
@@ -65,17 +64,17 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
 
 void NodeRecords::write_owner(const Id128& run_id) {
   const StoreRecord record{run_id, location_.prefix};
-  if (read_store_record(*file_system_, location_.directory) != record) write(kRun, to_text(record));
+  if (read_store_record(*file_system_, location_.directory) != record) write(kRunRecord, to_text(record));
 }
 
 bool NodeRecords::tells_of_commit(const Id128& run_id) {
   return noted_commit(*file_system_, location_.directory) == run_id;
 }
 
-void NodeRecords::note_commit(const Id128& run_id) { write(kCommitted, to_string(run_id) + "\n"); }
+void NodeRecords::note_commit(const Id128& run_id) { write(kCommitRecord, to_string(run_id) + "\n"); }
 
 void NodeRecords::forget_commit() {
-  file_system_->remove(fs::join(location_.directory, kCommitted));
+  file_system_->remove(fs::join(location_.directory, kCommitRecord));
   if (!location_.memory_backed) file_system_->sync_directory(location_.directory);
 }
 

@@ -114,20 +114,22 @@ Slot& Slots::begin_any() {
   for (int tries = 1;; ++tries) {
     const bool is_new = idle_slot() == nullptr;
     Slot& slot = free_slot();
-    bool unsealing = false;
+    enum class At : std::uint8_t { opening, naming, unsealing } at = At::opening;
     const auto failure = attempt([&] {
       replace_if_lost(slot);
       (void)opened_for_refill(slot);
       replace_if_shared(slot);
+      at = At::naming;
       // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
       directory_.make_names_durable();
-      unsealing = true;
+      at = At::unsealing;
       slot.file->unseal();
     });
     if (!failure) return slot;
+    if (at == At::naming) throw Error(*failure);  // that is the directory's, not this file's
     const bool is_last = is_new || failure->code != ErrorCode::io || tries == kTriesMax;
     // Its storage is given back, or it goes as a whole; if neither can be done it is left alone.
-    const bool is_left = unsealing ? attempt([&] { discard(slot); }).has_value() : !is_last;
+    const bool is_left = at == At::unsealing ? attempt([&] { discard(slot); }).has_value() : !is_last;
     if (is_left) slot.failed = true;
     if (is_last) throw Error(*failure);
   }

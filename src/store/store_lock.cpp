@@ -63,7 +63,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
     if (!lock || lock->incarnation == incarnation_) continue;
     const std::string path = fs::join(directory_, name);
     auto holder = file_system_->lock_holder(path);
-    // It would be waited for in vain: this thread is the one to end it.
+    // No use waiting: only this process can end it, and it is here.
     if (holder && lock->rank == std::to_string(rank_) && file_system_->holds_lock(path)) {
       throw Error(Failure{ErrorCode::busy,
                           "this process has another engine of this run; call finalize() on it before the next is made "

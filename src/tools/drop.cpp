@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -47,12 +46,6 @@ struct Store {
   std::string used_by;  // who holds a lock in it
 };
 
-bool is_store_file(const std::string& name) {
-  static constexpr std::array<std::string_view, 5> kPrefixes = {"lock.", "nonce-", "routed-", "run", "committed"};
-  return store::parse_file_name(name).has_value() ||
-         std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
 Store look_at(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);
   if (!status) refuse(ErrorCode::not_found, "there is no such directory; check the path", path);
@@ -70,7 +63,7 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
   for (const std::string& name : file_system.list(found.directory)) {
     const std::string file = fs::join(found.directory, name);
     const auto here = file_system.status(file);
-    if (!is_store_file(name) || !here || here->kind != Kind::file) continue;
+    if (!store::is_store_file(name) || !here || here->kind != Kind::file) continue;
     found.files.push_back(name);
     found.bytes += here->size_bytes;
     if (!name.starts_with("lock.")) continue;

@@ -88,8 +88,8 @@ TEST_P(StateTest, R1_R2_R3_R13_ScalarsArraysShardsAndEmptyOnesComeBackToTheirRan
       state.add("progress/step", step).add("progress/time", time).add("flag", flag);
       state.add("field", mutable_region(block.data(), {3, 4}),
                 Shard{{3 * static_cast<std::uint64_t>(scope.ranks), 4}, {3 * rank, 0}});
-      state.add("nothing", std::span(nothing));
-      state.add("iterator-of-" + std::to_string(rank), std::span(own));
+      state.add("nothing", nothing);
+      state.add("iterator-of-" + std::to_string(rank), own);
       if (first_start) {
         engine.checkpoint("step-000041", state);
         return;
@@ -113,7 +113,7 @@ TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
     std::vector<double> values(10, 1.0);
     std::uint64_t step = 7;
     State state;
-    state.add("values", std::span(values)).add("step", step, Replicated{}).add("mesh/cells", std::span(values));
+    state.add("values", values).add("step", step, Replicated{}).add("mesh/cells", values);
     engine.checkpoint("a", state);
     EXPECT_EQ(engine.restore(State().add("step", step, Replicated{})), "a");
     EXPECT_EQ(step, 7U);
@@ -130,14 +130,14 @@ TEST_P(StateTest, RestoreTakesNoBlockForAnother) {
     Engine engine = scope.make_engine();
     std::vector<double> values(10, scope.rank);
     State saved;
-    saved.add("u", std::span(values), place(scope.rank)).add("r", std::span(values), Replicated{});
+    saved.add("u", values, place(scope.rank)).add("r", values, Replicated{});
     engine.checkpoint("a", saved);
     const std::vector<State> wanted{
-        State().add("u", std::span(values), place(1 - scope.rank)),
-        State().add("u", std::span(values), Shard{Shape{200}, place(scope.rank).offset}),
-        State().add("u", std::span(values), Replicated{}),
-        State().add("r", std::span(values), place(scope.rank)),
-        State().add("u", std::span(values)).add("r", std::span(values)),  // says nothing of a place
+        State().add("u", values, place(1 - scope.rank)),
+        State().add("u", values, Shard{Shape{200}, place(scope.rank).offset}),
+        State().add("u", values, Replicated{}),
+        State().add("r", values, place(scope.rank)),
+        State().add("u", values).add("r", values),  // says nothing of a place
     };
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       met[2 * i + static_cast<std::size_t>(scope.rank)] = failure_of([&] { (void)engine.restore(wanted[i]); });

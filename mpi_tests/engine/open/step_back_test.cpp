@@ -217,10 +217,10 @@ TEST(StepBack, R32_RestoreGoesOnByItself) {
     int step = 0;
     std::vector<double> large(10'000);
     State state;
-    state.add("step", step).add("field/large", std::span(large));
+    state.add("step", step).add("field/large", large);
     Engine engine = scope.make_engine();
     std::vector<double> small(100);
-    state.add("field/small", std::span(small));
+    state.add("field/small", small);
     EXPECT_EQ(engine.restore(state), "a");
     EXPECT_EQ(step, 1);
   }));
@@ -237,7 +237,7 @@ TEST(StepBack, R19_AllDamagedInLoadIsUnrecoverable) {
     std::vector<double> large(10'000);
     std::vector<double> small(100);
     State state;
-    state.add("step", step).add("field/large", std::span(large)).add("field/small", std::span(small));
+    state.add("step", step).add("field/large", large).add("field/small", small);
     engine.restore(state);
   }),
                                         ErrorCode::unrecoverable);

@@ -31,7 +31,7 @@ class TightStore : public testing::Test {
     std::vector<double> values(doubles);
     std::iota(values.begin(), values.end(), static_cast<double>(step));
     State state;
-    state.add("values", std::span(values));
+    state.add("values", values);
     engine.checkpoint(compose("s{}", step), state);
   }
   static Sizes sizes_of(std::size_t doubles) {

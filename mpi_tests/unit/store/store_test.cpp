@@ -26,14 +26,14 @@ std::vector<double> values_of(int rank, int step, std::size_t count = 1000) {
 void save_step(Engine& engine, int rank, int step, std::size_t count = 1000) {
   auto values = values_of(rank, step, count);
   State state;
-  state.add("values", std::span(values));
+  state.add("values", values);
   engine.checkpoint("step-" + std::to_string(step), state);
 }
 
 void expect_step(Engine& engine, int rank, int step, std::size_t count = 1000) {
   std::vector<double> values(count);
   State state;
-  state.add("values", std::span(values));
+  state.add("values", values);
   ASSERT_EQ(engine.restore(state), "step-" + std::to_string(step));
   EXPECT_EQ(values, values_of(rank, step, count));
 }

@@ -1,0 +1,118 @@
+// What C++ values are to a checkpoint: numbers, arrays of numbers, structs with named members.
+#pragma once
+
+#include <array>
+#include <complex>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "kedge/types.hpp"
+
+namespace kedge {
+
+/// What the elements of a container are.
+struct ElementType {
+  DataType dtype = DataType::opaque;
+  Shape shape;               ///< of one element: no dimension for a number, the bytes of a struct
+  std::string_view members;  ///< of a struct that is described; static storage
+  bool is_struct = false;    ///< the last extent is the size of a struct
+};
+
+template <class T>
+[[nodiscard]] const ElementType& element_type();
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_number =
+    std::is_same_v<T, std::byte> || std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>> ||
+    std::is_same_v<T, float> || std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) <= 8);
+
+template <class T>
+inline constexpr bool is_std_array = false;
+template <class T, std::size_t n>
+inline constexpr bool is_std_array<std::array<T, n>> = true;
+
+/// {first, then those of `rest`}; too long if there are too many.
+[[nodiscard]] Shape prepend(std::uint64_t first, const Shape& rest);
+
+/// Adds "name:dtype[extents]@offset" to the text, which is what is kept of a struct.
+void append_member(std::string& text, std::string_view name, const ElementType& type, std::size_t offset);
+
+template <class Struct, class Member>
+void append_members(std::string& text, const Struct& sample, std::string_view name, Member Struct::*member) {
+  static_assert(!std::is_pointer_v<Member>, "an address means nothing to another process: leave this member out");
+  const auto* begin = reinterpret_cast<const std::byte*>(std::addressof(sample));
+  const auto* here = reinterpret_cast<const std::byte*>(std::addressof(sample.*member));
+  append_member(text, name, element_type<Member>(), static_cast<std::size_t>(here - begin));
+}
+template <class Struct, class Member, class... Rest>
+void append_members(std::string& text, const Struct& sample, std::string_view name, Member Struct::*member,
+                    Rest... rest) {
+  append_members(text, sample, name, member);
+  append_members(text, sample, rest...);
+}
+
+template <class T>
+concept Described = requires(const T* type) {
+  { kedge_members(type) } -> std::convertible_to<std::string>;
+};
+
+template <class T>
+ElementType make_element_type() {
+  if constexpr (is_number<T>) {
+    return {kDataType<T>, Shape{}, {}, false};
+  } else if constexpr (std::is_enum_v<T>) {
+    return {kDataType<std::underlying_type_t<T>>, Shape{}, {}, false};
+  } else if constexpr (is_std_array<T> || std::is_array_v<T>) {
+    using Inner = std::remove_cvref_t<decltype(std::declval<T&>()[0])>;
+    const ElementType& inner = element_type<Inner>();
+    return {inner.dtype, prepend(sizeof(T) / sizeof(Inner), inner.shape), inner.members, inner.is_struct};
+  } else {
+    static_assert(!std::is_pointer_v<T>, "an address means nothing to another process: save what it points to");
+    static_assert(std::is_class_v<T> && std::is_trivially_copyable_v<T>,
+                  "Kedge saves numbers, enums, arrays and trivially copyable structs; this type is none of these");
+    if constexpr (Described<T>) {
+      static const std::string members = kedge_members(static_cast<const T*>(nullptr));
+      return {DataType::opaque, Shape{sizeof(T)}, members, true};
+    } else {
+      return {DataType::opaque, Shape{sizeof(T)}, {}, true};
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Describes the members of a struct, for a function `kedge_members` beside it; what is left out is saved, but not
+/// named:
+///
+///     struct Particle { double position[3]; std::int64_t id; };
+///     inline std::string kedge_members(const Particle*) {
+///       return kedge::members("position", &Particle::position, "id", &Particle::id);
+///     }
+///
+/// Other HDF5 readers then see a compound type with these members; without a description, uninterpreted bytes. A
+/// checkpoint of a struct with other members is a `mismatch`. Names are 1 to 63 of A-Z a-z 0-9 _, each once; members
+/// are numbers, enums, and arrays of these.
+template <class Struct, class Member, class... Rest>
+[[nodiscard]] std::string members(std::string_view name, Member Struct::*member, Rest... rest) {
+  const Struct sample{};
+  std::string text;
+  detail::append_members(text, sample, name, member, rest...);
+  return text;
+}
+
+/// Of a container of T, or of one T. Static storage.
+template <class T>
+const ElementType& element_type() {
+  static const ElementType type = detail::make_element_type<std::remove_cv_t<T>>();
+  return type;
+}
+
+}  // namespace kedge

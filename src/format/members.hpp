@@ -1,0 +1,28 @@
+// The members of a struct, as text in an index: "name:dtype[extents]@offset", in order of their offsets.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kedge/types.hpp"
+
+namespace kedge::format {
+
+struct Member {
+  std::string name;
+  DataType dtype = DataType::opaque;
+  Shape shape;  ///< no dimension: one value
+  std::uint64_t offset = 0;
+  bool operator==(const Member&) const = default;
+};
+
+/// Why the text cannot describe a struct of so many bytes; empty if it can. Names are 1 to 63 of A-Z a-z 0-9 _, each
+/// once; members lie inside the struct and do not overlap.
+[[nodiscard]] std::string members_problem(std::string_view text, std::uint64_t struct_bytes);
+
+/// Of a text that has no problem.
+[[nodiscard]] std::vector<Member> parse_members(std::string_view text);
+
+}  // namespace kedge::format
