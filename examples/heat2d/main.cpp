@@ -102,20 +102,11 @@ void run(const heat2d::Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int exit_code = 0;
-  try {
-    const auto arguments = heat2d::parse(argc, argv);
-    if (arguments) run(*arguments);
-    else if (rank == 0) std::cout << heat2d::kHelp;
-  } catch (const std::exception& error) {
-    // What stops the job is the same on all ranks: one of them need say it.
-    if (rank == 0) std::cerr << "heat2d: " << error.what() << std::endl;
-    exit_code = 1;
-  }
-  MPI_Finalize();
-  return exit_code;
+  // [kedge] Initializes MPI; if all ranks throw the same, one of them says it.
+  return kedge::mpi_main(argc, argv, [&] {
+    if (const auto arguments = heat2d::parse(argc, argv)) return run(*arguments);
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) std::cout << heat2d::kHelp;
+  });
 }

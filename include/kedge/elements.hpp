@@ -30,9 +30,9 @@ template <class T>
 namespace detail {
 
 template <class T>
-inline constexpr bool is_number =
-    std::is_same_v<T, std::byte> || std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>> ||
-    std::is_same_v<T, float> || std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) <= 8);
+inline constexpr bool is_number = std::is_same_v<T, std::byte> || std::is_same_v<T, std::complex<float>> ||
+                                  std::is_same_v<T, std::complex<double>> || std::is_same_v<T, float> ||
+                                  std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) <= 8);
 
 template <class T>
 inline constexpr bool is_std_array = false;

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
 
 #include "kedge/communicator.hpp"
@@ -14,5 +15,11 @@ namespace kedge {
 /// and `comm` must stay valid until then. Throws Error{invalid_argument} for MPI_COMM_NULL or an
 /// inter-communicator, Error{bad_state} before MPI_Init and after MPI_Finalize.
 [[nodiscard]] std::unique_ptr<Communicator> mpi(MPI_Comm comm);
+
+/// COLLECTIVE over MPI_COMM_WORLD. The frame of a program: initializes MPI (MPI_THREAD_MULTIPLE if it can be had), runs
+/// `body`, finalizes MPI. Returns main's exit code: 0, or 1 if `body` threw on every rank, as Kedge's collective calls
+/// do; rank 0 has then printed what() once. What was thrown on some ranks only is printed and thrown on after 10 s,
+/// because the others cannot be waited for. For programs that do more, catch kedge::Error yourself.
+[[nodiscard]] int mpi_main(int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace kedge

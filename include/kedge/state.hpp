@@ -19,8 +19,8 @@ namespace kedge {
 struct Block {
   Block() = default;
   template <class P>
-  requires std::constructible_from<Placement, P>
-  Block(P&& placed) : placement(std::forward<P>(placed)) {}  // NOLINT(google-explicit-constructor): a Shard is one
+  requires std::constructible_from<Placement, P> Block(P&& placed)
+      : placement(std::forward<P>(placed)) {}  // NOLINT(google-explicit-constructor): a Shard is one
   Block(const Shape& extents, Placement placed = {}) : shape(extents), placement(std::move(placed)) {}  // NOLINT
 
   /// Of the elements, as many as the variable has; without dimensions: one row of all of them.
@@ -34,10 +34,13 @@ template <class T>
 concept Contiguous = requires(T& container) {
   { container.data() } -> std::convertible_to<const void*>;
   { container.size() } -> std::convertible_to<std::size_t>;
-} && !is_std_array<std::remove_const_t<T>>;
+}
+&&!is_std_array<std::remove_const_t<T>>;
 
 template <class T>
-concept Resizable = requires(T& container, std::size_t count) { container.resize(count); };
+concept Resizable = requires(T& container, std::size_t count) {
+  container.resize(count);
+};
 
 template <class T>
 inline constexpr bool is_span = false;
@@ -55,34 +58,40 @@ class State {
   /// looked up at each checkpoint; restore resizes it to what was saved. `block` says how they are arranged and, if the
   /// variable is part of a global array, where it stands there.
   template <class T>
-  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion>)
-  State& add(std::string name, T& variable, const Block& block = {}) {
-    return add_item(std::move(name), look_at(variable), resize_of(variable), [block] { return block; }, false);
+  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion>) State& add(std::string name, T& variable,
+                                                                              const Block& block = {}) {
+    return add_item(
+        std::move(name), look_at(variable), resize_of(variable), [block] { return block; }, false);
   }
   /// The same for a block that changes: the function is called at each checkpoint, on this rank. restore compares the
   /// number of elements, not the place.
   template <class T, class F>
   requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(std::string name, T& variable, F block) {
-    return add_item(std::move(name), look_at(variable), resize_of(variable),
-                    [block]() mutable -> Block { return block(); }, true);
+    return add_item(
+        std::move(name), look_at(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
   }
   /// Adds memory of any shape that stays where it is and as large as it is.
   State& add(std::string name, const MutableRegion& fixed, const Placement& placement = {}) {
-    return add_item(std::move(name), [fixed] { return Seen{fixed, 0}; }, {}, [placement] { return Block(placement); },
-                    false);
+    return add_item(
+        std::move(name),
+        [fixed] {
+          return Seen{fixed, 0};
+        },
+        {}, [placement] { return Block(placement); }, false);
   }
 
   template <class T, std::size_t extent, class... Rest>
   State& add(std::string, std::span<T, extent>&&, const Rest&...) {
-    static_assert(sizeof(T) == 0, "a span does not follow what it points into: add the container itself, or, for memory "
-                                  "that never moves, mutable_region(span)");
+    static_assert(sizeof(T) == 0,
+                  "a span does not follow what it points into: add the container itself, or, for memory "
+                  "that never moves, mutable_region(span)");
     return *this;
   }
 
   /// A variable as it is now.
   struct Seen {
-    MutableRegion region;        ///< of one row, and of what one element is
-    std::size_t inner = 0;       ///< how many dimensions at its end belong to one element
+    MutableRegion region;   ///< of one row, and of what one element is
+    std::size_t inner = 0;  ///< how many dimensions at its end belong to one element
   };
   struct Item {
     std::string name;

@@ -58,8 +58,7 @@ class Application {
   State state() {
     State state;
     state.add("step", step_);
-    for (std::size_t region = 0; region < kRegions; ++region)
-      state.add(compose("r{}", region), regions_.at(region));
+    for (std::size_t region = 0; region < kRegions; ++region) state.add(compose("r{}", region), regions_.at(region));
     return state;
   }
 

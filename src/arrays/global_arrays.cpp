@@ -113,8 +113,8 @@ std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> r
     const format::RegionSpec& spec = region.spec;
     const auto* shard = std::get_if<Shard>(&spec.placement);
     if (shard == nullptr && !std::holds_alternative<Replicated>(spec.placement)) continue;
-    shared.push_back({spec.name, spec.dtype, spec.shape, shard == nullptr ? std::nullopt : std::optional(*shard),
-                      spec.members});
+    shared.push_back(
+        {spec.name, spec.dtype, spec.shape, shard == nullptr ? std::nullopt : std::optional(*shard), spec.members});
   }
   return shared;
 }

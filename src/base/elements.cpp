@@ -12,7 +12,8 @@ Shape prepend(std::uint64_t first, const Shape& rest) {
 
 void append_member(std::string& text, std::string_view name, const ElementType& type, std::size_t offset) {
   std::string extents;
-  for (const std::uint64_t extent : type.shape.extents()) extents += compose("{}{}", extents.empty() ? "" : ",", extent);
+  for (const std::uint64_t extent : type.shape.extents())
+    extents += compose("{}{}", extents.empty() ? "" : ",", extent);
   if (!extents.empty()) extents = compose("[{}]", extents);
   text += compose("{}{}:{}{}@{}", text.empty() ? "" : ";", name, to_string(type.dtype), extents, offset);
 }

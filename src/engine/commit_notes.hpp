@@ -13,8 +13,8 @@ namespace kedge::engine {
 
 /// Who says that commits of the run exist.
 struct NotedCommits {
-  bool on_prefix = false;   ///< the same on every rank
-  bool in_store = false;    ///< this rank's
+  bool on_prefix = false;        ///< the same on every rank
+  bool in_store = false;         ///< this rank's
   bool fingerprint_done = true;  ///< recorded, or there is none; the same on every rank
 };
 

@@ -68,9 +68,9 @@ void make_room(const State::Item& item, State::Seen& seen, const format::RegionS
   item.resize(count);
   seen = item.look();
   if (count_of(seen) == count) return;
-  throw Error(ErrorCode::invalid_argument,
-              compose("'{}' has {} elements after it was resized to the {} that were saved", item.name, count_of(seen),
-                      count));
+  throw Error(
+      ErrorCode::invalid_argument,
+      compose("'{}' has {} elements after it was resized to the {} that were saved", item.name, count_of(seen), count));
 }
 
 void load(Reader& reader, const State::Item& item) {

@@ -113,8 +113,8 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   if (auto failure = not_writing("save")) return *failure;
   const double begin_s = parts_.clock().seconds();
   auto failure = attempt([&] {
-    const format::RegionSpec spec{std::string(name), region.dtype, region.shape, placement, false,
-                                  std::string(region.members)};
+    const format::RegionSpec spec{std::string(name), region.dtype, region.shape,
+                                  placement,         false,        std::string(region.members)};
     if (const auto problem = format::check(spec)) throw Error(*problem);
     if (format::is_attributes(spec)) {
       throw Error(ErrorCode::invalid_argument, "the name '.kedge/attributes' is reserved; give attributes to create");

@@ -16,8 +16,8 @@ namespace {
 
 // --- writing ---
 
-constexpr std::uint8_t kArrayHead = 0x9a;  // CBOR: array, 32-bit count (RFC 8949, 3)
-constexpr std::uint8_t kBytesHead = 0x5a;  // CBOR: byte string, 32-bit length
+constexpr std::uint8_t kArrayHead = 0x9a;   // CBOR: array, 32-bit count (RFC 8949, 3)
+constexpr std::uint8_t kBytesHead = 0x5a;   // CBOR: byte string, 32-bit length
 constexpr std::uint64_t kRegionFields = 7;  // and one more of structs
 constexpr std::uint64_t kExtentFields = 3;
 constexpr std::uint64_t kExtentEntryBytesMax = 1 + 3 * 9;
@@ -44,8 +44,8 @@ Json to_json(const Placement& placement) {
 
 void put_region(std::vector<std::uint8_t>& out, const PlacedRegion& region) {
   const RegionSpec& spec = region.spec;
-  Json fields = Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape),
-                             to_json(spec.placement), spec.routed, region.offset, region.size_bytes});
+  Json fields = Json::array({spec.name, static_cast<unsigned>(spec.dtype), to_json(spec.shape), to_json(spec.placement),
+                             spec.routed, region.offset, region.size_bytes});
   if (!spec.members.empty()) fields.push_back(spec.members);
   Json::to_cbor(fields, out);
 }

@@ -95,7 +95,8 @@ void ManifestBuilder::add_array(const View::Array& array) {
     if (has_elements(block.shape)) blocks.push_back(&block);
   }
   std::ranges::sort(blocks, {}, [](const Block* block) { return block->rank; });
-  const bool scalar = array.global_shape.dimensions() == (array.members.empty() ? 0 : 1);  // virtual datasets are arrays
+  const bool scalar =
+      array.global_shape.dimensions() == (array.members.empty() ? 0 : 1);  // virtual datasets are arrays
   if (scalar && !blocks.empty()) {
     scratch_.create_external_link(array.name, file_of(blocks.front()->rank, array.name), "/" + array.name);
     return;

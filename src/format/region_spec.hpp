@@ -16,7 +16,7 @@ struct RegionSpec {
   DataType dtype = DataType::opaque;
   Shape shape;
   Placement placement;
-  bool routed = false;  ///< the bytes of a file taken in by commit, not of memory
+  bool routed = false;       ///< the bytes of a file taken in by commit, not of memory
   std::string members = {};  ///< of structs (members.hpp), whose bytes are the last extent; empty: not described
   bool operator==(const RegionSpec&) const = default;
 };
@@ -26,8 +26,8 @@ struct RegionSpec {
 
 /// Nothing if a container can hold it, otherwise invalid_argument with the field: the name is UTF-8 of at most 1024
 /// bytes without empty, "." or ".." part and not in or below ".kedge" or "ranks"; the type is one; at most 8
-/// dimensions; the size fits 63 bits; a shard lies inside its global array; members describe a struct. Rules between regions (no name twice, no
-/// name that is also a group) are the writer's.
+/// dimensions; the size fits 63 bits; a shard lies inside its global array; members describe a struct. Rules between
+/// regions (no name twice, no name that is also a group) are the writer's.
 [[nodiscard]] std::optional<Failure> check(const RegionSpec& spec);
 
 /// The region that holds the checkpoint's attributes: the one of Kedge's own that check() lets pass.

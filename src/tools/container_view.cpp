@@ -35,6 +35,7 @@ Json region_json(const format::PlacedRegion& region) {
   const format::RegionSpec& spec = region.spec;
   Json json = {{"name", spec.name},       {"dtype", to_string(spec.dtype)}, {"shape", shape_json(spec.shape)},
                {"offset", region.offset}, {"bytes", region.size_bytes},     {"routed", spec.routed}};
+  if (!spec.members.empty()) json["members"] = spec.members;
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     json["placement"] = "shard";
     json["global_shape"] = shape_json(shard->global_shape);
@@ -107,9 +108,9 @@ std::string content_text(const Content& content) {
   Table regions("lllrrl");
   regions.add({"region", "dtype", "shape", "bytes", "offset", "place"});
   for (const auto& region : content.regions) {
-    regions.add({printable(region.spec.name), std::string(to_string(region.spec.dtype)), to_string(region.spec.shape),
-                 compose("{}", region.size_bytes), region.size_bytes == 0 ? "-" : compose("{}", region.offset),
-                 place_text(region.spec)});
+    regions.add({printable(region.spec.name), dtype_text(region.spec.dtype, region.spec.members),
+                 to_string(region.spec.shape), compose("{}", region.size_bytes),
+                 region.size_bytes == 0 ? "-" : compose("{}", region.offset), place_text(region.spec)});
   }
   return head.text() + "\n" + regions.text();
 }

@@ -24,6 +24,7 @@ constexpr std::size_t kProblemsShown = 10;
 // A global array, as the shards in all indexes describe it.
 struct ArraySummary {
   DataType dtype = DataType::opaque;
+  std::string members;
   Shape global_shape;
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
@@ -32,6 +33,7 @@ struct ArraySummary {
 // Regions of one name and kind that ranks have of their own.
 struct RegionSummary {
   Shape shape;
+  std::string members;
   bool same_shape = true;
   std::uint64_t ranks = 0;
   std::uint64_t bytes = 0;
@@ -71,6 +73,7 @@ void add_region(TagContent& content, const format::PlacedRegion& region) {
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     ArraySummary& array = content.arrays[{spec.name, spec.dtype}];
     array.dtype = spec.dtype;
+    array.members = spec.members;
     array.global_shape = shard->global_shape;
     array.bytes += region.size_bytes;
     if (region.size_bytes > 0) ++array.blocks;
@@ -79,6 +82,7 @@ void add_region(TagContent& content, const format::PlacedRegion& region) {
   RegionSummary& summary = content.regions[{spec.name, spec.dtype, kind_of(spec)}];
   if (summary.ranks > 0 && summary.shape != spec.shape) summary.same_shape = false;
   summary.shape = spec.shape;
+  summary.members = spec.members;
   summary.bytes += region.size_bytes;
   ++summary.ranks;
 }
@@ -173,7 +177,7 @@ std::string arrays_text(const TagContent& content) {
   Table table("lllrr");
   table.add({"global array", "dtype", "shape", "blocks", "bytes"});
   for (const auto& [key, array] : content.arrays) {
-    table.add({printable(key.first), std::string(to_string(array.dtype)), to_string(array.global_shape),
+    table.add({printable(key.first), dtype_text(array.dtype, array.members), to_string(array.global_shape),
                compose("{}", array.blocks), human_bytes(array.bytes)});
   }
   return "\n" + table.text();
@@ -185,8 +189,9 @@ std::string regions_text(const TagContent& content) {
   table.add({"region", "dtype", "shape", "ranks", "bytes", "place"});
   for (const auto& [key, region] : content.regions) {
     const auto& [name, dtype, kind] = key;
-    table.add({printable(name), std::string(to_string(dtype)), region.same_shape ? to_string(region.shape) : "differs",
-               compose("{}", region.ranks), human_bytes(region.bytes), kind == "own" ? "rank's own" : kind});
+    table.add({printable(name), dtype_text(dtype, region.members),
+               region.same_shape ? to_string(region.shape) : "differs", compose("{}", region.ranks),
+               human_bytes(region.bytes), kind == "own" ? "rank's own" : kind});
   }
   return "\n" + table.text();
 }
@@ -237,6 +242,7 @@ Json content_json(const TagContent& content) {
                               {"global_shape", shape_json(array.global_shape)},
                               {"blocks", array.blocks},
                               {"bytes", array.bytes}});
+    if (!array.members.empty()) json["arrays"].back()["members"] = array.members;
   }
   for (const auto& [key, region] : content.regions) {
     const auto& [name, dtype, kind] = key;
@@ -247,6 +253,7 @@ Json content_json(const TagContent& content) {
                                {"bytes", region.bytes},
                                {"placement", kind == "replicated" ? "replicated" : "own"},
                                {"routed", kind == "routed file"}});
+    if (!region.members.empty()) json["regions"].back()["members"] = region.members;
   }
   for (std::size_t rank = 0; rank < content.containers.size(); ++rank) {
     const Held& held = content.containers[rank];

@@ -53,4 +53,8 @@ Json attribute_json(const AttributeValue& value) {
 
 std::string json_text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
+std::string dtype_text(DataType dtype, std::string_view members) {
+  return members.empty() ? std::string(to_string(dtype)) : "struct";
+}
+
 }  // namespace kedge::tools

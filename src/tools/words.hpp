@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/json.hpp"
 #include "kedge/attributes.hpp"
@@ -32,5 +33,8 @@ namespace kedge::tools {
 
 /// What --json prints. Names may be any bytes; JSON stays JSON.
 [[nodiscard]] std::string json_text(const Json& json);
+
+/// What a region's elements are, for a table: "float64", or "struct".
+[[nodiscard]] std::string dtype_text(DataType dtype, std::string_view members);
 
 }  // namespace kedge::tools

@@ -219,7 +219,8 @@ TEST_P(GrowingState, ABlockOfAVectorHasAShapeThatMustFit) {
   EXPECT_EQ(elsewhere.same()->code, ErrorCode::mismatch);
   EXPECT_EQ(wrong.same()->code, ErrorCode::invalid_argument);
   EXPECT_EQ(wrong.same()->rank, 1);
-  EXPECT_THAT(wrong.same()->message, testing::HasSubstr("the block of 'field' has shape 3 x 4, but the variable has 13"));
+  EXPECT_THAT(wrong.same()->message,
+              testing::HasSubstr("the block of 'field' has shape 3 x 4, but the variable has 13"));
 }
 
 TEST_P(GrowingState, AStructWithOtherMembersIsAMismatch) {

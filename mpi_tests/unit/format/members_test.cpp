@@ -9,20 +9,40 @@ namespace kedge::format {
 namespace {
 
 TEST(Members, ATextIsReadAsItWasWritten) {
-  const std::vector<Member> expected{{"x", DataType::float64, {}, 0},
-                                     {"v", DataType::float32, {3, 2}, 8},
-                                     {"on", DataType::boolean, {}, 39}};
+  const std::vector<Member> expected{
+      {"x", DataType::float64, {}, 0}, {"v", DataType::float32, {3, 2}, 8}, {"on", DataType::boolean, {}, 39}};
   EXPECT_EQ(members_problem("x:float64@0;v:float32[3,2]@8;on:bool@39", 40), "");
   EXPECT_EQ(parse_members("x:float64@0;v:float32[3,2]@8;on:bool@39"), expected);
 }
 
 TEST(Members, WhatDoesNotFitAStructIsRefused) {
-  for (const char* text : {"", "x", "x:", "x:float64", "x@0", ":float64@0", "x:float65@0", "x:float64@", "x:float64@-1",
-                           "x:float64@01", "x:float64@0;", ";x:float64@0", "x y:float64@0", "x:float64[]@0",
-                           "x:float64[0]@0", "x:float64[2@0", "x:float64 2]@0", "x:float64[1,1,1,1,1,1,1,1,1]@0",
-                           "x:float64@0;x:float64@8", "x:float64@0;y:float64@4", "y:float64@8;x:float64@0",
-                           "x:float64@33", "x:float64@40", "x:float64[6]@0", "x:uint8[18446744073709551615,2]@0",
-                           "x:float64[18446744073709551615]@0", "x:uint8@18446744073709551615",
+  for (const char* text : {"",
+                           "x",
+                           "x:",
+                           "x:float64",
+                           "x@0",
+                           ":float64@0",
+                           "x:float65@0",
+                           "x:float64@",
+                           "x:float64@-1",
+                           "x:float64@01",
+                           "x:float64@0;",
+                           ";x:float64@0",
+                           "x y:float64@0",
+                           "x:float64[]@0",
+                           "x:float64[0]@0",
+                           "x:float64[2@0",
+                           "x:float64 2]@0",
+                           "x:float64[1,1,1,1,1,1,1,1,1]@0",
+                           "x:float64@0;x:float64@8",
+                           "x:float64@0;y:float64@4",
+                           "y:float64@8;x:float64@0",
+                           "x:float64@33",
+                           "x:float64@40",
+                           "x:float64[6]@0",
+                           "x:uint8[18446744073709551615,2]@0",
+                           "x:float64[18446744073709551615]@0",
+                           "x:uint8@18446744073709551615",
                            "x:uint8@18446744073709551616"}) {
     EXPECT_NE(members_problem(text, 40), "") << text;
   }

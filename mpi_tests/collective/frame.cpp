@@ -1,0 +1,21 @@
+// What programs do in mpi_main. Usage: frame fine | all | one
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "kedge/kedge.hpp"
+#include "kedge/mpi.hpp"
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  return kedge::mpi_main(argc, argv, [&] {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    kedge::Options options;
+    if (mode == "all") options.store.path = "/dev/null/store";
+    if (mode == "all") kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+    if (mode == "one" && rank == 1) throw std::runtime_error("only here");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) std::puts("came to its end");
+  });
+}

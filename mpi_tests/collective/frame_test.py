@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+"""mpi_main: an error that all ranks throw is said once, in words; one of a single rank is said and ends the job.
+
+usage: frame_test.py FRAME MPIEXEC
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+FRAME, MPIEXEC = sys.argv[1:3]
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(part) for part in what))
+
+
+def launch(mode, directory):
+    begin = time.monotonic()
+    job = subprocess.run(
+        ["timeout", "--kill-after=5", "60", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
+         "mpi_yield_when_idle", "1", "-n", "3", FRAME, mode], cwd=directory,
+        env={k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(time.monotonic() - begin < 60, mode, "did not end in time:", job.stdout)
+    said = [line for line in job.stdout.splitlines() if line.startswith("frame: ")]
+    return job.returncode, said, job.stdout
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="kedge-frame-") as directory:
+        code, said, output = launch("fine", directory)
+        check(code == 0 and not said and "came to its end" in output, output)
+
+        code, said, output = launch("all", directory)
+        check(code == 1 and len(said) == 1 and "/dev/null" in said[0], output)
+        for word in ("terminate called", "signal", "came to its end"):
+            check(word not in output, "it does not end in words:", output)
+
+        code, said, output = launch("one", directory)
+        check(code not in (0, 124) and said == ["frame: only here"], output)
+        check("came to its end" not in output, output)
+
+
+if __name__ == "__main__":
+    main()

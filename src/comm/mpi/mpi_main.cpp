@@ -1,0 +1,60 @@
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "kedge/mpi.hpp"
+
+namespace kedge {
+namespace {
+
+constexpr std::chrono::seconds kOthersMax{10};
+constexpr std::chrono::milliseconds kPollInterval{1};
+
+/// Whether all ranks get here in time. Those that do not may be in any call, so nobody waits for them without a bound.
+bool all_get_here(MPI_Comm world) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(world, &request) != MPI_SUCCESS) return false;
+  const auto give_up_at = std::chrono::steady_clock::now() + kOthersMax;
+  for (int done = 0;;) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done != 0) return true;
+    if (std::chrono::steady_clock::now() >= give_up_at) return false;
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+void print(const std::string& program, const std::exception& error) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+int mpi_main(int argc, char** argv, const std::function<void()>& body) {
+  int provided = 0;
+  int rank = 0;
+  MPI_Comm own = MPI_COMM_NULL;  // the application's messages are not mixed with the barrier's
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_rank(own, &rank);
+  const std::string path = argc > 0 ? argv[0] : "";
+  const std::string program = path.substr(path.find_last_of('/') + 1);
+  int exit_code = 0;
+  try {
+    body();
+  } catch (const std::exception& error) {
+    if (!all_get_here(own)) {
+      print(program, error);
+      throw;
+    }
+    if (rank == 0) print(program, error);
+    exit_code = 1;
+  }
+  MPI_Comm_free(&own);
+  MPI_Finalize();
+  return exit_code;
+}
+
+}  // namespace kedge
