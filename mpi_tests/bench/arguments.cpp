@@ -79,6 +79,7 @@ void set_value(Arguments& arguments, const std::string& option, const std::strin
   else if (option == "--parity") arguments.parity = small_number(option, value);
   else if (option == "--set-size") arguments.set_size = small_number(option, value);
   else if (option == "--nodes") arguments.nodes = small_number(option, value);
+  else if (option == "--tags") arguments.tags = number(option, value);
   else if (option == "--store") arguments.store = value;
   else if (option == "--prefix") arguments.prefix = value;
   else if (option == "--json") arguments.json = value;
@@ -100,6 +101,7 @@ std::string help() {
          "  --nodes N        that the ranks act as, as many on each (every rank a node of its own)\n"
          "  --store DIRECTORY   where the node-local stores are made (/dev/shm)\n"
          "  --persistent     measures flushes to the prefix and a start from it, too: slow, and 4 x the size on disk\n"
+         "  --tags N         measures commits with N checkpoints on the prefix against a few, too: minutes for 20000\n"
          "  --prefix DIRECTORY  where the prefix is made (where this program lies, or the temporary directory if that "
          "is\n"
          "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"

@@ -24,6 +24,7 @@ struct Arguments {
   std::uint32_t set_size = 8;
   std::uint32_t nodes = 0;  ///< that the ranks act as; 0: each one of its own
   std::string store;        ///< an existing directory; empty: /dev/shm, else the temporary directory
+  std::uint64_t tags = 0;   ///< measure commits with so many checkpoints on the prefix; 0: do not
   bool persistent = false;  ///< measure what goes to the prefix, too
   std::string
       prefix;  ///< an existing directory; empty: where the program lies, or the temporary directory if that is memory

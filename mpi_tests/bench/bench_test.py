@@ -21,8 +21,9 @@ SMALL = {"second", "pieces", "small", "save_small", "save_tiny"}
 ALONE = BASELINES | {"blocked", "open", "open_load"}
 PROTECTED = ALONE | {"exchange", "protect", "protect_exchange", "checkpoint", "rebuild", "rebuild_alone"}
 ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}
+TAG_ROWS = {"tags_few", "tags_many", "tags_lowered"}
 PREFIX_ROWS = {"disk_write", "disk_read", "flush", "commit_flush", "fetch"}
-WITHOUT_RATIO = {"write", "disk_write", "memory", "save_small", "save_tiny"}
+WITHOUT_RATIO = {"write", "tags_few", "disk_write", "memory", "save_small", "save_tiny"}
 SIZE = 4 << 20
 
 
@@ -58,6 +59,7 @@ def measures(directory, schemes, *arguments, nodes=4):
     for number, table in enumerate(found["tables"]):
         rows = {row["key"]: row for row in table["rows"]}
         wanted = ROWS[table["scheme"]] | (SMALL if number == 0 else set()) | (PREFIX_ROWS if persistent else set())
+        wanted |= TAG_ROWS if "--tags" in arguments else set()
         check(set(rows) == wanted, sorted(rows))
         for row in rows.values():
             is_sound(row, found["targets"], done.stdout)
@@ -121,7 +123,7 @@ def refuses(directory, *arguments):
 with tempfile.TemporaryDirectory(prefix="kedge-bench-test-") as name:
     here = pathlib.Path(name)
     are_written_down(measures(here, ["xor", "rs", "single"])["targets"])
-    measures(here, ["xor"], "--persistent")
+    measures(here, ["xor"], "--persistent", "--tags", "30")
     measures(here, ["partner"], "--nodes", "2", "--set-size", "2", nodes=2)
     checks(here)
     notices_a_wrong_byte(here)

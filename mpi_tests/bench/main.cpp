@@ -22,6 +22,7 @@
 #include "recorder.hpp"
 #include "report.hpp"
 #include "small_rows.hpp"
+#include "tags_rows.hpp"
 #include "timing.hpp"
 #include "workplace.hpp"
 
@@ -87,6 +88,7 @@ class Job {
       small_rows_.add_to(measured_.table);
     }
     if (arguments.persistent) PrefixRows::add_to(measured_.table, bytes);
+    if (with_small_ && arguments.tags != 0) TagsRows::add_to(measured_.table);
     measured_.table.add({"memory", "private memory beyond the data, at most on a rank", "", 0, Unit::mebibytes});
   }
 
@@ -104,6 +106,7 @@ class Job {
     const double peak_bytes = most(static_cast<double>(watch.peak_bytes()));
     measured_.table.clear();
     rounds(recorder, results);
+    if (with_small_ && arguments_.tags != 0) tags_rounds(recorder);
     recorder.record("memory", peak_bytes / kMebibyte);
     baselines_.remove();
     measured_.held = shared_memory();
@@ -126,6 +129,13 @@ class Job {
       ++measured_.set_aside;
       round();
     }
+  }
+
+  void tags_rounds(Recorder& recorder) {
+    TagsRows rows(workplace_, arguments_.tags);
+    rows.fill();
+    for (std::uint64_t i = 0; i < arguments_.rounds; ++i) rows.round(recorder);
+    rows.lower(recorder, arguments_.rounds);
   }
 
   void engine_round(Recorder& recorder) {

@@ -39,6 +39,7 @@ inline constexpr std::array kTargets{
     Target{"protect_exchange", {"", 0, 0, Messages::network}, "exchange", 1.2},
     Target{"small", {}, "pieces", 1.6},
     Target{"flush", {}, "disk_write", 1.3},
+    Target{"tags_many", {}, "tags_few", 1.2},
     Target{"memory", {}, "", 32},
 };
 
