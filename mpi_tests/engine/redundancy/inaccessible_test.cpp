@@ -2,10 +2,13 @@
 // as lost, is rebuilt or fetched, and the next saves go on beside it.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/text.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "harness/set_files.hpp"
 #include "harness/several_starts.hpp"
 
@@ -78,6 +81,40 @@ TEST_P(Inaccessible, AFileThatTurnsBadBetweenTwoSavesCostsNoneOfThem) {
     EXPECT_EQ(opened.step, 2) << to_string(opened.failure.value_or(Failure{}));
     EXPECT_EQ(reopen(job).step, 4);
   }
+}
+
+/// A directory that cannot be brought to stable storage, for a while.
+class UnsyncedDirectory final : public ForwardingFileSystem {
+ public:
+  UnsyncedDirectory(std::shared_ptr<fs::FileSystem> inner, const bool& fails)
+      : ForwardingFileSystem(std::move(inner)), fails_(fails) {}
+  void sync_directory(const std::string& path) override {
+    if (fails_) throw Error(Failure{ErrorCode::io, "the directory is not on stable storage", -1, path, EIO});
+    inner().sync_directory(path);
+  }
+
+ private:
+  const bool& fails_;
+};
+
+TEST(InaccessibleDirectory, ADirectoryThatCannotBeSyncedIsHeldAgainstNoFile) {
+  SimulatedJob job(1, SimulatedJob::block_disk());
+  job.options.store.durable = true;
+  job.options.redundancy.scheme = Scheme::single;
+  bool fails = false;
+  job.surroundings = [&](int, engine::Environment& environment) {
+    environment.file_system = std::make_shared<UnsyncedDirectory>(environment.file_system, fails);
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int step = 1; step <= 3; ++step) commit_step(engine, 0, compose("a{}", step), step);
+    const std::size_t before = container_files(job.disk, 0).size();
+    fails = true;
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(engine.create("b"), Error);
+    fails = false;
+    for (int step = 4; step <= 6; ++step) commit_step(engine, 0, compose("a{}", step), step);
+    EXPECT_EQ(container_files(job.disk, 0).size(), before);
+  }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Inaccessible,
