@@ -66,7 +66,7 @@ void run(const heat2d::Arguments& arguments) {
   kedge::Options options = kedge::Options::load();
   options.schedule.every = arguments.every;
   options.schedule.seconds = options.schedule.overhead = 0;  // --every 0: none
-  // Another picture must not go on from this one's plate.
+  // Another picture must not resume from this plate.
   options.fingerprint = "heat2d";
   if (arguments.picture.empty()) options.fingerprint += ", built-in picture";
   else options.fingerprint_files = {arguments.picture};
@@ -102,7 +102,7 @@ void run(const heat2d::Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // [kedge] Initializes MPI; if all ranks throw the same, one of them says it.
+  // [kedge] Initializes MPI; if all ranks throw, rank 0 prints its error.
   return kedge::mpi_main(argc, argv, [&] {
     if (const auto arguments = heat2d::parse(argc, argv)) return run(*arguments);
     int rank = 0;

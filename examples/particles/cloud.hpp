@@ -1,4 +1,4 @@
-// Particles in a flow, dealt out to ranks by where they are: the ordinary part of the example.
+// Particles in a flow, distributed to ranks by position: the ordinary part of the example.
 #pragma once
 
 #include <mpi.h>

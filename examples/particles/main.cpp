@@ -31,10 +31,10 @@ constexpr const char* kHelp =
     "  --particles N    particles of the whole job (20000)\n"
     "  --steps N        steps to compute (200)\n"
     "  --every N        steps between checkpoints (20); 0 = none\n"
-    "  --die-at STEP    kill ranks at this step, to try a failure:\n"
-    "  --die-node K     those of this simulated node\n"
-    "                   (needs KEDGE_TOPOLOGY_RANKS_PER_NODE),\n"
-    "  --die-rank R     or this one\n";
+    "  --die-at STEP    at this step, to try a failure,\n"
+    "  --die-rank R     kill rank R, or\n"
+    "  --die-node K     kill the ranks of simulated node K\n"
+    "                   (needs KEDGE_TOPOLOGY_RANKS_PER_NODE)\n";
 
 std::uint64_t number(const std::string& option, const std::string& text) {
   char* end = nullptr;
@@ -79,7 +79,7 @@ void run(const Arguments& arguments) {
               << std::dec << std::endl;
   };
 
-  // [kedge] The state is the particles, wherever they lie by then, and the step. All ranks' together are one array of
+  // [kedge] The state is the particles, wherever they are in memory, and the step. All ranks' together are one array of
   // the checkpoint: each says where its part begins.
   kedge::Options options = kedge::Options::load();
   options.schedule.every = arguments.every;
@@ -109,7 +109,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // [kedge] Initializes MPI; if all ranks throw the same, one of them says it.
+  // [kedge] Initializes MPI; if all ranks throw, rank 0 prints its error.
   return kedge::mpi_main(argc, argv, [&] {
     if (const auto arguments = parse(argc, argv)) return run(*arguments);
     int rank = 0;

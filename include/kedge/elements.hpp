@@ -16,7 +16,7 @@
 
 namespace kedge {
 
-/// What the elements of a container are.
+/// What the elements of a variable are.
 struct ElementType {
   DataType dtype = DataType::opaque;
   Shape shape;               ///< of one element: no dimension for a number, the bytes of a struct
@@ -47,7 +47,9 @@ void append_member(std::string& text, std::string_view name, const ElementType& 
 
 template <class Struct, class Member>
 void append_members(std::string& text, const Struct& sample, std::string_view name, Member Struct::*member) {
-  static_assert(!std::is_pointer_v<Member>, "an address means nothing to another process: leave this member out");
+  static_assert(!std::is_pointer_v<Member>,
+                "an address means nothing to another process: a struct with pointers cannot be saved; save what they "
+                "point to by itself");
   const auto* begin = reinterpret_cast<const std::byte*>(std::addressof(sample));
   const auto* here = reinterpret_cast<const std::byte*>(std::addressof(sample.*member));
   append_member(text, name, element_type<Member>(), static_cast<std::size_t>(here - begin));
@@ -77,7 +79,8 @@ ElementType make_element_type() {
   } else {
     static_assert(!std::is_pointer_v<T>, "an address means nothing to another process: save what it points to");
     static_assert(std::is_class_v<T> && std::is_trivially_copyable_v<T>,
-                  "Kedge saves numbers, enums, arrays and trivially copyable structs; this type is none of these");
+                  "Kedge saves numbers, enums, arrays and trivially copyable structs, and contiguous "
+                  "containers (with data() and size()) of these; this type is none of them");
     if constexpr (Described<T>) {
       static const std::string members = kedge_members(static_cast<const T*>(nullptr));
       return {DataType::opaque, Shape{sizeof(T)}, members, true};
@@ -89,8 +92,8 @@ ElementType make_element_type() {
 
 }  // namespace detail
 
-/// Describes the members of a struct, for a function `kedge_members` beside it; what is left out is saved, but not
-/// named:
+/// Describes the members of a struct, for a function `kedge_members` in the struct's namespace; members that are left
+/// out are saved, but not named:
 ///
 ///     struct Particle { double position[3]; std::int64_t id; };
 ///     inline std::string kedge_members(const Particle*) {
@@ -98,8 +101,10 @@ ElementType make_element_type() {
 ///     }
 ///
 /// Other HDF5 readers then see a compound type with these members; without a description, uninterpreted bytes. A
-/// checkpoint of a struct with other members is a `mismatch`. Names are 1 to 63 of A-Z a-z 0-9 _, each once; members
-/// are numbers, enums, and arrays of these.
+/// checkpoint of a struct with another description, or none, is a `mismatch`. Names are 1 to 63 of A-Z a-z 0-9 _, each
+/// once, in the order of the members in memory; the whole text has at most 4096 bytes. Members are numbers, enums, and
+/// arrays of these; a struct in a struct is saved as uninterpreted bytes, whose meaning is not checked. The struct must
+/// have a default constructor.
 template <class Struct, class Member, class... Rest>
 [[nodiscard]] std::string members(std::string_view name, Member Struct::*member, Rest... rest) {
   const Struct sample{};
@@ -108,7 +113,7 @@ template <class Struct, class Member, class... Rest>
   return text;
 }
 
-/// Of a container of T, or of one T. Static storage.
+/// Of a vector of T, or of one T. Static storage.
 template <class T>
 const ElementType& element_type() {
   static const ElementType type = detail::make_element_type<std::remove_cv_t<T>>();

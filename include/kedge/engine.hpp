@@ -56,8 +56,10 @@ struct CheckpointInfo : CommitHead {
 class Engine {
  public:
   /// COLLECTIVE. Starts the run's next incarnation and takes over its node-local store. Throws
-  /// invalid_argument (a bad option, or options that differ between ranks), io or not_found (prefix or store cannot be
-  /// used), busy (another start of this run is still alive).
+  /// invalid_argument (a bad option, or options that differ between ranks), mismatch (the checkpoints here are of
+  /// several runs, of another input, or in stores that the prefix does not know), corrupt (there are checkpoints, and
+  /// nothing says of which run), io or not_found (prefix or store cannot be used), busy (another start of this run is
+  /// alive).
   Engine(std::unique_ptr<Communicator> communicator, Options options);
   /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order.
   ~Engine();
@@ -110,9 +112,9 @@ class Engine {
 
   /// COLLECTIVE. Calls create, save for every item, commit.
   void checkpoint(std::string_view tag, const State& state, const Attributes& attributes = {});
-  /// COLLECTIVE. Calls open, load for every item, close. Returns the tag, or nothing if there is none yet. Containers
-  /// are resized to what was saved. A block that was saved from another place of its global array than the item says is
-  /// a `mismatch`. If the checkpoint turns out to be damaged while it is loaded, the next that fits the selection is
+  /// COLLECTIVE. Calls open, load for every item, close. Returns the tag, or nothing if there is none yet. Variables
+  /// are resized to what was saved. If an item gives a position in a global array, it must be the saved one
+  /// (`mismatch`). If the checkpoint turns out to be damaged while it is loaded, the next that fits the selection is
   /// used. After an error the variables' content is undefined.
   std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 

@@ -15,7 +15,7 @@ enum class ErrorCode : std::uint8_t {
   invalid_argument = 1,  ///< a bad value from the caller; the message names the field or the call
   bad_state,             ///< the call is not allowed now (wrong order, ranks in different calls, dead engine)
   not_found,             ///< no such tag, region or file
-  mismatch,              ///< dtype or shape differ from what was saved, or between ranks
+  mismatch,              ///< not what was saved (dtype, shape, place, members, input, run), or ranks disagree
   no_space,              ///< ENOSPC, EDQUOT, no inodes, memory limit; the message gives needed and free
   io,                    ///< a system call failed; path and errno are given
   corrupt,               ///< stored bytes differ from what was written; the message says where

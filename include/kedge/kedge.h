@@ -39,7 +39,7 @@ typedef enum kedge_error KEDGE_AS_INT {
   KEDGE_INVALID_ARGUMENT = 1, /* a bad value from the caller; the text names the field or the call */
   KEDGE_BAD_STATE = 2,        /* the call is not allowed now (wrong order, ranks in different calls, dead engine) */
   KEDGE_NOT_FOUND = 3,        /* no such tag, region or attribute */
-  KEDGE_MISMATCH = 4,         /* type or shape differ from what was saved, or between ranks */
+  KEDGE_MISMATCH = 4,         /* not what was saved (type, shape, input, run), or ranks disagree */
   KEDGE_NO_SPACE = 5,         /* storage full, no inodes, no memory; the text gives needed and free */
   KEDGE_IO = 6,               /* a system call failed; path and errno are given */
   KEDGE_CORRUPT = 7,          /* stored bytes differ from what was written */

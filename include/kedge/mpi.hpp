@@ -16,10 +16,10 @@ namespace kedge {
 /// inter-communicator, Error{bad_state} before MPI_Init and after MPI_Finalize.
 [[nodiscard]] std::unique_ptr<Communicator> mpi(MPI_Comm comm);
 
-/// COLLECTIVE over MPI_COMM_WORLD. The frame of a program: initializes MPI (MPI_THREAD_MULTIPLE if it can be had), runs
-/// `body`, finalizes MPI. Returns main's exit code: 0, or 1 if `body` threw on every rank, as Kedge's collective calls
-/// do; rank 0 has then printed what() once. What was thrown on some ranks only is printed and thrown on after 10 s,
-/// because the others cannot be waited for. For programs that do more, catch kedge::Error yourself.
+/// COLLECTIVE over MPI_COMM_WORLD. The frame of a program: initializes MPI (requests MPI_THREAD_MULTIPLE), runs `body`,
+/// finalizes MPI. Returns main's exit code: 0, or 1 if `body` threw on every rank, as Kedge's collective calls do; rank
+/// 0 has then printed its what(). If only some ranks throw, each of them prints what() and, after 10 s, rethrows, which
+/// ends the job. Programs that handle errors themselves catch kedge::Error instead.
 [[nodiscard]] int mpi_main(int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace kedge

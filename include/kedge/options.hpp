@@ -49,11 +49,11 @@ enum class Scheme : std::uint8_t {
 /// Options of an engine. All ranks must set the same values, except for `store.path` and `log`.
 struct Options {
   /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: the communicator's name, or
-  /// `main` if nobody gave it one; then a prefix that has checkpoints of exactly one run is that run's.
+  /// `main` if it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
   std::string run;
 
   /// What the results depend on besides the state, in the program's words: its input, its version. Recorded with the
-  /// run's first commit; a later start with another one throws `mismatch`. Empty: not compared.
+  /// next commit; a later start with another one throws `mismatch`. Empty: not compared.
   std::string fingerprint;
   /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts.
   std::vector<std::string> fingerprint_files;
@@ -110,22 +110,22 @@ struct Options {
 
   struct Open {
     Verify verify = Verify::all;
-    /// Begin anew on purpose, beside the run's earlier checkpoints: none of them is opened or removed, in this start or
-    /// later ones.
+    /// Start a new run, ignoring the earlier checkpoints: none of them is opened or removed, in this start or later
+    /// ones. Set it for one start only: every start with it begins another run.
     bool fresh = false;
-    /// If the prefix does not know the run whose commits lie in the stores: go on with them.
+    /// Continue from commits in the stores of a run that the prefix has no record of.
     bool adopt_store = false;
-    /// Go on with the run's checkpoints though they were made with another fingerprint.
+    /// Continue from the run's checkpoints even if the fingerprint differs, and record the new one.
     bool accept_fingerprint = false;
   } open;
 
   struct Schedule {
-    /// need_checkpoint() returns true at every Nth call, and only then; 0 = by time, as the next two say.
+    /// need_checkpoint() returns true at every Nth call, and only then; 0 = see seconds and overhead.
     std::uint64_t every = 0;
-    /// True when the last commit was this long ago; 0 = not by that.
+    /// True when the last commit was this long ago; 0 = disabled.
     double seconds = 3600;
     /// True as soon as checkpoints cost at most this share of the run time, as measured: 0.01 is 1 %. The first call is
-    /// due, since nothing was measured yet. 0 = not by that; with every and seconds 0 too, never.
+    /// due, since nothing was measured yet. 0 = disabled; with every and seconds 0 too, never.
     double overhead = 0.01;
   } schedule;
 

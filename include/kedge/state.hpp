@@ -15,7 +15,8 @@
 
 namespace kedge {
 
-/// How a variable's elements are arranged now.
+/// Shape and placement of a variable at a checkpoint. All extents and offsets count the variable's elements: a struct
+/// or a std::array is one, unlike in Engine::save.
 struct Block {
   Block() = default;
   template <class P>
@@ -23,7 +24,7 @@ struct Block {
       : placement(std::forward<P>(placed)) {}  // NOLINT(google-explicit-constructor): a Shard is one
   Block(const Shape& extents, Placement placed = {}) : shape(extents), placement(std::move(placed)) {}  // NOLINT
 
-  /// Of the elements, as many as the variable has; without dimensions: one row of all of them.
+  /// Of as many elements as the variable has; without dimensions, all of them in one row.
   Shape shape;
   Placement placement;
 };
@@ -50,32 +51,33 @@ inline constexpr bool is_span<std::span<T, extent>> = true;
 }  // namespace detail
 
 /// The named variables that make up a rank's state. A State refers to them: the caller owns them and keeps them alive
-/// while the State is used. Ranks may have different lists. To add a name again replaces what it stood for.
+/// while the State is used. Ranks may have different lists. Adding a name again replaces the earlier entry.
 class State {
  public:
-  /// Adds a variable: a container with data() and size() (std::vector, std::string, ...), a number, an enum, an array,
-  /// or a trivially copyable struct (see kedge::members). Where a container's elements lie, and how many there are, is
-  /// looked up at each checkpoint; restore resizes it to what was saved. `block` says how they are arranged and, if the
-  /// variable is part of a global array, where it stands there.
+  /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, or a trivially
+  /// copyable struct (see kedge::members; pointers in it are saved as they are, and restored). Where a vector's
+  /// elements are in memory, and how many, is looked up at each checkpoint; restore resizes it to what was saved.
+  /// `block` is their shape and, in a global array, their position.
   template <class T>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion>) State& add(std::string name, T& variable,
                                                                               const Block& block = {}) {
     return add_item(
-        std::move(name), look_at(variable), resize_of(variable), [block] { return block; }, false);
+        std::move(name), view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
-  /// The same for a block that changes: the function is called at each checkpoint, on this rank. restore compares the
-  /// number of elements, not the place.
+  /// The same for a block that changes: the function is called at each checkpoint, must not communicate, and what it
+  /// throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a variable
+  /// that cannot be resized must have as many elements as were saved.
   template <class T, class F>
   requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(std::string name, T& variable, F block) {
     return add_item(
-        std::move(name), look_at(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
+        std::move(name), view_of(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
   }
-  /// Adds memory of any shape that stays where it is and as large as it is.
+  /// Adds memory of any shape whose address and size never change.
   State& add(std::string name, const MutableRegion& fixed, const Placement& placement = {}) {
     return add_item(
         std::move(name),
         [fixed] {
-          return Seen{fixed, 0};
+          return View{fixed, 0};
         },
         {}, [placement] { return Block(placement); }, false);
   }
@@ -83,30 +85,30 @@ class State {
   template <class T, std::size_t extent, class... Rest>
   State& add(std::string, std::span<T, extent>&&, const Rest&...) {
     static_assert(sizeof(T) == 0,
-                  "a span does not follow what it points into: add the container itself, or, for memory "
+                  "a span would not notice reallocation: add the vector itself, or, for memory "
                   "that never moves, mutable_region(span)");
     return *this;
   }
 
   /// A variable as it is now.
-  struct Seen {
-    MutableRegion region;   ///< of one row, and of what one element is
-    std::size_t inner = 0;  ///< how many dimensions at its end belong to one element
+  struct View {
+    MutableRegion region;                ///< of one row, and of what one element is
+    std::size_t element_dimensions = 0;  ///< how many dimensions at its end belong to one element
   };
   struct Item {
     std::string name;
-    std::function<Seen()> look;
+    std::function<View()> view;
     std::function<void(std::size_t count)> resize;  ///< empty: its size is fixed
     std::function<Block()> block;
-    bool moves = false;  ///< its block changes from checkpoint to checkpoint
+    bool block_is_function = false;  ///< its block changes from checkpoint to checkpoint
   };
   [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
 
  private:
   template <class T>
-  static std::function<Seen()> look_at(T& variable) {
+  static std::function<View()> view_of(T& variable) {
     static_assert(!detail::is_span<T>,
-                  "a span does not follow what it points into: add the container itself, or, for memory that never "
+                  "a span would not notice reallocation: add the vector itself, or, for memory that never "
                   "moves, mutable_region(span)");
     static_assert(!std::is_const_v<T>, "restore writes to the variable: it must not be const");
     if constexpr (detail::Contiguous<T>) {
@@ -130,10 +132,10 @@ class State {
       return {};
     }
   }
-  [[nodiscard]] static Seen row_of(void* data, std::size_t count, const ElementType& type);
-  [[nodiscard]] static Seen one_of(void* data, const ElementType& type);
-  State& add_item(std::string name, std::function<Seen()> look, std::function<void(std::size_t)> resize,
-                  std::function<Block()> block, bool moves);
+  [[nodiscard]] static View row_of(void* data, std::size_t count, const ElementType& type);
+  [[nodiscard]] static View one_of(void* data, const ElementType& type);
+  State& add_item(std::string name, std::function<View()> view, std::function<void(std::size_t)> resize,
+                  std::function<Block()> block, bool block_is_function);
 
   std::vector<Item> items_;
 };

@@ -101,7 +101,7 @@ std::string help() {
          "  --nodes N        that the ranks act as, as many on each (every rank a node of its own)\n"
          "  --store DIRECTORY   where the node-local stores are made (/dev/shm)\n"
          "  --persistent     measures flushes to the prefix and a start from it, too: slow, and 4 x the size on disk\n"
-         "  --tags N         measures commits with N checkpoints on the prefix against a few, too: minutes for 20000\n"
+         "  --tags N         also compares commits with N and with 20 checkpoints on the prefix: minutes for 20000\n"
          "  --prefix DIRECTORY  where the prefix is made (where this program lies, or the temporary directory if that "
          "is\n"
          "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"

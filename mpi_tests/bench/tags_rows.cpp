@@ -18,9 +18,9 @@ constexpr std::uint64_t kKeptAtLast = 5;
 TagsRows::TagsRows(const Workplace& workplace, std::uint64_t tags) : workplace_(workplace), wanted_(tags) {}
 
 void TagsRows::add_to(Table& table) {
-  table.add({"tags_few", "commit and flush of 8 bytes, a few tags on the prefix", "", 0});
+  table.add({"tags_few", "5 commits and flushes of 8 bytes, few tags on the prefix", "", 0});
   table.add({"tags_many", "the same with many", "tags_few", 0});
-  table.add({"tags_lowered", "the slowest after persistent.keep was lowered to 5", "tags_few", 0});
+  table.add({"tags_lowered", "the slowest x 5, after persistent.keep was lowered to 5", "tags_few", 0});
 }
 
 void TagsRows::start(Run& run, std::uint64_t keep) const {

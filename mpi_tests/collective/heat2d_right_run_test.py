@@ -66,7 +66,7 @@ def sweep_in_one_directory(cases):
     case = cases.case("sweep")
     code, resumed, first, log = cases.run(case, 20)
     check(code == 0 and resumed is None, code, resumed, log)
-    check("run 'main', start 1" in first_line(log) and "begins from zero" in first_line(log), log)
+    check("run 'main', incarnation 1" in first_line(log) and "starts from scratch" in first_line(log), log)
     picture(case / "input.pgm", 12)
     code, _, checksum, log = cases.run(case, 20)
     check(code == 1 and checksum is None, "a second input was computed from the first one's end:", code, log)
@@ -113,7 +113,7 @@ def removed_and_started_again(cases):
     shutil.rmtree(case / "checkpoints")
     code, _, checksum, log = cases.run(case, 20)
     check(code == 1 and checksum is None, "it resumed from memory what was removed:", code, log)
-    for part in ("does not know", "KEDGE_OPEN_ADOPT_STORE=1", "KEDGE_OPEN_FRESH=1", "kedge drop"):
+    for part in ("has no record of run", "KEDGE_OPEN_ADOPT_STORE=1", "KEDGE_OPEN_FRESH=1", "kedge drop"):
         check(part in log, part, "is not in", log)
     store = log[log.rindex("(" + str(cases.stores)) + 1:log.rindex(")")]
     check(pathlib.Path(store).is_dir(), store)

@@ -43,7 +43,7 @@ TEST_F(KedgeDrop, ListsAStoreAndRemovesItIfToldSo) {
   const Result refused = kedge("drop " + store + " </dev/null");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, AllOf(HasSubstr(store), HasSubstr("01010101"), HasSubstr("/some where/checkpoints"),
-                                  HasSubstr("3.0 KiB"), HasSubstr("nothing was removed"), HasSubstr("add --yes")));
+                                  HasSubstr("3.0 KiB"), HasSubstr("nothing was removed"), HasSubstr("use --yes")));
   EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
   const Result dropped = kedge("drop --yes " + store);
   EXPECT_EQ(dropped.status, 0) << dropped.text;
@@ -67,7 +67,7 @@ TEST_F(KedgeDrop, WhatIsNotKedgesStays) {
   std::filesystem::create_directory(store + "/rank-7.0.h5");
   const Result dropped = kedge("drop -y " + store);
   EXPECT_EQ(dropped.status, 0) << dropped.text;
-  EXPECT_THAT(dropped.text, HasSubstr("2 files are in it not written by Kedge; they stay"));
+  EXPECT_THAT(dropped.text, HasSubstr("is not removed: 2 files not written by Kedge remain"));
   EXPECT_FALSE(std::filesystem::exists(store + "/rank-0.0.h5"));
   EXPECT_TRUE(std::filesystem::exists(store + "/run-notes.txt"));
 }
@@ -80,7 +80,7 @@ TEST_F(KedgeDrop, OnlyStoresOfThisUserAreTakenForOne) {
   EXPECT_THAT(kedge("drop --yes " + store).text, HasSubstr("not a store of yours"));
   std::filesystem::permissions(store, std::filesystem::perms::owner_all);
   std::ofstream(store + "/run") << "half a rec";
-  EXPECT_THAT(kedge("drop --yes " + store).text, HasSubstr("does not say which run"));
+  EXPECT_THAT(kedge("drop --yes " + store).text, HasSubstr("no valid file 'run'"));
   EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
 }
 
@@ -102,7 +102,7 @@ TEST_F(KedgeDrop, ARunOnAPrefixGoesAndTheOthersStay) {
   const Result refused = kedge(words + " </dev/null");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, AllOf(HasSubstr("step-000100"), HasSubstr("step-000300"), Not(HasSubstr("step-000400")),
-                                  HasSubstr("3 checkpoints"), HasSubstr("add --yes")));
+                                  HasSubstr("3 checkpoints"), HasSubstr("use --yes")));
   const Result dropped = kedge(words + " --yes");
   EXPECT_EQ(dropped.status, 0) << dropped.text;
   EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));

@@ -48,7 +48,7 @@ class Application {
     }
     const State memory = state();
     for (const State::Item& item : memory.items()) {
-      if (!engine.load(item.name, item.look().region)) return Opening::kNotLoaded;
+      if (!engine.load(item.name, item.view().region)) return Opening::kNotLoaded;
     }
     EXPECT_TRUE(regions_ == expected) << "rank " << rank_ << " loaded wrong bytes of step " << step_;
     return step_;

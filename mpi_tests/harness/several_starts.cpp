@@ -50,7 +50,7 @@ int load_step(Engine& engine, int rank) {
   State state;
   state.add("step", step).add("field/large", large).add("field/small", small);
   bool loaded = true;
-  for (const auto& item : state.items()) loaded = engine.load(item.name, item.look().region).ok() && loaded;
+  for (const auto& item : state.items()) loaded = engine.load(item.name, item.view().region).ok() && loaded;
   if (!loaded) return -1;  // close reports it
   EXPECT_EQ(large, field(rank, step, kLarge)) << "rank " << rank << ", step " << step;
   EXPECT_EQ(small, field(rank, step, kSmall)) << "rank " << rank << ", step " << step;

@@ -289,23 +289,24 @@ std::vector<Field> make_fields() {
           "How much of a container is verified before it is offered for recovery."),
       field(
           {"open", "fresh"}, [](auto& o) -> auto& { return o.open.fresh; }, all_ranks, "true or false",
-          "Begin anew on purpose, beside the run's earlier checkpoints."),
+          "Start a new run, ignoring the earlier checkpoints; for one start only."),
       field(
           {"open", "adopt_store"}, [](auto& o) -> auto& { return o.open.adopt_store; }, all_ranks, "true or false",
-          "Go on with commits in the stores of a run that the prefix does not know."),
+          "Continue from commits in the stores of a run that the prefix has no record of."),
       field(
           {"open", "accept_fingerprint"}, [](auto& o) -> auto& { return o.open.accept_fingerprint; }, all_ranks,
-          "true or false", "Go on with checkpoints that were made with another fingerprint."),
+          "true or false", "Continue from the run's checkpoints even if the fingerprint differs."),
       field(
           {"schedule", "every"}, [](auto& o) -> auto& { return o.schedule.every; }, all_ranks,
           "a whole number, 0 or more", "need_checkpoint returns true at every Nth call; 0 = by time."),
       field(
           {"schedule", "seconds"}, [](auto& o) -> auto& { return o.schedule.seconds; }, all_ranks, "seconds, 0 or more",
-          "need_checkpoint returns true when the last commit was this long ago; 0 = not by that.", kWait),
+          "need_checkpoint returns true when the last commit was this long ago; 0 = disabled.", kWait),
       field(
           {"schedule", "overhead"}, [](auto& o) -> auto& { return o.schedule.overhead; }, all_ranks,
           "a share from 0 to 1",
-          "need_checkpoint returns true when checkpoints cost at most this share of the run time.", kShare),
+          "need_checkpoint returns true when checkpoints cost at most this share of the run time; 0 = disabled.",
+          kShare),
       field(
           {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
           "a whole number from 0 to 4294967295",

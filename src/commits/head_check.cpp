@@ -16,13 +16,12 @@ bool is_tag(std::string_view text) noexcept {
 }
 
 std::optional<std::string> impossible(const CommitHead& head) {
-  if (!is_tag(head.tag)) return "its tag is none that a checkpoint can have";
+  if (!is_tag(head.tag)) return "invalid tag";
   if (head.id.is_none()) return "the commit id is zero";
   if (head.generation == 0 || head.generation > kGenerationMax)
-    return compose("the generation {} is impossible", head.generation);
-  if (head.incarnation > kIncarnationMax) return compose("the incarnation {} is impossible", head.incarnation);
-  if (head.world_size == 0 || head.world_size > kWorldSizeMax)
-    return compose("the world size {} is impossible", head.world_size);
+    return compose("invalid generation {}", head.generation);
+  if (head.incarnation > kIncarnationMax) return compose("invalid incarnation {}", head.incarnation);
+  if (head.world_size == 0 || head.world_size > kWorldSizeMax) return compose("invalid world size {}", head.world_size);
   return std::nullopt;
 }
 

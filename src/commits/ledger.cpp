@@ -92,9 +92,10 @@ std::uint64_t Ledger::take_generation() {
   if (highest_generation_ >= kGenerationMax) {
     throw Error(
         ErrorCode::corrupt,
-        compose("the generation {} was seen in the stores or on the prefix, and none is left above it; find the "
-                "file that says so with kedge ls, remove it, and start again",
-                highest_generation_));
+        compose(
+            "the generation {} was seen in the stores or on the prefix, and no higher one is possible: the file that "
+            "has it must be damaged; find it with kedge ls, remove it, and start again",
+            highest_generation_));
   }
   return ++highest_generation_;
 }
@@ -193,19 +194,19 @@ void Ledger::lose() {
   lost_ = true;
 }
 
-void Ledger::note_outside_change() {
+void Ledger::note_tier_change() {
   const std::lock_guard guard(mutex_);
-  ++outside_changes_;
+  ++tier_changes_;
 }
 
-std::uint64_t Ledger::outside_changes() const {
+std::uint64_t Ledger::tier_changes() const {
   const std::lock_guard guard(mutex_);
-  return outside_changes_;
+  return tier_changes_;
 }
 
 void Ledger::discard_newer(std::uint64_t generation) {
   const std::lock_guard guard(mutex_);
-  ++outside_changes_;
+  ++tier_changes_;
   std::erase_if(entries_, [&](const Entry& entry) { return entry.commit.generation > generation; });
 }
 

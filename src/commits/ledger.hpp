@@ -105,10 +105,10 @@ class Ledger {
   void lose();
   /// Commits newer than this one were discarded.
   void discard_newer(std::uint64_t generation);
-  /// Commits on the prefix were pinned, unpinned or discarded: who remembers what lies there looks anew.
-  void note_outside_change();
+  /// Commits on the prefix were pinned, unpinned or discarded: a cached listing of the prefix must be refreshed.
+  void note_tier_change();
   /// How often that was.
-  [[nodiscard]] std::uint64_t outside_changes() const;
+  [[nodiscard]] std::uint64_t tier_changes() const;
   /// Some storage says that commits exist.
   void note_commits_exist();
   /// All commits were removed on purpose.
@@ -129,7 +129,7 @@ class Ledger {
   std::set<Id128> unjudged_;
   std::map<Id128, std::string> excluded_;
   Id128 parent_id_;
-  std::uint64_t outside_changes_ = 0;
+  std::uint64_t tier_changes_ = 0;
   std::uint64_t highest_generation_ = 0;
   bool surveyed_ = false;
   bool commits_exist_ = false;

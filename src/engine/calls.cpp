@@ -3,15 +3,8 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
-#include "format/on_disk.hpp"
 
 namespace kedge::engine {
-namespace {
-
-static_assert(commits::kTagBytesMax == format::kTagBytesMax);
-
-}  // namespace
-
 std::string_view to_string(Call call) noexcept {
   switch (call) {
     case Call::start: return "Engine()";

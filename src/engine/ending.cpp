@@ -77,7 +77,7 @@ class Ending {
     if (newest->persistent && !not_there) {
       group_.together([&] { store().remove_all(); });
     } else if (group_.is_root()) {
-      setup_.log.info(compose("{} is not persistent: the node-local files stay{}", newest->commit.tag,
+      setup_.log.info(compose("{} is not persistent; keeping the node-local files{}", newest->commit.tag,
                               not_there ? " (" + to_string(*not_there) + ")" : ""));
     }
   }
@@ -101,12 +101,12 @@ class Ending {
   }
 
   void log_what_stays(std::uint64_t kept_bytes) const {
-    if (kept_bytes == 0) return setup_.log.info("finalized: nothing stays on the node-local store");
+    if (kept_bytes == 0) return setup_.log.info("finalized: nothing kept in the node-local store");
     const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
-    setup_.log.info(compose("finalized: {} {} kept in {}{} for the next start; free it{} with: kedge drop {}",
+    setup_.log.info(compose("finalized: {} {} kept for the next start{}; to free it{}: kedge drop {}",
                             human_bytes(kept_bytes), store().memory_backed() ? "of memory" : "on disk",
-                            store().directory(), several ? " and on the other nodes" : "",
-                            several ? ", on each node its own," : "", shell_word(store().directory())));
+                            several ? " on this node, and likewise on the others" : "",
+                            several ? ", run on each node" : "", shell_word(store().directory())));
   }
 
   const Setup& setup_;

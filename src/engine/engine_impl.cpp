@@ -109,7 +109,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
-  ledger_.note_outside_change();
+  ledger_.note_tier_change();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;
     if (prefix.records) persist::set_pinned(*prefix.tier, *prefix.records, started_.run.id, Tag(tag), pinned);

@@ -38,11 +38,13 @@ std::string fingerprint_of(fs::FileSystem& file_system, const Options& options) 
 void require_same_fingerprint(const std::optional<std::string>& recorded, const std::string& mine,
                               const std::string& run) {
   if (!recorded || mine.empty() || *recorded == mine) return;
-  throw Error(ErrorCode::mismatch,
-              compose("the checkpoints of the run '{}' were made with other input: \"{}\", now it is \"{}\". Give this "
-                      "job a run of its own (KEDGE_RUN) or start it in another directory; or, if they are to be "
-                      "continued with this input, set open.accept_fingerprint (KEDGE_OPEN_ACCEPT_FINGERPRINT=1)",
-                      run, *recorded, mine));
+  throw Error(
+      ErrorCode::mismatch,
+      compose(
+          "the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". Give this "
+          "job a run of its own (KEDGE_RUN) or start it in another directory; or, if they are to be "
+          "continued with this input, set open.accept_fingerprint (KEDGE_OPEN_ACCEPT_FINGERPRINT=1)",
+          run, *recorded, mine));
 }
 
 }  // namespace kedge::engine

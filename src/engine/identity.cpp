@@ -108,8 +108,8 @@ class IdInStores {
       for (const store::StoreOfName& one : stores_) {
         if (one.record.run_id == id) continue;
         refuse(ErrorCode::mismatch,
-               compose("stores have commits of several runs '{}' that this prefix does not know; free those that are "
-                       "not wanted with kedge drop, or begin anew with open.fresh (KEDGE_OPEN_FRESH=1)",
+               compose("stores have commits of several runs '{}' that the prefix has no record of; free those that are "
+                       "not wanted with kedge drop, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
                        known_.run.name),
                one.directory);
       }
@@ -123,11 +123,10 @@ class IdInStores {
       if (stores_.empty()) return;
       refuse(
           ErrorCode::mismatch,
-          compose("this store has commits of a run '{}' that the prefix {} does not know: its checkpoints there were "
-                  "removed, or something else lies there now. To go on from the store, set open.adopt_store "
-                  "(KEDGE_OPEN_ADOPT_STORE=1); to begin anew and keep it, open.fresh (KEDGE_OPEN_FRESH=1); to free "
-                  "it, run kedge drop on it",
-                  known_.run.name, known_.prefix),
+          compose("the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed or "
+                  "replaced?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to keep it "
+                  "but start over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
+                  known_.prefix, known_.run.name),
           stores_.front().directory);
     });
   }
@@ -146,7 +145,7 @@ Id128 find_id(const Setup& setup, const comm::Group& group, const KnownRun& know
   const auto warn = [&](std::string_view source) {
     if (!group.is_root()) return;
     setup.log.warning(
-        compose("the prefix does not say which run '{}' is; its record is rebuilt from {}", known.run.name, source));
+        compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
   };
   const Id128 of_manifests = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
   if (!of_manifests.is_none()) {
@@ -164,7 +163,7 @@ Id128 find_id(const Setup& setup, const comm::Group& group, const KnownRun& know
   if (!known.has_commits) return {};
   refuse(ErrorCode::corrupt,
          compose("checkpoints of the run '{}' were made, and its record, its manifests and the stores are lost or "
-                 "damaged; restore the record from a copy, or begin anew with open.fresh (KEDGE_OPEN_FRESH=1)",
+                 "damaged; restore the record from a copy, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
                  known.run.name),
          fs::join(records_directory(known.prefix, known.run.name), "run.json"));
 }
@@ -225,7 +224,7 @@ void write_identity(persist::RunRecords& records, const KnownRun& known, const I
   const persist::FoundRecord now = records.read_record();
   const Id128& expected = fresh ? known.run.id : id;
   if (now.record && now.record->run_id != expected) {
-    refuse(ErrorCode::busy, "another start of this run has begun anew at the same time; end one of the two jobs",
+    refuse(ErrorCode::busy, "another start of this run used open.fresh at the same time; end one of the two jobs",
            records.directory());
   }
   records.begin_incarnation(id);

@@ -47,8 +47,8 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
   }
   if (wanted.members != spec.members) {
     return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' of {} was saved as structs with other members ({}) than those that are "
-                              "loaded ({}); load it with the program that saved it",
+                      compose("struct members of region '{}' of {} differ: saved ({}), requested ({}); load it with "
+                              "the program that saved it",
                               spec.name, tag, spec.members.empty() ? "none" : spec.members,
                               wanted.members.empty() ? "none" : wanted.members));
   }
@@ -198,7 +198,7 @@ void Reader::log_unread(const std::set<std::string>& loaded) const {
   }
   if (unread == 0) return;
   if (unread > kListedMax) list += compose(" and {} more", unread - kListedMax);
-  parts_.setup.log.info(compose("{} also has what this State does not load: {}", info_->tag, list));
+  parts_.setup.log.info(compose("{} has regions that this State does not load: {}", info_->tag, list));
 }
 
 CheckpointInfo Reader::info() const {

@@ -203,9 +203,9 @@ class Start {
   void announce() const {
     if (!group_.is_root()) return;
     const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
-    setup_.log.info(compose("run '{}', start {}, on {}{}, store {}{}: {}", started_.run.name, started_.run.incarnation,
-                            known_.prefix, moved_from(), started_.node.store->directory(),
-                            several ? " and others like it on the other nodes" : "", what_was_found()));
+    setup_.log.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name,
+                            started_.run.incarnation, known_.prefix, moved_from(), started_.node.store->directory(),
+                            several ? " and one on each other node" : "", what_was_found()));
     redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
   }
 
@@ -215,9 +215,9 @@ class Start {
   }
 
   [[nodiscard]] std::string_view what_was_found() const {
-    if (setup_.options.open.fresh) return "begins anew, as open.fresh says";
-    if (!started_.commits_exist) return "no checkpoint yet, begins from zero";
-    return started_.noted.on_prefix ? "it has checkpoints" : "it has checkpoints in the stores";
+    if (setup_.options.open.fresh) return "starts over (open.fresh); earlier checkpoints are ignored";
+    if (!started_.commits_exist) return "no checkpoints yet, starts from scratch";
+    return started_.noted.on_prefix ? "has checkpoints" : "has checkpoints in the stores";
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.

@@ -23,7 +23,7 @@ Shape joined(Extents first, Extents second) {
   return Shape(Extents(extents));
 }
 
-Extents of_element(const State::Seen& seen) { return seen.region.shape.extents().last(seen.inner); }
+Extents of_element(const State::View& view) { return view.region.shape.extents().last(view.element_dimensions); }
 
 /// Of the variable, whatever one element is.
 std::uint64_t count_of(Extents extents) {
@@ -32,59 +32,61 @@ std::uint64_t count_of(Extents extents) {
   return count;
 }
 
-std::uint64_t count_of(const State::Seen& seen) {
-  return count_of(seen.region.shape.extents().first(seen.region.shape.dimensions() - seen.inner));
+std::uint64_t count_of(const State::View& view) {
+  return count_of(view.region.shape.extents().first(view.region.shape.dimensions() - view.element_dimensions));
 }
 
 /// What the region's shape is in this block: that of the block, and that of an element.
-Shape shape_in(const Block& block, const State::Seen& seen) {
-  if (block.shape.dimensions() == 0) return seen.region.shape;
-  return joined(block.shape.extents(), of_element(seen));
+Shape shape_in(const Block& block, const State::View& view) {
+  if (block.shape.dimensions() == 0) return view.region.shape;
+  return joined(block.shape.extents(), of_element(view));
 }
 
 /// The user counts elements; the place of a region counts what elements consist of, too.
-Placement place_in(const Block& block, const State::Seen& seen, const Shape& shape) {
+Placement place_in(const Block& block, const State::View& view, const Shape& shape) {
   const auto* shard = std::get_if<Shard>(&block.placement);
-  if (shard == nullptr || shard->global_shape.dimensions() + seen.inner != shape.dimensions()) return block.placement;
+  if (shard == nullptr || shard->global_shape.dimensions() + view.element_dimensions != shape.dimensions())
+    return block.placement;
   const std::array<std::uint64_t, Shape::kMaxDimensions> zeros{};
-  return Shard{joined(shard->global_shape.extents(), of_element(seen)),
-               joined(shard->offset.extents(), Extents(zeros).first(seen.inner)), shard->holes_allowed};
+  return Shard{joined(shard->global_shape.extents(), of_element(view)),
+               joined(shard->offset.extents(), Extents(zeros).first(view.element_dimensions)), shard->holes_allowed};
 }
 
-void require_fit(const State::Item& item, const State::Seen& seen, const Block& block) {
-  if (block.shape.dimensions() == 0 || count_of(block.shape.extents()) == count_of(seen)) return;
+void require_fit(const State::Item& item, const State::View& view, const Block& block) {
+  if (block.shape.dimensions() == 0 || count_of(block.shape.extents()) == count_of(view)) return;
   throw Error(ErrorCode::invalid_argument,
-              compose("the block of '{}' has shape {}, but the variable has {} elements; give it the shape that the "
-                      "variable has",
-                      item.name, to_string(block.shape), count_of(seen)));
+              compose("the block of '{}' has shape {}, but the variable has {} elements; make them agree", item.name,
+                      to_string(block.shape), count_of(view)));
 }
 
 /// Makes room for what was saved, if it was saved of such elements; if not, load says so.
-void make_room(const State::Item& item, State::Seen& seen, const format::RegionSpec& saved) {
-  if (!item.resize || saved.dtype != seen.region.dtype || saved.members != seen.region.members) return;
+void make_room(const State::Item& item, State::View& view, const format::RegionSpec& saved) {
+  if (!item.resize || saved.dtype != view.region.dtype || saved.members != view.region.members) return;
   const Extents extents = saved.shape.extents();
-  if (extents.size() <= seen.inner || !std::ranges::equal(extents.last(seen.inner), of_element(seen))) return;
-  const std::uint64_t count = count_of(extents.first(extents.size() - seen.inner));
+  if (extents.size() <= view.element_dimensions ||
+      !std::ranges::equal(extents.last(view.element_dimensions), of_element(view)))
+    return;
+  const std::uint64_t count = count_of(extents.first(extents.size() - view.element_dimensions));
   item.resize(count);
-  seen = item.look();
-  if (count_of(seen) == count) return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      compose("'{}' has {} elements after it was resized to the {} that were saved", item.name, count_of(seen), count));
+  view = item.view();
+  if (count_of(view) == count) return;
+  throw Error(ErrorCode::invalid_argument,
+              compose("resize({}) left '{}' with {} elements; check the container's resize()", count, item.name,
+                      count_of(view)));
 }
 
 void load(Reader& reader, const State::Item& item) {
   const format::RegionSpec& saved = reader.saved(item.name);
-  State::Seen seen = item.look();
-  make_room(item, seen, saved);
+  State::View view = item.view();
+  make_room(item, view, saved);
   // Where a block of changing place stands is what the checkpoint says; the caller's own idea may depend on what is
   // only now loaded.
-  const Block block = item.moves ? Block{} : item.block();
-  MutableRegion target = seen.region;
-  const bool any_shape = item.moves || (item.resize && block.shape.dimensions() == 0);
-  if (!any_shape) target.shape = shape_in(block, seen);
+  const Block block = item.block_is_function ? Block{} : item.block();
+  MutableRegion target = view.region;
+  const bool any_shape = item.block_is_function || (item.resize && block.shape.dimensions() == 0);
+  if (!any_shape) target.shape = shape_in(block, view);
   else if (count_of(saved.shape.extents()) == count_of(target.shape.extents())) target.shape = saved.shape;
-  (void)reader.load(item.name, target, place_in(block, seen, target.shape));
+  (void)reader.load(item.name, target, place_in(block, view, target.shape));
 }
 
 }  // namespace
@@ -92,12 +94,12 @@ void load(Reader& reader, const State::Item& item) {
 void save(Writer& writer, const State& state) {
   for (const State::Item& item : state.items()) {
     auto failure = attempt([&] {
-      const State::Seen seen = item.look();
+      const State::View view = item.view();
       const Block block = item.block();
-      require_fit(item, seen, block);
-      const MutableRegion& now = seen.region;
-      const Shape shape = shape_in(block, seen);
-      (void)writer.save(item.name, {now.data, now.dtype, shape, now.members}, place_in(block, seen, shape));
+      require_fit(item, view, block);
+      const MutableRegion& now = view.region;
+      const Shape shape = shape_in(block, view);
+      (void)writer.save(item.name, {now.data, now.dtype, shape, now.members}, place_in(block, view, shape));
     });
     if (failure) (void)writer.remember(*std::move(failure));
   }
@@ -114,25 +116,3 @@ void load(Reader& reader, const State& state) {
 }
 
 }  // namespace kedge::engine
-
-namespace kedge {
-
-State::Seen State::row_of(void* data, std::size_t count, const ElementType& type) {
-  return {{data, type.dtype, detail::prepend(count, type.shape), type.members}, type.shape.dimensions()};
-}
-
-State::Seen State::one_of(void* data, const ElementType& type) {
-  // An array's extents are the variable's own; the bytes of a struct are not.
-  return {{data, type.dtype, type.shape, type.members}, type.is_struct ? 1U : 0U};
-}
-
-State& State::add_item(std::string name, std::function<Seen()> look, std::function<void(std::size_t)> resize,
-                       std::function<Block()> block, bool moves) {
-  Item item{std::move(name), std::move(look), std::move(resize), std::move(block), moves};
-  const auto same = std::ranges::find(items_, item.name, &Item::name);
-  if (same == items_.end()) items_.push_back(std::move(item));
-  else *same = std::move(item);
-  return *this;
-}
-
-}  // namespace kedge

@@ -104,8 +104,9 @@ std::string members_problem(std::string_view text, std::uint64_t struct_bytes) {
     } else if (!element_count(member->shape, count) || count > struct_bytes || member->offset < end ||
                member->offset > struct_bytes ||
                count * kedge::size_bytes(member->dtype) > struct_bytes - member->offset) {
-      problem = kedge::compose("member '{}' does not lie in the {} bytes of the struct behind the member before it",
-                               member->name, struct_bytes);
+      problem =
+          kedge::compose("member '{}' overlaps the one before it, is out of order, or exceeds the struct's {} bytes",
+                         member->name, struct_bytes);
     } else {
       end = member->offset + count * kedge::size_bytes(member->dtype);
     }

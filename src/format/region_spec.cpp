@@ -54,7 +54,7 @@ std::string struct_problem(const RegionSpec& spec) {
   if (spec.members.empty()) return {};
   const std::size_t last = spec.shape.dimensions();
   if (spec.dtype != DataType::opaque || last == 0 || spec.shape[last - 1] == 0 || spec.routed) {
-    return "only opaque regions whose last extent is the size of a struct have members";
+    return "only opaque regions whose last extent is the size of a struct can have members";
   }
   const auto* shard = std::get_if<Shard>(&spec.placement);
   if (shard != nullptr && shard->global_shape[last - 1] != spec.shape[last - 1]) {

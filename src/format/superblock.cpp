@@ -12,6 +12,8 @@
 namespace kedge::format {
 namespace {
 
+static_assert(kTagBytesMax == commits::kTagBytesMax);
+
 // The table must be sorted and inside the file, with exactly one index that holds the index.
 void check_table(const Superblock& superblock, std::string_view path) {
   std::uint64_t end = kSuperblockBytes;

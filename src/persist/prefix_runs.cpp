@@ -111,8 +111,8 @@ std::string choose_run(std::string_view communicator_name, std::span<const std::
   for (const std::string& run : runs) list += compose("{}'{}'", list.empty() ? "" : ", ", run);
   throw Error(
       ErrorCode::mismatch,
-      compose("the prefix has checkpoints of the run{} {}, and this job would be '{}', which has none; to go on "
-              "with {}, set run (KEDGE_RUN) to its name; to begin another, set run to a new one",
+      compose("the prefix has checkpoints of the run{} {}, and this job would run as '{}', which has none; to continue "
+              "{}, set run (KEDGE_RUN) to its name; to start another, set run to a new one",
               runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them"));
 }
 

@@ -32,8 +32,8 @@ struct TagDirectory {
 /// "data/<r / 1000>", below the tag directory.
 [[nodiscard]] std::string container_directory(LogicalRank logical_rank);
 /// "data/<r / 1000>/rank-<r>.h5": the same in every tag directory, at most 32 bytes.
-/// Pure. The rank of a container by its file's name; nothing for other names.
-[[nodiscard]] std::optional<LogicalRank> rank_of_container(std::string_view file_name);
 [[nodiscard]] std::string container_file(LogicalRank logical_rank);
+/// The rank of a container by its file's name; nothing for other names.
+[[nodiscard]] std::optional<LogicalRank> rank_of_container(std::string_view file_name);
 
 }  // namespace kedge::persist

@@ -164,7 +164,8 @@ void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
   std::vector<persist::Remains> remains;
   const auto failure = group.try_together([&] {
     if (!group.is_root()) return;
-    if (std::exchange(history_as_of_, ledger_.outside_changes()) != ledger_.outside_changes()) history_.forget();
+    const std::uint64_t changes = ledger_.tier_changes();
+    if (std::exchange(history_as_of_, changes) != changes) history_.forget();
     const double begun_at = clock_.seconds();
     const double give_up_at = begun_at + kRemovalBudget_s;
     std::size_t begun = 0;
@@ -180,9 +181,9 @@ void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
     }
     if (retained.left > 0 && !std::exchange(said_slow_, true)) {
       log_.warning(compose(
-          "{} old checkpoints are to be removed from the prefix (persistent.keep), of which {} took {:.1f} s; the "
-          "rest goes with later flushes, a few with each",
-          retained.left + removed.size(), removed.size(), clock_.seconds() - begun_at));
+          "removed {} of {} old checkpoints from the prefix (persistent.keep) in {:.1f} s; later flushes remove "
+          "the rest",
+          removed.size(), retained.left + removed.size(), clock_.seconds() - begun_at));
     }
     comm::throw_if(retained.failure);
   });

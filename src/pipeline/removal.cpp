@@ -57,10 +57,11 @@ void Removal::step(const comm::Group& group, double budget_s) {
   comm::throw_if(failure);
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(cleared));
   if (queue_.empty() || !group.is_root() || std::exchange(said_slow_, true)) return;
-  log_.warning(compose(
-      "removing old checkpoints from the prefix is slow: {} done in {:.1f} s, {} left; the rest goes with later "
-      "flushes and the next start",
-      cleared, clock_.seconds() - begun_at, queue_.size()));
+  log_.warning(
+      compose("removing the files of old checkpoints from the prefix is slow: {} done in {:.1f} s, {} left, which "
+              "later flushes "
+              "and the next start remove",
+              cleared, clock_.seconds() - begun_at, queue_.size()));
 }
 
 /// Local. How many items at the front this process has nothing left to do for.
@@ -95,8 +96,9 @@ std::uint64_t Removal::clear(std::uint64_t finished, double give_up_at) {
 
 void Removal::warn_once(const std::string& text) {
   if (std::exchange(warned_, true)) return;
-  log_.warning("what is left of an old checkpoint could not be removed from the prefix (a later start tries again): " +
-               text);
+  log_.warning(
+      "the remaining files of an old checkpoint could not be removed from the prefix (the next start retries): " +
+      text);
 }
 
 }  // namespace kedge::pipeline

@@ -27,7 +27,6 @@ class Removal {
   /// least one; rank 0 clears what nothing is left of. A failure is logged once, and leaves what it is about to a later
   /// start. Throws busy on all ranks if a later start of the run has begun.
   void step(const comm::Group& group, double budget_s);
-  [[nodiscard]] bool empty() const noexcept { return queue_.empty(); }
 
  private:
   struct Item {

@@ -13,6 +13,20 @@
 namespace kedge::recovery {
 namespace {
 
+/// The first field in which a header contradicts those of the majority, in words.
+std::string difference(const CommitHead& header, const CommitHead& majority) {
+  const auto differs = [](std::string_view field, const auto& here, const auto& there) {
+    return compose(" ({} {}, the others {})", field, here, there);
+  };
+  if (header.tag != majority.tag) return differs("tag", header.tag, majority.tag);
+  if (header.generation != majority.generation) return differs("generation", header.generation, majority.generation);
+  if (header.incarnation != majority.incarnation)
+    return differs("incarnation", header.incarnation, majority.incarnation);
+  if (header.world_size != majority.world_size) return differs("world size", header.world_size, majority.world_size);
+  if (header.time_ns != majority.time_ns) return differs("time", header.time_ns, majority.time_ns);
+  return differs("parent", to_string(header.parent_id), to_string(majority.parent_id));
+}
+
 // Each start counts from its own 1,000,000: a generation is greater than every one of earlier starts even when the
 // stores that knew them are lost.
 constexpr std::uint64_t kGenerationsPerIncarnation = 1'000'000;
@@ -162,7 +176,7 @@ class SurveyDraft {
     }
     if (tag.is_usable() && found->commit != tag.commit) {
       found->persistent = false;
-      if (!found->recoverable) found->reason += "; on the prefix: its manifest and the stores contradict each other";
+      if (!found->recoverable) found->reason += "; the manifest on the prefix contradicts the stores";
       return;
     }
     if (tag.is_usable()) {
@@ -198,12 +212,11 @@ StorageSurvey::StorageSurvey(comm::Group group, commits::RunIdentity run, Storag
 void StorageSurvey::look() {
   group_.together([&] { files_ = storage_.store.scan(run_.id, Verify::headers); });
   verified_.clear();
-  disbelieve();
+  reject_contradicted();
 }
 
-/// COLLECTIVE. A container that says of its commit something else than the others do is not believed: it counts as
-/// damaged, and its bytes are not used.
-void StorageSurvey::disbelieve() {
+/// COLLECTIVE. A container whose header contradicts the others of its commit counts as damaged: its bytes are not used.
+void StorageSurvey::reject_contradicted() {
   std::vector<CommitHead> heads;
   std::vector<store::Held*> files;
   for (store::Held& held : files_) {
@@ -212,14 +225,13 @@ void StorageSurvey::disbelieve() {
     heads.push_back(held.superblock->commit);
     files.push_back(&held);
   }
-  for (const auto& [index, believed] : find_contradictions(group_, heads)) {
+  for (const auto& [index, majority] : find_contradictions(group_, heads)) {
     store::Held& held = *files[index];
     storage_.store.distrust(held.path);
     held.intact = false;
-    held.damage = compose("{}: its header says {} (generation {}), the other containers of the commit say {}",
-                          held.path, heads[index].tag, heads[index].generation,
-                          believed ? compose("{} (generation {})", believed->tag, believed->generation) : "otherwise");
-    if (believed) held.superblock->commit = *believed;
+    held.damage = compose("{}: its header contradicts the other containers of the commit{}", held.path,
+                          majority ? difference(heads[index], *majority) : "");
+    if (majority) held.superblock->commit = *majority;
     else held.superblock.reset();
   }
 }

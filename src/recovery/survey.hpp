@@ -57,7 +57,7 @@ class StorageSurvey {
   [[nodiscard]] bool verify(const Id128& commit_id, std::span<const store::FileKey> except_own);
 
  private:
-  void disbelieve();
+  void reject_contradicted();
 
   comm::Group group_;
   commits::RunIdentity run_;

@@ -108,30 +108,33 @@ void Slots::replace_if_shared(Slot& slot) {
   slot.file = directory_.create(slot.name);
 }
 
-/// Opened and unsealed. What one name refuses, another may permit: a bad block, or a file that somebody made
-/// inaccessible, does not end all saves. Throws what a new file met.
+/// Opened and unsealed. Tries other files when one cannot be opened or unsealed: a bad block, or a file that somebody
+/// made inaccessible, does not end all saves. Throws the last failure.
 Slot& Slots::begin_any() {
   for (int tries = 1;; ++tries) {
     const bool is_new = idle_slot() == nullptr;
     Slot& slot = free_slot();
-    enum class At : std::uint8_t { opening, naming, unsealing } at = At::opening;
-    const auto failure = attempt([&] {
+    const auto not_opened = attempt([&] {
       replace_if_lost(slot);
       (void)opened_for_refill(slot);
       replace_if_shared(slot);
-      at = At::naming;
-      // Also for a file that is not new: who made it may have died, or failed, before its name was durable.
-      directory_.make_names_durable();
-      at = At::unsealing;
-      slot.file->unseal();
     });
-    if (!failure) return slot;
-    if (at == At::naming) throw Error(*failure);  // that is the directory's, not this file's
-    const bool is_last = is_new || failure->code != ErrorCode::io || tries == kTriesMax;
+    const auto is_last = [&](const Failure& failure) {
+      return is_new || failure.code != ErrorCode::io || tries == kTriesMax;
+    };
+    if (not_opened) {
+      if (is_last(*not_opened)) throw Error(*not_opened);
+      slot.failed = true;
+      continue;
+    }
+    // Also for a file that is not new: who made it may have died, or failed, before its name was durable. A failure is
+    // the directory's, not this file's.
+    directory_.make_names_durable();
+    const auto not_unsealed = attempt([&] { slot.file->unseal(); });
+    if (!not_unsealed) return slot;
     // Its storage is given back, or it goes as a whole; if neither can be done it is left alone.
-    const bool is_left = at == At::unsealing ? attempt([&] { discard(slot); }).has_value() : !is_last;
-    if (is_left) slot.failed = true;
-    if (is_last) throw Error(*failure);
+    if (attempt([&] { discard(slot); })) slot.failed = true;
+    if (is_last(*not_unsealed)) throw Error(*not_unsealed);
   }
 }
 

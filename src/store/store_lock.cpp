@@ -66,8 +66,8 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
     // No use waiting: only this process can end it, and it is here.
     if (holder && lock->rank == std::to_string(rank_) && file_system_->holds_lock(path)) {
       throw Error(Failure{ErrorCode::busy,
-                          "this process has another engine of this run; call finalize() on it before the next is made "
-                          "(engine = Engine(...) makes the new one first)",
+                          "this process still has an engine for this run; call finalize() on it before constructing "
+                          "another (engine = Engine(...) constructs the new one first)",
                           -1, path, 0});
     }
     if (holder && lock->incarnation > incarnation_) {

@@ -57,8 +57,7 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
   }
   found.record = store::read_store_record(file_system, found.directory);
   if (found.record.run_id.is_none()) {
-    refuse(ErrorCode::mismatch, "not a store: it does not say which run it belongs to; remove it by hand if it is one",
-           path);
+    refuse(ErrorCode::mismatch, "not a store: it has no valid file 'run'; if it is one, remove it by hand", path);
   }
   for (const std::string& name : file_system.list(found.directory)) {
     const std::string file = fs::join(found.directory, name);
@@ -72,7 +71,7 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
   return found;
 }
 
-/// Every place where a job of this user on this node may have a store, as it is configured here and now.
+/// This user's stores in the default places on this node.
 std::vector<Store> stores_here(fs::FileSystem& file_system) {
   const std::string begin = compose("kedge-{}-", file_system.user());
   std::vector<std::string> roots = store::usual_roots();
@@ -104,7 +103,7 @@ std::string text_of(const std::vector<Store>& stores) {
 bool is_confirmed(const std::string& question, bool yes) {
   if (yes) return true;
   if (::isatty(STDIN_FILENO) == 0) {
-    complain("nothing was removed: there is no terminal to ask on; add --yes");
+    complain("nothing was removed: standard input is not a terminal; use --yes");
     return false;
   }
   print(question + " [y/N] ");
@@ -127,21 +126,27 @@ void remove(fs::FileSystem& file_system, const Store& one) {
   }
   const std::size_t left = file_system.list(one.directory).size();
   if (left == 0) return file_system.remove(one.directory);
-  complain(compose("{}: {} in it not written by Kedge; they stay", printable(one.directory),
-                   left == 1 ? "a file is" : compose("{} files are", left)));
+  complain(compose("{} is not removed: {} not written by Kedge remain{}", printable(one.directory),
+                   count_text(left, "file"), left == 1 ? "s" : ""));
+}
+
+void refuse_if_used(const Store& one) {
+  if (one.used_by.empty()) return;
+  refuse(ErrorCode::busy, compose("a job is using it ({}); end that first", printable(one.used_by)), one.directory);
 }
 
 Outcome drop_stores(fs::FileSystem& file_system, const Arguments& arguments) {
   std::vector<Store> stores;
   for (const std::string& path : arguments.stores) stores.push_back(look_at(file_system, path));
   print(text_of(stores));
-  for (const Store& one : stores) {
-    if (one.used_by.empty()) continue;
-    refuse(ErrorCode::busy, compose("a job is using it ({}); end that first", printable(one.used_by)), one.directory);
-  }
+  for (const Store& one : stores) refuse_if_used(one);
   if (!is_confirmed(stores.size() == 1 ? "Remove this store?" : "Remove these stores?", arguments.yes))
     return Outcome::cannot_look;
-  for (const Store& one : stores) remove(file_system, one);
+  for (const std::string& path : arguments.stores) {
+    const Store now = look_at(file_system, path);  // a job may have started while the user thought about it
+    refuse_if_used(now);
+    remove(file_system, now);
+  }
   return Outcome::ok;
 }
 
@@ -187,7 +192,10 @@ class RunOnPrefix {
     records.begin_incarnation(records.read_record().record.value_or(persist::RunRecord{}).run_id);
     persist::PosixTier tier(file_system_, prefix_, {}, &records);
     for (const persist::TagEntry& entry : entries_) tier.remove(entry);
-    (void)tier.sweep({});
+    if (const std::vector<std::string> problems = tier.sweep({}); !problems.empty()) {
+      refuse(ErrorCode::io, compose("not all of it could be removed; try again: {}", printable(problems.front())),
+             prefix_);
+    }
     const std::string directory = records_directory();
     for (const std::string& name : file_system_->list(directory)) file_system_->remove(fs::join(directory, name));
     file_system_->remove(directory);
@@ -237,13 +245,14 @@ Command add_drop(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* parser = program.add_subcommand("drop", "Free node-local stores, or a run on a prefix");
   parser->add_option("STORE", arguments->stores,
-                     "Stores on this node to remove; none: list those that you have in the usual places");
+                     "Stores on this node to remove; default: list yours in the default places");
   parser->add_option("--run", arguments->run, "Remove all checkpoints and records of this run on the prefix");
   parser->add_option("--prefix", arguments->prefix,
                      "The prefix of --run; default: the configured one (persistent.path)");
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(
-      "Lists what will go, and asks. A store that a job is using is refused; a job whose run is removed from the "
+      "Lists what will be removed, and asks. A store that a job is using is refused; a job whose run is removed from "
+      "the "
       "prefix\n"
       "can commit nothing there any more.\n"
       "Exit status: 0, or 2 if nothing was removed.");

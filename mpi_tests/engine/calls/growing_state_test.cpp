@@ -332,7 +332,7 @@ TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
   EXPECT_THAT(met[0].same()->message, testing::HasSubstr("no idea where it is"));
   EXPECT_EQ(met[1].same()->code, ErrorCode::no_space);
   EXPECT_EQ(met[2].same()->code, ErrorCode::invalid_argument);
-  EXPECT_THAT(met[2].same()->message, testing::HasSubstr("'own' has 0 elements after it was resized to the 10"));
+  EXPECT_THAT(met[2].same()->message, testing::HasSubstr("resize(10) left 'own' with 0 elements"));
   EXPECT_FALSE(met[3].same());
 }
 

@@ -118,7 +118,7 @@ TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
     EXPECT_EQ(engine.restore(State().add("step", step, Replicated{})), "a");
     EXPECT_EQ(step, 7U);
   }));
-  EXPECT_TRUE(job.logged("a also has what this State does not load: "));
+  EXPECT_TRUE(job.logged("a has regions that this State does not load: "));
   EXPECT_TRUE(job.logged("mesh/cells"));
 }
 

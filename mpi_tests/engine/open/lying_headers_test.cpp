@@ -77,7 +77,8 @@ TEST_P(LyingHeaders, OneWithoutHelpCostsItsCommitAndTheMessageSaysWhatItSays) {
   tell(job, GetParam(), lies().front());
   const Opened opened = reopen(job);
   EXPECT_EQ(opened.step, 1);
-  EXPECT_TRUE(job.logged("its header says a-much-better-one"));
+  EXPECT_TRUE(
+      job.logged("its header contradicts the other containers of the commit (tag a-much-better-one, the others "));
   EXPECT_TRUE(job.logged("the other containers of the commit say b"));
   EXPECT_EQ(reopen(job, Tag{"a-much-better-one"}).tag, std::nullopt);
 }

@@ -55,7 +55,7 @@ TEST_F(RightRun, ARemovedCaseIsNotResumedFromMemory) {
     for (int start = 0; start < 2; ++start) {
       const auto failure = reopen(one).failure.value_or(Failure{});
       EXPECT_EQ(failure.code, ErrorCode::mismatch);
-      EXPECT_TRUE(says(failure.message, {"'test'", "/prefix", "does not know", "KEDGE_OPEN_ADOPT_STORE=1",
+      EXPECT_TRUE(says(failure.message, {"'test'", "/prefix", "has no record of run", "KEDGE_OPEN_ADOPT_STORE=1",
                                          "KEDGE_OPEN_FRESH=1", "kedge drop"}))
           << failure.message;
       EXPECT_TRUE(failure.path.starts_with("/nodes/node0/kedge-1000-test-")) << failure.path;
@@ -302,14 +302,14 @@ TEST_F(RightRun, TheFirstLineOfAStartSaysRunPrefixStoreAndWhatWasFound) {
   reopen(job);
   ASSERT_FALSE(job.log().empty());
   const std::string first = job.log().front();
-  EXPECT_TRUE(says(first, {"run 'main', start 1, on /case/checkpoints", "store /nodes/node0/kedge-1000-main-",
-                           "other nodes", "no checkpoint yet, begins from zero"}))
+  EXPECT_TRUE(says(first, {"run 'main', incarnation 1, on /case/checkpoints", "store /nodes/node0/kedge-1000-main-",
+                           "other node", "no checkpoints yet, starts from scratch"}))
       << first;
   commit_steps(job, {{"a", 1}});
   const auto lines = job.log().size();
   reopen(job);
   const std::string later = job.log().at(lines);
-  EXPECT_TRUE(says(later, {"run 'main', start 3, on /case/checkpoints", "it has checkpoints"})) << later;
+  EXPECT_TRUE(says(later, {"run 'main', incarnation 3, on /case/checkpoints", "has checkpoints"})) << later;
 }
 
 TEST_F(RightRun, AnEngineThatReplacesOneInTheSameVariableIsToldAtOnceWhatToDo) {

@@ -199,7 +199,7 @@ TEST(FormatManifest, R9_ANewerVersionIsRefusedByName) {
 
 TEST(FormatManifest, FieldsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{3}), HasSubstr("shard table"));
-  EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{0}), HasSubstr("the world size 0 is impossible"));
+  EXPECT_THAT(refusal_with(manifest_at::kWorldSize, std::uint32_t{0}), HasSubstr("invalid world size 0"));
   EXPECT_THAT(refusal_with(manifest_at::kHasView, std::uint32_t{2}), HasSubstr("view"));
   EXPECT_THAT(refusal_with(manifest_at::kFileSize, ~std::uint64_t{0}), HasSubstr("file size"));
   EXPECT_THAT(refusal_with(manifest_at::kFileSize, std::uint64_t{4096}), HasSubstr("extents"));

@@ -253,7 +253,7 @@ TEST_P(Store, LeavesOnExitWhatItWasTold) {
     save_step(engine, scope.rank, 1);
     engine.finalize();
   });
-  EXPECT_TRUE(job.logged("free it with: kedge drop /nodes/node0/kedge-1000-test-"));
+  EXPECT_TRUE(job.logged("to free it: kedge drop /nodes/node0/kedge-1000-test-"));
   EXPECT_FALSE(container_files(job.disk, 0).empty());
   job.options.store.on_exit = OnExit::remove_if_persistent;  // nothing is persistent: all stays
   run([&](RankScope&, Engine& engine) { engine.finalize(); });
