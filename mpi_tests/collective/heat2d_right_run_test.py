@@ -127,7 +127,7 @@ def removed_and_started_again(cases):
     code, resumed, checksum, log = cases.run(case, 20)
     check((code, resumed, checksum) == (0, None, first), code, resumed, checksum, log)
     code, resumed, checksum, log = cases.run(case, 20, open_fresh=1)
-    check((code, resumed, checksum) == (0, None, first) and "begins anew" in first_line(log), code, resumed, log)
+    check((code, resumed, checksum) == (0, None, first) and "starts over" in first_line(log), code, resumed, log)
     gone = cases.kedge("drop", "--yes", "--run", "main", "--prefix", str(case / "checkpoints"))
     check(gone.returncode == 0 and "checkpoints," in gone.stdout, gone)
     check(not list((case / "checkpoints").glob("step-*")) and not (case / "checkpoints/.kedge/main").exists(), gone)

@@ -224,7 +224,7 @@ TEST_F(RightRun, WithoutAnyRecordsTheManifestsSayWhichRunsThereAre) {
   job.in_front = nullptr;
   job.disk.remove_all("/case/checkpoints/.kedge");
   EXPECT_EQ(reopen(job).step, 1);
-  EXPECT_TRUE(job.logged("its record is rebuilt from its manifests"));
+  EXPECT_TRUE(job.logged("it is rebuilt from its manifests"));
 }
 
 /// What may be left of a run's record when a byte of it flips.
@@ -265,7 +265,7 @@ TEST_F(RightRun, FreshBeginsALineageBesideTheOldOneOnce) {
   const Opened fresh = reopen(job, latest, Newer::keep, {{"b", 2}});
   EXPECT_FALSE(fresh.failure);
   EXPECT_EQ(fresh.tag, std::nullopt);
-  EXPECT_TRUE(job.logged("begins anew, as open.fresh says"));
+  EXPECT_TRUE(job.logged("starts over (open.fresh); earlier checkpoints are ignored"));
   job.options.open.fresh = false;
   EXPECT_EQ(reopen(job).step, 2);
   EXPECT_EQ(reopen(job, Tag{"a"}).tag, std::nullopt);
@@ -321,7 +321,7 @@ TEST_F(RightRun, AnEngineThatReplacesOneInTheSameVariableIsToldAtOnceWhatToDo) {
       ADD_FAILURE() << "two engines at once";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::busy);
-      EXPECT_TRUE(says(error.what(), {"another engine of this run", "finalize()"})) << error.what();
+      EXPECT_TRUE(says(error.what(), {"still has an engine for this run", "finalize()"})) << error.what();
     }
     commit_step(engine, scope.rank, "b", 2);
     engine.finalize();
