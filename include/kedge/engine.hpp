@@ -25,7 +25,7 @@ class EngineImpl;
 struct Environment;
 }  // namespace engine
 
-/// Path of a file routed through a checkpoint, and the call's status.
+/// Path of a file, or directory, routed through a checkpoint, and the call's status.
 struct Routed {
   std::string path;  ///< empty if status is not ok
   Status status;
@@ -76,9 +76,13 @@ class Engine {
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8; `/`
   /// separates groups.
   Status save(std::string_view name, const Region& region, const Placement& placement = {});
-  /// Local, never throws. Returns a path to write a file of at most `max_bytes` to; commit stores the file
-  /// as a region of this name and removes it.
-  Routed route_out(std::string_view name, std::uint64_t max_bytes);
+  /// Local, never throws. Returns a path on the node-local store to write a file of the application's own to; commit
+  /// stores the file as a region of this name. The path ends with `name`, whose directories exist; all files that a
+  /// rank routes in one checkpoint lie in one directory, which is this rank's alone, and which commit and abandon
+  /// remove with everything in it. A name that ends with '/' is a directory: everything written below it is stored,
+  /// each file as a region. Each file is routed once, and closed before commit. `max_bytes` is a bound that the
+  /// application sets itself (of a directory: on all of it); 0 is none.
+  Routed route_out(std::string_view name, std::uint64_t max_bytes = 0);
   /// COLLECTIVE. Seals the checkpoint on all ranks or on none, and throws the first failure since create.
   void commit();
   /// COLLECTIVE. Drops the checkpoint that create began.
@@ -105,7 +109,8 @@ class Engine {
   [[nodiscard]] CheckpointInfo info() const;
   /// Local, never throws. Copies a region out and checks every byte. On failure the memory's content is undefined.
   Status load(std::string_view name, const MutableRegion& region);
-  /// Local, never throws. Extracts a routed file and returns its path, valid until close.
+  /// Local, never throws. Extracts a routed file and returns its path, which ends with `name` and is valid until close;
+  /// with a name that ends with '/', all that this rank routed in that directory, which is empty if there was nothing.
   Routed route_in(std::string_view name);
   /// COLLECTIVE. Releases what open acquired and throws the first failure since then.
   void close();

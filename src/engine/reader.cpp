@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
+#include "fs/tree.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -92,7 +93,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
 /// COLLECTIVE. Nothing of it comes into this run's stores: it belongs to another run.
 std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   recovery::OpenedSource opened = sources_.open(source);
-  open_ = std::make_unique<OpenCheckpoint>();
+  open_ = std::make_unique<OpenCheckpoint>(parts_);
   open_->parent_before = parts_.ledger.parent_id();
   open_->source_prefix = source.prefix;
   open_->source = std::move(opened.container);
@@ -113,7 +114,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
 
 /// COLLECTIVE. Takes hold of this rank's container in the store.
 void Reader::hold(const recovery::Opened& opened) {
-  open_ = std::make_unique<OpenCheckpoint>();
+  open_ = std::make_unique<OpenCheckpoint>(parts_);
   const auto failure = parts_.group.try_together([&] {
     open_->file =
         store::Pin(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {opened.commit.id, {}});
@@ -248,28 +249,47 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
 
 Routed Reader::route_in(std::string_view name) {
   if (auto failure = not_reading("route_in")) return {{}, *failure};
-  std::string path;
+  Route route;
   auto failure = attempt([&] {
-    const format::PlacedRegion& placed = region(name);
-    if (!placed.spec.routed) {
-      throw Error(ErrorCode::mismatch,
-                  compose("region '{}' of {} is not a routed file; get it with load", name, info_->tag));
-    }
+    const std::vector<const format::PlacedRegion*> regions = routed_regions(name);
     check_present();
     {
       const std::lock_guard guard(mutex_);
-      path = parts_.store().routed_path();
-      open_->extracted.push_back(path);
+      // Asked for again, it is extracted again: the application may have changed the first one.
+      if (open_->routed.in_the_way(name) != nullptr) open_->routed.begin_anew();
+      route = open_->routed.add(name, 0);
     }
-    extract(placed, path);
+    for (const format::PlacedRegion* placed : regions) extract(*placed, route);
   });
   if (failure) return {{}, remember(std::move(*failure))};
-  return {path, {}};
+  return {route.path, {}};
+}
+
+/// What a name stands for: a file, or with a '/' at its end all that was routed in that directory.
+std::vector<const format::PlacedRegion*> Reader::routed_regions(std::string_view name) const {
+  std::vector<const format::PlacedRegion*> found;
+  if (name.ends_with('/')) {
+    for (const format::PlacedRegion& placed : container().regions()) {
+      if (placed.spec.routed && placed.spec.name.starts_with(name)) found.push_back(&placed);
+    }
+    return found;
+  }
+  const format::PlacedRegion& placed = region(name);
+  if (!placed.spec.routed) {
+    throw Error(ErrorCode::mismatch,
+                compose("region '{}' of {} is not a routed file; get it with load", name, info_->tag));
+  }
+  return {&placed};
 }
 
 /// Local. What of it was written when it fails is removed by release().
-void Reader::extract(const format::PlacedRegion& placed, const std::string& path) const {
-  const auto file = parts_.setup.environment.file_system->create(path);
+void Reader::extract(const format::PlacedRegion& placed, const Route& route) const {
+  fs::FileSystem& file_system = *parts_.setup.environment.file_system;
+  const std::string within =
+      placed.spec.name.substr(route.is_directory() ? route.name.size() : placed.spec.name.size());
+  if (!within.empty()) fs::make_parents(file_system, route.path, within, 0700);
+  const std::string path = route.path + within;
+  const auto file = file_system.create(path);
   if (!file)
     throw Error(Failure{ErrorCode::io, "file already exists: the extracted file needs this name", -1, path, 0});
   file->reserve(placed.size_bytes);
@@ -300,11 +320,7 @@ void Reader::close() {
 
 /// Local; never throws.
 void Reader::release() {
-  for (const std::string& path : open_->extracted) {
-    if (const auto failure = attempt([&] { parts_.setup.environment.file_system->remove(path); })) {
-      parts_.setup.log.warning("an extracted file could not be removed: " + to_string(*failure));
-    }
-  }
+  open_->routed.drop();
   open_.reset();
   parts_.lifecycle.move_to(Phase::idle);
 }

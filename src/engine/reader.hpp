@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/parts.hpp"
+#include "engine/routed_files.hpp"
 #include "format/container_reader.hpp"
 #include "persist/open_container.hpp"
 #include "recovery/source.hpp"
@@ -37,12 +38,15 @@ class Reader {
 
  private:
   struct OpenCheckpoint {
+    explicit OpenCheckpoint(const Parts& parts)
+        : routed(parts.store(), *parts.setup.environment.file_system, parts.setup.log) {}
+
     store::Pin file;                                 ///< of the store; none for a Source
     std::optional<persist::OpenedContainer> source;  ///< a Source's container, read where it lies
     std::string source_prefix;                       ///< as it was given
     Id128 parent_before;  ///< of a Source: what the next commit's parent was before it was opened
     std::unique_ptr<format::ContainerReader> container;  ///< of `file`
-    std::vector<std::string> extracted;
+    RoutedFiles routed;
     std::optional<Failure> first_failure;
   };
 
@@ -53,7 +57,8 @@ class Reader {
   void log_opened(const recovery::Opened& opened, double begin_s) const;
   [[nodiscard]] const format::ContainerReader& container() const;
   void check_present() const;
-  void extract(const format::PlacedRegion& placed, const std::string& path) const;
+  [[nodiscard]] std::vector<const format::PlacedRegion*> routed_regions(std::string_view name) const;
+  void extract(const format::PlacedRegion& placed, const Route& route) const;
   void release();
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;

@@ -48,7 +48,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
     parts_.pipeline.make_room();
   }
   const CommitHead head = draw_head(tag);
-  checkpoint_ = std::make_unique<Checkpoint>(parts_.group, parts_.store(), parts_.setup.options.store.durable);
+  checkpoint_ = std::make_unique<Checkpoint>(parts_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
   if (auto failure = begin()) {
@@ -148,43 +148,25 @@ Routed Writer::route_out(std::string_view name, std::uint64_t max_bytes) {
   if (auto failure = not_writing("route_out")) return {{}, *failure};
   std::string path;
   auto failure = attempt([&] {
-    const format::RegionSpec spec{std::string(name), DataType::opaque, Shape{max_bytes}, {}, true};
-    if (const auto problem = format::check(spec)) throw Error(*problem);
     const std::lock_guard guard(mutex_);
-    path = parts_.store().routed_path();
-    checkpoint_->routed.push_back({std::string(name), path, max_bytes});
+    if (const Route* other = checkpoint_->routed.in_the_way(name)) {
+      throw Error(ErrorCode::invalid_argument,
+                  compose("'{}' cannot be routed beside '{}'; route each file once, and none in the place of a "
+                          "directory",
+                          name, other->name));
+    }
+    path = checkpoint_->routed.add(name, max_bytes).path;
   });
   if (failure) return {{}, remember(std::move(*failure))};
   return {path, {}};
 }
 
-/// Local. Streams the file into the container.
-void Writer::take_in(const RoutedFile& routed) {
-  fs::FileSystem& file_system = *parts_.setup.environment.file_system;
-  const auto status = file_system.status(routed.path);
-  if (!status) {
-    throw Error(
-        Failure{ErrorCode::not_found,
-                compose("nothing was written for '{}'; write the file that route_out named before commit", routed.name),
-                -1, routed.path, 0});
-  }
-  if (status->kind != fs::FileStatus::Kind::file) {
-    throw Error(Failure{ErrorCode::invalid_argument,
-                        compose("the path for '{}' is not a regular file; write the file itself there, not a directory "
-                                "or a link",
-                                routed.name),
-                        -1, routed.path, 0});
-  }
-  if (status->size_bytes > routed.max_bytes) {
-    throw Error(Failure{ErrorCode::invalid_argument,
-                        compose("the file for '{}' has {} bytes, and route_out was called with a maximum of {}",
-                                routed.name, status->size_bytes, routed.max_bytes),
-                        -1, routed.path, 0});
-  }
-  const auto file = file_system.open(routed.path, fs::Access::read);
-  check_present(status->size_bytes);
-  const format::RegionSpec spec{routed.name, DataType::opaque, Shape{status->size_bytes}, {}, true};
-  checkpoint_->container->add(spec, *file, status->size_bytes);
+/// Local. Streams what was written to the routes into the container.
+void Writer::take_in_routed() {
+  checkpoint_->routed.take_in([&](const format::RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
+    check_present(bytes);
+    checkpoint_->container->add(spec, from, bytes);
+  });
 }
 
 double Writer::commit() {
@@ -270,7 +252,7 @@ void Writer::finish() {
   std::shared_ptr<const format::Layout> layout;
   if (!local) {
     local = attempt([&] {
-      for (const RoutedFile& routed : checkpoint.routed) take_in(routed);
+      take_in_routed();
       save_attributes();
       checkpoint.draft->file().check_present();
       layout = checkpoint.container->finish();
@@ -291,7 +273,7 @@ void Writer::seal() {
   checkpoint_->draft = nullptr;
   parts_.ledger.commit(checkpoint_->commit);
   parts_.lifecycle.move_to(Phase::idle);
-  drop_routed();
+  checkpoint_->routed.drop();
 }
 
 /// After a vote on the container: if any rank failed, all have given it up.
@@ -308,7 +290,7 @@ void Writer::abandon() {
 
 /// Local. Frees what create took; never throws, because what failed before is what is to be reported.
 void Writer::give_up() {
-  drop_routed();
+  checkpoint_->routed.drop();
   checkpoint_->container.reset();
   checkpoint_->sealing.give_up();
   if (const auto& failure = checkpoint_->sealing.left_behind()) {
@@ -316,15 +298,6 @@ void Writer::give_up() {
   }
   checkpoint_.reset();
   parts_.lifecycle.move_to(Phase::idle);
-}
-
-void Writer::drop_routed() {
-  fs::FileSystem& file_system = *parts_.setup.environment.file_system;
-  for (const RoutedFile& routed : checkpoint_->routed) {
-    if (const auto failure = attempt([&] { file_system.remove(routed.path); })) {
-      parts_.setup.log.warning("a routed file could not be removed: " + to_string(*failure));
-    }
-  }
 }
 
 }  // namespace kedge::engine

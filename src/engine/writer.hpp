@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/parts.hpp"
+#include "engine/routed_files.hpp"
 #include "format/container_writer.hpp"
 #include "store/sealing.hpp"
 
@@ -29,21 +30,18 @@ class Writer {
   void abandon();
 
  private:
-  struct RoutedFile {
-    std::string name;
-    std::string path;
-    std::uint64_t max_bytes = 0;
-  };
   /// What create began.
   struct Checkpoint {
-    Checkpoint(const comm::Group& group, store::NodeStore& store, bool durable) : sealing(group, store, durable) {}
+    explicit Checkpoint(const Parts& parts)
+        : sealing(parts.group, parts.store(), parts.setup.options.store.durable),
+          routed(parts.store(), *parts.setup.environment.file_system, parts.setup.log) {}
 
     CommitHead commit;
     Attributes attributes;
     store::Sealing sealing;
     store::Draft* draft = nullptr;  ///< of this rank's container, until it is sealed
     std::unique_ptr<format::ContainerWriter> container;
-    std::vector<RoutedFile> routed;
+    RoutedFiles routed;
     std::optional<Failure> first_failure;
     double blocked_s = 0;
     std::atomic<std::uint64_t> copied_since_check = 0;
@@ -53,7 +51,7 @@ class Writer {
   [[nodiscard]] std::optional<Failure> begin();
   /// Before bytes go to the container's file.
   void check_present(std::uint64_t bytes);
-  void take_in(const RoutedFile& routed);
+  void take_in_routed();
   void finish();
   void seal();
   void save_attributes();
@@ -62,7 +60,6 @@ class Writer {
   void log_commit(std::uint64_t total_bytes, double blocked_s, const pipeline::Submitted& submitted) const;
   void throw_given_up(const std::optional<Failure>& failure);
   void give_up();
-  void drop_routed();
   [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;
 
   Parts parts_;

@@ -9,12 +9,11 @@
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
+#include "fs/tree.hpp"
 #include "store/inspect.hpp"
 
 namespace kedge::store {
 namespace {
-
-constexpr std::string_view kRoutedPrefix = "routed-";
 
 bool ascending(std::span<const int> ranks) {
   return std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
@@ -151,10 +150,13 @@ void NodeStore::unpin(StoreFile& file) {
   --slot.pins;
 }
 
-std::string NodeStore::routed_path() {
+std::string NodeStore::make_routed_directory() {
+  fs::FileSystem& file_system = directory_.file_system();
   while (true) {
     std::string path = fs::join(directory(), compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
-    if (!directory_.file_system().status(path)) return path;
+    if (file_system.status(path)) continue;
+    file_system.make_directory(path, 0700);
+    return path;
   }
 }
 
@@ -162,9 +164,8 @@ void NodeStore::sweep() {
   fs::FileSystem& file_system = directory_.file_system();
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system.list(directory())) {
-    // What somebody else put there and cannot be removed (a directory with files) must not keep the run from starting:
-    // routed_path goes around it.
-    if (name.starts_with(mine)) (void)attempt([&] { file_system.remove(fs::join(directory(), name)); });
+    // What cannot be removed must not keep the run from starting: make_routed_directory goes around it.
+    if (name.starts_with(mine)) (void)attempt([&] { fs::remove_tree(file_system, fs::join(directory(), name)); });
   }
 }
 

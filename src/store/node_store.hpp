@@ -84,8 +84,9 @@ class NodeStore {
   /// io, and then some may be removed.
   std::size_t drop_adopted(const Id128& commit_id) { return adopted_.drop(commit_id); }
 
-  /// A name in the directory for a routed file of this rank that does not exist yet.
-  [[nodiscard]] std::string routed_path();
+  /// A new, empty directory below this one for routed files of this rank; whoever asks for it removes it. Throws
+  /// no_space, io.
+  [[nodiscard]] std::string make_routed_directory();
   /// Removes what crashed runs of this rank left besides files of the store.
   void sweep();
   /// Removes every file of this rank and every adopted one.

@@ -98,6 +98,9 @@ Failure commit_throws(const std::function<void(SimulatedJob&, const std::string&
       prepare(job, out.path);
     }
     thrown.put(scope.rank, failure_of([&] { engine.commit(); }));
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
+    scope.communicator.barrier(Deadline::never());
     EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("before"), 1));
 
     engine.create("after");
@@ -148,6 +151,46 @@ TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   });
   EXPECT_EQ(link.code, ErrorCode::invalid_argument);
   EXPECT_THAT(link.message, HasSubstr("regular file"));
+
+  const Failure refused = commit_throws([](SimulatedJob& job, const std::string& path) {
+    job.disk.write_all(path, content_of(1, 10));
+    job.disk.refuse_open(path);
+  });
+  EXPECT_EQ(refused.code, ErrorCode::io);
+  EXPECT_THAT(refused.path, HasSubstr("/file"));
+
+  const Failure bad_block = commit_throws(
+      [](SimulatedJob& job, const std::string& path) {
+        job.disk.write_all(path, content_of(1, 5'000'000));
+        job.disk.make_unreadable(path, 4'900'000);
+      },
+      0);
+  EXPECT_EQ(bad_block.code, ErrorCode::io);
+  EXPECT_THAT(bad_block.path, HasSubstr("/file"));
+}
+
+TEST(Routes, R33_AFileThatTheStoreHasNoRoomForSaysNeededAndFree) {
+  SimulatedJob job(2);
+  job.options.store.quota_bytes = 2 << 20U;
+  OnEachRank thrown(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_value(engine, "before", 1);
+    engine.create("bad");
+    const Routed out = engine.route_out("file");
+    job.disk.write_all(out.path, content_of(0, scope.rank == 1 ? 3 << 20U : 10));
+    thrown.put(scope.rank, failure_of([&] { engine.commit(); }));
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
+    EXPECT_EQ(restore_value(engine), std::pair(std::optional<Tag>("before"), 1));
+    commit_value(engine, "after", 2);
+  }));
+  const auto failure = thrown.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_THAT(failure->message, testing::AllOf(HasSubstr("needs 3.0 MiB more"), HasSubstr("quota_bytes leaves"),
+                                               HasSubstr("for the routed file 'file' of 3.0 MiB")));
 }
 
 TEST(Routes, ALimitThatNoFileCanHaveIsRefused) {
@@ -172,7 +215,10 @@ TEST(Routes, AFileMayNotTakeTheNameOfARegionNorOfAnotherFile) {
       const std::int32_t value = 1;
       if (twice) job.disk.write_all(engine.route_out("name", 10).path, content_of(0, 5));
       else engine.save("name", {&value, DataType::int32, {}});
-      job.disk.write_all(engine.route_out("name", 10).path, content_of(0, 5));
+      const Routed out = engine.route_out("name", 10);
+      EXPECT_EQ(out.status.ok(), !twice);
+      EXPECT_EQ(out.path.empty(), twice) << "or the second would write over the first";
+      if (!twice) job.disk.write_all(out.path, content_of(0, 5));
       EXPECT_EQ(code_of([&] { engine.commit(); }), ErrorCode::invalid_argument);
       scope.communicator.barrier(Deadline::never());
       EXPECT_THAT(routed_files(job.disk), testing::IsEmpty());
@@ -260,7 +306,7 @@ TEST(Routes, R30_WhatACrashedStartLeftIsSweptByTheNext) {
     engine.create("b");
     job.disk.write_all(engine.route_out("two", 8).path, content_of(0, 8));
   }));
-  EXPECT_EQ(routed_files(job.disk).size(), 2U) << "one of each rank";
+  EXPECT_EQ(routed_files(job.disk).size(), 4U) << "one of each rank, in a directory of its own";
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     scope.communicator.barrier(Deadline::never());

@@ -1,0 +1,181 @@
+#include "engine/routed_files.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "fs/tree.hpp"
+
+namespace kedge::engine {
+namespace {
+
+using Kind = fs::FileStatus::Kind;
+
+constexpr std::uint32_t kDirectoryMode = 0700;
+constexpr std::size_t kFileNameBytesMax = 255;  // NAME_MAX of every filesystem that a store lies on
+constexpr std::size_t kPathBytesMax = 4095;     // PATH_MAX without the zero; KEDGE_PATH_SIZE promises it
+
+[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
+  throw Error(Failure{code, std::move(message), -1, path, 0});
+}
+
+std::string_view without_slash(std::string_view name) noexcept {
+  if (name.ends_with('/')) name.remove_suffix(1);
+  return name;
+}
+
+bool is_below(std::string_view name, std::string_view directory) noexcept {
+  return name.size() > directory.size() && name.starts_with(directory) && name[directory.size()] == '/';
+}
+
+format::RegionSpec spec_of(std::string_view name, std::uint64_t bytes) {
+  return {std::string(name), DataType::opaque, Shape{bytes}, {}, true};
+}
+
+void check_name(std::string_view name, std::uint64_t max_bytes) {
+  if (const auto problem = format::check(spec_of(without_slash(name), max_bytes))) throw Error(*problem);
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    if (part.size() <= kFileNameBytesMax) continue;
+    throw Error(ErrorCode::invalid_argument,
+                compose("the name '{}' cannot be routed: no part of it may have more than {} bytes, as file names",
+                        name, kFileNameBytesMax));
+  }
+}
+
+}  // namespace
+
+const Route* RoutedFiles::in_the_way(std::string_view name) const noexcept {
+  const std::string_view wanted = without_slash(name);
+  const auto found = std::ranges::find_if(routes_, [&](const Route& route) {
+    if (!is_below(route.path, current_)) return false;
+    const std::string_view taken = without_slash(route.name);
+    return taken == wanted || is_below(taken, wanted) || is_below(wanted, taken);
+  });
+  return current_.empty() || found == routes_.end() ? nullptr : &*found;
+}
+
+Route RoutedFiles::add(std::string_view name, std::uint64_t max_bytes) {
+  check_name(name, max_bytes);
+  if (current_.empty()) {
+    current_ = store_.make_routed_directory();
+    directories_.push_back(current_);
+  }
+  Route route{std::string(name), fs::join(current_, name), max_bytes};
+  if (route.path.size() > kPathBytesMax) {
+    refuse(ErrorCode::invalid_argument,
+           compose("the routed path would have more than {} bytes; take a shorter name", kPathBytesMax), route.path);
+  }
+  fs::make_parents(file_system_, current_, name, kDirectoryMode);
+  return routes_.emplace_back(std::move(route));
+}
+
+void RoutedFiles::take_in(const Sink& sink) const {
+  for (const Route& route : routes_) {
+    if (route.is_directory()) {
+      take_in_directory(route, sink);
+      continue;
+    }
+    const auto status = file_system_.status(route.path);
+    if (!status) {
+      refuse(ErrorCode::not_found,
+             compose("nothing was written for '{}'; write the file that route_out named before commit", route.name),
+             route.path);
+    }
+    if (route.max_bytes != 0 && status->size_bytes > route.max_bytes && status->kind == Kind::file) {
+      refuse(ErrorCode::invalid_argument,
+             compose("the file for '{}' has {} bytes, and route_out was called with a maximum of {}", route.name,
+                     status->size_bytes, route.max_bytes),
+             route.path);
+    }
+    take_in_file(route.name, route.path, sink);
+  }
+}
+
+void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const {
+  const std::string path(without_slash(route.path));
+  const auto status = file_system_.status(path);
+  if (!status || status->kind != Kind::directory) {
+    refuse(status ? ErrorCode::invalid_argument : ErrorCode::not_found,
+           compose("the directory for '{}' is not there any more; write files into the one that route_out made",
+                   route.name),
+           path);
+  }
+  const std::vector<fs::TreeFile> files = fs::files_below(file_system_, path);
+  std::uint64_t bytes = 0;
+  for (const fs::TreeFile& file : files) bytes += file.status.size_bytes;
+  if (route.max_bytes != 0 && bytes > route.max_bytes) {
+    refuse(ErrorCode::invalid_argument,
+           compose("the files in '{}' have {} bytes, and route_out was called with a maximum of {}", route.name, bytes,
+                   route.max_bytes),
+           path);
+  }
+  for (const fs::TreeFile& file : files) take_in_file(route.name + file.name, fs::join(path, file.name), sink);
+}
+
+/// Its storage is free again before the next one is copied.
+void RoutedFiles::take_in_file(const std::string& name, const std::string& path, const Sink& sink) const {
+  const auto status = file_system_.status(path);
+  if (!status || status->kind != Kind::file) {
+    refuse(ErrorCode::invalid_argument,
+           compose("the path for '{}' is not a regular file; write the file itself there, not a directory or a link "
+                   "(a name that ends with '/' routes a directory)",
+                   name),
+           path);
+  }
+  const auto file = file_system_.open(path, fs::Access::read);
+  const std::uint64_t bytes = file->status().size_bytes;
+  bool is_torn = false;
+  try {
+    sink(spec_of(name, bytes), *file, bytes);
+    is_torn = file->status().size_bytes != bytes;
+  } catch (const Error& error) {
+    Failure failure = error.failure();
+    if (failure.code == ErrorCode::no_space) {
+      failure.message += compose(" (for the routed file '{}' of {})", name, human_bytes(bytes));
+      throw Error(failure);
+    }
+    is_torn = failure.code == ErrorCode::corrupt && file->status().size_bytes < bytes;
+    if (!is_torn) throw;
+  }
+  if (is_torn) {
+    refuse(ErrorCode::invalid_argument,
+           compose("the file for '{}' changed while commit stored it; close it before commit", name), path);
+  }
+  (void)attempt([&] { file_system_.remove(path); });  // else drop() says why
+}
+
+void RoutedFiles::log_strays(const std::string& directory) const {
+  if (!log_.enabled(LogLevel::debug)) return;
+  std::size_t strays = 0;
+  std::string first;
+  for (const fs::TreeFile& file : fs::files_below(file_system_, directory)) {
+    const std::string path = fs::join(directory, file.name);
+    const bool is_route = std::ranges::any_of(routes_, [&](const Route& route) {
+      return route.is_directory() ? path.starts_with(route.path) : path == route.path;
+    });
+    if (is_route) continue;
+    if (strays++ == 0) first = file.name;
+  }
+  if (strays == 0) return;
+  log_.debug(compose("removed {} beside routed files, of which no route was asked for: {}{}",
+                     strays == 1 ? "a file" : compose("{} files", strays), first, strays == 1 ? "" : ", ..."));
+}
+
+void RoutedFiles::drop() {
+  for (const std::string& directory : directories_) {
+    (void)attempt([&] { log_strays(directory); });
+    if (const auto failure = attempt([&] { fs::remove_tree(file_system_, directory); })) {
+      log_.warning("routed files could not be removed (the next start tries again): " + to_string(*failure));
+    }
+  }
+  directories_.clear();
+  current_.clear();
+  routes_.clear();
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,61 @@
+#include "fs/tree.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/attempt.hpp"
+
+namespace kedge::fs {
+namespace {
+
+using Kind = FileStatus::Kind;
+
+void add_files_below(FileSystem& file_system, const std::string& directory, const std::string& shown,
+                     std::vector<TreeFile>& files) {
+  for (const std::string& name : file_system.list(directory)) {
+    const std::string path = join(directory, name);
+    const auto status = file_system.status(path);
+    if (!status) continue;  // gone since it was listed
+    if (status->kind == Kind::directory) add_files_below(file_system, path, shown + name + "/", files);
+    else files.push_back({shown + name, *status});
+  }
+}
+
+void remove_all_of(FileSystem& file_system, const std::string& path, std::optional<Failure>& first) {
+  const auto note = [&](std::optional<Failure> failure) {
+    if (failure && !first) first = std::move(failure);
+  };
+  note(attempt([&] {
+    const auto status = file_system.status(path);
+    if (!status || status->kind != Kind::directory) return;
+    for (const std::string& name : file_system.list(path)) remove_all_of(file_system, join(path, name), first);
+  }));
+  note(attempt([&] { file_system.remove(path); }));
+}
+
+}  // namespace
+
+std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& directory) {
+  std::vector<TreeFile> files;
+  add_files_below(file_system, directory, "", files);
+  std::ranges::sort(files, {}, &TreeFile::name);
+  return files;
+}
+
+void remove_tree(FileSystem& file_system, const std::string& path) {
+  std::optional<Failure> first;
+  remove_all_of(file_system, path, first);
+  if (first) throw Error(*std::move(first));
+}
+
+void make_parents(FileSystem& file_system, const std::string& base, std::string_view name, std::uint32_t mode) {
+  for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+    const std::string path = join(base, name.substr(0, slash));
+    file_system.make_directory(path, mode);
+    const auto status = file_system.status(path);
+    if (status && status->kind == Kind::directory) continue;
+    throw Error(Failure{ErrorCode::io, "not a directory, and a directory is needed here; remove it", -1, path, 0});
+  }
+}
+
+}  // namespace kedge::fs

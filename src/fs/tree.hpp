@@ -1,0 +1,29 @@
+// Directories with all that lies below them. Links are never followed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fs/file_system.hpp"
+
+namespace kedge::fs {
+
+/// What is no directory, somewhere below one.
+struct TreeFile {
+  std::string name;  ///< relative to that directory
+  FileStatus status;
+};
+
+/// Local. Everything below `directory` but directories, by name. Throws Error{not_found | io}.
+[[nodiscard]] std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& directory);
+
+/// Local. Removes `path` and, if it is a directory, all below it; a name that does not exist is fine. What can be
+/// removed is removed, then the first failure is thrown: Error{io}.
+void remove_tree(FileSystem& file_system, const std::string& path);
+
+/// Local. Makes the directories on the way from `base`, which exists, to base + "/" + `name`. Throws Error{io} if
+/// something else is in the place of one.
+void make_parents(FileSystem& file_system, const std::string& base, std::string_view name, std::uint32_t mode);
+
+}  // namespace kedge::fs
