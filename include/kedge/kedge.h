@@ -4,7 +4,7 @@
  * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
  * error code on all, except for KEDGE_TIMEOUT, and for a NULL engine: that rank cannot reach the others, so it alone
  * returns KEDGE_INVALID_ARGUMENT. All other calls are local. Make collective calls of an engine from one thread at a
- * time; kedge_save and kedge_load may be called from several threads concurrently.
+ * time; kedge_save, kedge_load and the routes may be called from several threads concurrently.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
  * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
@@ -111,6 +111,7 @@ KEDGE_MUST_CHECK kedge_error kedge_need_checkpoint(kedge_engine* engine, int* ne
 enum {
   KEDGE_TAG_SIZE = 129,    /* the longest tag with its terminating NUL */
   KEDGE_ID_SIZE = 33,      /* 32 hex digits and the terminating NUL */
+  KEDGE_PATH_SIZE = 4096,  /* the longest path of a routed file with its terminating NUL */
   KEDGE_MAX_DIMENSIONS = 8 /* of a region */
 };
 
@@ -183,6 +184,20 @@ kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void*
 /* The same for a region that every rank saves with the same bytes. */
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape);
+
+/* Gives a path on the node-local store to write a file of the application's own to, for codes that write files and not
+ * memory; kedge_commit stores the file, as a region of this name. The path ends with `name`, e.g. "restart.mpiio" or
+ * "out/restart.3", whose directories exist; all files that a rank routes in one checkpoint lie in one directory, which
+ * is this rank's alone, and which kedge_commit and kedge_abandon remove with everything in it. A name that ends with '/'
+ * is a directory: everything written below it is stored, each file as a region. Each file is routed once, and closed
+ * before kedge_commit. `max_bytes` is a bound that the application sets itself (of a directory: on all of it); 0 is
+ * none.
+ * The path is NUL-terminated and never truncated: `size` should be KEDGE_PATH_SIZE. `length`, if not NULL, receives its
+ * length without the NUL. kedge_commit also reports a failure, on all ranks; do not use the path then.
+ * KEDGE_INVALID_ARGUMENT (also a name that cannot lie beside one routed before), KEDGE_BAD_STATE, KEDGE_NO_SPACE,
+ * KEDGE_IO. */
+KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path,
+                                             size_t size, size_t* length);
 
 /* COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. */
 KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);
@@ -278,7 +293,7 @@ typedef struct kedge_region {
   kedge_dtype dtype;
   kedge_placement placement;
   int dimensions;
-  int routed; /* 1: a file, which kedge_load cannot read */
+  int routed; /* 1: a file: kedge_route_in, not kedge_load */
   uint64_t shape[KEDGE_MAX_DIMENSIONS];
   uint64_t global_shape[KEDGE_MAX_DIMENSIONS]; /* of a shard, else zero */
   uint64_t offset[KEDGE_MAX_DIMENSIONS];       /* of a shard, else zero */
@@ -299,6 +314,14 @@ size_t kedge_dtype_size(kedge_dtype dtype);
  * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_IO. */
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
+
+/* Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name that ends
+ * with '/', all that this rank routed in that directory, which is empty if there was nothing. Every byte is checked.
+ * The path is given as by kedge_route_out; kedge_close also reports a failure, on all ranks. KEDGE_NOT_FOUND,
+ * KEDGE_MISMATCH (not a file: use kedge_load), KEDGE_CORRUPT, KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE,
+ * KEDGE_IO. */
+KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* name, char* path, size_t size,
+                                            size_t* length);
 
 /* COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
  * it returns KEDGE_OK. After KEDGE_CORRUPT, opening the newest opens the one before. */

@@ -45,6 +45,8 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_save(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "save");
   refused(kedge_save_shard(nullptr, "a", &number, KEDGE_INT32, 1, &kOne, &kOne, &kOne, 0), "save_shard");
   refused(kedge_save_replicated(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "save_replicated");
+  refused(kedge_route_out(nullptr, "a", 0, &letter, 1, &count), "route_out");
+  refused(kedge_route_in(nullptr, "a", &letter, 1, &count), "route_in");
   refused(kedge_commit(nullptr), "commit");
   refused(kedge_abandon(nullptr), "abandon");
   refused(kedge_get_level(nullptr, "a", &level), "get_level");
@@ -63,6 +65,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_load(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "load");
   refused(kedge_close(nullptr), "close");
   EXPECT_EQ(number, 5);
+  EXPECT_EQ(count, 5U);
   kedge_engine_free(nullptr);
   kedge_options_free(nullptr);
 }
