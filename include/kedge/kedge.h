@@ -188,12 +188,11 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 /* Gives a path on the node-local store to write a file of the application's own to, for codes that write files and not
  * memory; kedge_commit stores the file, as a region of this name. The path ends with `name`, e.g. "restart.mpiio" or
  * "out/restart.3", whose directories exist; all files that a rank routes in one checkpoint lie in one directory, which
- * is this rank's alone, and which kedge_commit and kedge_abandon remove with everything in it. A name that ends with '/'
- * is a directory: everything written below it is stored, each file as a region. Each file is routed once, and closed
- * before kedge_commit. `max_bytes` is a bound that the application sets itself (of a directory: on all of it); 0 is
- * none.
- * The path is NUL-terminated and never truncated: `size` should be KEDGE_PATH_SIZE. `length`, if not NULL, receives its
- * length without the NUL. kedge_commit also reports a failure, on all ranks; do not use the path then.
+ * is this rank's alone, and which kedge_commit and kedge_abandon remove with everything in it. A name that ends with
+ * '/' is a directory: everything written below it is stored, each file as a region. Each file is routed once, and
+ * closed before kedge_commit. `max_bytes` is a bound that the application sets itself (of a directory: on all of it); 0
+ * is none. The path is NUL-terminated and never truncated: `size` should be KEDGE_PATH_SIZE. `length`, if not NULL,
+ * receives its length without the NUL. kedge_commit also reports a failure, on all ranks; do not use the path then.
  * KEDGE_INVALID_ARGUMENT (also a name that cannot lie beside one routed before), KEDGE_BAD_STATE, KEDGE_NO_SPACE,
  * KEDGE_IO. */
 KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path,
@@ -315,9 +314,9 @@ size_t kedge_dtype_size(kedge_dtype dtype);
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
-/* Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name that ends
- * with '/', all that this rank routed in that directory, which is empty if there was nothing. Every byte is checked.
- * The path is given as by kedge_route_out; kedge_close also reports a failure, on all ranks. KEDGE_NOT_FOUND,
+/* Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name that
+ * ends with '/', all that this rank routed in that directory, which is empty if there was nothing. Every byte is
+ * checked. The path is given as by kedge_route_out; kedge_close also reports a failure, on all ranks. KEDGE_NOT_FOUND,
  * KEDGE_MISMATCH (not a file: use kedge_load), KEDGE_CORRUPT, KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE,
  * KEDGE_IO. */
 KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* name, char* path, size_t size,

@@ -97,7 +97,10 @@ TEST(CApiRoutes, WhatOneRankDoesWrongIsToldByCommitAndCloseOnAll) {
       EXPECT_EQ(opened(engine), "b");
       if (rank == 1) {
         EXPECT_EQ(kedge_route_in(engine, turn == 0 ? nullptr : "x", turn == 1 ? nullptr : path.data(),
-                                 turn == 2 ? 1 : turn == 3 ? 0 : path.size(), &length),
+                                 turn == 2   ? 1
+                                 : turn == 3 ? 0
+                                             : path.size(),
+                                 &length),
                   KEDGE_INVALID_ARGUMENT);
         EXPECT_EQ(path[0], '.');
       }

@@ -51,6 +51,21 @@ TEST_F(KedgeDrop, ListsAStoreAndRemovesItIfToldSo) {
   EXPECT_TRUE(std::filesystem::exists(other + "/rank-0.0.h5"));
 }
 
+TEST_F(KedgeDrop, RoutedFilesGoWithTheStore) {
+  const std::string store = add_store("heat", 1);
+  std::filesystem::create_directories(store + "/routed-0.3/out/deep");
+  std::ofstream(store + "/routed-0.3/out/deep/restart") << std::string(500'000, 'x');
+  std::filesystem::create_directories(root_.directory() + "/elsewhere");
+  std::ofstream(root_.directory() + "/elsewhere/mine") << "mine";
+  std::filesystem::create_symlink(root_.directory() + "/elsewhere", store + "/routed-0.3/link");
+  EXPECT_THAT(kedge("drop " + store + " </dev/null").text, HasSubstr("491."));
+  EXPECT_THAT(kedge("ls " + store).text, HasSubstr("routed files of a job: 2 (488.3 KiB)"));
+  const Result dropped = kedge("drop --yes " + store);
+  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_FALSE(std::filesystem::exists(store));
+  EXPECT_TRUE(std::filesystem::exists(root_.directory() + "/elsewhere/mine")) << "links are not followed";
+}
+
 TEST_F(KedgeDrop, AStoreInUseIsRefused) {
   const std::string store = add_store("heat", 1);
   const auto lock = system_->try_lock(store + "/lock.4.0", "incarnation 4, rank 0, process 77");

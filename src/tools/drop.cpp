@@ -10,6 +10,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "fs/tree.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
@@ -41,7 +42,7 @@ struct Arguments {
 struct Store {
   std::string directory;
   store::StoreRecord record;
-  std::vector<std::string> files;  // that are Kedge's, by name
+  std::vector<std::string> files;  // that are Kedge's, by name; also directories of routed files
   std::uint64_t bytes = 0;
   std::string used_by;  // who holds a lock in it
 };
@@ -62,7 +63,15 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
   for (const std::string& name : file_system.list(found.directory)) {
     const std::string file = fs::join(found.directory, name);
     const auto here = file_system.status(file);
-    if (!store::is_store_file(name) || !here || here->kind != Kind::file) continue;
+    if (!store::is_store_file(name) || !here) continue;
+    if (here->kind == Kind::directory && name.starts_with(store::kRoutedPrefix)) {
+      found.files.push_back(name);
+      for (const fs::TreeFile& routed : fs::files_below(file_system, file)) {
+        if (routed.status.kind == Kind::file) found.bytes += routed.status.size_bytes;
+      }
+      continue;
+    }
+    if (here->kind != Kind::file) continue;
     found.files.push_back(name);
     found.bytes += here->size_bytes;
     if (!name.starts_with("lock.")) continue;
@@ -120,7 +129,7 @@ void remove(fs::FileSystem& file_system, const Store& one) {
   for (const bool containers : {true, false}) {
     for (const std::string& name : one.files) {
       if (store::parse_file_name(name).has_value() == containers) {
-        file_system.remove(fs::join(one.directory, name));
+        fs::remove_tree(file_system, fs::join(one.directory, name));
       }
     }
   }

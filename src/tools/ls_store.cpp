@@ -6,6 +6,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "fs/tree.hpp"
 #include "store/file_name.hpp"
 #include "tools/examine.hpp"
 #include "tools/ls.hpp"
@@ -47,6 +48,7 @@ class Store {
   Store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown) : shown_(shown) {
     for (const std::string& name : file_system.list(directory)) {
       const auto parsed = store::parse_file_name(name);
+      if (name.starts_with(store::kRoutedPrefix)) add_routed(file_system, fs::join(directory, name));
       if (!parsed) continue;
       const auto failure = attempt([&] { add(file_system, fs::join(directory, name), *parsed); });
       if (failure) note(fs::join(shown, name), *failure);
@@ -59,6 +61,7 @@ class Store {
   void add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name);
   void add_container(const format::Superblock& superblock);
   void add_set_file(const format::SetDescriptor& set, std::uint64_t file_bytes);
+  void add_routed(fs::FileSystem& file_system, const std::string& directory);
   void note(const std::string& path, const Failure& failure);
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Json json() const;
@@ -67,6 +70,8 @@ class Store {
   std::map<Key, Commit, std::greater<>> commits_;  // newest first
   std::vector<Broken> broken_;
   std::uint64_t unsealed_ = 0;
+  std::uint64_t routed_files_ = 0;
+  std::uint64_t routed_bytes_ = 0;
   Outcome outcome_ = Outcome::ok;
 };
 
@@ -106,6 +111,16 @@ void Store::add_set_file(const format::SetDescriptor& set, std::uint64_t file_by
   commit.parity_bytes += file_bytes;
 }
 
+/// They come and go while it is looked at.
+void Store::add_routed(fs::FileSystem& file_system, const std::string& directory) {
+  (void)attempt([&] {
+    for (const fs::TreeFile& file : fs::files_below(file_system, directory)) {
+      ++routed_files_;
+      if (file.status.kind == fs::FileStatus::Kind::file) routed_bytes_ += file.status.size_bytes;
+    }
+  });
+}
+
 void Store::note(const std::string& path, const Failure& failure) {
   const bool damaged = failure.code == ErrorCode::corrupt;
   if (damaged) outcome_ = Outcome::damaged;
@@ -133,6 +148,9 @@ std::string Store::text() const {
     text = table.text();
   }
   if (unsealed_ > 0) text += compose("\n{} being written or free\n", count_text(unsealed_, "file"));
+  if (routed_files_ > 0) {
+    text += compose("\nrouted files of a job: {} ({})\n", routed_files_, human_bytes(routed_bytes_));
+  }
   if (broken_.empty()) return text;
   Table table("lll");
   for (const Broken& broken : broken_) {
@@ -146,6 +164,8 @@ Json Store::json() const {
                {"kind", "store"},
                {"checkpoints", Json::array()},
                {"unsealed", unsealed_},
+               {"routed_files", routed_files_},
+               {"routed_bytes", routed_bytes_},
                {"unusable", Json::array()}};
   for (const auto& [key, commit] : commits_) {
     const bool known = !commit.containers.empty();

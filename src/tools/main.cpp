@@ -1,4 +1,4 @@
-// The `kedge` command: looks at containers without MPI and without the HDF5 library.
+// The `kedge` command: reads containers without MPI and without the HDF5 library.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -38,15 +38,16 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
 }
 
 Outcome run(int count, char** words) {
-  CLI::App program{"Inspects, verifies and removes Kedge's checkpoints, on any node and while a job runs.", "kedge"};
+  CLI::App program{"Inspects, verifies, extracts and removes Kedge's checkpoints, on any node and while a job runs.",
+                   "kedge"};
   program.set_version_flag("--version",
                            compose("kedge {} (container format {})", KEDGE_VERSION, format::kFormatVersion));
   program.require_subcommand(1);
   program.footer(
       "Exit status: 0 ok, 1 something is damaged, 2 something could not be checked.\n"
       "More: man kedge");
-  const std::vector<Command> commands = {add_ls(program), add_show(program), add_verify(program), add_config(program),
-                                         add_drop(program)};
+  const std::vector<Command> commands = {add_ls(program),      add_show(program),   add_verify(program),
+                                         add_extract(program), add_config(program), add_drop(program)};
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {

@@ -27,6 +27,7 @@ struct Command {
 /// Each adds its subcommand to the program.
 [[nodiscard]] Command add_config(CLI::App& program);
 [[nodiscard]] Command add_drop(CLI::App& program);
+[[nodiscard]] Command add_extract(CLI::App& program);
 [[nodiscard]] Command add_ls(CLI::App& program);
 [[nodiscard]] Command add_show(CLI::App& program);
 [[nodiscard]] Command add_verify(CLI::App& program);

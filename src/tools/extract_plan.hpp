@@ -1,0 +1,37 @@
+// Which routed files of a checkpoint are extracted, and where each goes. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kedge::tools {
+
+/// A routed file in the container of one rank.
+struct RoutedFile {
+  std::uint32_t rank = 0;
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string target;  ///< below the output directory
+};
+
+/// What is asked for; everything, if nothing is said.
+struct Wanted {
+  std::vector<std::string> names;  ///< of files, or of directories that they are in
+  std::optional<std::uint32_t> rank;
+};
+
+/// Sets the targets: a file that one rank alone has goes by its name; one that several have, by rank-<r>/<name>, for
+/// each rank. If some of these cannot lie beside each other (a file in the place of a directory), all files go below
+/// rank-<r>. `files` are all of the checkpoint, whatever is wanted, so that a file's place is always the same.
+void place_files(std::vector<RoutedFile>& files);
+
+/// Those that are wanted, in their order.
+[[nodiscard]] std::vector<RoutedFile> select_files(const std::vector<RoutedFile>& files, const Wanted& wanted);
+
+/// The first name that stands for no file; `files` as in place_files. Nothing if each stands for one.
+[[nodiscard]] std::optional<std::string> unmatched(const std::vector<RoutedFile>& files, const Wanted& wanted);
+
+}  // namespace kedge::tools
