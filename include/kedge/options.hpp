@@ -88,6 +88,9 @@ struct Options {
     bool latest = true;
     /// Permission bits of tag directories, octal, less the umask; files get the same without execute bits.
     std::string mode = "0755";
+    /// Also flush routed files as plain files, for other programs: `files/<rank / 1000>/rank-<rank>/<name>` in the tag
+    /// directory. They take their space twice, and are not read by Kedge.
+    bool plain_routed = false;
     Trust trust = Trust::self;
     /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
     std::uint64_t view_limit = 100'000;

@@ -6,46 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/options_words.hpp"
 #include "base/text.hpp"
 
 namespace kedge {
 namespace {
-
-// The enumerators' names in configuration.
-template <class E>
-struct Words;
-template <>
-struct Words<LogLevel> {
-  static constexpr std::array kAll = {std::pair{LogLevel::debug, "debug"}, std::pair{LogLevel::info, "info"},
-                                      std::pair{LogLevel::warning, "warning"}, std::pair{LogLevel::error, "error"},
-                                      std::pair{LogLevel::off, "off"}};
-};
-template <>
-struct Words<OnExit> {
-  static constexpr std::array kAll = {std::pair{OnExit::keep, "keep"},
-                                      std::pair{OnExit::remove_if_persistent, "remove_if_persistent"},
-                                      std::pair{OnExit::remove, "remove"}};
-};
-template <>
-struct Words<Verify> {
-  static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
-};
-template <>
-struct Words<StoreIo> {
-  static constexpr std::array kAll = {std::pair{StoreIo::automatic, "auto"}, std::pair{StoreIo::buffered, "buffered"},
-                                      std::pair{StoreIo::direct, "direct"}};
-};
-template <>
-struct Words<Trust> {
-  static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
-                                      std::pair{Trust::any, "any"}};
-};
-template <>
-struct Words<Scheme> {
-  static constexpr std::array kAll = {std::pair{Scheme::automatic, "auto"}, std::pair{Scheme::single, "single"},
-                                      std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"},
-                                      std::pair{Scheme::rs, "rs"}};
-};
 
 template <class N>
 std::optional<N> parse_number(std::string_view text) {
@@ -257,6 +222,9 @@ std::vector<Field> make_fields() {
       field(
           {"persistent", "mode"}, [](auto& o) -> auto& { return o.persistent.mode; }, all_ranks,
           "octal permission bits from \"0700\" to \"0775\"", "Permissions of tag directories, less the umask.", kMode),
+      field(
+          {"persistent", "plain_routed"}, [](auto& o) -> auto& { return o.persistent.plain_routed; }, all_ranks,
+          "true or false", "Also flush routed files as plain files, beside the manifest."),
       field(
           {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks, "self, group or any",
           "Whose files on a prefix are trusted."),

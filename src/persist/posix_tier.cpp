@@ -113,19 +113,21 @@ bool PosixTier::is_complete(const TagEntry& entry) {
   return true;
 }
 
-void PosixTier::begin(const TagEntry& entry, std::uint64_t manifest_bytes) {
-  require_space(entry, manifest_bytes);
+void PosixTier::begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain_files) {
+  require_space(entry, manifest_bytes, plain_files);
   records().note_unfinished(entry.directory);
   const std::string path = path_of(entry.directory);
   make_directory(path);
   make_directory(fs::join(path, kDataDirectory));
   for_each_container_directory(path, entry.commit.world_size,
                                [&](const std::string& directory) { make_directory(directory); });
+  if (plain_files.files != 0) plain(entry.directory).make(entry.commit.world_size);
 }
 
-void PosixTier::require_space(const TagEntry& entry, std::uint64_t manifest_bytes) const {
-  const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes;
-  const std::uint32_t files = entry.commit.world_size;
+void PosixTier::require_space(const TagEntry& entry, std::uint64_t manifest_bytes,
+                              const PlainFiles& plain_files) const {
+  const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes + plain_files.bytes;
+  const std::uint64_t files = entry.commit.world_size + plain_files.files;
   const fs::Space space = file_system_->space(prefix_);
   if (space.free_bytes >= total_bytes && space.free_inodes >= files) return;
   throw Error(Failure{ErrorCode::no_space,
@@ -151,11 +153,17 @@ std::uint32_t PosixTier::put(const TagEntry& entry, LogicalRank logical_rank, co
   return crc;
 }
 
+void PosixTier::put_plain(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,
+                          const std::function<void(fs::ByteAccess& to)>& write) {
+  plain(entry.directory).put(logical_rank, name, write);
+}
+
 std::string PosixTier::publish(const TagEntry& entry, std::span<const std::byte> manifest) {
   const std::string path = path_of(entry.directory);
   for_each_container_directory(path, entry.commit.world_size,
                                [&](const std::string& directory) { file_system_->sync_directory(directory); });
   file_system_->sync_directory(fs::join(path, kDataDirectory));
+  if (options_.plain_routed) plain(entry.directory).sync(entry.commit.world_size);
   write_manifest(entry, manifest);
   std::string left_out;
   const auto convenience = [&](std::string_view what, auto&& step) {
@@ -229,6 +237,7 @@ void PosixTier::retract(const TagEntry& entry) {
 
 void PosixTier::remove_container(const std::string& name, LogicalRank logical_rank) {
   if (!is_own_directory(name) || is_published(name)) return;
+  plain(name).remove(logical_rank);  // first: by the containers that are left, a later start knows how many ranks
   const std::string data = fs::join(path_of(name), kDataDirectory);
   const auto status = file_system_->status(data);
   if (!status || status->kind != fs::FileStatus::Kind::directory) return;
@@ -243,6 +252,7 @@ void PosixTier::clear(const std::string& name) {
   if (is_own_directory(name) && !is_published(name)) {
     const std::string path = path_of(name);
     const std::string data = fs::join(path, kDataDirectory);
+    plain(name).clear();
     if (file_system_->status(data)) remove_containers(data);
     file_system_->remove(fs::join(path, new_name(kManifestFile)));
     file_system_->remove(fs::join(path, kPinFile));

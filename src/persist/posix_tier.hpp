@@ -12,6 +12,7 @@
 
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"
+#include "persist/plain_directory.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tier.hpp"
@@ -45,8 +46,10 @@ class PosixTier final : public Tier {
                                      LogicalRank logical_rank) override;
 
   [[nodiscard]] bool is_complete(const TagEntry& entry) override;
-  void begin(const TagEntry& entry, std::uint64_t manifest_bytes) override;
+  void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) override;
   [[nodiscard]] std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) override;
+  void put_plain(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,
+                 const std::function<void(fs::ByteAccess& to)>& write) override;
   [[nodiscard]] std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) override;
   void discard(const TagEntry& entry) override;
   void retract(const TagEntry& entry) override;
@@ -69,9 +72,12 @@ class PosixTier final : public Tier {
         records_(records),
         of_(of) {}
 
+  [[nodiscard]] PlainDirectory plain(std::string_view name) const {
+    return {*file_system_, path_of(name), options_};
+  }
   [[nodiscard]] RunRecords& records() const;
   [[nodiscard]] TagCatalog& catalog();
-  void require_space(const TagEntry& entry, std::uint64_t manifest_bytes) const;
+  void require_space(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) const;
   void make_directory(const std::string& path) const;
   void write_manifest(const TagEntry& entry, std::span<const std::byte> manifest);
   void write_latest(const std::string& directory);

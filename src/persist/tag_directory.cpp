@@ -48,16 +48,22 @@ std::string container_directory(LogicalRank logical_rank) {
   return compose("{}/{}", kDataDirectory, logical_rank.value / kContainersPerDirectory);
 }
 
-std::optional<LogicalRank> rank_of_container(std::string_view file_name) {
+std::string plain_directory(LogicalRank logical_rank) {
+  return compose("{}/{}/rank-{}", kPlainDirectory, logical_rank.value / kContainersPerDirectory, logical_rank.value);
+}
+
+std::optional<LogicalRank> rank_of_plain(std::string_view directory_name) {
   constexpr std::string_view kBegin = "rank-";
-  constexpr std::string_view kEnd = ".h5";
-  if (!file_name.starts_with(kBegin) || !file_name.ends_with(kEnd) || file_name.size() < kBegin.size() + kEnd.size())
-    return std::nullopt;
-  file_name.remove_prefix(kBegin.size());
-  file_name.remove_suffix(kEnd.size());
-  const auto number = parse_number(file_name);
+  if (!directory_name.starts_with(kBegin)) return std::nullopt;
+  const auto number = parse_number(directory_name.substr(kBegin.size()));
   if (!number || *number >= commits::kWorldSizeMax) return std::nullopt;
   return LogicalRank{static_cast<std::uint32_t>(*number)};
+}
+
+std::optional<LogicalRank> rank_of_container(std::string_view file_name) {
+  constexpr std::string_view kEnd = ".h5";
+  if (!file_name.ends_with(kEnd)) return std::nullopt;
+  return rank_of_plain(file_name.substr(0, file_name.size() - kEnd.size()));
 }
 
 std::string container_file(LogicalRank logical_rank) {

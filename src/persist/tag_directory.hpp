@@ -15,6 +15,8 @@ inline constexpr std::string_view kManifestFile = "checkpoint.h5";
 /// Below the tag directory: it is not to be removed by retention.
 inline constexpr std::string_view kPinFile = "pinned";
 inline constexpr std::string_view kDataDirectory = "data";
+/// Below the tag directory: routed files as plain files, with persistent.plain_routed.
+inline constexpr std::string_view kPlainDirectory = "files";
 inline constexpr std::uint32_t kContainersPerDirectory = 1000;
 
 /// What a directory's name says: `<tag>.<generation>-<first 8 hex digits of the commit id>`.
@@ -31,6 +33,10 @@ struct TagDirectory {
 
 /// "data/<r / 1000>", below the tag directory.
 [[nodiscard]] std::string container_directory(LogicalRank logical_rank);
+/// "files/<r / 1000>/rank-<r>": below it each file has its own name.
+[[nodiscard]] std::string plain_directory(LogicalRank logical_rank);
+/// Pure. The rank of such a directory by its last component; nothing for other names.
+[[nodiscard]] std::optional<LogicalRank> rank_of_plain(std::string_view directory_name);
 /// "data/<r / 1000>/rank-<r>.h5": the same in every tag directory, at most 32 bytes.
 [[nodiscard]] std::string container_file(LogicalRank logical_rank);
 /// The rank of a container by its file's name; nothing for other names.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,12 @@ struct Content {
   fs::ByteAccess& bytes;
   std::uint64_t size_bytes = 0;
   std::span<const std::byte> mapped = {};  ///< the same where they lie in memory; empty if they do not
+};
+
+/// What all ranks of a commit together put by put_plain.
+struct PlainFiles {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
 };
 
 /// What is no commit, or no more, and is not all removed.
@@ -69,12 +76,16 @@ class Tier {
 
   /// True if just this commit is published already: an earlier attempt did it and could not say so.
   [[nodiscard]] virtual bool is_complete(const TagEntry& entry) = 0;
-  /// Makes room for a commit of entry.total_bytes and a manifest; what a failed attempt left under the name is used.
-  /// Throws no_space before anything is written if there is none.
-  virtual void begin(const TagEntry& entry, std::uint64_t manifest_bytes) = 0;
+  /// Makes room for a commit of entry.total_bytes, a manifest and plain files; what a failed attempt left under the
+  /// name is used. Throws no_space before anything is written if there is none.
+  virtual void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) = 0;
   /// Any rank. The container of `logical_rank`, in place of what was put there before; CRC32C of what was read. On
   /// stable storage when it returns, and nothing that counts until publish. Throws no_space.
   [[nodiscard]] virtual std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) = 0;
+  /// Any rank, after put. A file of this rank as other programs read it, which `write` writes from the start on; `name`
+  /// is one of a region. As durable as what is put, removed with it, and never read again.
+  virtual void put_plain(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,
+                         const std::function<void(fs::ByteAccess& to)>& write) = 0;
   /// All containers were put: from here on the commit exists, whatever fails later. Conveniences that failed after
   /// that, in words; empty if none did.
   [[nodiscard]] virtual std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) = 0;
@@ -86,7 +97,7 @@ class Tier {
   /// From here on it is no commit; its containers are still there. What of them is not removed in this start, another
   /// start finds among its leftovers.
   virtual void retract(const TagEntry& entry) = 0;
-  /// Any rank. Of what is no commit; one that is not there is fine.
+  /// Any rank. Of what is no commit, with the plain files of that rank; one that is not there is fine.
   virtual void remove_container(const std::string& name, LogicalRank logical_rank) = 0;
   /// Removes what else is there of what is no commit, and the name itself.
   virtual void clear(const std::string& name) = 0;

@@ -69,7 +69,8 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   const persist::Manifest manifest = builder_.build(group, *container);
   keep_copies(group, manifest);
   must_sweep_ = true;
-  publish(patient(group, manifest.entry.total_bytes), files, manifest, crc);
+  const Upload upload{files, manifest, *container, crc, plain_files(group, *container)};
+  publish(patient(group, manifest.entry.total_bytes + upload.plain.bytes), upload);
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
@@ -107,21 +108,33 @@ void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& 
   if (failure && group.is_root()) log_.debug("the stores keep no copy of the manifest: " + to_string(*failure));
 }
 
+/// COLLECTIVE.
+persist::PlainFiles FlushStage::plain_files(const comm::Group& group, const format::ContainerReader& container) const {
+  if (!settings_.persistent.plain_routed) return {};
+  persist::PlainFiles mine;
+  for (const format::PlacedRegion& region : container.regions()) {
+    if (!region.spec.routed) continue;
+    ++mine.files;
+    mine.bytes += region.size_bytes;
+  }
+  return {group.sum(mine.files), group.sum(mine.bytes)};
+}
+
 /// COLLECTIVE. After a failure what was put is removed again, as far as that is possible; what is left the next sweep
 /// removes.
-void FlushStage::publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
-                         std::uint32_t crc) {
+void FlushStage::publish(const comm::Group& group, const Upload& upload) {
+  const persist::Manifest& manifest = upload.manifest;
   const persist::TagEntry& entry = manifest.entry;
   std::string left_out;
   removal_.forget(entry.directory);
   try {
     const bool is_complete = group.root_decides([&] {
       if (tier_.is_complete(entry)) return true;
-      tier_.begin(entry, manifest.bytes.size());
+      tier_.begin(entry, manifest.bytes.size(), upload.plain);
       return false;
     });
     if (is_complete) return;
-    group.together([&] { put(group.logical_rank(), files, entry, crc); });
+    group.together([&] { put(group.logical_rank(), upload); });
     group.together([&] {
       if (group.is_root()) left_out = tier_.publish(entry, manifest.bytes);
     });
@@ -147,14 +160,21 @@ void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entr
 }
 
 /// Local.
-void FlushStage::put(LogicalRank logical_rank, const CommitFiles& files, const persist::TagEntry& entry,
-                     std::uint32_t crc) const {
-  store::StoreFile& file = *files.container;
-  if (tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped()}) == crc) return;
-  throw Error(
-      Failure{ErrorCode::corrupt,
-              "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
-              -1, file.path(), 0});
+void FlushStage::put(LogicalRank logical_rank, const Upload& upload) const {
+  store::StoreFile& file = *upload.files.container;
+  const persist::TagEntry& entry = upload.manifest.entry;
+  if (tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped()}) != upload.crc) {
+    throw Error(
+        Failure{ErrorCode::corrupt,
+                "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
+                -1, file.path(), 0});
+  }
+  if (!settings_.persistent.plain_routed) return;
+  for (const format::PlacedRegion& region : upload.container.regions()) {
+    if (!region.spec.routed) continue;
+    tier_.put_plain(entry, logical_rank, region.spec.name,
+                    [&](fs::ByteAccess& to) { upload.container.read(region, to); });
+  }
 }
 
 /// COLLECTIVE. What cannot be retracted now is tried again after the next flush; only a later start is an error.

@@ -51,13 +51,23 @@ class FlushStage final : public Stage {
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
 
  private:
+  /// What is to be published, on this rank.
+  struct Upload {
+    const CommitFiles& files;
+    const persist::Manifest& manifest;
+    const format::ContainerReader& container;
+    std::uint32_t crc = 0;     ///< of the container
+    persist::PlainFiles plain;  ///< of all ranks
+  };
+
   void flush(const comm::Group& group, const CommitFiles& files);
   void sweep(const comm::Group& group);
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
-  void publish(const comm::Group& group, const CommitFiles& files, const persist::Manifest& manifest,
-               std::uint32_t crc);
+  [[nodiscard]] persist::PlainFiles plain_files(const comm::Group& group,
+                                                const format::ContainerReader& container) const;
+  void publish(const comm::Group& group, const Upload& upload);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
-  void put(LogicalRank logical_rank, const CommitFiles& files, const persist::TagEntry& entry, std::uint32_t crc) const;
+  void put(LogicalRank logical_rank, const Upload& upload) const;
   void retain(const comm::Group& group, const Id128& flushed);
 
   store::NodeStore& store_;

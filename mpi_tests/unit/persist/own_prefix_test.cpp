@@ -59,7 +59,7 @@ class OwnPrefix : public Faulty {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   static void bring(persist::Tier& tier, const SampleCommit& commit) {
-    tier.begin(commit.entry, commit.manifest.size());
+    tier.begin(commit.entry, commit.manifest.size(), {});
     for (std::uint32_t rank = 0; rank < commit.containers.size(); ++rank) {
       format::testing::MemoryFile file(commit.containers[rank]);
       (void)tier.put(commit.entry, {rank}, {file, file.size()});
@@ -188,7 +188,7 @@ TEST_F(OwnPrefix, RoomIsNeededForTheManifestAndForEveryFile) {
   for (const auto& [path, entry] : disk.snapshot()) files.capacity_inodes += path.starts_with("/prefix") ? 1U : 0U;
   for (const Volume& small : {bytes, files}) {
     disk.set_volume("/prefix", small);
-    const auto failure = failure_of([&] { mine->tier->begin(commit.entry, 10); });
+    const auto failure = failure_of([&] { mine->tier->begin(commit.entry, 10, {}); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_FALSE(exists(path_of(commit)));

@@ -118,7 +118,7 @@ TEST_F(PosixTierTest, EveryFileOfACommitMustBeTrusted) {
 TEST_F(PosixTierTest, WhoHasNoRecordsChangesNoNames) {
   PosixTier tier(system, "/d", {});
   const SampleCommit commit = sample_commit(1);
-  EXPECT_THROW(tier.begin(commit.entry, 1000), BrokenInvariant);
+  EXPECT_THROW(tier.begin(commit.entry, 1000, {}), BrokenInvariant);
   EXPECT_THROW(tier.discard(commit.entry), BrokenInvariant);
   EXPECT_THROW(tier.remove(commit.entry), BrokenInvariant);
   EXPECT_THROW(tier.set_pinned(commit.entry, true), BrokenInvariant);
@@ -133,7 +133,7 @@ TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
   PosixTier tier(system, "/prefix", {}, &records);
   SampleCommit commit = sample_commit(1);
   const auto before = disk.snapshot().size();
-  const auto failure = failure_of([&] { tier.begin(commit.entry, 10); });
+  const auto failure = failure_of([&] { tier.begin(commit.entry, 10, {}); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
   EXPECT_EQ(disk.snapshot().size(), before);

@@ -27,7 +27,7 @@ void put(Tier& tier, const SampleCommit& commit, std::uint32_t rank) {
 
 /// All but publish.
 void bring(TierPlace& place, const SampleCommit& commit) {
-  place.tier().begin(commit.entry, commit.manifest.size());
+  place.tier().begin(commit.entry, commit.manifest.size(), {});
   put(place.tier(), commit, 0);
   put(place.other_rank(), commit, 1);
 }
@@ -76,7 +76,7 @@ TEST_P(TierContract, AReaderSeesNothingBeforePublish) {
   const auto place = GetParam()();
   const SampleCommit commit = sample_commit(1);
   expect_nothing_counts(place->other_rank(), commit);
-  place->tier().begin(commit.entry, commit.manifest.size());
+  place->tier().begin(commit.entry, commit.manifest.size(), {});
   EXPECT_FALSE(place->tier().is_complete(commit.entry));
   put(place->tier(), commit, 0);
   put(place->other_rank(), commit, 1);
@@ -136,7 +136,7 @@ TEST_P(TierContract, AnAttemptThatFailedIsReplacedByTheNext) {
     const auto place = GetParam()();
     place->fail(n);
     (void)attempt([&] {
-      place->tier().begin(commit.entry, commit.manifest.size());
+      place->tier().begin(commit.entry, commit.manifest.size(), {});
       put(place->tier(), commit, 0);
     });
     place->heal();
@@ -191,7 +191,7 @@ TEST_P(TierContract, AnOvertakenStartChangesNothing) {
   bring(*place, begun);
   place->start_again();
   Tier& old = place->overtaken();
-  EXPECT_EQ(code_of([&] { old.begin(begun.entry, 1000); }), ErrorCode::busy);
+  EXPECT_EQ(code_of([&] { old.begin(begun.entry, 1000, {}); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { (void)old.publish(begun.entry, begun.manifest); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { old.discard(begun.entry); }), ErrorCode::busy);
   EXPECT_EQ(code_of([&] { old.remove(there.entry); }), ErrorCode::busy);

@@ -1,0 +1,47 @@
+// What the values of options that are a choice are called in configuration.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "kedge/options.hpp"
+
+namespace kedge {
+
+/// `kAll`: each enumerator and its name.
+template <class E>
+struct Words;
+template <>
+struct Words<LogLevel> {
+  static constexpr std::array kAll = {std::pair{LogLevel::debug, "debug"}, std::pair{LogLevel::info, "info"},
+                                      std::pair{LogLevel::warning, "warning"}, std::pair{LogLevel::error, "error"},
+                                      std::pair{LogLevel::off, "off"}};
+};
+template <>
+struct Words<OnExit> {
+  static constexpr std::array kAll = {std::pair{OnExit::keep, "keep"},
+                                      std::pair{OnExit::remove_if_persistent, "remove_if_persistent"},
+                                      std::pair{OnExit::remove, "remove"}};
+};
+template <>
+struct Words<Verify> {
+  static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
+};
+template <>
+struct Words<StoreIo> {
+  static constexpr std::array kAll = {std::pair{StoreIo::automatic, "auto"}, std::pair{StoreIo::buffered, "buffered"},
+                                      std::pair{StoreIo::direct, "direct"}};
+};
+template <>
+struct Words<Trust> {
+  static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
+                                      std::pair{Trust::any, "any"}};
+};
+template <>
+struct Words<Scheme> {
+  static constexpr std::array kAll = {std::pair{Scheme::automatic, "auto"}, std::pair{Scheme::single, "single"},
+                                      std::pair{Scheme::partner, "partner"}, std::pair{Scheme::xor_, "xor"},
+                                      std::pair{Scheme::rs, "rs"}};
+};
+
+}  // namespace kedge
