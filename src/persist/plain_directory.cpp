@@ -46,8 +46,8 @@ void PlainDirectory::put(LogicalRank logical_rank, const std::string& name,
   file_system_.remove(path);  // of an attempt that failed
   const auto file = file_system_.create(path, mode_bits(options_.mode) & kFileBits);
   if (!file) {
-    throw Error(Failure{ErrorCode::io, "file already exists: another program writes to this directory; end it", -1,
-                        path, 0});
+    throw Error(
+        Failure{ErrorCode::io, "file already exists: another program writes to this directory; end it", -1, path, 0});
   }
   write(*file);
   file->sync();

@@ -72,9 +72,7 @@ class PosixTier final : public Tier {
         records_(records),
         of_(of) {}
 
-  [[nodiscard]] PlainDirectory plain(std::string_view name) const {
-    return {*file_system_, path_of(name), options_};
-  }
+  [[nodiscard]] PlainDirectory plain(std::string_view name) const { return {*file_system_, path_of(name), options_}; }
   [[nodiscard]] RunRecords& records() const;
   [[nodiscard]] TagCatalog& catalog();
   void require_space(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) const;

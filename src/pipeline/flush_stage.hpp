@@ -56,7 +56,7 @@ class FlushStage final : public Stage {
     const CommitFiles& files;
     const persist::Manifest& manifest;
     const format::ContainerReader& container;
-    std::uint32_t crc = 0;     ///< of the container
+    std::uint32_t crc = 0;      ///< of the container
     persist::PlainFiles plain;  ///< of all ranks
   };
 

@@ -64,8 +64,8 @@ class PlainRouted : public FlushFixture {
     const auto disk = job.disk.snapshot();
     for (int rank = 0; rank < job.ranks; ++rank) {
       const std::string mine = compose("/prefix/{}/files/0/rank-{}/", entry.directory, rank);
-      for (const auto& [path, size] : {std::pair(mine + "restart", kLarge),
-                                       std::pair(mine + "out/deep/" + std::to_string(rank), kSmall)}) {
+      for (const auto& [path, size] :
+           {std::pair(mine + "restart", kLarge), std::pair(mine + "out/deep/" + std::to_string(rank), kSmall)}) {
         ASSERT_TRUE(disk.contains(path)) << where << ": " << path;
         EXPECT_TRUE(disk.at(path).bytes == content_of(entry.commit.tag, rank, size)) << where << ": " << path;
       }
@@ -76,7 +76,8 @@ class PlainRouted : public FlushFixture {
     const auto entries = list(job).entries;
     for (const auto& entry : entries) expect_plain(job, entry, where);
     for (const std::string& path : plain_names(job)) {
-      EXPECT_TRUE(std::ranges::any_of(entries, [&](const auto& entry) { return path.find(entry.directory) != path.npos; }))
+      EXPECT_TRUE(
+          std::ranges::any_of(entries, [&](const auto& entry) { return path.find(entry.directory) != path.npos; }))
           << where << ": left behind: " << path;
     }
   }
