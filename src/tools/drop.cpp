@@ -66,9 +66,11 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
     if (!store::is_store_file(name) || !here) continue;
     if (here->kind == Kind::directory && name.starts_with(store::kRoutedPrefix)) {
       found.files.push_back(name);
-      for (const fs::TreeFile& routed : fs::files_below(file_system, file)) {
-        if (routed.status.kind == Kind::file) found.bytes += routed.status.size_bytes;
-      }
+      (void)attempt([&] {  // a job that is there removes them meanwhile
+        for (const fs::TreeFile& routed : fs::files_below(file_system, file)) {
+          if (routed.status.kind == Kind::file) found.bytes += routed.status.size_bytes;
+        }
+      });
       continue;
     }
     if (here->kind != Kind::file) continue;
