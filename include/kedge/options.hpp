@@ -63,7 +63,7 @@ struct Options {
     std::string path;
     /// Complete commits kept per rank.
     std::uint32_t keep = 1;
-    /// Maximum number of bytes that this rank may use on its node's store; 0 = no limit.
+    /// Maximum number of bytes that this run's ranks on one node may use together on its store; 0 = no limit.
     std::uint64_t quota_bytes = 0;
     /// Sync all data before commit returns, so that the commit survives a power loss (block storage only).
     bool durable = false;

@@ -286,6 +286,11 @@ std::uint64_t FaultyDisk::used_bytes(const std::string& path) const {
   return state_->tree.volume_of(tidy(path))->used_bytes;
 }
 
+std::uint64_t FaultyDisk::most_used_bytes(const std::string& path) const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->tree.volume_of(tidy(path))->most_used_bytes;
+}
+
 FaultyDisk::Snapshot FaultyDisk::snapshot() const {
   const std::lock_guard guard(state_->mutex);
   Snapshot result;

@@ -30,6 +30,9 @@ struct Volume {
   std::uint64_t capacity_inodes = std::uint64_t{1} << 20U;
   bool memory_backed = false;  ///< empty after a power loss
   std::string limit = "filesystem";
+  /// Not 0: what a memory cgroup allows. space() says so, and nothing is refused beyond it: there the kernel would
+  /// kill.
+  std::uint64_t cgroup_bytes = 0;
   int read_errno = 0;   ///< not 0: every operation fails with it (ESTALE: the filesystem is gone)
   int write_errno = 0;  ///< not 0: every mutating operation fails with it (EROFS, EIO)
 };
@@ -129,6 +132,8 @@ class FaultyDisk {
   void remove_all(const std::string& path);
   /// Bytes in use on the volume where the path lies.
   [[nodiscard]] std::uint64_t used_bytes(const std::string& path) const;
+  /// The most that ever were.
+  [[nodiscard]] std::uint64_t most_used_bytes(const std::string& path) const;
 
   [[nodiscard]] Snapshot snapshot() const;
   /// Everything at and below `prefix` becomes what it was in the snapshot.

@@ -159,7 +159,8 @@ class FaultyFile final : public fs::File {
   }
   const std::string& path() const noexcept override { return handle_->path(); }
   fs::FileStatus status() override {
-    return disk().read(handle_->caller(), "check the file's status", path(), [&] { return handle_->node().status; });
+    return disk().read(handle_->caller(), "check the file's status", path(),
+                       [&] { return handle_->node().status_now(); });
   }
 
   std::uint64_t reserve(std::uint64_t size_bytes) override {

@@ -180,6 +180,7 @@ int Tree::resize(Inode& file, std::uint64_t size_bytes) {
   }
   if (size_bytes < old_size) file.memory->zero(size_bytes, old_size);
   if (file.charged) volume.used_bytes = volume.used_bytes - old_size + size_bytes;
+  volume.most_used_bytes = std::max(volume.most_used_bytes, volume.used_bytes);
   file.status.size_bytes = size_bytes;
   file.backed_bytes = std::min(file.backed_bytes, size_bytes);
   return 0;

@@ -36,6 +36,7 @@ class Arena {
 struct MountedVolume {
   Volume volume;
   std::uint64_t used_bytes = 0;
+  std::uint64_t most_used_bytes = 0;
   std::uint64_t used_inodes = 0;
 };
 
@@ -66,6 +67,11 @@ struct Inode {
   bool refuses_open = false;                          // with EIO
   std::uint64_t unreadable_from = ~std::uint64_t{0};  // reads of this byte or later fail with EIO
 
+  [[nodiscard]] fs::FileStatus status_now() const {
+    fs::FileStatus now = status;
+    now.allocated_bytes = backed_bytes;
+    return now;
+  }
   [[nodiscard]] bool is(fs::FileStatus::Kind kind) const noexcept { return status.kind == kind; }
   [[nodiscard]] std::span<std::byte> bytes() const noexcept;
 };

@@ -91,7 +91,7 @@ class View final : public fs::FileSystem {
     return state_->read(caller_, "check the path", path, [&]() -> std::optional<fs::FileStatus> {
       const Place place = locate("check the path", path, false, Missing::directory_too);
       if (!place.node) return std::nullopt;
-      return place.node->status;
+      return place.node->status_now();
     });
   }
 
@@ -107,8 +107,21 @@ class View final : public fs::FileSystem {
       const auto left = [](std::uint64_t capacity, std::uint64_t used) {
         return capacity > used ? capacity - used : 0;
       };
-      return fs::Space{left(volume.capacity_bytes, mounted.used_bytes),
-                       left(volume.capacity_inodes, mounted.used_inodes), volume.memory_backed, volume.limit};
+      const auto id = reinterpret_cast<std::uint64_t>(&mounted);
+      fs::Space space{left(volume.capacity_bytes, mounted.used_bytes),
+                      left(volume.capacity_inodes, mounted.used_inodes),
+                      volume.memory_backed,
+                      volume.limit,
+                      {}};
+      space.rooms.push_back({space.free_bytes, space.limit, id});
+      if (volume.cgroup_bytes != 0) {
+        space.rooms.push_back({left(volume.cgroup_bytes, mounted.used_bytes), "memory cgroup", id + 1});
+        if (space.rooms.back().free_bytes < space.free_bytes) {
+          space.free_bytes = space.rooms.back().free_bytes;
+          space.limit = space.rooms.back().limit;
+        }
+      }
+      return space;
     });
   }
 

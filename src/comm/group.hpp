@@ -59,6 +59,10 @@ class Group {
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
     return comm::vote(*communicator_, local, deadline());
   }
+  /// Likewise, and whether any rank asks for what this step is about.
+  [[nodiscard]] Ballot vote_and_ask(const std::optional<Failure>& local, bool asks) const {
+    return comm::vote_and_ask(*communicator_, local, asks, deadline());
+  }
   /// Runs the step on each rank, which must not communicate in it. The first failure on any rank, the same on all.
   template <class Step>
   [[nodiscard]] std::optional<Failure> try_together(Step&& step) const {

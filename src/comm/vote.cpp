@@ -103,6 +103,15 @@ std::optional<Failure> vote(Communicator& communicator, const std::optional<Fail
   return share_failure(communicator, local, static_cast<int>(failing), deadline);
 }
 
+Ballot vote_and_ask(Communicator& communicator, const std::optional<Failure>& local, bool asks, Deadline deadline) {
+  std::array<std::uint64_t, 2> mins{local ? static_cast<std::uint64_t>(communicator.rank()) : kNobody, asks ? 0U : 1U};
+  communicator.all_reduce(mins, Reduction::min, deadline);
+  Ballot ballot;
+  ballot.asked = mins[1] == 0;
+  if (mins[0] != kNobody) ballot.failure = share_failure(communicator, local, static_cast<int>(mins[0]), deadline);
+  return ballot;
+}
+
 void throw_if(const std::optional<Failure>& failure) {
   if (failure) throw Error(*failure);
 }

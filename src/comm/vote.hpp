@@ -20,6 +20,16 @@ namespace kedge::comm {
 [[nodiscard]] std::optional<Failure> vote(Communicator& communicator, const std::optional<Failure>& local,
                                           Deadline deadline);
 
+/// What ranks brought to a vote in which they could also ask for something.
+struct Ballot {
+  std::optional<Failure> failure;  ///< as of vote()
+  bool asked = false;              ///< by any rank
+};
+
+/// COLLECTIVE. As vote(), at the same cost; `asks` is this rank's.
+[[nodiscard]] Ballot vote_and_ask(Communicator& communicator, const std::optional<Failure>& local, bool asks,
+                                  Deadline deadline);
+
 /// Throws Error if there is a failure.
 void throw_if(const std::optional<Failure>& failure);
 

@@ -1,6 +1,7 @@
 #include "engine/writer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <span>
 #include <utility>
@@ -53,6 +54,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   checkpoint_->attributes = attributes;
   if (auto failure = begin()) {
     give_up();
+    // The next may be smaller: what it needs shows as it is saved.
+    if (failure->code == ErrorCode::no_space) layout_.reset();
     const std::vector<commits::Entry> kept = parts_.ledger.entries();
     if (failure->code == ErrorCode::no_space && kept.size() > parts_.setup.options.store.keep) {
       failure->message +=
@@ -88,9 +91,10 @@ CommitHead Writer::draw_head(std::string_view tag) const {
 
 /// COLLECTIVE. The failure, the same on every rank.
 std::optional<Failure> Writer::begin() {
-  return parts_.group.try_together([&] {
-    Checkpoint& checkpoint = *checkpoint_;
-    const std::uint64_t expected_bytes = layout_ ? layout_->file_size : 0;
+  Checkpoint& checkpoint = *checkpoint_;
+  const std::uint64_t expected_bytes = layout_ ? layout_->file_size : 0;
+  const std::array planned{store::PlannedFile{store::FileKind::container, expected_bytes}};
+  return checkpoint.sealing.begin_together(planned, [&] {
     checkpoint.draft = &checkpoint.sealing.begin_unsized(store::FileKind::container, {checkpoint.commit.id, {}},
                                                          checkpoint.commit.generation, expected_bytes);
     checkpoint.container =

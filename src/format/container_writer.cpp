@@ -29,6 +29,17 @@ bool all_taken(const std::vector<std::atomic<bool>>& taken) {
 
 }  // namespace
 
+std::uint64_t ContainerTarget::reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) {
+  try {
+    reserve(wished_bytes);
+    return wished_bytes;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::no_space) throw;
+    reserve(size_bytes);
+    return size_bytes;
+  }
+}
+
 // Marks the writer as failed unless it got to the end; also when what flies through is no std::exception.
 class ContainerWriter::Attempt {
  public:
@@ -163,19 +174,12 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
   }
 }
 
-// In steps, so that many small regions do not remap the file each; exactly, where a step more is not to be had.
+// In steps, so that many small regions do not remap the file each.
 void ContainerWriter::reserve(std::uint64_t size_bytes) {
   end_bytes_ = std::max(end_bytes_, size_bytes);
   if (size_bytes <= reserved_bytes_) return;
   const std::uint64_t with_step = size_bytes + std::clamp(size_bytes / 4, kReserveStepMin, kReserveStepMax);
-  try {
-    target_.reserve(with_step);
-    reserved_bytes_ = with_step;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::no_space) throw;
-    target_.reserve(size_bytes);
-    reserved_bytes_ = size_bytes;
-  }
+  reserved_bytes_ = target_.reserve_ahead(size_bytes, with_step);
 }
 
 std::shared_ptr<const Layout> ContainerWriter::finish() {

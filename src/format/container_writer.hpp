@@ -30,6 +30,8 @@ class ContainerTarget {
 
   /// The file has real storage for at least so many bytes when it returns; never shrinks it.
   virtual void reserve(std::uint64_t size_bytes) = 0;
+  /// At least `size_bytes`; `wished_bytes` where there is ample room, so that it need not grow again soon. How much.
+  virtual std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes);
   /// The file's bytes; asked for again after reserve and set_size.
   virtual fs::ByteAccess& bytes() = 0;
   /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.

@@ -21,6 +21,15 @@ struct FileStatus {
   std::uint32_t mode = 0;   ///< permission bits, 07777
   std::uint64_t links = 0;  ///< names left; 0 after removal
   std::uint32_t group = 0;  ///< gid
+  /// Bytes of storage behind it: less than its size if it has holes, more where storage comes in large units.
+  std::uint64_t allocated_bytes = 0;
+};
+
+/// What one of several limits still allows.
+struct Room {
+  std::uint64_t free_bytes = 0;
+  std::string limit;     ///< its name for messages
+  std::uint64_t id = 0;  ///< the same limit in every process of this node, and no other one's
 };
 
 /// What is free where a path lies. `free_bytes` is already the least of the filesystem's free space and, on
@@ -30,6 +39,7 @@ struct Space {
   std::uint64_t free_inodes = 0;
   bool memory_backed = false;
   std::string limit;
+  std::vector<Room> rooms = {};  ///< all of them, for who adds up what several processes need
 };
 
 /// Random access to the bytes of one file, with the CRC32C of what passes fused in: each call continues from

@@ -245,6 +245,7 @@ FileStatus to_file_status(const struct stat& info) noexcept {
   status.group = info.st_gid;
   status.mode = info.st_mode & 07777U;
   status.links = info.st_nlink;
+  status.allocated_bytes = static_cast<std::uint64_t>(info.st_blocks) * 512;
   return status;
 }
 

@@ -1,15 +1,19 @@
 #include "fs/posix_space.hpp"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <iterator>
 #include <limits>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
 
@@ -17,17 +21,32 @@ namespace kedge::fs {
 namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;  // version 1 says LONG_MAX in whole pages
 constexpr long kTmpfsMagic = 0x01021994;
 constexpr long kRamfsMagic = 0x858458f6;
 
-/// The files that one version of cgroups keeps its memory numbers in.
+/// The files that one version of cgroups keeps its memory numbers in, and lines of its memory.stat.
 struct Version {
-  std::string_view limit;
+  std::array<std::string_view, 2> limits;  ///< above the second processes are slowed down, not killed
   std::string_view used;
-  std::string_view droppable;  // a line of memory.stat
+  std::string_view limit_from_above;  ///< the least limit on the way up, also where those groups cannot be seen
+  std::array<std::string_view, 2> file_pages;
+  std::array<std::string_view, 2> unwritten;  ///< of those
 };
-constexpr Version kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
-constexpr Version kVersion2{"memory.max", "memory.current", "inactive_file"};
+constexpr Version kVersion1{{"memory.limit_in_bytes", {}},
+                            "memory.usage_in_bytes",
+                            "hierarchical_memory_limit",
+                            {"total_inactive_file", "total_active_file"},
+                            {"total_dirty", "total_writeback"}};
+constexpr Version kVersion2{{"memory.max", "memory.high"},
+                            "memory.current",
+                            {},
+                            {"inactive_file", "active_file"},
+                            {"file_dirty", "file_writeback"}};
+
+/// The kernel charges for 128 pages of a file about half a page more: their tree, and their places in a mapping.
+constexpr std::uint64_t kPagesPerHeldBack = 128;
+constexpr std::uint64_t kMachineId = 1;
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
@@ -57,25 +76,52 @@ std::optional<std::uint64_t> number_of(std::string_view text, std::string_view k
 
 std::uint64_t minus(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a - b : 0; }
 
-std::optional<Room> room_of_one(const std::string& directory, const Version& version) {
-  const auto limit = leading_number(text_of(join(directory, version.limit)));
-  const auto used = leading_number(text_of(join(directory, version.used)));
-  if (!limit || !used) return std::nullopt;
-  const auto droppable = number_of(text_of(join(directory, "memory.stat")), version.droppable).value_or(0);
-  return Room{minus(*limit, minus(*used, droppable)), compose("memory cgroup ({})", join(directory, version.limit))};
+std::uint64_t sum_of(std::string_view text, const std::array<std::string_view, 2>& keys) {
+  return number_of(text, keys[0]).value_or(0) + number_of(text, keys[1]).value_or(0);
 }
 
-void take_tighter(std::optional<Room>& best, std::optional<Room> other) {
-  if (other && (!best || other->free_bytes < best->free_bytes)) best = std::move(other);
+struct Limit {
+  std::uint64_t bytes = kUnlimited;
+  std::string name;
+};
+
+Limit limit_of(const std::string& directory, const Version& version, std::string_view stat) {
+  Limit tightest;
+  const auto take = [&](std::optional<std::uint64_t> bytes, std::string_view file) {
+    if (bytes && *bytes < tightest.bytes) tightest = {*bytes, join(directory, file)};
+  };
+  for (const std::string_view file : version.limits) {
+    if (!file.empty()) take(leading_number(text_of(join(directory, file))), file);
+  }
+  if (!version.limit_from_above.empty()) take(number_of(stat, version.limit_from_above), "memory.stat");
+  return tightest;
+}
+
+/// Of this directory: one that two processes see under one path may be two, if they have namespaces of their own.
+std::uint64_t id_of(const std::string& directory) {
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) != 0) return fnv1a(directory);
+  return fnv1a(compose("{}:{}", info.st_dev, info.st_ino));
+}
+
+std::optional<Room> room_of_one(const std::string& directory, const Version& version) {
+  // In this order: what is dropped in between is still counted as used, and not as free twice.
+  const std::string stat = text_of(join(directory, "memory.stat"));
+  const auto used = leading_number(text_of(join(directory, version.used)));
+  const Limit limit = limit_of(directory, version, stat);
+  if (!used || limit.bytes >= kNoLimit) return std::nullopt;
+  const std::uint64_t droppable = minus(sum_of(stat, version.file_pages), sum_of(stat, version.unwritten));
+  const std::uint64_t left = minus(limit.bytes, minus(*used, droppable));
+  return Room{left - left / kPagesPerHeldBack, compose("memory cgroup ({}: {})", limit.name, human_bytes(limit.bytes)),
+              id_of(directory)};
 }
 
 /// From `group` up to the root. Directories that are not there are skipped: in a container the membership may be
 /// written as the host sees it, while only the container's own group is mounted.
-std::optional<Room> room_up_from(std::string group, const std::string& mount, const Version& version) {
-  std::optional<Room> best;
+void add_rooms_up_from(std::string group, const std::string& mount, const Version& version, std::vector<Room>& rooms) {
   while (true) {
-    take_tighter(best, room_of_one(mount + group, version));
-    if (group.empty() || group == "/") return best;
+    if (auto room = room_of_one(mount + group, version)) rooms.push_back(*std::move(room));
+    if (group.empty() || group == "/") return;
     group.resize(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
   }
 }
@@ -86,8 +132,8 @@ bool lists_memory(std::string_view controllers) {
 
 }  // namespace
 
-std::optional<Room> cgroup_room(std::string_view membership, const std::string& mount) {
-  std::optional<Room> best;
+std::vector<Room> cgroup_rooms(std::string_view membership, const std::string& mount) {
+  std::vector<Room> rooms;
   while (!membership.empty()) {  // lines "number:controllers:/group"
     const auto line = membership.substr(0, membership.find('\n'));
     membership.remove_prefix(std::min(membership.size(), line.size() + 1));
@@ -96,19 +142,19 @@ std::optional<Room> cgroup_room(std::string_view membership, const std::string& 
     if (second == std::string_view::npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
     const std::string group(line.substr(second + 1));
-    if (lists_memory(controllers)) take_tighter(best, room_up_from(group, join(mount, "memory"), kVersion1));
+    if (lists_memory(controllers)) add_rooms_up_from(group, join(mount, "memory"), kVersion1, rooms);
     if (controllers.empty()) {
-      take_tighter(best, room_up_from(group, mount, kVersion2));
-      take_tighter(best, room_up_from(group, join(mount, "unified"), kVersion2));
+      add_rooms_up_from(group, mount, kVersion2, rooms);
+      add_rooms_up_from(group, join(mount, "unified"), kVersion2, rooms);
     }
   }
-  return best;
+  return rooms;
 }
 
 std::optional<Room> machine_room(std::string_view meminfo) {
   const auto available_kib = number_of(meminfo, "MemAvailable");
   if (!available_kib) return std::nullopt;
-  return Room{*available_kib * 1024, "the machine's available memory (MemAvailable)"};
+  return Room{*available_kib * 1024, "the machine's available memory (MemAvailable)", kMachineId};
 }
 
 Space posix_space(const std::string& path) {
@@ -124,17 +170,20 @@ Space posix_space(const std::string& path) {
   space.memory_backed = kind.f_type == kTmpfsMagic || kind.f_type == kRamfsMagic;
   // ramfs and a tmpfs mounted with size=0 say 0 blocks and mean no limit of their own.
   const bool unlimited = space.memory_backed && volume.f_blocks == 0;
-  space.free_bytes = unlimited ? kUnlimited : static_cast<std::uint64_t>(volume.f_bavail) * volume.f_frsize;
+  const std::uint64_t free_bytes =
+      unlimited ? kUnlimited : static_cast<std::uint64_t>(volume.f_bavail) * volume.f_frsize;
   space.free_inodes = volume.f_files == 0 ? kUnlimited : static_cast<std::uint64_t>(volume.f_favail);
-  space.limit = "filesystem";
-  if (!space.memory_backed) return space;
-
-  std::optional<Room> memory = cgroup_room(text_of("/proc/self/cgroup"), "/sys/fs/cgroup");
-  take_tighter(memory, machine_room(text_of("/proc/meminfo")));
-  if (memory && memory->free_bytes < space.free_bytes) {
-    space.free_bytes = memory->free_bytes;
-    space.limit = memory->limit;
+  struct stat info {};
+  const bool is_known = ::stat(path.c_str(), &info) == 0;
+  space.rooms.push_back({free_bytes, "filesystem", fnv1a(is_known ? compose("{}", info.st_dev) : path)});
+  if (space.memory_backed) {
+    for (Room& room : cgroup_rooms(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"))
+      space.rooms.push_back(std::move(room));
+    if (auto room = machine_room(text_of("/proc/meminfo"))) space.rooms.push_back(*std::move(room));
   }
+  const Room& tightest = *std::ranges::min_element(space.rooms, {}, &Room::free_bytes);
+  space.free_bytes = tightest.free_bytes;
+  space.limit = tightest.limit;
   return space;
 }
 

@@ -1,5 +1,7 @@
 #include "recovery/fetch.hpp"
 
+#include <vector>
+
 #include "base/attempt.hpp"
 #include "fs/copy.hpp"
 #include "store/verify_file.hpp"
@@ -7,20 +9,26 @@
 namespace kedge::recovery {
 namespace {
 
-void fetch_one(store::Sealing& sealing, const Fetch& order, const RecoverySettings& settings, Recovered& recovered) {
-  const persist::OpenedContainer source = settings.tier->open(settings.directory, settings.commit, order.logical_rank);
+/// One container, from the tier to the store.
+struct Copy {
+  const Fetch& order;
+  persist::OpenedContainer source;
+  store::Draft* draft = nullptr;
+};
+
+void fetch_one(const Copy& copy, Recovered& recovered) {
+  const persist::OpenedContainer& source = copy.source;
   const std::uint64_t bytes = source.row.size_bytes;
-  store::Draft& draft = sealing.begin(store::FileKind::container, order.key, order.generation, bytes);
-  if (fs::copy(*source.bytes, draft, bytes) != source.row.crc) {
+  if (fs::copy(*source.bytes, *copy.draft, bytes) != source.row.crc) {
     throw Error(Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path, 0});
   }
   // That checksum says nothing of the superblock, which ends with its own: it may have changed since it was looked at.
   store::ExpectedFile expected;
   expected.kind = store::FileKind::container;
-  expected.logical_rank = order.logical_rank;
-  expected.key = order.key;
-  expected.generation = order.generation;
-  (void)store::require_file(draft, bytes, draft.file().path(), expected, Verify::headers);
+  expected.logical_rank = copy.order.logical_rank;
+  expected.key = copy.order.key;
+  expected.generation = copy.order.generation;
+  (void)store::require_file(*copy.draft, bytes, copy.draft->file().path(), expected, Verify::headers);
   recovered.source = RecoverySource::fetched;
   recovered.container_bytes = bytes;
 }
@@ -31,8 +39,22 @@ void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fe
            const RecoverySettings& settings, Recovered& recovered) {
   if (!group.any(!fetches.empty())) return;
   store::Sealing sealing(group, store, settings.durable);
+  std::vector<Copy> copies;
+  std::vector<store::PlannedFile> planned;
+  comm::throw_if(sealing.vote(attempt([&] {
+    for (const Fetch& order : fetches) {
+      copies.push_back({order, settings.tier->open(settings.directory, settings.commit, order.logical_rank)});
+      planned.push_back({store::FileKind::container, copies.back().source.row.size_bytes});
+    }
+  })));
+  comm::throw_if(sealing.begin_together(planned, [&] {
+    for (Copy& copy : copies) {
+      copy.draft =
+          &sealing.begin(store::FileKind::container, copy.order.key, copy.order.generation, copy.source.row.size_bytes);
+    }
+  }));
   comm::throw_if(sealing.seal(attempt([&] {
-    for (const Fetch& order : fetches) fetch_one(sealing, order, settings, recovered);
+    for (const Copy& copy : copies) fetch_one(copy, recovered);
   })));
 }
 

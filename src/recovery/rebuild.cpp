@@ -37,6 +37,20 @@ class SetRebuild {
     membership_.me = order.set.position;
   }
 
+  /// Local. Adds the files that begin() will begin; a container once, whichever sets make it.
+  void plan(std::vector<store::PlannedFile>& planned) const {
+    const std::uint32_t me = order_.set.position;
+    const auto is_container = [](const store::PlannedFile& file) { return file.kind == FileKind::container; };
+    if (!store_.has(FileKind::descriptor, me_member().logical_rank, order_.key())) {
+      planned.push_back({FileKind::descriptor, format::kSuperblockBytes});
+    }
+    if (!order_.rebuild) return;
+    if (!order_.present.container[me] && std::ranges::none_of(planned, is_container)) {
+      planned.push_back({FileKind::container, me_member().size_bytes});
+    }
+    if (!order_.present.parity[me]) planned.push_back({FileKind::parity, parity_file_bytes()});
+  }
+
   /// Local. `made` is the container that this rank rebuilds, null before the first set that wants it: ranks that
   /// are lost together may ask sets of two protections, and these make the same container once each.
   void begin(Draft*& made) {
@@ -57,8 +71,7 @@ class SetRebuild {
     }
     if (order_.present.parity[me]) use(parity_file_, FileKind::parity, order_.key());
     else {
-      parity_ = &sealing_.begin(FileKind::parity, order_.key(), order_.set.generation,
-                                format::kSuperblockBytes + redundancy::parity_bytes(shape_, me),
+      parity_ = &sealing_.begin(FileKind::parity, order_.key(), order_.set.generation, parity_file_bytes(),
                                 Sealing::Storage::as_written);
     }
   }
@@ -89,6 +102,10 @@ class SetRebuild {
 
  private:
   [[nodiscard]] const format::SetMember& me_member() const { return order_.set.members[order_.set.position]; }
+
+  [[nodiscard]] std::uint64_t parity_file_bytes() const {
+    return format::kSuperblockBytes + redundancy::parity_bytes(shape_, order_.set.position);
+  }
 
   void use(store::StoreFile*& file, FileKind kind, const store::FileKey& key) {
     file = &sealing_.pin(kind, me_member().logical_rank, key);
@@ -179,10 +196,12 @@ void rebuild(const comm::Group& group, store::NodeStore& store, std::span<const 
   Sealing sealing(group, store, settings.durable);
   std::vector<SetRebuild> rebuilds;
   for (const SetOrder& order : sets) rebuilds.emplace_back(group, store, sealing, order, settings.pieces);
-  comm::throw_if(sealing.vote(attempt([&] {
+  std::vector<store::PlannedFile> planned;
+  for (const SetRebuild& one : rebuilds) one.plan(planned);
+  comm::throw_if(sealing.begin_together(planned, [&] {
     Draft* made = nullptr;
     for (SetRebuild& one : rebuilds) one.begin(made);
-  })));
+  }));
   std::optional<Failure> local;
   for (SetRebuild& one : rebuilds) {
     auto failure = one.run();

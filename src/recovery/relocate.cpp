@@ -35,7 +35,11 @@ class Relocation {
       : group_(group), communicator_(group.communicator()), moves_(moves), sealing_(group, store, durable) {}
 
   void run() {
-    comm::throw_if(sealing_.vote(attempt([&] { begin(); })));
+    std::vector<store::PlannedFile> planned;
+    for (const Move& move : moves_) {
+      if (!sends(move)) planned.push_back({move.kind, move.size_bytes});
+    }
+    comm::throw_if(sealing_.begin_together(planned, [&] { begin(); }));
     transfer();
     if (!failure_) failure_ = attempt([&] { check(); });
     comm::throw_if(sealing_.seal(failure_));

@@ -1,6 +1,7 @@
 #include "redundancy/protect.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <span>
@@ -40,7 +41,9 @@ class Protector {
   Protection run() {
     if (auto failure = sealing_.vote(attempt([&] { look_at_container(); }))) return {failure, 0, 0};
     exchange_sizes();
-    if (auto failure = sealing_.vote(attempt([&] { begin_files(); }))) return {failure, 0, 0};
+    const std::array planned{store::PlannedFile{FileKind::parity, parity_file_bytes()},
+                             store::PlannedFile{FileKind::descriptor, format::kSuperblockBytes}};
+    if (auto failure = sealing_.begin_together(planned, [&] { begin_files(); })) return {failure, 0, 0};
     const std::vector<Stripe> stripes = encode_stripes(shape_);
     const Exchanged passed = exchange(group_, membership_, stripes, container(), parity(), traffic_);
     std::optional<Failure> local = passed.failure;
@@ -87,9 +90,12 @@ class Protector {
     }
   }
 
+  [[nodiscard]] std::uint64_t parity_file_bytes() const {
+    return format::kSuperblockBytes + parity_bytes(shape_, membership_.me);
+  }
+
   void begin_files() {
-    const std::uint64_t bytes = parity_bytes(shape_, membership_.me);
-    parity_ = &sealing_.begin(FileKind::parity, key(), subject_.commit.generation, format::kSuperblockBytes + bytes);
+    parity_ = &sealing_.begin(FileKind::parity, key(), subject_.commit.generation, parity_file_bytes());
     descriptor_ = &sealing_.begin(FileKind::descriptor, key(), subject_.commit.generation, format::kSuperblockBytes);
   }
 

@@ -26,7 +26,8 @@ bool ascending(std::span<const int> ranks) {
 NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
                      LogicalRank logical_rank)
     : logical_rank_(logical_rank),
-      directory_(std::move(file_system), std::move(options), std::move(location), [this] { return own_bytes(); }),
+      directory_(std::move(file_system), std::move(options), std::move(location), logical_rank,
+                 [this] { return node_bytes(); }),
       own_{Slots(directory_, FileKind::container, logical_rank), Slots(directory_, FileKind::parity, logical_rank),
            Slots(directory_, FileKind::descriptor, logical_rank), Slots(directory_, FileKind::manifest, logical_rank)},
       adopted_(directory_) {
@@ -41,6 +42,8 @@ void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
     misused(compose("rank {} is not at its position in the list of its node's ranks", me));
   }
   adopted_.share_out(ranks_on_node, static_cast<std::size_t>(found - ranks_on_node.begin()));
+  ranks_on_node_.assign(ranks_on_node.begin(), ranks_on_node.end());
+  directory_.share_with(ranks_on_node_.size());
 }
 
 std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
@@ -78,6 +81,7 @@ StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) { retur
 
 void NodeStore::give_back_unused() {
   for (Slots& slots : own_) slots.give_back_unused();
+  directory_.sweep();
 }
 
 void NodeStore::sealed(StoreFile& file, const FileKey& key, std::uint64_t generation) {
@@ -161,6 +165,7 @@ std::string NodeStore::make_routed_directory() {
 }
 
 void NodeStore::sweep() {
+  directory_.sweep();
   fs::FileSystem& file_system = directory_.file_system();
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
   for (const std::string& name : file_system.list(directory())) {
@@ -175,6 +180,29 @@ void NodeStore::remove_all() {
   adopted_.remove_all();
   sweep();
   directory_.make_names_durable();  // what is removed does not come back
+}
+
+std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t kind = 0; kind < kFileKinds; ++kind) {
+    std::vector<std::uint64_t> sizes;
+    for (const PlannedFile& file : planned) {
+      if (file.kind == static_cast<FileKind>(kind)) sizes.push_back(file.size_bytes);
+    }
+    if (!sizes.empty()) bytes += own_[kind].additional_bytes(sizes);
+  }
+  return bytes;
+}
+
+std::uint64_t NodeStore::node_bytes() const {
+  std::uint64_t bytes = own_bytes();
+  if (ranks_on_node_.size() <= 1) return bytes;
+  for (const FileName& name : directory_.list()) {
+    const auto whose = static_cast<int>(name.logical_rank.value);
+    if (name.logical_rank == logical_rank_ || !std::ranges::binary_search(ranks_on_node_, whose)) continue;
+    bytes += directory_.stored_bytes(name);
+  }
+  return bytes;
 }
 
 std::uint64_t NodeStore::own_bytes() const {

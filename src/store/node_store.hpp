@@ -21,6 +21,12 @@
 
 namespace kedge::store {
 
+/// A file that is to be begun.
+struct PlannedFile {
+  FileKind kind = FileKind::container;
+  std::uint64_t size_bytes = 0;
+};
+
 /// Containers, parity, set descriptors and manifests in one run's directory: those of one logical rank, which are its
 /// own and reused in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of
 /// ranks that do not run on this node, which are read and removed but never written. All calls are local. A call that
@@ -38,6 +44,9 @@ class NodeStore {
   /// Error{bad_state} if this rank is not in the list or the list is not ascending.
   void take_charge_of(std::span<const int> ranks_on_node);
 
+  /// The ranks of take_charge_of; empty before.
+  [[nodiscard]] std::span<const int> ranks_on_node() const noexcept { return ranks_on_node_; }
+
   /// Files that are opened or made from now on write past the page cache what is large, where that is possible.
   void write_directly() noexcept { directory_.write_directly(); }
   /// Reads own and adopted files of all kinds anew; with Verify::all every checksum of every one.
@@ -50,8 +59,12 @@ class NodeStore {
                                          std::span<const FileKey> but_own = {});
 
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
-  /// checked against quota and free space first (0: unknown). Throws no_space, io.
+  /// taken at once, if quota and free space permit (0: unknown). Throws no_space, io.
   [[nodiscard]] StoreFile& begin(FileKind kind, std::uint64_t expected_bytes);
+  /// Storage that these files would take, begun one after the other, beyond what their idle files have. Throws io.
+  [[nodiscard]] std::uint64_t additional_bytes(std::span<const PlannedFile> planned) const;
+  /// What limits the storage that can be taken. Throws io.
+  [[nodiscard]] std::vector<fs::Room> rooms() const { return directory_.rooms(); }
   /// True if begin() would take a file that can still be offered.
   [[nodiscard]] bool begin_would_overwrite(FileKind kind) const noexcept { return of(kind).begin_would_overwrite(); }
   /// Sees to it that the next begin() finds an idle file, with so much storage: on memory, new storage costs as much as
@@ -94,8 +107,10 @@ class NodeStore {
 
   [[nodiscard]] const std::string& directory() const noexcept { return directory_.location().directory; }
   [[nodiscard]] bool memory_backed() const noexcept { return directory_.location().memory_backed; }
-  /// Bytes in own files of all kinds: what the quota is about.
+  /// Bytes in own files of all kinds.
   [[nodiscard]] std::uint64_t own_bytes() const;
+  /// Bytes in those and in the files of the other ranks that run on this node: what the quota is about.
+  [[nodiscard]] std::uint64_t node_bytes() const;
   /// Bytes in own and adopted files.
   [[nodiscard]] std::uint64_t used_bytes() const { return own_bytes() + adopted_.used_bytes(); }
   /// Own files of a kind.
@@ -113,6 +128,7 @@ class NodeStore {
   RunDirectory directory_;
   std::array<Slots, kFileKinds> own_;  ///< by FileKind
   Adopted adopted_;
+  std::vector<int> ranks_on_node_;
   std::uint64_t routed_count_ = 0;
 };
 

@@ -1,20 +1,22 @@
 #include "store/run_directory.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace kedge::store {
-
 RunDirectory::RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
-                           std::function<std::uint64_t()> used_bytes)
+                           LogicalRank mine, std::function<std::uint64_t()> used_bytes)
     : file_system_(std::move(file_system)),
       options_(std::move(options)),
       location_(std::move(location)),
-      used_bytes_(std::move(used_bytes)) {}
+      used_bytes_(std::move(used_bytes)),
+      admission_(file_system_, location_.directory, mine) {}
 
 std::string RunDirectory::path_of(const FileName& name) const { return fs::join(location_.directory, to_string(name)); }
 
@@ -25,6 +27,16 @@ std::vector<FileName> RunDirectory::list() const {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::uint64_t RunDirectory::stored_bytes(const FileName& name) const {
+  const auto status = file_system_->status(path_of(name));
+  return status ? std::min(status->size_bytes, status->allocated_bytes) : 0;
+}
+
+bool RunDirectory::has_holes(const FileName& name) const {
+  const auto status = file_system_->status(path_of(name));
+  return status && status->allocated_bytes < status->size_bytes;
 }
 
 bool RunDirectory::is_foreign(const FileName& name) const {
@@ -39,7 +51,7 @@ std::unique_ptr<StoreFile> RunDirectory::open(const FileName& name) const {
                         file->path(), 0});
   }
   if (direct_ && !location_.memory_backed) (void)file->write_directly();
-  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
+  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, *this);
 }
 
 std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
@@ -49,18 +61,20 @@ std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
         Failure{ErrorCode::io, "a new file of the node-local store already exists; remove it", -1, path_of(name), 0});
   }
   if (direct_ && !location_.memory_backed) (void)file->write_directly();
-  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, space_check());
+  return std::make_unique<StoreFile>(std::move(file), location_.memory_backed, *this);
 }
 
-StoreFile::SpaceCheck RunDirectory::space_check() const {
-  return [this](std::uint64_t additional_bytes, const Failure* refused) {
-    if (refused != nullptr) explain_refusal(*refused, additional_bytes);
-    check_space(additional_bytes);
-  };
+Admission::Admitted RunDirectory::admit(std::uint64_t additional_bytes) const {
+  return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return why_it_does_not_fit(bytes); });
+}
+
+/// Who is alone need not look: what is refused is asked for again, exactly.
+bool RunDirectory::is_ample(std::uint64_t additional_bytes) const {
+  return processes_ == 1 || !why_it_does_not_fit(additional_bytes * processes_);
 }
 
 /// Throws it.
-void RunDirectory::explain_refusal(const Failure& refused, std::uint64_t needed_bytes) const {
+void RunDirectory::explain(const Failure& refused, std::uint64_t needed_bytes) const {
   Failure failure = refused;
   // If the system cannot even say what is free, what it refused is the better reason.
   (void)attempt([&] {
@@ -75,26 +89,38 @@ void RunDirectory::make_names_durable() const {
   if (options_.durable) file_system_->sync_directory(location_.directory);
 }
 
-void RunDirectory::check_space(std::uint64_t additional_bytes) const {
+std::vector<fs::Room> RunDirectory::rooms() const {
+  std::vector<fs::Room> rooms;
+  if (const std::uint64_t quota = options_.quota_bytes; quota != 0) {
+    rooms.push_back({quota - std::min(used_bytes_(), quota), std::string(kQuota), fnv1a(kQuota)});
+  }
+  fs::Space space = file_system_->space(location_.directory);
+  if (space.rooms.empty()) space.rooms.push_back({space.free_bytes, space.limit, fnv1a(space.limit)});
+  std::ranges::move(space.rooms, std::back_inserter(rooms));
+  return rooms;
+}
+
+std::optional<Failure> RunDirectory::why_it_does_not_fit(std::uint64_t additional_bytes) const {
   const auto no_space = [&](std::string message) {
-    return Error(Failure{ErrorCode::no_space, std::move(message), -1, location_.directory, 0});
+    return Failure{ErrorCode::no_space, std::move(message), -1, location_.directory, 0};
   };
   if (const std::uint64_t quota = options_.quota_bytes; quota != 0) {
     const std::uint64_t left = quota - std::min(used_bytes_(), quota);
     if (additional_bytes > left) {
-      throw no_space(
-          compose("the node-local store needs {} more, but store.quota_bytes leaves {}; raise it or save less",
-                  human_bytes(additional_bytes), human_bytes(left)));
+      return no_space(compose(
+          "the node-local store needs {} more, but store.quota_bytes leaves {} on this node; raise it or save less",
+          human_bytes(additional_bytes), human_bytes(left)));
     }
   }
   const fs::Space space = file_system_->space(location_.directory);
   if (additional_bytes > space.free_bytes) {
-    throw no_space(
+    return no_space(
         compose("the node-local store needs {} more, but {} is free ({}); free some or set store.path to a "
                 "larger filesystem",
                 human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit));
   }
-  if (space.free_inodes == 0) throw no_space("the node-local store has no inodes left; remove files");
+  if (space.free_inodes == 0) return no_space("the node-local store has no inodes left; remove files");
+  return std::nullopt;
 }
 
 }  // namespace kedge::store

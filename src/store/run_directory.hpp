@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fs/file_system.hpp"
@@ -14,14 +16,15 @@
 
 namespace kedge::store {
 
+/// The name of the quota as a limit.
+inline constexpr std::string_view kQuota = "store.quota_bytes";
+
 /// All calls are local. Files that are open must not outlive it: they ask it for space.
-class RunDirectory {
+class RunDirectory final : public SpaceKeeper {
  public:
-  /// `used_bytes` says how much of the quota is taken.
-  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
+  /// `used_bytes` says how much of the quota is taken, by all ranks of this node.
+  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location, LogicalRank mine,
                std::function<std::uint64_t()> used_bytes);
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
   [[nodiscard]] const Location& location() const noexcept { return location_; }
@@ -29,6 +32,12 @@ class RunDirectory {
   [[nodiscard]] std::string path_of(const FileName& name) const;
   /// Files of all kinds and ranks, by kind, rank and number.
   [[nodiscard]] std::vector<FileName> list() const;
+
+  /// Bytes of storage in use for it, no more than its size: a hole takes none. 0 if it is gone.
+  [[nodiscard]] std::uint64_t stored_bytes(const FileName& name) const;
+
+  /// Part of its size has no storage.
+  [[nodiscard]] bool has_holes(const FileName& name) const;
 
   /// True if the name is taken by what is no file of this user: neither read nor written nor removed.
   [[nodiscard]] bool is_foreign(const FileName& name) const;
@@ -40,18 +49,32 @@ class RunDirectory {
   /// Files that are opened or made from now on write directly what is large, where that is possible.
   void write_directly() noexcept { direct_ = true; }
   void remove(const FileName& name) const { file_system_->remove(path_of(name)); }
+  /// So many processes of this node have files here, this one included.
+  void share_with(std::uint64_t processes) noexcept {
+    processes_ = processes;
+    if (processes > 1) admission_.share();
+  }
+  /// Removes the files by which this process told others what it was about to take.
+  void sweep() const { admission_.sweep(); }
   /// With store.durable: the names that were made are on stable storage when it returns.
   void make_names_durable() const;
 
+  [[nodiscard]] Admission::Admitted admit(std::uint64_t additional_bytes) const override;
+  [[nodiscard]] bool is_ample(std::uint64_t additional_bytes) const override;
+  [[noreturn]] void explain(const Failure& refused, std::uint64_t needed_bytes) const override;
+
+  /// Everything that limits what can be taken here: the quota, if there is one, before what the system says. Throws io.
+  [[nodiscard]] std::vector<fs::Room> rooms() const;
+
  private:
-  [[nodiscard]] StoreFile::SpaceCheck space_check() const;
-  void check_space(std::uint64_t additional_bytes) const;
-  [[noreturn]] void explain_refusal(const Failure& refused, std::uint64_t needed_bytes) const;
+  [[nodiscard]] std::optional<Failure> why_it_does_not_fit(std::uint64_t additional_bytes) const;
 
   std::shared_ptr<fs::FileSystem> file_system_;
   Options::Store options_;
   Location location_;
   std::function<std::uint64_t()> used_bytes_;
+  Admission admission_;
+  std::uint64_t processes_ = 1;
   bool direct_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/invariant.hpp"
+#include "store/admit_together.hpp"
 
 namespace kedge::store {
 namespace {
@@ -58,6 +59,21 @@ Draft& Sealing::begin_unsized(FileKind kind, const FileKey& key, std::uint64_t g
                               std::uint64_t expected_bytes) {
   invariant(!is_ready_, "no file is begun once all ranks are ready to seal");
   return drafts_.emplace_back(store_.begin(kind, expected_bytes), key, generation);
+}
+
+std::optional<Failure> Sealing::begin_together(std::span<const PlannedFile> planned,
+                                               const std::function<void()>& begin) {
+  std::uint64_t additional_bytes = 0;
+  auto local = attempt([&] { additional_bytes = store_.additional_bytes(planned); });
+  const bool takes = additional_bytes != 0;
+  if (!local && !takes) local = attempt(begin);
+  auto [failure, any_takes] = group_.vote_and_ask(local, takes);
+  if (!failure && any_takes) {
+    failure = admit_together(group_, store_, additional_bytes);
+    if (!failure) failure = group_.vote(takes ? attempt(begin) : std::nullopt);
+  }
+  if (failure) give_up();
+  return failure;
 }
 
 StoreFile& Sealing::pin(FileKind kind, LogicalRank logical_rank, const FileKey& key) {

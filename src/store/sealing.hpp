@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -60,6 +61,11 @@ class Sealing {
   /// must fit (0: unknown). Throws no_space, io.
   [[nodiscard]] Draft& begin_unsized(FileKind kind, const FileKey& key, std::uint64_t generation,
                                      std::uint64_t expected_bytes);
+  /// COLLECTIVE. Runs `begin` on each rank, which begins the files that it `planned`, or fewer. If any of them needs
+  /// new storage, all that the ranks of a node need is added up first, and nothing is taken if it does not fit. The
+  /// first failure on any rank, the same on all; everything is given up then. Costs one vote if no storage is needed.
+  [[nodiscard]] std::optional<Failure> begin_together(std::span<const PlannedFile> planned,
+                                                      const std::function<void()>& begin);
   /// Local. An existing file to read from, until the end of this; throws not_found, io.
   [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank logical_rank, const FileKey& key);
 

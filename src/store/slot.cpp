@@ -71,9 +71,7 @@ Held Slot::take_over(Inspection inspection) {
 }
 
 std::uint64_t Slot::size_bytes(const RunDirectory& directory) const {
-  if (file) return file->size_bytes();
-  const auto status = directory.file_system().status(directory.path_of(name));
-  return status ? status->size_bytes : 0;
+  return file ? file->size_bytes() : directory.stored_bytes(name);
 }
 
 }  // namespace kedge::store

@@ -64,6 +64,20 @@ bool Slots::begin_would_overwrite() const noexcept {
   return next != nullptr && next->holds_something() && next->intact;
 }
 
+std::uint64_t Slots::additional_bytes(std::span<const std::uint64_t> sizes) const {
+  std::vector<const Slot*> next;
+  for (const auto& slot : slots_) {
+    if (idle(*slot)) next.push_back(slot.get());
+  }
+  std::ranges::sort(next, {}, [](const Slot* slot) { return worth(*slot); });
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::uint64_t has = i < next.size() ? next[i]->size_bytes(directory_) : 0;
+    bytes += sizes[i] - std::min(sizes[i], has);
+  }
+  return bytes;
+}
+
 Slot& Slots::free_slot() {
   if (Slot* idle = idle_slot(); idle != nullptr) return *idle;
   FileName name{kind_, owner_, 0};
@@ -85,12 +99,15 @@ void Slots::replace_if_lost(Slot& slot) {
   slot.file = directory_.create(slot.name);
 }
 
-/// Opening fills the holes of a file, which a death in the midst of making it may have left. Where there is no room for
-/// that, a new file takes its place: what an idle one held is given up anyway.
+/// A file with holes is replaced: opening it would fill them, and only its size, which nobody vouches for, says how
+/// much that is. So is one for whose opening there is no room. What an idle one held is given up anyway.
 StoreFile& Slots::opened_for_refill(Slot& slot) {
-  const auto failure = attempt([&] { (void)slot.opened(directory_); });
-  if (!failure) return *slot.file;
-  if (failure->code != ErrorCode::no_space) throw Error(*failure);
+  const bool has_holes = !slot.file && directory_.location().memory_backed && directory_.has_holes(slot.name);
+  if (!has_holes) {
+    const auto failure = attempt([&] { (void)slot.opened(directory_); });
+    if (!failure) return *slot.file;
+    if (failure->code != ErrorCode::no_space) throw Error(*failure);
+  }
   directory_.remove(slot.name);
   slot.become(Slot::State::free);
   slot.key = {};

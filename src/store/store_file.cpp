@@ -18,13 +18,17 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 
 }  // namespace
 
-StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check)
-    : file_(std::move(file)), memory_backed_(memory_backed), space_check_(std::move(space_check)) {
+StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceKeeper& space)
+    : file_(std::move(file)), memory_backed_(memory_backed), space_(space) {
   // Reserving what is there already fills holes that a copying tool may have left: a mapping must not need
   // storage later.
-  const std::uint64_t size_bytes = file_->status().size_bytes;
-  if (memory_backed_ && size_bytes != 0) (void)take_storage(size_bytes, size_bytes);
-  use(size_bytes);
+  const fs::FileStatus status = file_->status();
+  if (memory_backed_ && status.size_bytes != 0) {
+    const std::uint64_t missing = status.size_bytes - std::min(status.size_bytes, status.allocated_bytes);
+    const auto admitted = missing == 0 ? nullptr : space_.admit(missing);
+    (void)take_storage(status.size_bytes, status.size_bytes);
+  }
+  use(status.size_bytes);
 }
 
 StoreFile::~StoreFile() = default;
@@ -44,9 +48,18 @@ void StoreFile::use(std::uint64_t size_bytes) {
 void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
   const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
-  space_check_(whole_pages - size_bytes_, nullptr);
+  const auto admitted = space_.admit(whole_pages - size_bytes_);
   note_new(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
   use(whole_pages);
+}
+
+/// What one rank takes ahead must not be missed by another of its node.
+std::uint64_t StoreFile::reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) {
+  if (wished_bytes > size_bytes_ && space_.is_ample(wished_bytes - size_bytes_)) {
+    return ContainerTarget::reserve_ahead(size_bytes, wished_bytes);
+  }
+  reserve(size_bytes);
+  return size_bytes;
 }
 
 void StoreFile::note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept {
@@ -58,7 +71,7 @@ std::uint64_t StoreFile::take_storage(std::uint64_t size_bytes, std::uint64_t ad
   try {
     return file_->reserve(size_bytes);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::no_space) space_check_(additional_bytes, &error.failure());
+    if (error.code() == ErrorCode::no_space) space_.explain(error.failure(), additional_bytes);
     throw;
   }
 }
@@ -79,7 +92,8 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
     set_size(size_bytes);
     return;
   }
-  space_check_(round_up(size_bytes, kPageBytes), nullptr);
+  // Only huge pages are taken while this is held: the rest was admitted together with what all ranks of the node need.
+  const auto admitted = space_.admit(round_up(size_bytes, kPageBytes));
   file_->truncate(size_bytes);
   if (const std::uint64_t had = file_->reserve_huge_pages(size_bytes); had != 0 && had + kAtOnceBytes > size_bytes) {
     (void)take_storage(size_bytes, size_bytes - had);
@@ -146,7 +160,7 @@ std::uint32_t StoreFile::MemoryAccess::copy_in(std::uint64_t offset, std::span<c
   try {
     return file_.written_by(offset, bytes.size()).copy_in(offset, bytes, crc);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::no_space) file_.space_check_(bytes.size(), &error.failure());
+    if (error.code() == ErrorCode::no_space) file_.space_.explain(error.failure(), bytes.size());
     throw;
   }
 }

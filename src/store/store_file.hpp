@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,23 +11,41 @@
 #include "format/container_writer.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
+#include "store/admission.hpp"
 #include "store/write_combiner.hpp"
 
 namespace kedge::store {
+
+/// Who decides whether files may take storage.
+class SpaceKeeper {
+ public:
+  SpaceKeeper() = default;
+  SpaceKeeper(const SpaceKeeper&) = delete;
+  SpaceKeeper& operator=(const SpaceKeeper&) = delete;
+
+  /// Asked before a file takes `additional_bytes` of storage, which it has when what this returns is destroyed. Throws
+  /// Error{no_space}.
+  [[nodiscard]] virtual Admission::Admitted admit(std::uint64_t additional_bytes) const = 0;
+  /// Whether all processes of this node could take so much. Throws io.
+  [[nodiscard]] virtual bool is_ample(std::uint64_t additional_bytes) const = 0;
+  /// Throws what the system said when it `refused` them all the same, with what is needed and what is free.
+  [[noreturn]] virtual void explain(const Failure& refused, std::uint64_t additional_bytes) const = 0;
+
+ protected:
+  ~SpaceKeeper() = default;
+};
 
 /// An open file. On memory-backed stores it is mapped once and refilled by plain copies; storage that is new is written
 /// by pwrite the first time, because a page that a mapping touches first has to be cleared and entered for it. On block
 /// storage it is written in large pieces and read with pread. Stays open, and mapped, while it is recycled.
 class StoreFile final : public format::ContainerTarget {
  public:
-  /// Asked before the file takes `additional_bytes` of storage; throws Error{no_space}. Asked once more, with
-  /// what the system said, if it `refused` them all the same: throws that with what is needed and what is free.
-  using SpaceCheck = std::function<void(std::uint64_t additional_bytes, const Failure* refused)>;
-
-  StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, SpaceCheck space_check);
+  /// `space` must outlive it.
+  StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const SpaceKeeper& space);
   ~StoreFile() override;
 
   void reserve(std::uint64_t size_bytes) override;
+  std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) override;
   /// Only after something was reserved; else throws Error{io}.
   [[nodiscard]] fs::ByteAccess& bytes() override;
   void set_size(std::uint64_t size_bytes) override;
@@ -80,7 +97,7 @@ class StoreFile final : public format::ContainerTarget {
 
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
-  SpaceCheck space_check_;
+  const SpaceKeeper& space_;
   std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
   std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
   MemoryAccess memory_access_{*this};

@@ -311,33 +311,75 @@ class Cgroups : public Posix {
   }
 };
 
-TEST_F(Cgroups, Version2TakesTheTightestOnTheWayUp) {
+TEST_F(Cgroups, R33_Version2TakesTheTightestOnTheWayUp) {
   put("job/step/memory.max", "max\n");
   put("job/step/memory.current", "10\n");
-  put("job/memory.max", "1000\n");
-  put("job/memory.current", "700\n");
-  put("job/memory.stat", "anon 300\ninactive_file 100\nactive_file 5\n");
-  put("memory.max", "5000\n");
-  put("memory.current", "700\n");
-  const auto room = cgroup_room("0::/job/step\n", directory_);
-  ASSERT_TRUE(room);
-  EXPECT_EQ(room->free_bytes, 400U);
-  EXPECT_THAT(room->limit, HasSubstr("job/memory.max"));
+  put("job/memory.max", "1000000\n");
+  put("job/memory.current", "744000\n");
+  put("memory.max", "5000000\n");
+  put("memory.current", "744000\n");
+  const auto rooms = cgroup_rooms("0::/job/step\n", directory_);
+  ASSERT_EQ(rooms.size(), 2U) << "two have a limit";
+  EXPECT_EQ(rooms[0].free_bytes, 254'000U) << "a 128th is for what the kernel charges beside the pages";
+  EXPECT_THAT(rooms[0].limit, HasSubstr("job/memory.max: 976.6 KiB"));
+  EXPECT_THAT(rooms[1].limit, Not(HasSubstr("job")));
+  EXPECT_NE(rooms[0].id, rooms[1].id);
+  EXPECT_EQ(rooms[0].id, cgroup_rooms("0::/job\n", directory_).at(0).id) << "the same limit, from another step";
 }
 
-TEST_F(Cgroups, Version1IsReadToo) {
-  put("memory/job/memory.limit_in_bytes", "1000\n");
-  put("memory/job/memory.usage_in_bytes", "1200\n");
-  const auto room = cgroup_room("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", directory_);
-  ASSERT_TRUE(room);
-  EXPECT_EQ(room->free_bytes, 0U);
-  EXPECT_FALSE(cgroup_room("3:cpu:/job\n", directory_));
+TEST_F(Cgroups, R33_PagesThatTheKernelWouldDropAreFreeAndUnwrittenOnesAreNot) {
+  put("job/memory.max", "1000000\n");
+  put("job/memory.current", "1000000\n");
+  const auto room = [&](const std::string& stat) {
+    put("job/memory.stat", stat);
+    return cgroup_rooms("0::/job\n", directory_).at(0).free_bytes;
+  };
+  EXPECT_EQ(room("anon 600000\nfile 300000\nshmem 300000\n"), 0U);
+  EXPECT_EQ(room("inactive_file 12800\nactive_file 0\n"), 12'700U);
+  EXPECT_EQ(room("inactive_file 0\nactive_file 12800\n"), 12'700U) << "also what was used recently";
+  EXPECT_EQ(room("inactive_file 64000\nactive_file 64000\nfile_dirty 64000\nfile_writeback 51200\n"), 12'700U);
+  EXPECT_EQ(room("inactive_file 100\nfile_dirty 200\n"), 0U) << "the numbers are not of one moment";
+}
+
+TEST_F(Cgroups, R33_WhereProcessesAreSlowedDownIsALimitToo) {
+  put("job/memory.max", "1000000\n");
+  put("job/memory.high", "500000\n");
+  put("job/memory.current", "372000\n");
+  const auto rooms = cgroup_rooms("0::/job\n", directory_);
+  ASSERT_EQ(rooms.size(), 1U);
+  EXPECT_EQ(rooms[0].free_bytes, 127'000U);
+  EXPECT_THAT(rooms[0].limit, HasSubstr("job/memory.high"));
+}
+
+TEST_F(Cgroups, R33_Version1IsReadToo) {
+  put("memory/job/memory.limit_in_bytes", "1000000\n");
+  put("memory/job/memory.usage_in_bytes", "1200000\n");
+  put("memory/job/memory.stat",
+      "inactive_file 900000\ntotal_inactive_file 200000\ntotal_active_file 156000\n"
+      "total_dirty 50000\ntotal_writeback 50000\n");
+  const auto rooms = cgroup_rooms("5:cpu,cpuacct:/\n4:memory:/job/not/mounted/here\n", directory_);
+  ASSERT_EQ(rooms.size(), 1U);
+  EXPECT_EQ(rooms[0].free_bytes, 55'563U) << "with the groups below, of which only the totals tell";
+  EXPECT_TRUE(cgroup_rooms("3:cpu:/job\n", directory_).empty());
+}
+
+TEST_F(Cgroups, R33_Version1SaysWhatLimitsGroupsThatCannotBeSeen) {
+  put("memory/memory.limit_in_bytes", "9223372036854771712\n");
+  put("memory/memory.usage_in_bytes", "872000\n");
+  put("memory/memory.stat", "hierarchical_memory_limit 1000000\n");
+  const auto rooms = cgroup_rooms("4:memory:/docker/1234\n", directory_);
+  ASSERT_EQ(rooms.size(), 1U);
+  EXPECT_EQ(rooms[0].free_bytes, 127'000U);
+  EXPECT_THAT(rooms[0].limit, HasSubstr("memory.stat"));
 }
 
 TEST_F(Cgroups, NoLimitIsNoRoom) {
-  EXPECT_FALSE(cgroup_room("0::/job\n", directory_));
-  EXPECT_FALSE(cgroup_room("", directory_));
-  EXPECT_FALSE(cgroup_room("nonsense\n::\n", directory_));
+  EXPECT_TRUE(cgroup_rooms("0::/job\n", directory_).empty());
+  EXPECT_TRUE(cgroup_rooms("", directory_).empty());
+  EXPECT_TRUE(cgroup_rooms("nonsense\n::\n", directory_).empty());
+  put("memory/memory.limit_in_bytes", "9223372036854771712\n");
+  put("memory/memory.usage_in_bytes", "100\n");
+  EXPECT_TRUE(cgroup_rooms("4:memory:/\n", directory_).empty());
 }
 
 TEST(Machine, AvailableMemoryIsRead) {

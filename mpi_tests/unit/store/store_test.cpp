@@ -222,7 +222,7 @@ TEST_P(Store, WhatWasMadeReadyAndNotUsedIsGivenBack) {
 
 TEST_P(Store, NoRoomForTheNextOneIsNoFailureOfThisOne) {
   job.options.redundancy.scheme = Scheme::single;
-  job.options.store.quota_bytes = std::uint64_t{300} << 10U;  // one container of 200 KB and no other
+  job.options.store.quota_bytes = std::uint64_t{600} << 10U;  // of each rank one container of 200 KB and no other
   run([&](RankScope& scope, Engine& engine) {
     save_step(engine, scope.rank, 1, 25000);
     EXPECT_THROW(save_step(engine, scope.rank, 2, 25000), Error);
@@ -287,7 +287,7 @@ TEST_P(Store, R33_AReservationThatTheSystemRefusesSaysWhatIsNeededAndWhatIsFree)
     save_step(engine, scope.rank, 1);
     for (int step = 2; step < 30; ++step) {
       if (scope.rank == 0) {
-        job.disk.fail(0, job.disk.operations(0) + static_cast<std::uint64_t>(step) / 2, EDQUOT);
+        job.disk.fail(0, job.disk.operations(0) + static_cast<std::uint64_t>(step) - 1, EDQUOT);
       }
       try {
         save_step(engine, scope.rank, step, static_cast<std::size_t>(step) * 50000);

@@ -1,0 +1,170 @@
+// Ranks that share a node's memory: what all of them are about to take is added up before any of them takes it. The
+// limit of the simulated node refuses nothing: where it is exceeded a kernel would kill.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/text.hpp"
+#include "harness/engine_checks.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kRanks = 4;
+constexpr std::uint64_t kKiB = 1024;
+
+class TightNode : public testing::Test {
+ protected:
+  TightNode() {
+    job.options.topology.ranks_per_node = kRanks;
+    job.options.redundancy.scheme = Scheme::single;
+  }
+
+  void limit(int node, std::uint64_t bytes) {
+    Volume volume;
+    volume.memory_backed = true;
+    volume.cgroup_bytes = bytes;
+    job.disk.make_directories(compose("/nodes/node{}", node), 0700);
+    job.disk.set_volume(compose("/nodes/node{}", node), volume);
+  }
+  [[nodiscard]] std::uint64_t most_used(int node) const {
+    return job.disk.most_used_bytes(compose("/nodes/node{}", node));
+  }
+
+  /// So many KiB per rank.
+  static std::optional<Failure> save(Engine& engine, const Tag& tag, std::size_t kib) {
+    std::vector<double> values(kib * kKiB / sizeof(double));
+    std::iota(values.begin(), values.end(), static_cast<double>(kib));
+    State state;
+    state.add("values", std::span(values));
+    return failure_of([&] { engine.checkpoint(tag, state); });
+  }
+  static std::optional<Failure> restore(Engine& engine, std::size_t kib, const Tag& expected) {
+    std::vector<double> values(kib * kKiB / sizeof(double));
+    State state;
+    state.add("values", std::span(values));
+    return failure_of([&] {
+      EXPECT_EQ(engine.restore(state), expected);
+      EXPECT_EQ(values.back(), static_cast<double>(kib + values.size() - 1));
+    });
+  }
+
+  SimulatedJob job{kRanks};
+};
+
+TEST_F(TightNode, R33_FourRanksThatDoNotFitAreRefusedOnAllAndASmallerCheckpointWorks) {
+  limit(0, 600 * kKiB);
+  OnEachRank met(kRanks);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 32));
+    met.put(scope.rank, save(engine, "b", 256));
+    EXPECT_FALSE(restore(engine, 32, "a"));
+    EXPECT_FALSE(save(engine, "c", 48));
+    EXPECT_FALSE(restore(engine, 48, "c"));
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message, HasSubstr("is free (memory cgroup)"));
+  EXPECT_LE(most_used(0), 600 * kKiB) << "the kernel would have killed a rank";
+}
+
+TEST_F(TightNode, R33_WhatTheNextCheckpointNeedsIsAddedUpBeforeAnyRankTakesIt) {
+  limit(0, 1500 * kKiB);  // five containers of 280 KiB
+  OnEachRank met(kRanks);
+  std::uint64_t used = 0;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 256));
+    met.put(scope.rank, save(engine, "b", 256));
+    scope.communicator.barrier(Deadline::never());
+    if (scope.rank == 0) used = job.disk.used_bytes("/nodes/node0");
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_FALSE(save(engine, "c", 16)) << "what b would have needed is forgotten";
+    EXPECT_FALSE(restore(engine, 16, "c"));
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message,
+              testing::ContainsRegex("the 4 ranks on this node need 8[0-9.]+ KiB more in the node-local "
+                                     "store, but "))
+      << "three containers";
+  EXPECT_THAT(failure->message, HasSubstr("is free (memory cgroup)"));
+  EXPECT_LT(used, 1200 * kKiB) << "what was made ready for b is given back";
+  EXPECT_LE(most_used(0), 1500 * kKiB);
+}
+
+TEST_F(TightNode, R33_ParityThatDoesNotFitIsNotBegun) {
+  job.options.topology.ranks_per_node = 2;
+  job.options.redundancy.scheme = Scheme::partner;
+  limit(0, 900 * kKiB);  // three files of 256 KiB
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 256));
+    EXPECT_EQ(engine.level("a"), Level::local);
+    EXPECT_FALSE(restore(engine, 256, "a"));
+  }));
+  EXPECT_TRUE(job.logged("a is not protected against the loss of a node: no_space"));
+  EXPECT_TRUE(job.logged("the 2 ranks on this node need 5"));
+  EXPECT_LE(most_used(0), 900 * kKiB);
+}
+
+TEST_F(TightNode, R33_WhatIsFetchedForAllRanksOfANodeIsAddedUp) {
+  job.options.persistent.every = 1;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 256));
+    engine.finalize();
+  }));
+  job.disk.remove_all("/nodes/node0");
+  limit(0, 600 * kKiB);
+  OnEachRank met(kRanks);
+  const auto open = [&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    met.put(scope.rank, restore(engine, 256, "a"));
+  };
+  expect_returned(job.start(open));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message, HasSubstr("the 4 ranks on this node need 1.1 MiB more"));
+  EXPECT_LT(most_used(0), 100 * kKiB) << "none was begun";
+  limit(0, 2000 * kKiB);
+  expect_returned(job.start(open));
+  EXPECT_FALSE(met.same());
+}
+
+TEST_F(TightNode, R33_WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
+  job.options.topology.ranks_per_node = 2;
+  job.options.redundancy.scheme = Scheme::partner;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 256));
+    EXPECT_EQ(engine.level("a"), Level::protected_);
+    engine.finalize();
+  }));
+  job.disk.remove_all("/nodes/node0");
+  limit(0, 900 * kKiB);  // two containers and two parities are to be made: each rank's would fit, or one of each
+  OnEachRank met(kRanks);
+  const auto open = [&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    met.put(scope.rank, restore(engine, 256, "a"));
+  };
+  expect_returned(job.start(open));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_LE(most_used(0), 900 * kKiB) << "the kernel would have killed a rank";
+  limit(0, 3000 * kKiB);
+  expect_returned(job.start(open));
+  EXPECT_FALSE(met.same());
+}
+
+}  // namespace
+}  // namespace kedge::faults

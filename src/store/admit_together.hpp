@@ -1,0 +1,18 @@
+// What all ranks of a node are about to take is added up before any of them takes it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "comm/group.hpp"
+#include "kedge/error.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::store {
+
+/// COLLECTIVE. `additional_bytes` is what this rank is about to take. no_space, the same on all ranks, if on any node
+/// the ranks that a limit is for need more than it leaves; nothing is taken either way.
+[[nodiscard]] std::optional<Failure> admit_together(const comm::Group& group, const NodeStore& store,
+                                                    std::uint64_t additional_bytes);
+
+}  // namespace kedge::store
