@@ -26,6 +26,24 @@ TEST_F(KedgeCheckpoints, ListsNewestFirstWithParentsAndPins) {
                             "step-000100 +1 +[^\n]* +-\n$"));
 }
 
+TEST(KedgeStore, R33_SparseFilesOfATebibyteAreToldAndNotRead) {
+  const std::string directory = ::testing::TempDir() + "kedge-sparse-store";
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directories(directory);
+  for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "set-0.0.kedge"}) {
+    const std::string path = fs::join(directory, name);
+    std::ofstream(path) << (name == std::string("rank-0.0.h5") ? "no header" : "");
+    std::filesystem::resize_file(path, std::uintmax_t{1} << 40U);
+    const Result verified = kedge("verify " + path);
+    EXPECT_NE(verified.status, 0) << verified.text;
+  }
+  const Result listed = kedge("ls " + directory);
+  EXPECT_EQ(listed.status, 1) << listed.text;
+  EXPECT_THAT(listed.text, HasSubstr("rank-0.0.h5"));
+  EXPECT_EQ(kedge("verify " + directory).status, 1);
+  std::filesystem::remove_all(directory);
+}
+
 TEST_F(KedgeCheckpoints, AParentThatIsGoneIsToldByItsId) {
   prefix_.add(sample_entry(3));
   EXPECT_THAT(kedge("ls " + prefix_.directory()).text,

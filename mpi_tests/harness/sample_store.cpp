@@ -10,6 +10,16 @@
 #include "store/store_file.hpp"
 
 namespace kedge::testing {
+namespace {
+
+class NoLimit final : public store::SpaceKeeper {
+ public:
+  [[nodiscard]] store::Admission::Admitted admit(std::uint64_t) const override { return nullptr; }
+  [[nodiscard]] bool is_ample(std::uint64_t) const override { return true; }
+  [[noreturn]] void explain(const Failure& refused, std::uint64_t) const override { throw Error(refused); }
+};
+
+}  // namespace
 
 SampleStore::SampleStore() {
   std::string name = (std::filesystem::temp_directory_path() / "kedge-sample-XXXXXX").string();
@@ -32,7 +42,8 @@ void write_container(const std::string& path, const std::vector<format::RegionSp
                      const format::Superblock& identity, unsigned variant) {
   const auto file_system = fs::posix_file_system();
   file_system->remove(path);
-  store::StoreFile target(file_system->create(path), false, [](std::uint64_t, const Failure*) {});
+  const NoLimit space;
+  store::StoreFile target(file_system->create(path), false, space);
   format::ContainerWriter writer(target, nullptr);
   for (const auto& region : regions) {
     std::vector<std::byte> bytes(format::size_bytes(region));

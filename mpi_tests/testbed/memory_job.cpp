@@ -1,13 +1,16 @@
-// One rank of a job that saves memory, for tests that limit it: `memory_job STEP:MIB ...` makes a checkpoint of so many
-// MiB per rank for each argument, which cost no memory themselves, and prints how each ended.
+// One rank of a job that saves memory, for who limits or measures it: `memory_job TAG:MIB ...` makes a checkpoint of so
+// many MiB per rank for each argument, which cost no memory themselves, and prints how each ended. `open` opens the
+// newest, `pause` prints so and does nothing for a while.
 #include <mpi.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
@@ -45,6 +48,22 @@ void checkpoint(kedge::Engine& engine, const std::string& tag, std::size_t mib, 
   }
 }
 
+void open_newest(kedge::Engine& engine, int rank) {
+  const auto tag = engine.open();
+  if (rank == 0) std::printf("open: %s\n", tag ? tag->c_str() : "none");
+  if (tag) engine.close();
+}
+
+void pause(int rank) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    std::printf("pause: begins\n");
+    std::fflush(stdout);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -56,7 +75,9 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const auto colon = argument.find(':');
-      checkpoint(engine, argument.substr(0, colon), std::stoul(argument.substr(colon + 1)), rank);
+      if (argument == "open") open_newest(engine, rank);
+      else if (argument == "pause") pause(rank);
+      else checkpoint(engine, argument.substr(0, colon), std::stoul(argument.substr(colon + 1)), rank);
     }
     engine.finalize();
   }

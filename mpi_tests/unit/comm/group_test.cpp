@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,23 @@ TEST(Group, AStepThatFailsOnOneRankFailsOnAllAlike) {
                    Error);
     }
     EXPECT_FALSE(group.try_together([] {}));
+  });
+}
+
+TEST(Group, OneThatAsksIsHeardOnAllRanksBesideAFailure) {
+  on_all_ranks([](const Group& group) {
+    for (int asking = 0; asking < kRanks; ++asking) {
+      for (const bool fails : {false, true}) {
+        std::optional<Failure> local;
+        if (fails && group.rank() == 2) local = Failure{ErrorCode::io, "disk", -1, {}, 0};
+        const Ballot ballot = group.vote_and_ask(local, group.rank() == asking);
+        EXPECT_TRUE(ballot.asked);
+        EXPECT_EQ(ballot.failure ? ballot.failure->rank : -1, fails ? 2 : -1);
+      }
+    }
+    const Ballot none = group.vote_and_ask({}, false);
+    EXPECT_FALSE(none.asked);
+    EXPECT_FALSE(none.failure);
   });
 }
 
