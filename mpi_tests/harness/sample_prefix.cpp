@@ -38,7 +38,7 @@ format::View view_of(std::uint32_t ranks) {
       array->blocks.push_back({rank, shard->offset, spec.shape});
     }
   }
-  view.replicas.push_back({"seed", 0});
+  view.replicas.push_back({"seed", 0, DataType::uint64, Shape{4}});
   return view;
 }
 
@@ -107,7 +107,7 @@ std::vector<std::byte> sample_manifest(const persist::TagEntry& entry) {
   const auto files = files_of(entry.commit.world_size);
   std::vector<format::ShardRow> rows;
   for (const std::string& file : files) rows.push_back({file, 100'000, 8192, 500, 1, 2});
-  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, 0), persist::head_of(entry), rows, {});
+  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, {}), persist::head_of(entry), rows, {});
 }
 
 void write_manifest(const std::string& prefix, const persist::TagEntry& entry) {
@@ -136,7 +136,7 @@ void write_checkpoint(const std::string& prefix, const persist::TagEntry& entry)
     head.total_bytes += rows.back().size_bytes;
   }
   const format::View view = view_of(entry.commit.world_size);
-  const auto layout = format::make_manifest_layout(&view, files, 200);
+  const auto layout = format::make_manifest_layout(&view, files, kAttributes);
   write_bytes(fs::join(directory, persist::kManifestFile), format::encode_manifest(*layout, head, rows, kAttributes));
 }
 

@@ -46,12 +46,18 @@ std::vector<std::byte> make_container(std::uint32_t rank) {
 
 format::View make_view() {
   format::View view;
+  view.rank_regions.emplace();
   for (std::uint32_t rank = 0; rank < kGoldenRanks; ++rank) {
     for (const format::RegionSpec& spec : golden_regions(rank)) {
-      if (std::holds_alternative<Replicated>(spec.placement) && rank == 0) view.replicas.push_back({spec.name, 0});
+      if (format::is_attributes(spec)) continue;
+      const bool is_shared = !std::holds_alternative<std::monostate>(spec.placement);
+      view.rank_regions->push_back({rank, spec.name, spec.dtype, spec.shape, is_shared});
+      if (std::holds_alternative<Replicated>(spec.placement) && rank == 0) {
+        view.replicas.push_back({spec.name, 0, spec.dtype, spec.shape});
+      }
       const auto* shard = std::get_if<Shard>(&spec.placement);
       if (shard == nullptr) continue;
-      if (rank == 0) view.arrays.push_back({spec.name, spec.dtype, shard->global_shape, {}});
+      if (rank == 0) view.arrays.push_back({spec.name, spec.dtype, shard->global_shape, {}, shard->holes_allowed});
       std::ranges::find(view.arrays, spec.name, &format::View::Array::name)
           ->blocks.push_back({rank, shard->offset, spec.shape});
     }
@@ -71,7 +77,7 @@ std::vector<std::byte> make_manifest(const std::vector<std::vector<std::byte>>& 
     head.total_bytes += stored.file_size;
   }
   const format::View view = make_view();
-  const auto layout = format::make_manifest_layout(&view, names, format::encode(golden_attributes()).size());
+  const auto layout = format::make_manifest_layout(&view, names, golden_attributes());
   return format::encode_manifest(*layout, head, rows, golden_attributes());
 }
 

@@ -87,7 +87,13 @@ std::vector<std::byte> bytes_of(const format::RegionSpec& spec) {
 }
 
 Attributes known_attributes() {
-  return {{"time", 0.25}, {"cells", std::vector<std::int64_t>{7, 11, 13}}, {"\xce\xb1", "\xce\xb2"}};
+  return {{"time", 0.25},
+          {"cells", std::vector<std::int64_t>{7, 11, 13}},
+          {"\xce\xb1", "\xce\xb2"},
+          {"step", std::int64_t{-7}},
+          {"weights", std::vector<double>{0.5, -1.5}},
+          {"none", std::vector<std::int64_t>{}},
+          {"a/../b\n.", std::string()}};
 }
 
 }  // namespace kedge::testing

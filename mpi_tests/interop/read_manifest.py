@@ -102,11 +102,88 @@ def check_table(path, directory, ranks_per_directory=4):
         assert crc32c(data) == row["crc"]  # of the last one; in Python it takes its time
 
 
+ATTRIBUTES = {"time": 0.25, "cells": [7, 11, 13], "\u03b1": "\u03b2", "step": -7, "weights": [0.5, -1.5], "none": [],
+              "a/../b\n.": ""}
+
+
 def check_attributes(path):
+    """As JSON, which is what Kedge reads, and each as an attribute of HDF5's own."""
     with h5py.File(path, "r") as file:
         attributes = file[".kedge/attributes"]
         assert attributes.shape == () and attributes.dtype.itemsize == 512
-        assert json.loads(attributes[()]) == {"time": 0.25, "cells": [7, 11, 13], "\u03b1": "\u03b2"}
+        assert json.loads(attributes[()]) == ATTRIBUTES
+        assert set(file.attrs) == set(ATTRIBUTES), list(file.attrs)
+        for key, wanted in ATTRIBUTES.items():
+            value = file.attrs[key]
+            if isinstance(wanted, str):
+                assert value.decode() == wanted, (key, value)  # fixed length: h5py gives bytes
+            else:
+                kind = "f8" if key in ("time", "weights") else "i8"
+                assert value.dtype == np.dtype(kind) and value.tolist() == wanted, (key, value)
+
+
+# Beside NaN of floating point.
+MISSING = {"bool": -1, "opaque": 255} | {
+    f"int{bits}": -2 ** (bits - 1) for bits in (8, 16, 32, 64)} | {f"uint{bits}": 2 ** bits - 1 for bits in (8, 16, 32, 64)}
+
+
+def stands_out(name, values):
+    """Which elements are none that anybody saved."""
+    if name not in MISSING:
+        return np.isnan(values.real) & np.isnan(values.imag if values.dtype.kind == "c" else values)
+    if name in ("bool", "opaque"):
+        values = values.view("i1" if name == "bool" else "u1")
+    return values == MISSING[name]
+
+
+def check_missing(directory):
+    """What a container that is not there would have shown is nothing that looks like data, and the rest is as it was."""
+    copy = directory + "-missing"
+    shutil.copytree(directory, copy)
+    os.remove(os.path.join(copy, "data/0/rank-3.h5"))
+    os.rename(os.path.join(copy, "data/0/rank-2.h5"), os.path.join(copy, "data/moved.h5"))
+    blocks = np.zeros((7, 11, 13), bool)
+    for block in ((rank + 5) % RANKS for rank in (2, 3)):
+        x, y, z = block // 4, block // 2 % 2, block % 2
+        blocks[3 * x:3 + 4 * x, (4 + 2 * x) * y:(11 if y else 4 + 2 * x), (5 + x + 3 * y) * z:(13 if z else 5 + x + 3 * y)] = 1
+    with h5py.File(os.path.join(copy, "checkpoint.h5"), "r") as file:
+        for name in NUMPY:
+            values = file["field/" + name][()]
+            assert stands_out(name, values[blocks]).all(), (name, values[blocks])
+            assert np.array_equal(values[~blocks], field(name)[~blocks]), name
+        assert (file["large"][100:200] != file["large"][100:200]).all()
+        assert (file["holes"][()] == arrays()["holes"]).all(), "rank 4 is there"
+        assert (file["constants/seed"][()] == 2 ** 64 - 1).all(), "it is rank 2's"
+        assert (file["ranks/3/own/state"][()] == 2 ** 32 - 1).all()
+        same(file["ranks/1/own/state"], expected("uint32", (1, 2)))
+    os.remove(os.path.join(copy, "data/1/rank-4.h5"))
+    with h5py.File(os.path.join(copy, "checkpoint.h5"), "r") as file:
+        assert not file["holes"][()].any(), "zero where holes are expected"
+    if shutil.which("h5dump"):
+        dump = subprocess.run(["h5dump", "-d", "/field/float16", "-d", "/field/bfloat16", "-d", "/field/complex64",
+                               os.path.join(copy, "checkpoint.h5")], check=True, capture_output=True, text=True).stdout
+        assert dump.count("nan") >= 4 * blocks.sum(), dump
+    shutil.rmtree(copy)
+
+
+def check_h5diff(directory):
+    """What differs in a container is found by h5diff alone, but for scalars: HDF5 has no virtual ones."""
+    copy = directory + "-other"
+    shutil.copytree(directory, copy)
+    for rank, name in ((2, "constants/seed"), (3, "own/state"), (5, "step"), (6, "large")):
+        with h5py.File(os.path.join(copy, f"data/{rank // 4}/rank-{rank}.h5"), "r+") as file:
+            file[name][...] = 99
+    paths = [os.path.join(where, "checkpoint.h5") for where in (directory, copy)]
+
+    def differing(*options):
+        done = subprocess.run(["h5diff", *options, *paths], capture_output=True, text=True)
+        assert done.returncode == 1, done
+        return {line.split("<")[1].split(">")[0] for line in done.stdout.splitlines() if line.startswith("dataset: ")}
+
+    assert differing() == {"/constants/seed", "/ranks/3/own/state", "/large"}, differing()
+    # It compares what two links lead to once, under the name that it meets first.
+    assert differing("--follow-symlinks") & {"/step", "/ranks/5/step"}, differing("--follow-symlinks")
+    shutil.rmtree(copy)
 
 
 def check_bytes(path):
@@ -166,7 +243,7 @@ def check_tools(path):
     listing = subprocess.run(["h5ls", "-r", path], check=True, capture_output=True, text=True).stdout
     lines = [" ".join(line.split()) for line in listing.splitlines()]
     for line in ("/field/float64 Dataset {7, 11, 13}", "/large Dataset {400, 200}", "/.kedge/shards Dataset {8}",
-                 "/ranks/7 External Link {data/1/rank-7.h5//}"):
+                 "/ranks/7/own/state Dataset {7, 2}", "/ranks/7/large External Link {data/1/rank-7.h5//large}"):
         assert line in lines, listing
     dump = subprocess.run(["h5dump", "-d", "/field/int8", path], check=True, capture_output=True, text=True).stdout
     assert "(0,0,0): -3, -2, -1, 0, 1" in dump, dump
@@ -190,6 +267,11 @@ def main():
         path = os.path.join(directory, "checkpoint.h5")
         check_all(directory)
         check_bytes(path)
+        check_missing(directory)
+        if shutil.which("h5diff"):
+            check_h5diff(directory)
+        else:
+            print("h5diff is missing (hdf5-tools); not tried")
         check_survives_writing_by_others(path)
         if shutil.which("h5ls") and shutil.which("h5dump"):
             check_tools(path)

@@ -26,14 +26,17 @@ using kedge::testing::PlainFile;
 
 View view_of(const std::vector<Piece>& pieces) {
   View view;
+  view.rank_regions.emplace();
   for (const Piece& piece : pieces) {
+    const bool is_shared = !std::holds_alternative<std::monostate>(piece.spec.placement);
+    view.rank_regions->push_back({piece.rank, piece.spec.name, piece.spec.dtype, piece.spec.shape, is_shared});
     if (std::holds_alternative<Replicated>(piece.spec.placement) && piece.rank == 2) {
-      view.replicas.push_back({piece.spec.name, 2});
+      view.replicas.push_back({piece.spec.name, 2, piece.spec.dtype, piece.spec.shape});
     }
     const auto* shard = std::get_if<Shard>(&piece.spec.placement);
     if (shard == nullptr) continue;
     if (view.arrays.empty() || view.arrays.back().name != piece.spec.name) {
-      view.arrays.push_back({piece.spec.name, piece.spec.dtype, shard->global_shape, {}});
+      view.arrays.push_back({piece.spec.name, piece.spec.dtype, shard->global_shape, {}, shard->holes_allowed});
     }
     view.arrays.back().blocks.push_back({piece.rank, shard->offset, piece.spec.shape});
   }
@@ -93,8 +96,8 @@ void write_all(const std::string& directory) {
   const View view = view_of(pieces);
   const Attributes attributes = kedge::testing::known_attributes();
   write_bytes(directory + "/checkpoint.h5",
-              encode_manifest(*make_manifest_layout(&view, files, 100), head, rows, attributes));
-  write_bytes(directory + "/plain.h5", encode_manifest(*make_manifest_layout(nullptr, files, 0), head, rows, {}));
+              encode_manifest(*make_manifest_layout(&view, files, attributes), head, rows, attributes));
+  write_bytes(directory + "/plain.h5", encode_manifest(*make_manifest_layout(nullptr, files, {}), head, rows, {}));
 }
 
 }  // namespace

@@ -1,19 +1,23 @@
 #include "arrays/global_arrays.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/hash.hpp"
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 #include "comm/wire.hpp"
 
 namespace kedge::arrays {
 namespace {
 
-// Records between processes of one job, never stored.
-enum class Kind : std::uint8_t { shard, replicated, group };
+// Records between processes of one job, never stored. The last two are for the view alone: a region of the rank's own,
+// and a shared one that it has as well.
+enum class Kind : std::uint8_t { shard, replicated, group, own, also };
+constexpr Kind kLastKind = Kind::also;
 
 struct Record {
   Kind kind = Kind::group;
@@ -22,14 +26,14 @@ struct Record {
 };
 
 void put(comm::Packer& packer, Kind kind, std::uint32_t rank, const SharedRegion& region) {
-  packer.put(kind, Kind::group);
+  packer.put(kind, kLastKind);
   packer.put(rank);
   packer.put(std::string_view(region.name));
-  if (kind == Kind::group) return;
+  if (kind == Kind::group || kind == Kind::also) return;
   packer.put(region.dtype, DataType::opaque);
   packer.put(std::string_view(region.members));
   packer.put(region.shape);
-  if (kind == Kind::replicated) return;
+  if (kind != Kind::shard) return;
   packer.put(region.shard->global_shape);
   packer.put(region.shard->offset);
   packer.put(region.shard->holes_allowed);
@@ -37,14 +41,14 @@ void put(comm::Packer& packer, Kind kind, std::uint32_t rank, const SharedRegion
 
 Record get_record(comm::Unpacker& unpacker) {
   Record record;
-  record.kind = unpacker.get_enum(Kind::group);
+  record.kind = unpacker.get_enum(kLastKind);
   record.rank = unpacker.get<std::uint32_t>();
   record.region.name = unpacker.get_text();
-  if (record.kind == Kind::group) return record;
+  if (record.kind == Kind::group || record.kind == Kind::also) return record;
   record.region.dtype = unpacker.get_enum(DataType::opaque, DataType::int8);
   record.region.members = unpacker.get_text();
   record.region.shape = unpacker.get_shape();
-  if (record.kind == Kind::replicated) return record;
+  if (record.kind != Kind::shard) return record;
   Shard shard;
   shard.global_shape = unpacker.get_shape();
   shard.offset = unpacker.get_shape();
@@ -83,26 +87,44 @@ bool agree(const SharedRegion& a, const SharedRegion& b) {
 }
 
 /// By name: the same structure gives the same file, whichever process was home to what.
-format::View view_of(const std::vector<Communicator::Message>& messages) {
+format::View view_of(const std::vector<Communicator::Message>& messages, bool lists_ranks) {
   std::map<std::string, format::View::Array> arrays;
-  std::map<std::string, std::uint32_t> replicas;
+  std::map<std::string, format::View::Replica> replicas;
+  format::View view;
+  if (lists_ranks) view.rank_regions.emplace();
   for (const auto& message : messages) {
     for (comm::Unpacker unpacker(message.bytes); !unpacker.empty();) {
       const auto [kind, rank, region] = get_record(unpacker);
-      if (kind == Kind::replicated) replicas.emplace(region.name, rank);
+      if (kind == Kind::own || kind == Kind::also) {
+        invariant(lists_ranks, "regions of ranks are sent only where they are listed");
+        view.rank_regions->push_back({rank, region.name, region.dtype, region.shape, kind == Kind::also, region.members});
+      }
+      if (kind == Kind::replicated) {
+        replicas.try_emplace(region.name, format::View::Replica{region.name, rank, region.dtype, region.shape, region.members});
+      }
       if (kind != Kind::shard) continue;
       format::View::Array& array = arrays[region.name];
       array.name = region.name;
       array.dtype = region.dtype;
       array.members = region.members;
       array.global_shape = region.shard->global_shape;
+      array.holes_allowed = region.shard->holes_allowed;
       array.blocks.push_back({rank, region.shard->offset, region.shape});
     }
   }
-  format::View view;
   for (auto& [name, array] : arrays) view.arrays.push_back(std::move(array));
-  for (const auto& [name, rank] : replicas) view.replicas.push_back({name, rank});
+  for (auto& [name, replica] : replicas) view.replicas.push_back(std::move(replica));
   return view;
+}
+
+/// Kedge's own among them are nobody's to look at.
+void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::PlacedRegion> regions) {
+  for (const format::PlacedRegion& region : regions) {
+    const format::RegionSpec& spec = region.spec;
+    if (format::is_attributes(spec)) continue;
+    const bool is_own = std::holds_alternative<std::monostate>(spec.placement);
+    put(packer, is_own ? Kind::own : Kind::also, rank, {spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
+  }
 }
 
 }  // namespace
@@ -179,11 +201,14 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const Homed&
                              first.region.shard->holes_allowed);
 }
 
-std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_limit) const {
+std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::uint64_t view_limit,
+                                                 std::span<const format::PlacedRegion> mine) const {
   std::uint64_t shards = 0;
   for (const auto& [name, homed] : homed_) shards += homed.regions.size();
   if (group.sum(shards) > view_limit) return std::nullopt;
+  const bool lists_ranks = group.sum(mine.size()) <= std::min(view_limit, kListedRegionsMax);
   comm::Packer packer;
+  if (lists_ranks) put_listed(packer, static_cast<std::uint32_t>(group.rank()), mine);
   for (const auto& [name, homed] : homed_) {
     for (const Part& part : homed.regions) {
       put(packer, kind_of(part.region), part.rank, part.region);
@@ -194,7 +219,7 @@ std::optional<format::View> GlobalArrays::gather(const comm::Group& group, std::
   if (!packer.empty()) messages.push_back({0, packer.take()});
   const std::vector<Communicator::Message> arrived = group.exchange(std::move(messages));
   format::View view;
-  group.together([&] { view = view_of(arrived); });
+  group.together([&] { view = view_of(arrived, lists_ranks); });
   return view;
 }
 

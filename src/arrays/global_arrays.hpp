@@ -25,6 +25,10 @@ struct SharedRegion {
   std::string members = {};    ///< of structs
 };
 
+/// How many regions, of all ranks, the view lists below `/ranks`: each costs rank 0 about 0.1 ms in HDF5 whenever the
+/// structure changes, and half a kilobyte of every manifest (decision 016).
+inline constexpr std::uint64_t kListedRegionsMax = 1000;
+
 /// What of a container's regions is shared.
 [[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions);
 
@@ -41,8 +45,10 @@ class GlobalArrays {
   [[nodiscard]] std::optional<Failure> check() const;
 
   /// COLLECTIVE. What rank 0 needs for the manifest's HDF5 view; nothing on every rank if there are more than
-  /// `view_limit` shards, and an empty one elsewhere. Throws the same Error on every rank.
-  [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_limit) const;
+  /// `view_limit` shards, and an empty one elsewhere. It lists what the ranks saved, of which `mine` are this rank's,
+  /// if that is no more than `view_limit` and kListedRegionsMax in all. Throws the same Error on every rank.
+  [[nodiscard]] std::optional<format::View> gather(const comm::Group& group, std::uint64_t view_limit,
+                                                   std::span<const format::PlacedRegion> mine) const;
 
  private:
   struct Part {

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "base/hash.hpp"
+#include "format/region_spec.hpp"
 
 namespace kedge::arrays {
 namespace {
@@ -19,19 +20,21 @@ std::uint64_t hash_of_shape(const Shape& shape) {
 
 }  // namespace
 
-std::uint64_t structure_hash(std::span<const format::PlacedRegion> regions) {
+std::uint64_t structure_hash(std::span<const format::PlacedRegion> regions, Viewed viewed) {
   std::uint64_t hash = regions.size();
   for (const auto& [spec, offset, bytes, first_checksum] : regions) {
     const auto* shard = std::get_if<Shard>(&spec.placement);
-    if (shard == nullptr && !std::holds_alternative<Replicated>(spec.placement)) continue;
+    const bool is_own = std::holds_alternative<std::monostate>(spec.placement);
+    if (is_own && (viewed == Viewed::shared || format::is_attributes(spec))) continue;
     hash = mixed(hash, fnv1a(spec.name));
     hash = mixed(hash, static_cast<std::uint64_t>(spec.dtype));
     hash = mixed(hash, fnv1a(spec.members));
     hash = mixed(hash, hash_of_shape(spec.shape));
-    hash = mixed(hash, shard == nullptr ? 1 : 2);
+    hash = mixed(hash, spec.placement.index());
     if (shard == nullptr) continue;
     hash = mixed(hash, hash_of_shape(shard->global_shape));
     hash = mixed(hash, hash_of_shape(shard->offset));
+    hash = mixed(hash, shard->holes_allowed ? 1 : 0);  // what stands where a container is missing depends on it
   }
   return hash;
 }

@@ -8,8 +8,11 @@
 
 namespace kedge::arrays {
 
-/// Of everything of this rank's regions that the manifest's view depends on: the shared ones, in their order, without
-/// their data.
-[[nodiscard]] std::uint64_t structure_hash(std::span<const format::PlacedRegion> regions);
+/// Of which of a rank's regions a manifest's view shows more than a link to the container.
+enum class Viewed : std::uint8_t { shared, all };
+
+/// Of everything of this rank's regions that the manifest's view depends on: those that are viewed, in their order,
+/// without their data.
+[[nodiscard]] std::uint64_t structure_hash(std::span<const format::PlacedRegion> regions, Viewed viewed);
 
 }  // namespace kedge::arrays

@@ -27,12 +27,12 @@ Hdf5Handle file_creation() {
 }
 
 // Old enough for every reader of today, and locking off: nobody else has this file.
-Hdf5Handle file_access(std::uint64_t meta_block_bytes, Hdf5Versions versions) {
+Hdf5Handle file_access(std::uint64_t meta_block_bytes, Hdf5Versions versions, H5F_libver_t oldest = H5F_LIBVER_V18) {
   Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
   // The default driver wants to resolve the name as a link, which a file in memory has no target for; stdio does not.
   checked(H5Pset_fapl_stdio(list.get()), "select the file driver");
   const H5F_libver_t newest = versions == Hdf5Versions::v1_8 ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
-  checked(H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, newest), "set the version bounds");
+  checked(H5Pset_libver_bounds(list.get(), oldest, newest), "set the version bounds");
   checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
   checked(H5Pset_meta_block_size(list.get(), meta_block_bytes), "set the size of metadata blocks");
   checked(H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG), "set how the file closes");
@@ -54,6 +54,31 @@ Hdf5Handle link_creation() {
   Hdf5Handle list(checked(H5Pcreate(H5P_LINK_CREATE), "create a property list"), H5Pclose);
   checked(H5Pset_char_encoding(list.get(), H5T_CSET_UTF8), "set the encoding of names");
   return list;
+}
+
+Hdf5Handle create_file(const std::string& name, const Hdf5Handle& access) {
+  const Hdf5Handle creation = file_creation();
+  return {checked(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
+                  "create its scratch file (is /proc mounted?)"),
+          H5Fclose};
+}
+
+// Of the two forms of object headers only the old one has no checksum. HDF5 takes it for what it creates while the
+// version bounds permit the oldest libraries: for the root group alone.
+Hdf5Handle create_with_old_root(const std::string& name, std::uint64_t meta_block_bytes) {
+  Hdf5Handle file = create_file(name, file_access(meta_block_bytes, Hdf5Versions::v1_10, H5F_LIBVER_EARLIEST));
+  checked(H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "set the version bounds");
+#if H5_VERSION_GE(1, 12, 0)
+  H5O_native_info_t root;
+  checked(H5Oget_native_info(file.get(), &root, H5O_NATIVE_INFO_HDR), "describe the root group");
+#else
+  H5O_info_t root;
+  checked(H5Oget_info2(file.get(), &root, H5O_INFO_HDR), "describe the root group");
+#endif
+  if (root.hdr.version != 1) {
+    throw Error(ErrorCode::io, "HDF5 made a root group whose attributes cannot be overwritten; please report this");
+  }
+  return file;
 }
 
 int make_memory_file() {
@@ -116,11 +141,8 @@ Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) 
   impl->groups = object_properties(H5P_GROUP_CREATE);
   impl->datasets = dataset_creation();
   impl->links = link_creation();
-  const Hdf5Handle creation = file_creation();
-  const Hdf5Handle access = file_access(meta_block_bytes, versions);
-  impl->file = {checked(H5Fcreate(impl->name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
-                        "create its scratch file (is /proc mounted?)"),
-                H5Fclose};
+  impl->file = versions == Hdf5Versions::v1_10 ? create_with_old_root(impl->name, meta_block_bytes)
+                                               : create_file(impl->name, file_access(meta_block_bytes, versions));
   impl_ = std::move(impl);
 }
 

@@ -11,11 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "format/shown_attributes.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::format {
 
-/// The oldest HDF5 that reads the file: virtual datasets need 1.10.
+/// The oldest HDF5 that reads the file: virtual datasets need 1.10. In such a file attributes can be created, and their
+/// values overwritten: the root group's header is of the old form, which has no checksum of its own.
 enum class Hdf5Versions : std::uint8_t { v1_8, v1_10 };
 
 /// What the elements of a dataset are.
@@ -52,10 +54,13 @@ class Hdf5Scratch {
   std::uint64_t create_shard_table(const std::string& path, std::uint64_t rows);
   /// One UTF-8 string of `size_bytes`, padded with spaces. Its group must exist. Returns its offset.
   std::uint64_t create_text(const std::string& path, std::uint64_t size_bytes);
-  /// A dataset without storage that shows `source` (a path) of each part's file in that part's place, and zeros
-  /// elsewhere. Parts have elements and as many dimensions as `shape`, at least one. Its group must exist.
+  /// A dataset without storage that shows `source` (a path) of each part's file in that part's place, and `fill`, one
+  /// element (zero if empty), elsewhere and where such a file is missing. Parts have elements and as many dimensions as
+  /// `shape`, at least one. Its group must exist.
   void create_virtual(const std::string& path, const Elements& elements, const Shape& shape, const std::string& source,
-                      const std::vector<VirtualPart>& parts);
+                      const std::vector<VirtualPart>& parts, std::span<const std::byte> fill);
+  /// An attribute of the root group of a file for 1.10, with this value, as long as its room.
+  void create_attribute(const ShownAttribute& attribute, std::span<const std::byte> value);
   /// A link to the object `target` of another file. Its group must exist.
   void create_external_link(const std::string& path, const std::string& file, const std::string& target);
   /// Closes the file and opens it again, to go on with larger metadata blocks.

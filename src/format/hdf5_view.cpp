@@ -4,6 +4,7 @@
 
 #include "format/hdf5_scratch_impl.hpp"
 #include "format/on_disk.hpp"
+#include "format/utf8.hpp"
 
 namespace kedge::format {
 namespace {
@@ -40,6 +41,12 @@ Hdf5Handle row_type() {
   return type;
 }
 
+Hdf5Handle type_of(const ShownAttribute& attribute) {
+  if (attribute.kind == ShownAttribute::Kind::text) return text_type(attribute.room_bytes, H5T_STR_NULLTERM);
+  const bool whole = attribute.kind == ShownAttribute::Kind::integer;
+  return make_file_type(whole ? DataType::int64 : DataType::float64);
+}
+
 // In a virtual dataset's source names HDF5 takes % for the begin of a pattern.
 std::string escaped(std::string_view name) {
   std::string result;
@@ -61,9 +68,13 @@ std::uint64_t Hdf5Scratch::create_text(const std::string& path, std::uint64_t si
 }
 
 void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elements, const Shape& shape,
-                                 const std::string& source, const std::vector<VirtualPart>& parts) {
+                                 const std::string& source, const std::vector<VirtualPart>& parts,
+                                 std::span<const std::byte> fill) {
   const Hdf5Gate gate;
   const Hdf5Handle creation = object_properties(H5P_DATASET_CREATE);
+  if (!fill.empty()) {  // in the type that it has in the file: nothing is converted, a NaN stays the one given
+    checked(H5Pset_fill_value(creation.get(), impl_->type(elements, shape).get(), fill.data()), "set a fill value");
+  }
   const Hdf5Handle whole = dataspace(shape_in_file(elements, shape));
   const std::string source_pattern = escaped(source);
   // HDF5 copies both spaces. Neighbours often are of one shape.
@@ -88,6 +99,20 @@ void Hdf5Scratch::create_virtual(const std::string& path, const Elements& elemen
                                               whole.get(), impl_->links.get(), creation.get(), H5P_DEFAULT),
                                    "create dataset '" + path + "'"),
                            H5Dclose);
+}
+
+void Hdf5Scratch::create_attribute(const ShownAttribute& attribute, std::span<const std::byte> value) {
+  const Hdf5Gate gate;
+  const std::string what = "create attribute '" + shown(attribute.key) + "'";
+  const Hdf5Handle type = type_of(attribute);
+  const Hdf5Handle creation(checked(H5Pcreate(H5P_ATTRIBUTE_CREATE), "create a property list"), H5Pclose);
+  checked(H5Pset_char_encoding(creation.get(), H5T_CSET_UTF8), "set the encoding of names");
+  const Hdf5Handle space = dataspace(attribute.count ? Shape{*attribute.count} : Shape{});
+  const Hdf5Handle made(checked(H5Acreate2(impl_->file.get(), attribute.key.c_str(), type.get(), space.get(),
+                                           creation.get(), H5P_DEFAULT),
+                                what),
+                        H5Aclose);
+  if (!value.empty()) checked(H5Awrite(made.get(), type.get(), value.data()), what);
 }
 
 void Hdf5Scratch::create_external_link(const std::string& path, const std::string& file, const std::string& target) {

@@ -28,17 +28,19 @@ void fill_table(const ManifestLayout& layout, const Id128& commit_id, std::span<
 
 // Returns how many bytes they are without the padding.
 std::size_t fill_attributes(const Attributes& attributes, std::span<std::byte> room) {
-  if (attributes.empty() && room.empty()) return 0;
-  if (auto problem = check(attributes)) throw Error(*std::move(problem));
+  if (room.empty()) return 0;
   const std::string text = encode(attributes);
-  if (text.size() > room.size()) {
-    refuse_argument(
-        kedge::compose("the attributes take {} bytes, but the manifest was laid out for {}; create a new layout",
-                       text.size(), room.size()));
-  }
   std::memcpy(room.data(), text.data(), text.size());
   std::ranges::fill(room.subspan(text.size()), std::byte{' '});
   return text.size();
+}
+
+// HDF5's metadata is the same for every commit of a layout, but for the values of its attributes.
+bool changes(const ManifestLayout& layout, const Extent& extent) {
+  if (extent.kind != ExtentKind::metadata) return true;
+  return std::ranges::any_of(layout.shown_attributes, [&](const ShownAttribute& attribute) {
+    return attribute.offset >= extent.offset && attribute.offset - extent.offset < extent.length;
+  });
 }
 
 ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
@@ -83,17 +85,22 @@ std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHea
     refuse_argument(kedge::compose("a manifest laid out for {} ranks got {} rows and world size {}",
                                    layout.shard_files.size(), rows.size(), head.commit.world_size));
   }
+  if (auto problem = check(attributes)) throw Error(*std::move(problem));
+  if (!takes(layout, attributes)) {
+    refuse_argument("the manifest was laid out for other attributes; create a new layout");
+  }
   std::vector<std::byte> file = layout.file;
   const auto room = std::span(file).subspan(layout.attributes_offset, layout.attributes_room);
   fill_table(layout, head.commit.id, rows, std::span(file).subspan(layout.table_offset, rows.size() * kShardRowBytes));
   head.attributes_size = fill_attributes(attributes, room);
+  fill_in(layout.shown_attributes, attributes, file);
   head.attributes_offset = layout.attributes_offset;
   head.table_offset = layout.table_offset;
   head.file_size = file.size();
   head.has_view = layout.has_view;
   head.extents = layout.extents;
   for (Extent& extent : head.extents) {
-    if (extent.kind != ExtentKind::metadata) extent.crc = crc32c(std::span(file).subspan(extent.offset, extent.length));
+    if (changes(layout, extent)) extent.crc = crc32c(std::span(file).subspan(extent.offset, extent.length));
   }
   std::ranges::copy(encode(head), file.begin());
   return file;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,31 +54,48 @@ struct View {
     DataType dtype = DataType::opaque;
     Shape global_shape;
     std::vector<Block> blocks;
+    bool holes_allowed = false;
     std::string members = {};  ///< of structs (members.hpp)
   };
   /// A region of one rank that stands for the same one of all ranks.
   struct Replica {
     std::string name;
     std::uint32_t rank = 0;
+    DataType dtype = DataType::opaque;
+    Shape shape = {};
+    std::string members = {};  ///< of structs
+  };
+  /// What one rank saved, under `/ranks/<rank>`. What is shared is shown above and has a link here.
+  struct RankRegion {
+    std::uint32_t rank = 0;
+    std::string name;
+    DataType dtype = DataType::opaque;
+    Shape shape;
+    bool is_shared = false;    ///< a shard or a replica
+    std::string members = {};  ///< of structs
   };
   std::vector<Array> arrays;
   std::vector<Replica> replicas;
+  std::optional<std::vector<RankRegion>> rank_regions = std::nullopt;  ///< nothing: too many to be listed
 };
 
 /// Everything of a manifest that stays the same while the structure does. Immutable and shared.
 class ManifestLayout;
 
 /// `files`: the container of each logical rank, below the manifest's directory; that is the world size. The file shows
-/// `/ranks/<r>` as link to each container's root, each array as virtual dataset over the containers, each replica as
-/// link, `/.kedge/shards` as a table with named columns and `/.kedge/attributes` as JSON text with room for
-/// `attributes_bytes` or somewhat more (no such dataset for 0). Without `view` the arrays and replicas are left out.
-/// Throws Error{io} if HDF5 fails, Error{invalid_argument} if two names contradict each other ("a" and "a/b").
+/// `/.kedge/shards` as a table with named columns, `/.kedge/attributes` as JSON text, the attributes also as HDF5's,
+/// the arrays and replicas as virtual datasets over the containers, and `/ranks/<r>` as a group of virtual datasets if
+/// `view` lists the ranks' regions, else as a link to the container's root. What has no elements or no dimensions,
+/// which virtual datasets do not know, is a link. Without `view` only table, attributes and links to containers are
+/// there. There is room for `attributes` and for others of the same keys and types that are somewhat longer, unless
+/// they are empty. Throws Error{io} if HDF5 fails, Error{invalid_argument} if two names contradict each other ("a" and
+/// "a/b") or an attribute cannot be stored.
 [[nodiscard]] std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view,
                                                                          std::span<const std::string> files,
-                                                                         std::size_t attributes_bytes);
+                                                                         const Attributes& attributes);
 
-/// How many bytes of attributes a manifest of this layout takes.
-[[nodiscard]] std::size_t attributes_room(const ManifestLayout& layout) noexcept;
+/// Whether a manifest of this layout takes these attributes.
+[[nodiscard]] bool takes(const ManifestLayout& layout, const Attributes& attributes);
 
 /// The whole file. HDF5 is not called. head.commit.world_size and the rows' files must be those of the layout. Throws
 /// Error{invalid_argument} if they are not, or anything does not fit.

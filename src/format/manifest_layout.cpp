@@ -1,13 +1,16 @@
 #include "format/manifest_layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <tuple>
 #include <unordered_set>
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "format/attributes.hpp"
+#include "format/fill_value.hpp"
 #include "format/hdf5_structure.hpp"
 #include "format/manifest.hpp"
 #include "format/manifest_rows.hpp"
@@ -26,16 +29,42 @@ bool has_elements(const Shape& shape) {
   return std::ranges::none_of(shape.extents(), [](std::uint64_t extent) { return extent == 0; });
 }
 
+void require(const RegionSpec& spec) {
+  if (auto problem = check(spec)) throw Error(*std::move(problem));
+}
+
+bool is_scalar(const Elements& elements, const Shape& shape) {
+  return shape.dimensions() == (elements.members.empty() ? 0 : 1);
+}
+
+std::vector<std::byte> fill_of(const Elements& elements, const Shape& shape) {
+  return elements.members.empty() ? fill_value(elements.dtype)
+                                  : fill_value(elements.members, shape[shape.dimensions() - 1]);
+}
+
+/// Every group that the name lies in, the outermost first.
+template <class Visit>
+void for_each_group(const std::string& name, Visit&& visit) {
+  for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    visit(name.substr(0, slash));
+  }
+}
+
 // Makes the file by HDF5 and then forgets HDF5.
 class ManifestBuilder {
  public:
-  ManifestBuilder(std::span<const std::string> files, std::size_t attributes_bytes);
+  explicit ManifestBuilder(std::span<const std::string> files);
+  void add(const Attributes& attributes);
   void add(const View& view);
+  void add_rank_links();
+  void add_rank_regions(std::vector<View::RankRegion> regions);
   [[nodiscard]] std::shared_ptr<const ManifestLayout> finish();
 
  private:
   void add_array(const View::Array& array);
   void add_replica(const View::Replica& replica);
+  void add_whole(const std::string& path, const Elements& elements, const Shape& shape, const std::string& file,
+                 const std::string& source);
   void add_name(const std::string& name);
   [[nodiscard]] const std::string& file_of(std::uint32_t rank, const std::string& name) const;
   void divide();
@@ -46,13 +75,9 @@ class ManifestBuilder {
   std::unordered_set<std::string> groups_;
 };
 
-ManifestBuilder::ManifestBuilder(std::span<const std::string> files, std::size_t attributes_bytes) {
+ManifestBuilder::ManifestBuilder(std::span<const std::string> files) {
   if (files.empty() || files.size() > std::numeric_limits<std::uint32_t>::max()) {
     refuse_argument(kedge::compose("a manifest of {} containers is impossible", files.size()));
-  }
-  if (attributes_bytes > kAttributesBytesMax) {
-    refuse_argument(
-        kedge::compose("the attributes take {} bytes, the maximum is {}", attributes_bytes, kAttributesBytesMax));
   }
   for (const std::string& file : files) {
     if (const auto problem = shard_file_problem(file)) refuse_argument(*problem);
@@ -60,14 +85,55 @@ ManifestBuilder::ManifestBuilder(std::span<const std::string> files, std::size_t
   layout_->shard_files.assign(files.begin(), files.end());
   scratch_.create_group(".kedge");
   layout_->table_offset = scratch_.create_shard_table(".kedge/shards", files.size());
-  if (attributes_bytes != 0) {
-    layout_->attributes_room = std::max<std::uint64_t>(std::bit_ceil(attributes_bytes), kAttributesRoomMin);
-    layout_->attributes_offset = scratch_.create_text(".kedge/attributes", layout_->attributes_room);
-  }
   scratch_.create_group("ranks");
-  for (std::size_t rank = 0; rank < files.size(); ++rank) {
-    scratch_.create_external_link(kedge::compose("ranks/{}", rank), files[rank], "/");
+}
+
+void ManifestBuilder::add(const Attributes& attributes) {
+  if (auto problem = check(attributes)) throw Error(*std::move(problem));
+  if (attributes.empty()) return;
+  layout_->attributes_room = std::max<std::uint64_t>(std::bit_ceil(encode(attributes).size()), kAttributesRoomMin);
+  layout_->attributes_offset = scratch_.create_text(".kedge/attributes", layout_->attributes_room);
+  layout_->shown_attributes = shown_attributes(attributes);
+  for (std::size_t i = 0; i < layout_->shown_attributes.size(); ++i) {
+    const ShownAttribute& attribute = layout_->shown_attributes[i];
+    scratch_.create_attribute(attribute, marked_value(attribute, i));
   }
+}
+
+void ManifestBuilder::add_rank_links() {
+  for (std::size_t rank = 0; rank < layout_->shard_files.size(); ++rank) {
+    scratch_.create_external_link(kedge::compose("ranks/{}", rank), layout_->shard_files[rank], "/");
+  }
+}
+
+void ManifestBuilder::add_rank_regions(std::vector<View::RankRegion> regions) {
+  std::ranges::sort(regions, {}, [](const View::RankRegion& region) { return std::tie(region.rank, region.name); });
+  for (std::size_t rank = 0; rank < layout_->shard_files.size(); ++rank) {
+    scratch_.create_group(kedge::compose("ranks/{}", rank));
+  }
+  std::unordered_set<std::string> groups;
+  for (const View::RankRegion& region : regions) {
+    require({region.name, region.dtype, region.shape, {}, false, region.members});
+    const std::string& file = file_of(region.rank, region.name);
+    const std::string within = kedge::compose("ranks/{}/", region.rank);
+    for_each_group(region.name, [&](const std::string& group) {
+      if (groups.insert(within + group).second) scratch_.create_group(within + group);
+    });
+    if (region.is_shared) scratch_.create_external_link(within + region.name, file, "/" + region.name);
+    else add_whole(within + region.name, {region.dtype, region.members}, region.shape, file, "/" + region.name);
+  }
+}
+
+// The region itself, of one file. HDF5 has no virtual datasets of no dimensions or elements.
+void ManifestBuilder::add_whole(const std::string& path, const Elements& elements, const Shape& shape,
+                                const std::string& file, const std::string& source) {
+  if (is_scalar(elements, shape) || !has_elements(shape)) {
+    scratch_.create_external_link(path, file, source);
+    return;
+  }
+  constexpr std::array<std::uint64_t, Shape::kMaxDimensions> kOrigin{};
+  const Shape origin{std::span(kOrigin).first(shape.dimensions())};
+  scratch_.create_virtual(path, elements, shape, source, {{file, origin, shape}}, fill_of(elements, shape));
 }
 
 // The file must not depend on the order in which somebody heard of arrays and blocks.
@@ -81,6 +147,8 @@ void ManifestBuilder::add(const View& view) {
   for (const View::Replica& replica : view.replicas) replicas.push_back(&replica);
   std::ranges::sort(replicas, {}, [](const View::Replica* replica) -> const std::string& { return replica->name; });
   for (const View::Replica* replica : replicas) add_replica(*replica);
+  if (view.rank_regions) add_rank_regions(*view.rank_regions);
+  else add_rank_links();
 }
 
 void ManifestBuilder::add_array(const View::Array& array) {
@@ -95,24 +163,24 @@ void ManifestBuilder::add_array(const View::Array& array) {
     if (has_elements(block.shape)) blocks.push_back(&block);
   }
   std::ranges::sort(blocks, {}, [](const Block* block) { return block->rank; });
-  const bool scalar =
-      array.global_shape.dimensions() == (array.members.empty() ? 0 : 1);  // virtual datasets are arrays
-  if (scalar && !blocks.empty()) {
+  // Virtual datasets are arrays.
+  if (is_scalar({array.dtype, array.members}, array.global_shape) && !blocks.empty()) {
     scratch_.create_external_link(array.name, file_of(blocks.front()->rank, array.name), "/" + array.name);
     return;
   }
   std::vector<VirtualPart> parts;
   parts.reserve(blocks.size());
   for (const Block* block : blocks) parts.push_back({file_of(block->rank, array.name), block->offset, block->shape});
-  scratch_.create_virtual(array.name, {array.dtype, array.members}, array.global_shape, "/" + array.name, parts);
+  // Where holes are expected, zero is what was always read there, and what fits the data.
+  const Elements elements{array.dtype, array.members};
+  const auto fill = array.holes_allowed ? std::vector<std::byte>{} : fill_of(elements, array.global_shape);
+  scratch_.create_virtual(array.name, elements, array.global_shape, "/" + array.name, parts, fill);
 }
 
 void ManifestBuilder::add_replica(const View::Replica& replica) {
-  if (auto problem = check(RegionSpec{replica.name, DataType::opaque, Shape{}, {}, false})) {
-    throw Error(*std::move(problem));
-  }
+  require({replica.name, replica.dtype, replica.shape, {}, false, replica.members});
   add_name(replica.name);
-  scratch_.create_external_link(replica.name, file_of(replica.rank, replica.name), "/" + replica.name);
+  add_whole(replica.name, {replica.dtype, replica.members}, replica.shape, file_of(replica.rank, replica.name), "/" + replica.name);
 }
 
 const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::string& name) const {
@@ -130,21 +198,21 @@ void ManifestBuilder::add_name(const std::string& name) {
   if (!names_.insert(name).second) {
     refuse_argument(kedge::compose("'{}' names two global arrays or replicated regions; rename one", shown(name)));
   }
-  for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
-    const std::string group = name.substr(0, slash);
-    if (groups_.contains(group)) continue;
+  for_each_group(name, [&](const std::string& group) {
+    if (groups_.contains(group)) return;
     if (names_.contains(group)) {
       refuse_argument(kedge::compose("'{}' is saved by one rank, and '{}' below it by another; rename one",
                                      shown(group), shown(name)));
     }
     scratch_.create_group(group);
     groups_.insert(group);
-  }
+  });
 }
 
 std::shared_ptr<const ManifestLayout> ManifestBuilder::finish() {
   layout_->file.resize(scratch_.close());
   scratch_.read(kSuperblockBytes, std::span(layout_->file).subspan(kSuperblockBytes));
+  locate(layout_->shown_attributes, layout_->file);
   divide();
   return layout_;
 }
@@ -175,12 +243,17 @@ void ManifestBuilder::divide() {
 }  // namespace
 
 std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view, std::span<const std::string> files,
-                                                           std::size_t attributes_bytes) {
-  ManifestBuilder builder(files, attributes_bytes);
+                                                           const Attributes& attributes) {
+  ManifestBuilder builder(files);
+  builder.add(attributes);
   if (view != nullptr) builder.add(*view);
+  else builder.add_rank_links();
   return builder.finish();
 }
 
-std::size_t attributes_room(const ManifestLayout& layout) noexcept { return layout.attributes_room; }
+bool takes(const ManifestLayout& layout, const Attributes& attributes) {
+  const std::size_t wanted = attributes.empty() ? 0 : encode(attributes).size();
+  return wanted <= layout.attributes_room && fit(layout.shown_attributes, attributes);
+}
 
 }  // namespace kedge::format

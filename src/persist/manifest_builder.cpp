@@ -48,17 +48,14 @@ std::vector<format::ShardRow> rows_of(const std::vector<comm::Addressed<RowRecor
   return rows;
 }
 
-std::size_t encoded_bytes(const Attributes& attributes) {
-  return attributes.empty() ? 0 : format::encode(attributes).size();
-}
-
 }  // namespace
 
 Manifest ManifestBuilder::build(const comm::Group& group, const format::ContainerReader& container) {
   Structure structure;
   bool mine = false;
   group.together([&] {
-    structure.hash = arrays::structure_hash(container.regions());
+    structure.shared_hash = arrays::structure_hash(container.regions(), arrays::Viewed::shared);
+    structure.full_hash = arrays::structure_hash(container.regions(), arrays::Viewed::all);
     if (group.is_root()) {
       const std::string attributes = container.attributes();
       if (!attributes.empty()) structure.attributes = format::decode_attributes(attributes, "the container of rank 0");
@@ -74,9 +71,10 @@ Manifest ManifestBuilder::build(const comm::Group& group, const format::Containe
 
 /// Local.
 bool ManifestBuilder::needs_layout(const comm::Group& group, const Structure& structure) const {
-  if (!has_layout_ || structure.hash != structure_hash_) return true;
+  if (!has_layout_) return true;
+  if ((lists_ranks_ ? structure.full_hash : structure.shared_hash) != structure_hash_) return true;
   if (!group.is_root()) return false;
-  return encoded_bytes(structure.attributes) > format::attributes_room(*layout_);
+  return !format::takes(*layout_, structure.attributes);
 }
 
 /// COLLECTIVE.
@@ -85,14 +83,14 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
   has_layout_ = false;
   const auto global = arrays::GlobalArrays::exchange(group, arrays::shared_regions(container.regions()));
   comm::throw_if(group.vote(global.check()));
-  const std::optional<format::View> view = global.gather(group, view_limit_);
+  const std::optional<format::View> view = global.gather(group, view_limit_, container.regions());
   group.together([&] {
     if (!group.is_root()) return;
     std::vector<std::string> files;
     for (std::uint32_t rank = 0; rank < container.superblock().commit.world_size; ++rank) {
       files.push_back(container_file(LogicalRank{rank}));
     }
-    layout_ = format::make_manifest_layout(view ? &*view : nullptr, files, encoded_bytes(structure.attributes));
+    layout_ = format::make_manifest_layout(view ? &*view : nullptr, files, structure.attributes);
   });
   if (!view && group.is_root()) {
     log_.info(
@@ -100,7 +98,8 @@ void ManifestBuilder::make_layout(const comm::Group& group, const format::Contai
                 "HDF5 view of them; their containers have all the data",
                 view_limit_));
   }
-  structure_hash_ = structure.hash;
+  lists_ranks_ = view && view->rank_regions;
+  structure_hash_ = lists_ranks_ ? structure.full_hash : structure.shared_hash;
   has_layout_ = true;
 }
 

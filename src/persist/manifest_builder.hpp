@@ -37,8 +37,9 @@ class ManifestBuilder {
 
  private:
   struct Structure {
-    std::uint64_t hash = 0;  ///< of this rank's part
-    Attributes attributes;   ///< rank 0's
+    std::uint64_t shared_hash = 0;  ///< of this rank's part: of what ranks share, and of all of it
+    std::uint64_t full_hash = 0;
+    Attributes attributes;  ///< rank 0's
   };
 
   [[nodiscard]] bool needs_layout(const comm::Group& group, const Structure& structure) const;
@@ -50,8 +51,9 @@ class ManifestBuilder {
   std::string run_;
   std::uint64_t view_limit_;
   Log log_;
-  bool has_layout_ = false;                               ///< the same on every rank
-  std::uint64_t structure_hash_ = 0;                      ///< of this rank's part of the structure of the layout
+  bool has_layout_ = false;           ///< the same on every rank
+  bool lists_ranks_ = false;          ///< the layout shows each rank's own regions; the same on every rank
+  std::uint64_t structure_hash_ = 0;  ///< of this rank's part of what the layout shows
   std::shared_ptr<const format::ManifestLayout> layout_;  ///< rank 0's
 };
 

@@ -246,6 +246,55 @@ TEST_F(FlushTest, AnUnchangedStructureCostsNoHdf5Call) {
   }));
 }
 
+/// Commits three times, with what `create` and `save` make of 0, 1 and 2; how often rank 0 went into HDF5 for the third
+/// manifest.
+template <class Make>
+std::uint64_t hdf5_calls_of_the_third(const Options& options, const Make& make) {
+  PersistentJob job(2);
+  job.options.persistent.view_limit = options.persistent.view_limit;
+  std::uint64_t calls = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int i = 0; i < 3; ++i) {
+      (void)engine.need_checkpoint();  // all are through
+      const std::uint64_t before = format::hdf5_entries();
+      (void)engine.need_checkpoint();
+      make(engine, i);
+      engine.commit();
+      (void)engine.need_checkpoint();
+      if (scope.rank == 0) calls = format::hdf5_entries() - before;
+      EXPECT_EQ(engine.level(compose("t{}", i)), Level::persistent);
+    }
+  }));
+  return calls;
+}
+
+TEST_F(FlushTest, AttributesCostHdf5CallsOnlyWhereTheirFormChanges) {
+  const auto calls = [](const std::function<Attributes(int)>& attributes) {
+    return hdf5_calls_of_the_third({}, [&](Engine& engine, int i) { engine.create(compose("t{}", i), attributes(i)); });
+  };
+  EXPECT_EQ(
+      calls([](int i) -> Attributes {
+        return {{"step", std::int64_t{i}}, {"time", 0.5 * i}, {"code", std::string(static_cast<std::size_t>(i), 'x')}};
+      }),
+      0U);
+  EXPECT_GT(calls([](int i) -> Attributes { return {{compose("step{}", i), 1.5}}; }), 0U);
+}
+
+TEST_F(FlushTest, RegionsOfARanksOwnAreShownAnewWhenTheyChangeUnlessTheyAreTooMany) {
+  const auto calls = [](std::uint64_t limit) {
+    Options options;
+    options.persistent.view_limit = limit;
+    return hdf5_calls_of_the_third(options, [](Engine& engine, int i) {
+      engine.create(compose("t{}", i));
+      const std::vector<double> own(static_cast<std::size_t>(i / 2 + 1));  // another size in the third
+      (void)engine.save("own", {own.data(), DataType::float64, Shape{own.size()}});
+    });
+  };
+  const std::uint64_t container = calls(1);  // two regions are too many: only the container's structure is made anew
+  EXPECT_GT(calls(2), container) << "and the manifest's";
+}
+
 TEST_F(FlushTest, ACopyOfTheManifestIsKeptInTwoFailureDomains) {
   PersistentJob job(4);
   job.options.topology.ranks_per_node = 2;

@@ -94,9 +94,9 @@ TEST(GlobalArrays, TheViewHasEachArrayWithItsBlocksAndEachReplicaOnce) {
     const comm::Group group(communicator, std::chrono::seconds(60));
     const std::vector regions = {row("t", group.rank()), replica("parameters"), replica("constants")};
     const auto arrays = GlobalArrays::exchange(group, regions);
-    EXPECT_TRUE(arrays.gather(group, 9)) << "as many as there are";
-    EXPECT_FALSE(arrays.gather(group, 8));
-    const auto view = arrays.gather(group, kNoLimit);
+    EXPECT_TRUE(arrays.gather(group, 9, {})) << "as many as there are";
+    EXPECT_FALSE(arrays.gather(group, 8, {}));
+    const auto view = arrays.gather(group, kNoLimit, {});
     ASSERT_TRUE(view);
     EXPECT_EQ(view->arrays.size(), group.is_root() ? 1U : 0U);
     EXPECT_EQ(view->replicas.size(), group.is_root() ? 2U : 0U);
@@ -105,6 +105,47 @@ TEST(GlobalArrays, TheViewHasEachArrayWithItsBlocksAndEachReplicaOnce) {
     EXPECT_EQ(view->arrays[0].blocks.size(), std::size_t{kRanks});
     EXPECT_EQ(view->replicas[0].name, "constants");
     EXPECT_EQ(view->replicas[1].name, "parameters");
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+}
+
+format::PlacedRegion placed(std::string name, Placement placement = {}, Shape shape = Shape{2}) {
+  format::PlacedRegion region;
+  region.spec = {std::move(name), DataType::opaque, shape, std::move(placement), false};
+  return region;
+}
+
+TEST(GlobalArrays, TheViewListsWhatEveryRankSavedUnlessThatIsTooMuch) {
+  testing::InProcessWorld world(kRanks);
+  const auto outcomes = world.run_connected([](Communicator& communicator) {
+    const comm::Group group(communicator, std::chrono::seconds(60));
+    const auto rank = static_cast<std::uint64_t>(group.rank());
+    std::vector regions = {placed("own/state", {}, Shape{rank}), placed("parameters", Replicated{})};
+    if (group.is_root()) regions.push_back(placed(".kedge/attributes"));  // Kedge's own: counted, but not shown
+    const auto arrays = GlobalArrays::exchange(group, shared_regions(regions));
+    for (const std::uint64_t limit : {std::uint64_t{6}, std::uint64_t{7}}) {
+      const auto view = arrays.gather(group, limit, regions);
+      ASSERT_TRUE(view);
+      EXPECT_EQ(view->replicas.size(), group.is_root() ? 1U : 0U);
+      ASSERT_EQ(view->rank_regions.has_value(), limit == 7) << "2 of each rank, and one more";
+      if (!view->rank_regions || !group.is_root()) continue;
+      EXPECT_EQ(view->replicas[0].shape, Shape{2});
+      ASSERT_EQ(view->rank_regions->size(), 2U * kRanks);
+      for (const format::View::RankRegion& region : *view->rank_regions) {
+        EXPECT_EQ(region.is_shared, region.name == "parameters");
+        if (region.is_shared) continue;  // a link needs no more
+        EXPECT_EQ(region.name, "own/state");
+        EXPECT_EQ(region.shape, Shape{region.rank});
+        EXPECT_EQ(region.dtype, DataType::opaque);
+      }
+    }
+    std::vector<format::PlacedRegion> many;
+    for (std::uint64_t i = 0; i <= kListedRegionsMax / kRanks; ++i) many.push_back(placed(compose("r{}", i)));
+    const auto none = arrays.gather(group, 100 * kListedRegionsMax, many);
+    ASSERT_TRUE(none);
+    EXPECT_FALSE(none->rank_regions) << "whatever persistent.view_limit is";
+    many.pop_back();
+    EXPECT_TRUE(arrays.gather(group, 100 * kListedRegionsMax, many)->rank_regions);
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
 }
@@ -141,7 +182,7 @@ TEST(StructureHash, EveryPropertyOfASharedRegionCounts) {
       if (region.shard) placement = *region.shard;
       placed.push_back({{region.name, region.dtype, region.shape, placement, false}, 0, 0, 0});
     }
-    return structure_hash(placed);
+    return structure_hash(placed, Viewed::shared);
   };
   const std::vector<SharedRegion> before = {row("t", 1), replica("p")};
   const auto changed = [&](std::size_t which, const std::function<void(SharedRegion&)>& change) {
@@ -157,17 +198,21 @@ TEST(StructureHash, EveryPropertyOfASharedRegionCounts) {
   }
   EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard->global_shape = Shape{kRanks, 5}; }));
   EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard->offset = Shape{2, 0}; }));
+  EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard->holes_allowed = true; }));
   EXPECT_TRUE(changed(0, [](SharedRegion& region) { region.shard.reset(); }));
   EXPECT_TRUE(changed(1, [](SharedRegion& region) { region.shard = Shard{Shape{5}, Shape{0}}; }));
   EXPECT_NE(hash({before[1], before[0]}), hash(before));
 }
 
-TEST(StructureHash, ARanksOwnRegionsDoNotCount) {
-  const auto hash = [](std::string name, Shape shape) {
+TEST(StructureHash, ARanksOwnRegionsCountOnlyWhereTheyAreShown) {
+  const auto hash = [](std::string name, Shape shape, Viewed viewed) {
     return structure_hash(
-        std::vector<format::PlacedRegion>{{{std::move(name), DataType::float64, shape, {}, false}, 0, 0, 0}});
+        std::vector<format::PlacedRegion>{{{std::move(name), DataType::opaque, shape, {}, false}, 0, 0, 0}}, viewed);
   };
-  EXPECT_EQ(hash("mine", Shape{5}), hash("other", Shape{6}));
+  EXPECT_EQ(hash("mine", Shape{5}, Viewed::shared), hash("other", Shape{6}, Viewed::shared));
+  EXPECT_NE(hash("mine", Shape{5}, Viewed::all), hash("mine", Shape{6}, Viewed::all));
+  EXPECT_NE(hash("mine", Shape{5}, Viewed::all), hash("other", Shape{5}, Viewed::all));
+  EXPECT_EQ(hash(".kedge/attributes", Shape{5}, Viewed::all), hash(".kedge/attributes", Shape{6}, Viewed::all));
 }
 
 }  // namespace

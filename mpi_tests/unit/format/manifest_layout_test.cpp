@@ -15,15 +15,17 @@ using ::testing::HasSubstr;
 
 TEST(FormatManifestLayout, AttributesMayChangeWithoutANewLayout) {
   const auto files = files_of(2);
-  const auto layout = make_manifest_layout(nullptr, files, 513);
-  EXPECT_EQ(attributes_room(*layout), 1024U);
-  for (const std::size_t size : {1U, 900U, 1013U}) {
+  const auto layout = make_manifest_layout(nullptr, files, {{"text", std::string(513, 'x')}});
+  for (const std::size_t size : {0U, 1U, 900U, 1013U}) {  // 1024 bytes as JSON
     const Attributes attributes{{"text", std::string(size, 'x')}};
+    EXPECT_TRUE(takes(*layout, attributes));
     MemoryFile file;
     file.content = encode_manifest(*layout, head_of(2), rows_of(files), attributes);
     EXPECT_EQ(reader_of(file).attributes(), attributes);
+    EXPECT_TRUE(reader_of(file).verify().empty());
   }
   const Attributes larger{{"text", std::string(1014, 'x')}};
+  EXPECT_FALSE(takes(*layout, larger));
   EXPECT_THAT(
       refused_argument([&] { static_cast<void>(encode_manifest(*layout, head_of(2), rows_of(files), larger)); }),
       HasSubstr("create a new layout"));
@@ -32,7 +34,7 @@ TEST(FormatManifestLayout, AttributesMayChangeWithoutANewLayout) {
 TEST(FormatManifestLayout, EncodingCallsNoHdf5AndNothingElseChanges) {
   const View view = view_of(5, 4);
   const auto files = files_of(4);
-  const auto layout = make_manifest_layout(&view, files, 100);
+  const auto layout = make_manifest_layout(&view, files, kAttributes);
   const std::uint64_t entries = hdf5_entries();
   ManifestHead head = head_of(4);
   auto rows = rows_of(files);
@@ -55,7 +57,7 @@ TEST(FormatManifestLayout, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn
   View view = view_of(40, 8);
   const auto files = files_of(8);
   const auto bytes = [&] {
-    return encode_manifest(*make_manifest_layout(&view, files, 100), head_of(8), rows_of(files), kAttributes);
+    return encode_manifest(*make_manifest_layout(&view, files, kAttributes), head_of(8), rows_of(files), kAttributes);
   };
   const auto one = bytes();
   EXPECT_TRUE(one == bytes());
@@ -68,7 +70,7 @@ TEST(FormatManifestLayout, OneStructureMakesOneLayoutWhateverTheOrderItIsHeardIn
 
 TEST(FormatManifestLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
   const auto files = files_of(2);
-  const auto layout = make_manifest_layout(nullptr, files, 0);
+  const auto layout = make_manifest_layout(nullptr, files, {});
   const auto encode = [&](const ManifestHead& head, const std::vector<ShardRow>& rows, const Attributes& attributes) {
     return refused_argument([&] { static_cast<void>(encode_manifest(*layout, head, rows, attributes)); });
   };
@@ -89,7 +91,7 @@ TEST(FormatManifestLayout, WhatDoesNotFitIsRefusedWhenItIsMade) {
 TEST(FormatManifestLayout, NamesThatContradictEachOtherAreRefused) {
   const auto files = files_of(2);
   const auto layout = [&](const View& view) {
-    return refused_argument([&] { static_cast<void>(make_manifest_layout(&view, files, 0)); });
+    return refused_argument([&] { static_cast<void>(make_manifest_layout(&view, files, {})); });
   };
   const View::Array array{"a/b", DataType::int8, Shape{1}, {{0, Shape{0}, Shape{1}}}};
   View::Array inner = array;
@@ -106,9 +108,9 @@ TEST(FormatManifestLayout, NamesThatContradictEachOtherAreRefused) {
   inner.blocks[0] = {0, Shape{1}, Shape{1}};
   EXPECT_THAT(layout({{inner}, {}}), HasSubstr("does not fit"));
   for (const std::string file : {"", "/rank-0.h5", "../rank-0.h5", "a//b", "0123456789012345678901234567890123"}) {
-    EXPECT_NE(refused_argument([&] { static_cast<void>(make_manifest_layout(nullptr, std::vector{file}, 0)); }), "");
+    EXPECT_NE(refused_argument([&] { static_cast<void>(make_manifest_layout(nullptr, std::vector{file}, {})); }), "");
   }
-  EXPECT_THAT(refused_argument([] { static_cast<void>(make_manifest_layout(nullptr, {}, 0)); }),
+  EXPECT_THAT(refused_argument([] { static_cast<void>(make_manifest_layout(nullptr, {}, {})); }),
               HasSubstr("0 containers"));
 }
 
@@ -123,7 +125,7 @@ void measure(const View* view, std::uint32_t ranks, double limit_s) {
   const auto rows = rows_of(files);
   std::shared_ptr<const ManifestLayout> layout;
   MemoryFile file;
-  const double layout_s = seconds([&] { layout = make_manifest_layout(view, files, 100); });
+  const double layout_s = seconds([&] { layout = make_manifest_layout(view, files, kAttributes); });
   const double encode_s = seconds([&] { file.content = encode_manifest(*layout, head_of(ranks), rows, kAttributes); });
   const double verify_s = seconds([&] { EXPECT_TRUE(reader_of(file).verify().empty()); });
   const double rows_s = seconds([&] { EXPECT_EQ(reader_of(file).rows().size(), ranks); });
@@ -134,12 +136,39 @@ void measure(const View* view, std::uint32_t ranks, double limit_s) {
   EXPECT_LT(encode_s, limit_s / 10);
 }
 
+TEST(FormatManifestLayout, RegionsOfRanksAreListedInAnyOrderAndRefusedAsOthersAre) {
+  const auto files = files_of(2);
+  View view;
+  view.rank_regions = std::vector<View::RankRegion>{{1, "own/state", DataType::int32, Shape{3}, false},
+                                                    {0, "own/state", DataType::int32, Shape{2}, false},
+                                                    {0, "step", DataType::int64, Shape{}, false},
+                                                    {1, "t", DataType::float32, Shape{4}, true}};
+  const auto bytes = [&] {
+    return encode_manifest(*make_manifest_layout(&view, files, {}), head_of(2), rows_of(files), {});
+  };
+  const auto one = bytes();
+  std::ranges::reverse(*view.rank_regions);
+  EXPECT_TRUE(one == bytes());
+  const auto refused = [&](const View::RankRegion& region) {
+    view.rank_regions = std::vector{region};
+    return refused_argument([&] { static_cast<void>(bytes()); });
+  };
+  EXPECT_THAT(refused({2, "a/b", DataType::int8, Shape{1}, false}), HasSubstr("rank 2"));
+  EXPECT_THAT(refused({0, "a/../b", DataType::int8, Shape{1}, false}), HasSubstr("'a/../b'"));
+}
+
 TEST(FormatManifestLayout, LargeOnesTakeLittleTime) {
   const View view = view_of(1000, 64);
   measure(&view, 64, 10);  // sanitizers and busy machines included
   const View wide = view_of(10, 4096);
   measure(&wide, 4096, 10);
   measure(nullptr, 100000, 20);
+  View listed;
+  listed.rank_regions.emplace();
+  for (std::uint32_t i = 0; i < 1000; ++i) {  // arrays::kListedRegionsMax
+    listed.rank_regions->push_back({i / 10, compose("group/region{}", i % 10), DataType::float64, Shape{7, 3}, false});
+  }
+  measure(&listed, 100, 10);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ inline const Attributes kAttributes{
 inline MemoryFile manifest_of(std::uint32_t ranks, const Attributes& attributes = kAttributes) {
   const View view = view_of(3, ranks);
   const auto files = files_of(ranks);
-  const auto layout = make_manifest_layout(&view, files, attributes.empty() ? 0 : 100);
+  const auto layout = make_manifest_layout(&view, files, attributes);
   return MemoryFile(encode_manifest(*layout, head_of(ranks), rows_of(files), attributes));
 }
 

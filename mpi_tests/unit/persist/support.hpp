@@ -79,7 +79,7 @@ inline SampleCommit sample_commit(std::uint64_t generation) {
     commit.entry.total_bytes += commit.containers.back().size();
     files.push_back(container_file({rank}));
   }
-  const auto layout = format::make_manifest_layout(nullptr, files, 0);
+  const auto layout = format::make_manifest_layout(nullptr, files, {});
   commit.manifest = format::encode_manifest(*layout, head_of(commit.entry), commit.rows, {});
   return commit;
 }

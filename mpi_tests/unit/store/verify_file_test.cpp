@@ -106,7 +106,7 @@ Bytes manifest() {
   head.commit.world_size = 2;
   head.total_bytes = 20'000;
   head.run = "heat";
-  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, 0), head, rows, {});
+  return format::encode_manifest(*format::make_manifest_layout(nullptr, files, {}), head, rows, {});
 }
 
 ExpectedFile expected(FileKind kind) {

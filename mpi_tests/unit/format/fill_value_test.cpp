@@ -1,0 +1,51 @@
+// What stands where a container is missing: for every type a value that nobody takes for data.
+#include "format/fill_value.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+
+namespace kedge::format {
+namespace {
+
+template <class T>
+T fill_as(DataType dtype) {
+  const auto bytes = fill_value(dtype);
+  T value{};
+  EXPECT_EQ(bytes.size(), sizeof value);
+  if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+TEST(FillValue, R31_EveryTypeHasOneOfItsSizeThatIsNotZero) {
+  for (std::uint8_t type = 1; type <= 16; ++type) {
+    const auto bytes = fill_value(static_cast<DataType>(type));
+    EXPECT_EQ(bytes.size(), size_bytes(static_cast<DataType>(type)));
+    EXPECT_NE(bytes, std::vector(bytes.size(), std::byte{0})) << to_string(static_cast<DataType>(type));
+  }
+}
+
+TEST(FillValue, R31_NumbersStandOut) {
+  EXPECT_EQ(fill_as<std::int8_t>(DataType::int8), std::numeric_limits<std::int8_t>::min());
+  EXPECT_EQ(fill_as<std::int16_t>(DataType::int16), std::numeric_limits<std::int16_t>::min());
+  EXPECT_EQ(fill_as<std::int32_t>(DataType::int32), std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(fill_as<std::int64_t>(DataType::int64), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(fill_as<std::uint8_t>(DataType::uint8), std::numeric_limits<std::uint8_t>::max());
+  EXPECT_EQ(fill_as<std::uint64_t>(DataType::uint64), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_TRUE(std::isnan(fill_as<float>(DataType::float32)));
+  EXPECT_TRUE(std::isnan(fill_as<double>(DataType::float64)));
+  EXPECT_EQ(fill_as<std::uint16_t>(DataType::float16), 0x7E00);
+  EXPECT_EQ(fill_as<std::uint16_t>(DataType::bfloat16), 0x7FC0);
+  const auto single = fill_as<std::complex<float>>(DataType::complex64);
+  const auto twice = fill_as<std::complex<double>>(DataType::complex128);
+  EXPECT_TRUE(std::isnan(single.real()) && std::isnan(single.imag()));
+  EXPECT_TRUE(std::isnan(twice.real()) && std::isnan(twice.imag()));
+  EXPECT_EQ(fill_as<std::uint8_t>(DataType::boolean), 0xFF) << "neither FALSE nor TRUE";
+  EXPECT_EQ(fill_as<std::uint8_t>(DataType::opaque), 0xFF);
+}
+
+}  // namespace
+}  // namespace kedge::format

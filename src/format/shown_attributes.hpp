@@ -1,0 +1,44 @@
+// The attributes that a manifest shows as HDF5's own, for other readers. Kedge itself reads the JSON text beside them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kedge/attributes.hpp"
+
+namespace kedge::format {
+
+/// One attribute of the manifest's root group: a form, which is HDF5's and stays, and room for a value, which every
+/// commit overwrites.
+struct ShownAttribute {
+  enum class Kind : std::uint8_t { integer, number, text };  ///< int64, double, UTF-8 and a zero
+  std::string key;
+  Kind kind = Kind::integer;
+  std::optional<std::uint64_t> count;  ///< elements of an array
+  std::uint64_t room_bytes = 0;        ///< 0: an array without elements
+  std::uint64_t offset = 0;            ///< of the value in the manifest, set by locate
+};
+
+/// By key: what is shown of them. Left out are those beyond the first 1,000, values of more than 32,768 bytes, the zero
+/// of a text included (HDF5 takes 64 KiB with name and header), and keys with a NUL, which end there for HDF5.
+[[nodiscard]] std::vector<ShownAttribute> shown_attributes(const Attributes& attributes);
+
+/// Whether `attributes` are shown by `shown` as well: same keys, types and lengths of arrays, no text longer than its
+/// room.
+[[nodiscard]] bool fit(std::span<const ShownAttribute> shown, const Attributes& attributes);
+
+/// What HDF5 is given as the value of the attribute at `index`, so that it can be found again: its room long.
+[[nodiscard]] std::vector<std::byte> marked_value(const ShownAttribute& attribute, std::size_t index);
+
+/// Finds every marked value in a manifest as HDF5 made it, sets the offsets and clears the marks. Throws Error{io} if
+/// one is not there exactly once.
+void locate(std::span<ShownAttribute> shown, std::span<std::byte> file);
+
+/// Overwrites the values in `file`. Only for what fit() lets pass.
+void fill_in(std::span<const ShownAttribute> shown, const Attributes& attributes, std::span<std::byte> file);
+
+}  // namespace kedge::format
