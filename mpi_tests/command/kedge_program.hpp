@@ -16,6 +16,22 @@ struct Result {
   std::string text;  // standard output and standard error
 };
 
+/// Lines that were folded to fit 80 columns go on after 9 spaces; here they are one again.
+inline std::string unfolded(const std::string& text) {
+  const std::string fold = "\n         ";
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t next = at + fold.size();
+    if (text.compare(at, fold.size(), fold) != 0 || next >= text.size() || text[next] == ' ') {
+      out += text[at];
+      continue;
+    }
+    out += ' ';
+    at = next - 1;
+  }
+  return out;
+}
+
 inline Result shell(const std::string& command) {
   Result result;
   FILE* pipe = ::popen(("{ " + command + "; } 2>&1").c_str(), "r");
@@ -26,11 +42,17 @@ inline Result shell(const std::string& command) {
   return result;
 }
 
-inline Result kedge(const std::string& arguments) { return shell("'" KEDGE_PROGRAM "' " + arguments); }
+inline Result kedge(const std::string& arguments) {
+  Result result = shell("'" KEDGE_PROGRAM "' " + arguments);
+  result.text = unfolded(result.text);
+  return result;
+}
 
 /// In this directory, with these variables ("A=b C=d").
 inline Result kedge_in(const std::string& directory, const std::string& arguments, const std::string& variables = {}) {
-  return shell("cd '" + directory + "' && env " + variables + " '" KEDGE_PROGRAM "' " + arguments);
+  Result result = shell("cd '" + directory + "' && env " + variables + " '" KEDGE_PROGRAM "' " + arguments);
+  result.text = unfolded(result.text);
+  return result;
 }
 
 inline Json kedge_json(const std::string& arguments, int status) {

@@ -79,6 +79,11 @@ std::vector<Damage> damages_of(fs::ByteAccess& bytes, const ManifestHead& head, 
 
 }  // namespace
 
+bool takes(const ManifestLayout& layout, const Attributes& attributes) {
+  const std::size_t wanted = attributes.empty() ? 0 : encode(attributes).size();
+  return wanted <= layout.attributes_room && fit(layout.shown_attributes, attributes);
+}
+
 std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
                                        const Attributes& attributes) {
   if (rows.size() != layout.shard_files.size() || head.commit.world_size != rows.size()) {

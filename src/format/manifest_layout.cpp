@@ -251,9 +251,4 @@ std::shared_ptr<const ManifestLayout> make_manifest_layout(const View* view, std
   return builder.finish();
 }
 
-bool takes(const ManifestLayout& layout, const Attributes& attributes) {
-  const std::size_t wanted = attributes.empty() ? 0 : encode(attributes).size();
-  return wanted <= layout.attributes_room && fit(layout.shown_attributes, attributes);
-}
-
 }  // namespace kedge::format

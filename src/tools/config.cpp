@@ -59,7 +59,7 @@ Command add_config(CLI::App& program) {
   parser->add_flag("--json", *json, "JSON output for programs");
   parser->footer(
       "Options come from the defaults, then the file named by KEDGE_CONFIG or else ./kedge.toml, then environment "
-      "variables\n"
+      "variables "
       "KEDGE_<SECTION>_<KEY>. Values that a program sets in kedge::Options are not shown.\n"
       "Exit status: 0, or 2 if a value is invalid.");
   return {parser, [json] { return config(*json); }};

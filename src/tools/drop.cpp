@@ -101,11 +101,11 @@ std::vector<Store> stores_here(fs::FileSystem& file_system) {
 }
 
 std::string text_of(const std::vector<Store>& stores) {
-  Table table("lllrl");
-  table.add({"store", "run id", "prefix", "bytes", "in use by"});
+  Table table("llrlp");
+  table.add({"store", "run id", "bytes", "in use by", "prefix"});
   for (const Store& one : stores) {
-    table.add({printable(one.directory), short_id(one.record.run_id), printable(one.record.prefix),
-               human_bytes(one.bytes), one.used_by.empty() ? "-" : printable(one.used_by)});
+    table.add({printable(one.directory), short_id(one.record.run_id), human_bytes(one.bytes),
+               one.used_by.empty() ? "-" : printable(one.used_by), printable(one.record.prefix)});
   }
   return table.text();
 }
@@ -191,8 +191,8 @@ class RunOnPrefix {
                  human_bytes(entry.total_bytes)});
       bytes += entry.total_bytes;
     }
-    return compose("{}run '{}' on {}: {}, {}\n", entries_.empty() ? "" : table.text(), printable(run_),
-                   printable(prefix_), count_text(entries_.size(), "checkpoint"), human_bytes(bytes));
+    return folded(compose("{}run '{}' on {}: {}, {}\n", entries_.empty() ? "" : table.text(), printable(run_),
+                          printable(prefix_), count_text(entries_.size(), "checkpoint"), human_bytes(bytes)));
   }
 
   /// As a later start would: a job of this run that is still there can commit nothing any more. Notes and records go
@@ -257,14 +257,15 @@ Command add_drop(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("drop", "Free node-local stores, or a run on a prefix");
   parser->add_option("STORE", arguments->stores,
                      "Stores on this node to remove; default: list yours in the default places");
-  parser->add_option("--run", arguments->run, "Remove all checkpoints and records of this run on the prefix");
-  parser->add_option("--prefix", arguments->prefix,
-                     "The prefix of --run; default: the configured one (persistent.path)");
+  parser->add_option("--run", arguments->run, "Remove all checkpoints and records of this run on the prefix")
+      ->type_name("NAME");
+  parser
+      ->add_option("--prefix", arguments->prefix, "The prefix of --run; default: the configured one (persistent.path)")
+      ->type_name("PREFIX");
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(
-      "Lists what will be removed, and asks. A store that a job is using is refused; a job whose run is removed from "
-      "the "
-      "prefix\n"
+      "Lists what will be removed, and asks. A store that a job is using is refused; a job whose run is removed from the "
+      "prefix "
       "can commit nothing there any more.\n"
       "Exit status: 0, or 2 if nothing was removed.");
   return {parser, [arguments] { return drop(*arguments); }};

@@ -2,8 +2,10 @@
 #include "tools/ls.hpp"
 
 #include <memory>
+#include <set>
 
 #include "base/text.hpp"
+#include "persist/tags.hpp"
 #include "tools/place.hpp"
 #include "tools/table.hpp"
 #include "tools/words.hpp"
@@ -14,7 +16,18 @@ namespace {
 struct Arguments {
   std::string path;
   bool json = false;
+  bool tags = false;
 };
+
+/// What a completion needs. A tag that was committed again is there once.
+std::string tags_of(fs::FileSystem& file_system, const std::string& path) {
+  std::set<std::string> seen;
+  std::string text;
+  for (const persist::TagEntry& entry : persist::list_tags(file_system, path).entries) {
+    if (seen.insert(entry.commit.tag).second) text += printable(entry.commit.tag) + "\n";
+  }
+  return text;
+}
 
 [[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
   throw Error(Failure{code, std::move(message), -1, path, 0});
@@ -54,6 +67,10 @@ Outcome ls(const Arguments& arguments) {
   const auto file_system = fs::posix_file_system();
   const bool configured = arguments.path.empty();
   const std::string path = configured ? configured_prefix() : arguments.path;
+  if (arguments.tags) {
+    print(tags_of(*file_system, file_system->canonical(path)));
+    return Outcome::ok;
+  }
   const Listing listing = look(*file_system, path, configured, arguments.json);
   print(listing.output);
   return listing.outcome;
@@ -67,7 +84,8 @@ Command add_ls(CLI::App& program) {
   parser->add_option("PREFIX|STORE", arguments->path,
                      "A directory with tag directories, or a run's directory on a node-local store; default: the "
                      "configured prefix (persistent.path)");
-  parser->add_flag("--json", arguments->json, "JSON output for programs");
+  CLI::Option* json = parser->add_flag("--json", arguments->json, "JSON output for programs");
+  parser->add_flag("--tags", arguments->tags, "Of a prefix: only the tags, one a line, for scripts")->excludes(json);
   parser->footer(
       "Newest first. Does not read the data: kedge verify does.\n"
       "Exit status: 0, 1 if a checkpoint is damaged, 2 if something could not be checked.");

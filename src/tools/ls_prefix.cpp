@@ -59,12 +59,12 @@ std::string parent_cell(const TagEntry& entry, const Tags& tags) {
 }
 
 std::string table_of(const RunGroup& group, const Tags& tags) {
-  Table table("lrlrrlll");
-  table.add({"tag", "generation", "time (UTC)", "ranks", "bytes", "level", "parent", "pinned"});
+  Table table("lrlrrll");
+  table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "pinned", "parent"});
   for (const TagEntry* entry : group.entries) {
     table.add({printable(entry->commit.tag), compose("{}", entry->commit.generation), utc_cell(entry->commit.time_ns),
-               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), "persistent",
-               parent_cell(*entry, tags), entry->pinned ? "pinned" : ""});
+               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), entry->pinned ? "pinned" : "-",
+               parent_cell(*entry, tags)});
   }
   return table.text();
 }
@@ -92,7 +92,7 @@ std::string text_of(const persist::TagList& list, const std::string& shown) {
     if (groups.size() > 1) text += compose("run {} ({})\n", printable(group.run), to_string(group.run_id));
     text += table_of(group, tags);
   }
-  if (list.entries.empty()) text = compose("no checkpoints in {} yet\n", printable(shown));
+  if (list.entries.empty()) text = folded(compose("no checkpoints in {} yet\n", printable(shown)));
   if (!list.unusable.empty()) text += "\n" + unusable_text(list.unusable);
   return text;
 }

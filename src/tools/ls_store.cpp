@@ -137,7 +137,7 @@ std::string Store::text() const {
   if (commits_.empty()) text = compose("nothing is sealed in {} yet\n", printable(shown_));
   if (!commits_.empty()) {
     Table table("lrlrrll");
-    table.add({"tag", "generation", "time (UTC)", "ranks here", "bytes", "level", "parity"});
+    table.add({"tag", "gen.", "time (UTC)", "here", "bytes", "level", "parity"});
     for (const auto& [key, commit] : commits_) {
       table.add({tag_cell(commit), compose("{}", key.generation),
                  commit.containers.empty() ? "?" : utc_cell(commit.head.time_ns),
@@ -189,7 +189,7 @@ Json Store::json() const {
   return json;
 }
 
-Listing Store::listing(bool as_json) const { return {as_json ? json_text(json()) : text(), outcome_}; }
+Listing Store::listing(bool as_json) const { return {as_json ? json_text(json()) : folded(text()), outcome_}; }
 
 }  // namespace
 

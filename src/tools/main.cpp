@@ -1,14 +1,13 @@
 // The `kedge` command: reads containers without MPI and without the HDF5 library.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
+#include "tools/help.hpp"
 #include "tools/outcome.hpp"
 #include "tools/table.hpp"
 
@@ -22,15 +21,9 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
     return Outcome::ok;
   }
   const std::string word = count > 1 ? words[1] : "";
-  std::vector<std::string> known;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    known.push_back(command->get_name());
-  }
-  const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
+  const bool is_known = find_command(program, word) != nullptr;
   if (!word.empty() && word.front() != '-' && !is_known) {
-    const auto meant = nearest(word, known);
-    complain(compose("unknown command '{}'{}; kedge --help lists the commands", printable(word),
-                     meant ? compose(" (did you mean '{}'?)", *meant) : ""));
+    complain(unknown_command(program, word));
   } else {
     complain(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
   }
@@ -40,6 +33,7 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
 Outcome run(int count, char** words) {
   CLI::App program{"Inspects, verifies, extracts and removes Kedge's checkpoints, on any node and while a job runs.",
                    "kedge"};
+  fit_help(program);
   program.set_version_flag("--version",
                            compose("kedge {} (container format {})", KEDGE_VERSION, format::kFormatVersion));
   program.require_subcommand(1);
@@ -47,7 +41,8 @@ Outcome run(int count, char** words) {
       "Exit status: 0 ok, 1 something is damaged, 2 something could not be checked.\n"
       "More: man kedge");
   const std::vector<Command> commands = {add_ls(program),      add_show(program),   add_verify(program),
-                                         add_extract(program), add_config(program), add_drop(program)};
+                                         add_extract(program), add_config(program), add_drop(program),
+                                         add_help(program),    add_completion(program)};
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {

@@ -12,7 +12,7 @@ void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), std
 
 void complain(std::string_view text) {
   std::fflush(stdout);
-  const std::string line = compose("kedge: {}\n", text);
+  const std::string line = folded(compose("kedge: {}\n", text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -25,16 +25,18 @@ struct Command {
 };
 
 /// Each adds its subcommand to the program.
+[[nodiscard]] Command add_completion(CLI::App& program);
 [[nodiscard]] Command add_config(CLI::App& program);
 [[nodiscard]] Command add_drop(CLI::App& program);
 [[nodiscard]] Command add_extract(CLI::App& program);
+[[nodiscard]] Command add_help(CLI::App& program);
 [[nodiscard]] Command add_ls(CLI::App& program);
 [[nodiscard]] Command add_show(CLI::App& program);
 [[nodiscard]] Command add_verify(CLI::App& program);
 
 /// To standard output, in order with everything else written there.
 void print(std::string_view text);
-/// To standard error: "kedge: <text>" and a newline.
+/// To standard error: "kedge: <text>" and a newline, folded.
 void complain(std::string_view text);
 
 /// The failure in words for people: "<path>: <message> (<errno's words>)".

@@ -103,9 +103,11 @@ Command add_show(CLI::App& program) {
                    "A tag on the prefix (latest: the newest), a tag directory, or a file of a store's directory: "
                    "rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
       ->required();
-  parser->add_option("--prefix", arguments->prefix,
-                     "Prefix on which to look for the tag; default: the configured persistent.path");
-  parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: only this rank's container");
+  parser
+      ->add_option("--prefix", arguments->prefix,
+                   "Prefix on which to look for the tag; default: the configured persistent.path")
+      ->type_name("PREFIX");
+  parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: only this rank's container")->type_name("RANK");
   parser->add_flag("--containers", arguments->view.containers, "Of a checkpoint: list every container");
   parser->add_flag("--json", arguments->view.json, "JSON output for programs");
   parser->footer(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -11,11 +12,6 @@ namespace {
 constexpr std::size_t kColumnGap = 2;
 
 bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// Code points; close enough to columns for names of arrays.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
-}
 
 // Bytes of the character that `text` begins with, 0 if it is none that can be printed.
 std::size_t printable_bytes(std::string_view text) {
@@ -35,7 +31,48 @@ std::size_t printable_bytes(std::string_view text) {
   return overlong || control || direction || surrogate || point > 0x10FFFF ? 0 : length;
 }
 
+// `front` is what it begins with and is not broken.
+std::string folded_line(std::string front, std::string_view text, std::size_t indent) {
+  std::string out = std::move(front);
+  std::size_t used = width(out);
+  bool begun = !out.empty();  // this line has a word, so that it may end here
+  while (!text.empty()) {
+    const std::size_t gap = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t end = std::min(text.find(' ', gap), text.size());
+    const std::string_view word = text.substr(gap, end - gap);
+    if (begun && used + gap + width(word) > kColumns) {
+      out.erase(out.find_last_not_of(' ') + 1);
+      out += '\n' + std::string(indent, ' ');
+      used = indent;
+    } else {
+      out.append(gap, ' ');
+      used += gap;
+    }
+    out += word;
+    used += width(word);
+    begun = begun || !word.empty();
+    text.remove_prefix(end);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+}
+
+std::string folded(std::string_view text, std::size_t indent) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    out += folded_line({}, text.substr(0, end), indent);
+    if (end == std::string_view::npos) break;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
 
 std::string printable(std::string_view text) {
   std::string out;
@@ -58,16 +95,24 @@ std::string Table::text() const {
   }
   std::string out;
   for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    std::string front;
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
       const std::string padding(widths[i] - width(row[i]), ' ');
-      if (i > 0) line.append(kColumnGap, ' ');
-      line += alignment_[i] == 'r' ? padding + row[i] : row[i] + padding;
+      front += (alignment_[i] == 'r' ? padding + row[i] : row[i] + padding) + std::string(kColumnGap, ' ');
     }
+    std::string line = with_last(std::move(front), row.back(), widths.back());
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
   }
   return out;
+}
+
+std::string Table::with_last(std::string front, const std::string& cell, std::size_t columns) const {
+  if (alignment_.back() == 'r') return front + std::string(columns - width(cell), ' ') + cell;
+  if (alignment_.back() == 'l') return folded_line(std::move(front), cell, kFoldIndent);
+  if (width(front) + width(cell) <= kColumns) return front + cell;
+  front.erase(front.find_last_not_of(' ') + 1);
+  return front + '\n' + std::string(kFoldIndent, ' ') + cell;
 }
 
 }  // namespace kedge::tools

@@ -1,19 +1,32 @@
 // Text in columns, and text from files made fit for a terminal.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kedge::tools {
 
+/// What is printed fits into this many columns, unless a path, a name or a value is longer.
+inline constexpr std::size_t kColumns = 80;
+/// Where lines that were folded go on.
+inline constexpr std::size_t kFoldIndent = 9;
+
+/// Characters of a UTF-8 text; close enough to columns for names of arrays.
+[[nodiscard]] std::size_t width(std::string_view text);
+
+/// Each line of `text` folded at spaces, which it keeps elsewhere; what follows is indented by `indent`.
+[[nodiscard]] std::string folded(std::string_view text, std::size_t indent = kFoldIndent);
+
 /// Names come from files that anybody may have made: control characters and bytes that are no UTF-8 become \xNN.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Rows of cells; a column is as wide as its widest cell, in characters.
+/// Rows of cells; a column is as wide as its widest cell, in characters. What of its last cell makes a row longer than
+/// kColumns goes on in further lines.
 class Table {
  public:
-  /// `alignment` has one letter per column: 'l' or 'r'.
+  /// `alignment` has one letter per column: 'l' or 'r', or 'p' for a last one of paths, which are not broken at spaces.
   explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
 
   /// As many cells as there are columns.
@@ -22,6 +35,8 @@ class Table {
   [[nodiscard]] std::string text() const;
 
  private:
+  [[nodiscard]] std::string with_last(std::string front, const std::string& cell, std::size_t columns) const;
+
   std::string alignment_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -236,7 +236,7 @@ struct Tally {
     if (unsealed > 0) line += compose(", {} being written or free", unsealed);
     if (uncommitted > 0) line += compose(", {} not committed", uncommitted);
     if (cannot_look > 0) line += compose(", {} not checked", cannot_look);
-    return line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s));
+    return folded(line + compose(" ({} in {})\n", human_bytes(checked_bytes), human_seconds(took_s)));
   }
 
  private:
@@ -303,8 +303,8 @@ class Verification {
     });
     if (!all_ok || arguments_.json || arguments_.quiet) return;
     progress_->clear();
-    print(compose("ok       {}  {}: manifest and {}, {}\n", printable(place.shown), tag,
-                  count_text(containers, "container"), human_bytes(bytes)));
+    print(folded(compose("ok       {}  {}: manifest and {}, {}\n", printable(place.shown), tag,
+                         count_text(containers, "container"), human_bytes(bytes))));
   }
 
   void report(const Finding& finding) {
@@ -313,7 +313,7 @@ class Verification {
       json_.push_back(finding_json(finding));
     } else if (!arguments_.quiet || finding.state == State::damaged || finding.state == State::cannot_look) {
       progress_->clear();
-      print(finding_text(finding));
+      print(folded(finding_text(finding)));
     }
   }
 
@@ -364,8 +364,10 @@ Command add_verify(CLI::App& program) {
           "Tags on the prefix (latest: the newest), tag directories, whole prefixes, run directories on the node-local "
           "store, and single files in any of these")
       ->required();
-  parser->add_option("--prefix", arguments->prefix,
-                     "Prefix on which to look for tags; default: the configured persistent.path");
+  parser
+      ->add_option("--prefix", arguments->prefix,
+                   "Prefix on which to look for tags; default: the configured persistent.path")
+      ->type_name("PREFIX");
   parser->add_flag("--json", arguments->json, "JSON output for programs: every finding and the place of all damage");
   parser->add_flag("--quiet,-q", arguments->quiet, "Report only problems");
   parser->footer(

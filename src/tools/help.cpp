@@ -1,0 +1,83 @@
+#include "tools/help.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+constexpr std::size_t kNameColumns = 24;
+
+/// CLI11's own, with what it prints folded. What a positional stands for is its name; it has no other type.
+class FittingFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string name = make_option_name(option, is_positional);
+    if (!is_positional && option->get_type_size() != 0) name += " " + option->get_type_name();
+    return entry(name, option->get_description());
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return entry(command->get_display_name(true), command->get_description());
+  }
+  std::string make_description(const CLI::App* app) const override { return folded(app->get_description(), 0) + "\n"; }
+  std::string make_footer(const CLI::App* app) const override { return folded(app->get_footer(), 0) + "\n"; }
+
+ private:
+  static std::string entry(const std::string& name, const std::string& description) {
+    std::string text = "  " + name;
+    if (width(text) + 2 > kNameColumns) text += "\n" + std::string(kNameColumns, ' ');
+    else text.append(kNameColumns - width(text), ' ');
+    return folded(text + description, kNameColumns) + "\n";
+  }
+};
+
+Outcome help(const CLI::App& program, const std::string& word) {
+  const auto help_of = [&](const CLI::App& app, const std::string& name) {  // App::help would be that of `kedge help`
+    return program.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal);
+  };
+  if (word.empty()) {
+    print(help_of(program, program.get_name()));
+    return Outcome::ok;
+  }
+  const CLI::App* command = find_command(program, word);
+  if (command == nullptr) {
+    complain(unknown_command(program, word));
+    return Outcome::cannot_look;
+  }
+  print(help_of(*command, program.get_name() + " " + word));
+  return Outcome::ok;
+}
+
+}  // namespace
+
+void fit_help(CLI::App& program) { program.formatter(std::make_shared<FittingFormatter>()); }
+
+const CLI::App* find_command(const CLI::App& program, const std::string& name) {
+  const auto found = program.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+std::string unknown_command(const CLI::App& program, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+  }
+  const auto meant = nearest(word, known);
+  return compose("unknown command '{}'{}; kedge --help lists the commands", printable(word),
+                 meant ? compose(" (did you mean '{}'?)", *meant) : "");
+}
+
+Command add_help(CLI::App& program) {
+  auto word = std::make_shared<std::string>();
+  CLI::App* parser = program.add_subcommand("help", "Help on a command, or the list of them");
+  parser->add_option("COMMAND", *word, "The command to describe; none: list them");
+  parser->footer("Exit status: 0, or 2 if there is no such command.");
+  return {parser, [&program, word] { return help(program, *word); }};
+}
+
+}  // namespace kedge::tools
