@@ -73,7 +73,10 @@ std::vector<Words> commands_of(const CLI::App& program) {
 
 std::string joined(const std::vector<std::string>& parts, std::string_view between) {
   std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : std::string(between)) + part;
+  for (const std::string& part : parts) {
+    if (!text.empty() && !part.empty()) text += between;
+    text += part;
+  }
   return text;
 }
 
@@ -99,7 +102,7 @@ std::string in_quotes(std::string_view text) {
 // --- bash ---
 
 std::string bash_reply(const Kind& kind, const std::string& options) {
-  std::string line = compose("      words={}", in_quotes(joined({options, kind.words}, options.empty() ? "" : " ")));
+  std::string line = compose("      words={}", in_quotes(joined({options, kind.words}, " ")));
   if (kind.tags) line += "; tags=1";
   if (kind.files) line += "; files=-f";
   if (kind.directories) line += "; files=-d";
@@ -177,13 +180,13 @@ std::string zsh(const CLI::App& program) {
       "#compdef kedge\n"
       "# zsh completion for kedge, made by: kedge completion zsh\n"
       "_kedge_tags() {\n"
-      "  local -a tags\n"
-      "  tags=(${(f)\"$(kedge ls --tags ${opt_args[--prefix]:+${(Q)opt_args[--prefix]}} 2>/dev/null)\"})\n"
-      "  _alternative 'tags:tag:compadd -a tags' 'files:file:_files'\n"
+      "  local -a names prefix\n"
+      "  local at=${words[(I)--prefix]}\n"
+      "  (( at )) && prefix=(${(Q)words[at+1]})\n"
+      "  names=(${(f)\"$(kedge ls --tags $prefix 2>/dev/null)\"})\n"
+      "  _alternative 'tags:tag:compadd -a names' 'files:file:_files'\n"
       "}\n"
       "_kedge() {\n"
-      "  local context state line\n"
-      "  typeset -A opt_args\n"
       "  local -a commands\n"
       "  commands=(\n";
   const auto commands = commands_of(program);

@@ -11,6 +11,9 @@ mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/made" >"$work/install.log"
 mv "$work/made" "$work/prefix"
 "$work/prefix/bin/kedge" --version
+for completion in bash-completion/completions/kedge zsh/site-functions/_kedge fish/vendor_completions.d/kedge.fish; do
+  grep -q verify "$work/prefix/share/$completion" || { echo "no completion in share/$completion"; exit 1; }
+done
 for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h \
     include/kedge/testing/in_process_job.hpp; do
   [[ -f $work/prefix/$file ]] || { echo "$file was not installed"; exit 1; }
