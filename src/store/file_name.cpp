@@ -56,7 +56,7 @@ bool is_store_file(std::string_view name) noexcept {
            (name.size() == record.size() || name.substr(record.size()).starts_with(".new-"));
   };
   return parse_file_name(name) || is_record(kRunRecord) || is_record(kCommitRecord) || name.starts_with("lock.") ||
-         name.starts_with("nonce-") || name.starts_with(kRoutedPrefix);
+         name.starts_with("nonce-") || name.starts_with("taking.") || name.starts_with(kRoutedPrefix);
 }
 
 std::optional<FileName> parse_file_name(std::string_view name) noexcept {

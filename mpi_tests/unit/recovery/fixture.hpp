@@ -76,7 +76,14 @@ class FakeTier final : public persist::Tier {
 
   // A recovery publishes nothing.
   [[nodiscard]] bool is_complete(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  void begin(const persist::TagEntry& /*entry*/, std::uint64_t /*manifest_bytes*/) override { unexpected(); }
+  void begin(const persist::TagEntry& /*entry*/, std::uint64_t /*manifest_bytes*/,
+             const persist::PlainFiles& /*plain*/) override {
+    unexpected();
+  }
+  void put_plain(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/, const std::string& /*name*/,
+                 const std::function<void(fs::ByteAccess& to)>& /*write*/) override {
+    unexpected();
+  }
   [[nodiscard]] std::uint32_t put(const persist::TagEntry& /*entry*/, LogicalRank /*logical_rank*/,
                                   const persist::Content& /*content*/) override {
     unexpected();
