@@ -160,7 +160,8 @@ TEST_F(TightNode, R33_WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
   const auto failure = met.same();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::no_space);
-  EXPECT_LE(most_used(0), 900 * kKiB) << "the kernel would have killed a rank";
+  EXPECT_THAT(failure->message, HasSubstr("the 2 ranks on this node need 1.1 MiB more"));
+  EXPECT_LT(most_used(0), 100 * kKiB) << "none was begun";
   limit(0, 3000 * kKiB);
   expect_returned(job.start(open));
   EXPECT_FALSE(met.same());
