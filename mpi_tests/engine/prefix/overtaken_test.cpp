@@ -104,7 +104,7 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   entry.commit.tag = "z";
   ++entry.commit.generation;
   entry.directory = persist::directory_name(entry.commit);
-  old_prefix.begin(entry, 1000);
+  old_prefix.begin(entry, 1000, {});
   persist::RunRecords new_records(file_system, "/prefix", "overtaken");
   (void)new_records.take_incarnation();
   new_records.begin_incarnation(Id128{});
@@ -116,7 +116,7 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
     EXPECT_EQ(failure->code, ErrorCode::busy) << what;
   };
   const std::vector<std::byte> manifest(5000);
-  expect_busy("begin", [&] { old_prefix.begin(entry, 1000); });
+  expect_busy("begin", [&] { old_prefix.begin(entry, 1000, {}); });
   expect_busy("publish", [&] { (void)old_prefix.publish(entry, manifest); });
   expect_busy("discard", [&] { old_prefix.discard(entry); });
   expect_busy("remove", [&] { old_prefix.remove(entries.back()); });

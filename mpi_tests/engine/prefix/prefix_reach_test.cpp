@@ -117,13 +117,13 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.plant(path, status);
-    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000, {}); })) << path;
     job.disk.restore(before);
     job.disk.make_directories(path, 0755);
     job.disk.remove_all(path);
     job.disk.make_directories("/elsewhere", 0755);
     job.disk.plant_link(path, "/elsewhere");
-    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000); })) << path;
+    EXPECT_TRUE(attempt([&] { prefix.begin(entry, 1000, {}); })) << path;
   }
 }
 

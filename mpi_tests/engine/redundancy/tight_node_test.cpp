@@ -40,13 +40,13 @@ class TightNode : public testing::Test {
     std::vector<double> values(kib * kKiB / sizeof(double));
     std::iota(values.begin(), values.end(), static_cast<double>(kib));
     State state;
-    state.add("values", std::span(values));
+    state.add("values", values);
     return failure_of([&] { engine.checkpoint(tag, state); });
   }
   static std::optional<Failure> restore(Engine& engine, std::size_t kib, const Tag& expected) {
     std::vector<double> values(kib * kKiB / sizeof(double));
     State state;
-    state.add("values", std::span(values));
+    state.add("values", values);
     return failure_of([&] {
       EXPECT_EQ(engine.restore(state), expected);
       EXPECT_EQ(values.back(), static_cast<double>(kib + values.size() - 1));
