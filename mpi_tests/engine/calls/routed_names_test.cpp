@@ -110,6 +110,8 @@ TEST(RoutedNames, WhatElseLiesBesideThemGoesToo) {
     EXPECT_TRUE(job.disk.snapshot().contains("/nodes")) << "links are removed, not followed";
     EXPECT_TRUE(job.logged("removed 3 files beside routed files, of which no route was asked for: restart.old, ..."));
 
+    EXPECT_FALSE(job.logged("could not be removed"));
+
     EXPECT_EQ(engine.open(), "a");
     EXPECT_EQ(engine.regions().size(), 1U);
     const Routed in = engine.route_in("restart");
@@ -163,6 +165,22 @@ TEST(RoutedNames, NamesThatNoFileCanHaveAreRefused) {
     const std::string longest(255, 'x');
     job.disk.write_all(engine.route_out(longest).path, content_of(0, 1));
     engine.commit();
+  });
+}
+
+/// A C program has KEDGE_PATH_SIZE bytes for it, and the system takes no more.
+TEST(RoutedNames, APathThatIsTooLongIsRefused) {
+  SimulatedJob job(1);
+  job.options.store.path = "/nodes";
+  for (int i = 0; i < 15; ++i) job.options.store.path += "/" + std::string(230, 'd');
+  on_one_rank(job, [&](Engine& engine) {
+    const std::string part(250, 'x');
+    engine.create("a");
+    EXPECT_TRUE(engine.route_out(part + "/" + part).status.ok());
+    const Routed out = engine.route_out("y/" + part + "/" + part + "/" + part);
+    EXPECT_EQ(code_of_status(out.status), ErrorCode::invalid_argument);
+    EXPECT_TRUE(out.path.empty());
+    engine.abandon();
   });
 }
 

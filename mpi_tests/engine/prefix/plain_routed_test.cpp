@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "harness/redundancy_history.hpp"
 
 namespace kedge::faults {
@@ -116,6 +118,9 @@ TEST_F(PlainRouted, TheyGoWithTheirCommitAndWhatIsNotKedgesStays) {
   job.options.persistent.keep = 1;
   expect_returned(run(job, {"a"}));
   const std::string kept = directory_of(job, "a") + "/files/notes.txt";
+  const std::string named = directory_of(job, "a") + "/files/0/rank-of-mine/notes.txt";
+  job.disk.make_directories(named.substr(0, named.rfind('/')), 0755);
+  job.disk.write_all(named, content_of("a", 0, 10));
   const std::string linked = directory_of(job, "a") + "/files/0/rank-0/link";
   job.disk.write_all(kept, content_of("a", 0, 10));
   job.disk.make_directories("/elsewhere/mine");
@@ -125,8 +130,36 @@ TEST_F(PlainRouted, TheyGoWithTheirCommitAndWhatIsNotKedgesStays) {
   expect_plain(job, list(job).entries[0], "c");
   std::vector<std::string> left = plain_names(job);
   std::erase_if(left, [&](const std::string& path) { return path.starts_with(directory_of(job, "c")); });
-  EXPECT_THAT(left, ElementsAre(kept.substr(0, kept.rfind('/')), kept));
+  const std::string files = kept.substr(0, kept.rfind('/'));
+  EXPECT_THAT(left, ElementsAre(files, files + "/0", files + "/0/rank-of-mine", named, kept));
   EXPECT_TRUE(job.disk.snapshot().contains("/elsewhere/mine"));
+}
+
+/// Says when rank 1 removes a plain file.
+class WatchedRemovals final : public ForwardingFileSystem {
+ public:
+  WatchedRemovals(std::shared_ptr<fs::FileSystem> inner, std::atomic<int>& removed)
+      : ForwardingFileSystem(std::move(inner)), removed_(removed) {}
+  void remove(const std::string& path) override {
+    if (path.ends_with("/files/0/rank-1/restart") && inner().status(path)) ++removed_;
+    inner().remove(path);
+  }
+
+ private:
+  std::atomic<int>& removed_;
+};
+
+TEST_F(PlainRouted, TheirRemovalIsSharedOutLikeThatOfContainers) {
+  Job job;
+  job.options.persistent.keep = 1;
+  std::atomic<int> removed = 0;
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    if (rank == 0) return;
+    environment.file_system = std::make_shared<WatchedRemovals>(environment.file_system, removed);
+  };
+  expect_returned(run(job, {"a", "b", "c"}));
+  EXPECT_THAT(tags(job), ElementsAre("c"));
+  EXPECT_EQ(removed, 2);
 }
 
 TEST_F(PlainRouted, SpaceForThemIsCheckedBeforeAnythingIsWritten) {

@@ -85,6 +85,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"persistent.keep", "2"},
                                                      {"persistent.latest", "false"},
                                                      {"persistent.mode", "0750"},
+                                                     {"persistent.plain_routed", "true"},
                                                      {"persistent.trust", "group"},
                                                      {"persistent.view_limit", "9"},
                                                      {"redundancy.scheme", "xor"},
