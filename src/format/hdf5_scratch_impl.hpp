@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "format/hdf5_handle.hpp"
 #include "format/hdf5_structure.hpp"
@@ -36,7 +37,7 @@ struct Hdf5Scratch::Impl {
   std::string name;
   Hdf5Handle groups, datasets, links;
   std::array<Hdf5Handle, 17> types;
-  std::map<std::string, Hdf5Handle> structs;  // by their members
+  std::map<std::pair<std::string, std::uint64_t>, Hdf5Handle> structs;  // by their members and size
   Hdf5Handle file;                            // last: closed first
 };
 

@@ -111,8 +111,9 @@ Hdf5Scratch::Impl::Descriptor::~Descriptor() { ::close(number_); }
 
 const Hdf5Handle& Hdf5Scratch::Impl::type(const Elements& elements, const Shape& shape) {
   if (!elements.members.empty()) {
-    Hdf5Handle& type = structs[std::string(elements.members)];
-    if (!type.is_open()) type = make_struct_type(elements.members, shape[shape.dimensions() - 1]);
+    const std::uint64_t struct_bytes = shape[shape.dimensions() - 1];  // padding behind the last member included
+    Hdf5Handle& type = structs[{std::string(elements.members), struct_bytes}];
+    if (!type.is_open()) type = make_struct_type(elements.members, struct_bytes);
     return type;
   }
   Hdf5Handle& type = types.at(static_cast<std::size_t>(elements.dtype));

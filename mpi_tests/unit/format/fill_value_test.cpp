@@ -47,5 +47,12 @@ TEST(FillValue, R31_NumbersStandOut) {
   EXPECT_EQ(fill_as<std::uint8_t>(DataType::opaque), 0xFF);
 }
 
+TEST(FillValue, R31_AStructHasThatOfEachMemberAndZerosBetween) {
+  const auto bytes = fill_value("id:int16@0;x:float32[2]@4", 16);
+  const std::vector<unsigned> expected{0, 0x80, 0, 0, 0, 0, 0xC0, 0x7F, 0, 0, 0xC0, 0x7F, 0, 0, 0, 0};
+  ASSERT_EQ(bytes.size(), expected.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), expected[i]) << i;
+}
+
 }  // namespace
 }  // namespace kedge::format
