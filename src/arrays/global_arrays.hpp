@@ -26,7 +26,7 @@ struct SharedRegion {
 };
 
 /// How many regions, of all ranks, the view lists below `/ranks`: each costs rank 0 about 0.1 ms in HDF5 whenever the
-/// structure changes, and half a kilobyte of every manifest (decision 016).
+/// structure changes, and half a kilobyte of every manifest (decision 017).
 inline constexpr std::uint64_t kListedRegionsMax = 1000;
 
 /// What of a container's regions is shared.
