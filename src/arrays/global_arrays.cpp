@@ -97,10 +97,12 @@ format::View view_of(const std::vector<Communicator::Message>& messages, bool li
       const auto [kind, rank, region] = get_record(unpacker);
       if (kind == Kind::own || kind == Kind::also) {
         invariant(lists_ranks, "regions of ranks are sent only where they are listed");
-        view.rank_regions->push_back({rank, region.name, region.dtype, region.shape, kind == Kind::also, region.members});
+        view.rank_regions->push_back(
+            {rank, region.name, region.dtype, region.shape, kind == Kind::also, region.members});
       }
       if (kind == Kind::replicated) {
-        replicas.try_emplace(region.name, format::View::Replica{region.name, rank, region.dtype, region.shape, region.members});
+        replicas.try_emplace(region.name,
+                             format::View::Replica{region.name, rank, region.dtype, region.shape, region.members});
       }
       if (kind != Kind::shard) continue;
       format::View::Array& array = arrays[region.name];

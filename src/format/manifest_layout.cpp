@@ -180,7 +180,8 @@ void ManifestBuilder::add_array(const View::Array& array) {
 void ManifestBuilder::add_replica(const View::Replica& replica) {
   require({replica.name, replica.dtype, replica.shape, {}, false, replica.members});
   add_name(replica.name);
-  add_whole(replica.name, {replica.dtype, replica.members}, replica.shape, file_of(replica.rank, replica.name), "/" + replica.name);
+  add_whole(replica.name, {replica.dtype, replica.members}, replica.shape, file_of(replica.rank, replica.name),
+            "/" + replica.name);
 }
 
 const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::string& name) const {

@@ -43,7 +43,8 @@ struct FileName {
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 
-/// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, notes of admission, routed files.
+/// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, notes of
+/// admission, routed files.
 [[nodiscard]] bool is_store_file(std::string_view name) noexcept;
 
 }  // namespace kedge::store

@@ -264,7 +264,8 @@ Command add_drop(CLI::App& program) {
       ->type_name("PREFIX");
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(
-      "Lists what will be removed, and asks. A store that a job is using is refused; a job whose run is removed from the "
+      "Lists what will be removed, and asks. A store that a job is using is refused; a job whose run is removed from "
+      "the "
       "prefix "
       "can commit nothing there any more.\n"
       "Exit status: 0, or 2 if nothing was removed.");
