@@ -80,7 +80,7 @@ def the_command_shows_what_is_there(job):
     prefix = job.directory / "prefix"
     code, listed = kedge("ls", prefix)
     check(code == 0, listed)
-    steps = [int(step) for step in re.findall(r"^step-(\d+) .* persistent ", listed, re.M)]
+    steps = [int(step) for step in re.findall(r"^step-(\d+) ", listed, re.M)]
     check(steps == list(range(STEPS, 0, -EVERY)), "not all are listed, newest first:", listed)
     code, listed = kedge("ls", "--json", prefix)
     check(code == 0 and len(json.loads(listed)["checkpoints"]) == len(steps), listed)
