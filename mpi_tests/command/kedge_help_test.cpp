@@ -196,6 +196,20 @@ TEST_F(KedgeHelp, ZshAndFishTakeTheirScripts) {
     GTEST_SKIP() << "zsh or fish is missing: what they make of their script was not tried";
 }
 
+TEST_F(KedgeHelp, ZshOffersCommandsAndTags) {
+  if (!has("zsh")) GTEST_SKIP() << "no zsh here";
+  add_three();
+  const std::string path = std::string(KEDGE_PROGRAM).substr(0, std::string(KEDGE_PROGRAM).rfind('/'));
+  // A zsh on a terminal of its own; -r waits for what the completion types.
+  const std::string script = compose(
+      "zmodload zsh/zpty; zpty z zsh -f -i\n"
+      "zpty -w z \"PATH={}:\\$PATH; PS1=; autoload -U compinit; compinit -u -D; source <(kedge completion zsh)\"\n"
+      "zpty -w -n z $'kedge show --prefix {} step-0002\\t'; zpty -r z out '*step-000200*'; print found\n",
+      path, prefix_.directory());
+  ::setenv("KEDGE_TEST_SCRIPT", script.c_str(), 1);
+  EXPECT_THAT(shell("timeout 60 zsh -f -c \"$KEDGE_TEST_SCRIPT\"").text, HasSubstr("found"));
+}
+
 TEST_F(KedgeHelp, FishOffersCommandsAndTags) {
   if (!has("fish")) GTEST_SKIP() << "no fish here";
   add_three();

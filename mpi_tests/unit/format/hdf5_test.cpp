@@ -25,6 +25,14 @@ TEST(FormatHdf5, RegionsWithoutBytesHaveNoOffset) {
   EXPECT_GE(builder.add(sample("one", 1).spec), kSuperblockBytes);
 }
 
+TEST(FormatHdf5, StructsWhosePaddingDiffersAreTwoTypes) {
+  Hdf5Scratch scratch(2048);
+  const Elements elements{DataType::opaque, "x:float64@0"};
+  static_cast<void>(scratch.create_dataset("a", elements, Shape{3, 8}));
+  const std::uint64_t padded = scratch.create_dataset("b", elements, Shape{3, 16});
+  EXPECT_GE(scratch.create_dataset("c", {DataType::uint8}, Shape{1}), padded + 48);
+}
+
 TEST(FormatHdf5, LargeRegionsStartOnPagesAndSmallOnesArePacked) {
   MemoryTarget target;
   std::vector<Sample> samples;
