@@ -129,6 +129,8 @@ TEST(ShownAttributes, EachIsFoundExactlyOnceOrNotAtAll) {
   EXPECT_THAT(refusal([](auto& file) { file[101] = std::byte{0}; }), HasSubstr("please report")) << "one is missing";
   EXPECT_THAT(refusal([](auto& file) { std::copy_n(file.begin() + 100, 8, file.begin()); }), HasSubstr("please report"))
       << "one is there twice";
+  EXPECT_THAT(refusal([](auto& file) { file[117 + 5] = std::byte{0}; }), HasSubstr("please report"))
+      << "one is there twice, and the other not";
   EXPECT_THAT(refusal([](auto& file) { file[105] = std::byte{9}; }), HasSubstr("please report")) << "an unknown one";
   EXPECT_THAT(refusal([](auto& file) { file[130] = std::byte{9}; }), HasSubstr("please report"))
       << "not what was given";
