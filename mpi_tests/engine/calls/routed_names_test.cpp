@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "harness/engine_checks.hpp"
+#include "harness/routed_checks.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -13,29 +13,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::byte> content_of(unsigned seed, std::size_t size_bytes) {
-  std::vector<std::byte> content(size_bytes);
-  for (std::size_t i = 0; i < size_bytes; ++i) content[i] = static_cast<std::byte>(i * 7 + i / 4093 + seed);
-  return content;
-}
-
-std::vector<std::string> routed_files(const FaultyDisk& disk) {
-  std::vector<std::string> files;
-  for (const auto& [path, entry] : disk.snapshot()) {
-    if (path.find("/routed-") != std::string::npos) files.push_back(path);
-  }
-  return files;
-}
-
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-/// The only engine of a job of one rank.
-void on_one_rank(SimulatedJob& job, const std::function<void(Engine&)>& body) {
-  expect_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    body(engine);
-  }));
-}
 
 TEST(RoutedNames, ThePathEndsInTheNameAndItsDirectoriesAreThere) {
   SimulatedJob job(2);

@@ -4,36 +4,14 @@
 #include <atomic>
 #include <functional>
 
-#include "harness/engine_checks.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "harness/routed_checks.hpp"
 
 namespace kedge::faults {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::vector<std::byte> content_of(unsigned seed, std::size_t size_bytes) {
-  std::vector<std::byte> content(size_bytes);
-  for (std::size_t i = 0; i < size_bytes; ++i) content[i] = static_cast<std::byte>(i * 7 + i / 4093 + seed);
-  return content;
-}
-
-std::vector<std::string> routed_files(const FaultyDisk& disk) {
-  std::vector<std::string> files;
-  for (const auto& [path, entry] : disk.snapshot()) {
-    if (path.find("/routed-") != std::string::npos) files.push_back(path);
-  }
-  return files;
-}
-
-/// The only engine of a job of one rank.
-void on_one_rank(SimulatedJob& job, const std::function<void(Engine&)>& body) {
-  expect_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    body(engine);
-  }));
-}
 
 /// What routed files are read and written with.
 class WatchedFile final : public fs::File {

@@ -1,26 +1,12 @@
 // Files of the application's own that travel through a checkpoint.
 #include <gmock/gmock.h>
 
-#include "harness/engine_checks.hpp"
+#include "harness/routed_checks.hpp"
 
 namespace kedge::faults {
 namespace {
 
 using testing::HasSubstr;
-
-std::vector<std::byte> content_of(int rank, std::size_t size_bytes) {
-  std::vector<std::byte> content(size_bytes);
-  for (std::size_t i = 0; i < size_bytes; ++i) content[i] = static_cast<std::byte>(i * 7 + static_cast<unsigned>(rank));
-  return content;
-}
-
-std::vector<std::string> routed_files(const FaultyDisk& disk) {
-  std::vector<std::string> files;
-  for (const auto& [path, entry] : disk.snapshot()) {
-    if (path.find("/routed-") != std::string::npos) files.push_back(path);
-  }
-  return files;
-}
 
 bool exists(const FaultyDisk& disk, const std::string& path) { return disk.snapshot().contains(path); }
 

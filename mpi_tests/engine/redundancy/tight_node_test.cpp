@@ -53,6 +53,25 @@ class TightNode : public testing::Test {
     });
   }
 
+  /// A start that opens "a", 256 KiB per rank, on an empty node0: refused in these words before it takes anything, and
+  /// fine with this limit.
+  void expect_opened_only_with(std::uint64_t enough_bytes, const std::string& refusal) {
+    OnEachRank met(kRanks);
+    const auto open = [&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      met.put(scope.rank, restore(engine, 256, "a"));
+    };
+    expect_returned(job.start(open));
+    const auto failure = met.same();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::no_space);
+    EXPECT_THAT(failure->message, HasSubstr(refusal));
+    EXPECT_LT(most_used(0), 100 * kKiB) << "none was begun";
+    limit(0, enough_bytes);
+    expect_returned(job.start(open));
+    EXPECT_FALSE(met.same());
+  }
+
   SimulatedJob job{kRanks};
 };
 
@@ -124,20 +143,7 @@ TEST_F(TightNode, R33_WhatIsFetchedForAllRanksOfANodeIsAddedUp) {
   }));
   job.disk.remove_all("/nodes/node0");
   limit(0, 600 * kKiB);
-  OnEachRank met(kRanks);
-  const auto open = [&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    met.put(scope.rank, restore(engine, 256, "a"));
-  };
-  expect_returned(job.start(open));
-  const auto failure = met.same();
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->code, ErrorCode::no_space);
-  EXPECT_THAT(failure->message, HasSubstr("the 4 ranks on this node need 1.1 MiB more"));
-  EXPECT_LT(most_used(0), 100 * kKiB) << "none was begun";
-  limit(0, 2000 * kKiB);
-  expect_returned(job.start(open));
-  EXPECT_FALSE(met.same());
+  expect_opened_only_with(2000 * kKiB, "the 4 ranks on this node need 1.1 MiB more");
 }
 
 TEST_F(TightNode, R33_WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
@@ -151,20 +157,7 @@ TEST_F(TightNode, R33_WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
   }));
   job.disk.remove_all("/nodes/node0");
   limit(0, 900 * kKiB);  // two containers and two parities are to be made: each rank's would fit, or one of each
-  OnEachRank met(kRanks);
-  const auto open = [&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    met.put(scope.rank, restore(engine, 256, "a"));
-  };
-  expect_returned(job.start(open));
-  const auto failure = met.same();
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->code, ErrorCode::no_space);
-  EXPECT_THAT(failure->message, HasSubstr("the 2 ranks on this node need 1.1 MiB more"));
-  EXPECT_LT(most_used(0), 100 * kKiB) << "none was begun";
-  limit(0, 3000 * kKiB);
-  expect_returned(job.start(open));
-  EXPECT_FALSE(met.same());
+  expect_opened_only_with(3000 * kKiB, "the 2 ranks on this node need 1.1 MiB more");
 }
 
 }  // namespace
