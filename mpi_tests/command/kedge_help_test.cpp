@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -36,13 +35,23 @@ std::size_t columns(const std::string& line) {
       std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+/// Behind the first `mark`, as far as it consists of `characters`. By hand: std::regex makes g++ 12 warn falsely under
+/// the sanitizers.
+std::string first_of(const std::string& line, const std::string& mark, const std::string& characters) {
+  const std::size_t at = line.find(mark);
+  if (at == std::string::npos) return {};
+  const std::size_t from = at + mark.size();
+  const std::size_t end = line.find_first_not_of(characters, from);
+  return line.substr(from, end == std::string::npos ? end : end - from);
+}
+
 /// Subcommands as the help lists them: what is added later is tried as well.
 std::vector<std::string> commands() {
   std::vector<std::string> names;
   bool listed = false;
   for (const std::string& line : lines_of(kedge("--help").text)) {
-    std::smatch match;
-    if (listed && std::regex_search(line, match, std::regex("^  ([a-z]+) "))) names.push_back(match[1]);
+    const std::string name = first_of(line, "  ", "abcdefghijklmnopqrstuvwxyz");
+    if (listed && line.starts_with("  " + name + " ") && !name.empty()) names.push_back(name);
     if (line == "Subcommands:") listed = true;
     else if (line.empty()) listed = false;
   }
@@ -170,10 +179,9 @@ TEST_F(KedgeHelp, BashOffersEveryOptionOfEveryCommand) {
   for (const std::string& name : commands()) {
     std::set<std::string> listed;
     const std::string help = kedge(name + " --help").text;
-    const std::regex option("(^|[ ,])(--[a-z-]+)");
     for (const std::string& line : lines_of(help)) {
-      std::smatch match;
-      if (line.starts_with("  -") && std::regex_search(line, match, option)) listed.insert(match[2]);
+      const std::string option = first_of(line, "--", "abcdefghijklmnopqrstuvwxyz-");
+      if (line.starts_with("  -") && !option.empty()) listed.insert("--" + option);
     }
     ASSERT_FALSE(listed.empty()) << name;
     EXPECT_THAT(offered({name, "--"}), ::testing::UnorderedElementsAreArray(listed)) << name;
