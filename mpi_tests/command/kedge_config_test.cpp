@@ -42,12 +42,13 @@ TEST_F(KedgeConfig, SaysWhichLineOrVariableAValueIsFrom) {
                     ContainsRegex("store.quota_bytes +[0-9a-zA-Z ]+ +KEDGE_STORE_QUOTA_BYTES\n")));
 }
 
-TEST_F(KedgeConfig, JsonHasNumbersAsNumbers) {
-  write("[store]\nkeep = 3\ndurable = true\n");
+TEST_F(KedgeConfig, JsonHasNumbersAsNumbersAndListsAsLists) {
+  write("fingerprint_files = [\"deck.in\", \"a mesh\"]\n[store]\nkeep = 3\ndurable = true\n");
   const Json options = Json::parse(config("--json", "KEDGE_STORE_QUOTA_BYTES=2GiB").text)["options"];
   EXPECT_EQ(options.size(), option_fields().size());
   EXPECT_EQ(options["store.keep"]["value"], 3);
-  EXPECT_EQ(options["store.keep"]["from"], "kedge.toml:2");
+  EXPECT_EQ(options["store.keep"]["from"], "kedge.toml:3");
+  EXPECT_EQ(options["fingerprint_files"]["value"], (Json{"deck.in", "a mesh"}));
   EXPECT_EQ(options["store.durable"]["value"], true);
   EXPECT_EQ(options["store.quota_bytes"]["value"], std::uint64_t{2} << 30U);
   EXPECT_EQ(options["run"]["value"], "");

@@ -1,4 +1,6 @@
 // kedge ls on whole, half-written, damaged and foreign directories.
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -140,6 +142,12 @@ TEST_F(KedgeCheckpoints, WithoutArgumentThePrefixIsTheConfigurations) {
   EXPECT_EQ(kedge_in(elsewhere.directory(), "ls", "KEDGE_STORE_KEEP=0").status, 2);
 }
 
+std::uint64_t storage_bytes(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
 TEST(KedgeStoreList, ListsCommitsOfAStoreAsFarAsThisNodeTells) {
   SampleStore store;
   auto identity = sample_identity();
@@ -155,6 +163,11 @@ TEST(KedgeStoreList, ListsCommitsOfAStoreAsFarAsThisNodeTells) {
   const Json json = kedge_json("ls " + store.directory(), 0);
   EXPECT_EQ(json["kind"], "store");
   EXPECT_EQ(json["checkpoints"][0]["ranks"], (Json{2, 3}));
+  std::uint64_t storage = 0;
+  for (const char* name : {"rank-2.0.h5", "rank-3.0.h5", "rank-2.1.h5"}) storage += storage_bytes(store.path(name));
+  EXPECT_EQ(json["storage_bytes"], storage);
+  EXPECT_THAT(listed.text,
+              ContainsRegex("\nstorage taken: [0-9.]+ [KM]iB, 1.[0-9] times the newest checkpoint here\n"));
   truncate(store.path("rank-3.0.h5"), 5000);
   const Result damaged = kedge("ls " + store.directory());
   EXPECT_EQ(damaged.status, 1);

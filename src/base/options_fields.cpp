@@ -22,17 +22,6 @@ std::optional<N> parse_number(std::string_view text) {
 
 using Paths = std::vector<std::string>;
 
-/// As in PATH; empty ones are left out.
-Paths split_paths(std::string_view text) {
-  Paths paths;
-  while (!text.empty()) {
-    const std::string_view path = text.substr(0, text.find(':'));
-    if (!path.empty()) paths.emplace_back(path);
-    text.remove_prefix(std::min(path.size() + 1, text.size()));
-  }
-  return paths;
-}
-
 std::string join_paths(const Paths& paths) {
   std::string text;
   for (const std::string& path : paths) text += (text.empty() ? "" : ":") + path;
@@ -311,6 +300,16 @@ std::uint64_t hash_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string> split_paths(std::string_view text) {
+  Paths paths;
+  while (!text.empty()) {
+    const std::string_view path = text.substr(0, text.find(':'));
+    if (!path.empty()) paths.emplace_back(path);
+    text.remove_prefix(std::min(path.size() + 1, text.size()));
+  }
+  return paths;
+}
 
 std::span<const Field> option_fields() {
   static const std::vector<Field> fields = make_fields();

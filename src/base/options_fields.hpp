@@ -43,6 +43,9 @@ struct Field {
 
 [[nodiscard]] std::span<const Field> option_fields();
 
+/// Pure. The paths of a text of kind `paths`, separated by colons; empty ones are left out.
+[[nodiscard]] std::vector<std::string> split_paths(std::string_view text);
+
 /// "store.path", or "run" at top level.
 [[nodiscard]] std::string dotted_name(const Field& field);
 /// "KEDGE_STORE_PATH", "KEDGE_RUN".

@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <optional>
@@ -188,6 +189,11 @@ std::vector<std::string> process_environment() {
   std::vector<std::string> entries;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
   return entries;
+}
+
+std::optional<std::string> process_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 Options Options::load() noexcept {

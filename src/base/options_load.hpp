@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct LoadedOptions {
 /// is wrong ends the reading: what came before it is set, what comes after it is not.
 [[nodiscard]] LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& directory);
 
-/// This process's environment, for load_options.
+/// This process's environment, for load_options; and one variable of it, if it is set.
 [[nodiscard]] std::vector<std::string> process_environment();
+[[nodiscard]] std::optional<std::string> process_variable(const std::string& name);
 
 }  // namespace kedge

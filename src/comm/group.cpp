@@ -13,6 +13,11 @@ std::uint64_t Group::max(std::uint64_t mine) const {
   return mine;
 }
 
+std::uint64_t Group::min(std::uint64_t mine) const {
+  reduce(std::span(&mine, 1), Reduction::min);
+  return mine;
+}
+
 std::uint64_t Group::sum(std::uint64_t mine) const {
   reduce(std::span(&mine, 1), Reduction::sum);
   return mine;
@@ -20,8 +25,7 @@ std::uint64_t Group::sum(std::uint64_t mine) const {
 
 std::optional<int> Group::lowest_with(bool mine) const {
   constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t lowest = mine ? static_cast<std::uint64_t>(rank()) : kNone;
-  reduce(std::span(&lowest, 1), Reduction::min);
+  const std::uint64_t lowest = min(mine ? static_cast<std::uint64_t>(rank()) : kNone);
   return lowest == kNone ? std::nullopt : std::optional(static_cast<int>(lowest));
 }
 

@@ -98,6 +98,7 @@ class Group {
   [[nodiscard]] bool any(bool mine) const { return max(mine ? 1 : 0) != 0; }
   [[nodiscard]] bool all(bool mine) const { return !any(!mine); }
   [[nodiscard]] std::uint64_t max(std::uint64_t mine) const;
+  [[nodiscard]] std::uint64_t min(std::uint64_t mine) const;
   /// Modulo 2^64.
   [[nodiscard]] std::uint64_t sum(std::uint64_t mine) const;
   template <std::size_t count>

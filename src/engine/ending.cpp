@@ -1,5 +1,6 @@
 #include "engine/ending.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,14 @@ std::string shell_word(const std::string& path) {
   return word + "'";
 }
 
+/// What the stores of all ranks take.
+struct StoreUse {
+  std::uint64_t while_running_bytes = 0;  ///< now, before what is idle is given back
+  std::uint64_t kept_bytes = 0;           ///< for the next start
+  std::uint64_t checkpoint_bytes = 0;     ///< the containers of the newest commit
+  std::uint64_t nodes = 0;
+};
+
 class Ending {
  public:
   Ending(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
@@ -32,17 +41,20 @@ class Ending {
     const OnExit on_exit = setup_.options.store.on_exit;
     if (on_exit == OnExit::remove) remove_on_purpose();
     if (on_exit == OnExit::remove_if_persistent) remove_if_persistent();
-    std::uint64_t kept_bytes = 0;
+    StoreUse use;
+    use.nodes = is_first_of_node() ? 1 : 0;
     const auto local = attempt([&] {
+      use.checkpoint_bytes = newest_bytes();
+      use.while_running_bytes = store().used_bytes();
       store().give_back_unused();
-      kept_bytes = store().used_bytes();
+      use.kept_bytes = store().used_bytes();
       started_.node.lock->release();
     });
-    kept_bytes = group_.sum(kept_bytes);
+    const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
     const auto failure = group_.vote(local);
     if (group_.is_root()) {
       log_what_is_persistent();
-      log_what_stays(kept_bytes);
+      log_what_stays({all[0], all[1], all[2], all[3]});
     }
     comm::throw_if(failure);
   }
@@ -100,13 +112,31 @@ class Ending {
                             keep == 0 ? "0: all are kept" : compose("{}", keep)));
   }
 
-  void log_what_stays(std::uint64_t kept_bytes) const {
-    if (kept_bytes == 0) return setup_.log.info("finalized: nothing kept in the node-local store");
-    const bool several = started_.topology.node.size() < static_cast<std::size_t>(group_.size());
-    setup_.log.info(compose("finalized: {} {} kept for the next start{}; to free it{}: kedge drop {}",
-                            human_bytes(kept_bytes), store().memory_backed() ? "of memory" : "on disk",
-                            several ? " on this node, and likewise on the others" : "",
-                            several ? ", run on each node" : "", shell_word(store().directory())));
+  /// Those of this rank's container of the newest commit; 0 if it is not here.
+  [[nodiscard]] std::uint64_t newest_bytes() const {
+    const std::optional<commits::Entry> newest = ledger_.newest();
+    if (!newest) return 0;
+    return store().size_bytes(store::FileKind::container, group_.logical_rank(), {newest->commit.id, {}});
+  }
+
+  [[nodiscard]] bool is_first_of_node() const { return started_.topology.node.front() == group_.rank(); }
+
+  void log_what_stays(const StoreUse& use) const {
+    if (use.kept_bytes == 0) return setup_.log.info("finalized: nothing kept in the node-local store");
+    setup_.log.info(compose("finalized: {} {}{} kept for the next start{}; to free it{}: kedge drop {}",
+                            human_bytes(use.kept_bytes), store().memory_backed() ? "of memory" : "of disk space",
+                            use.nodes > 1 ? compose(" on {} nodes", use.nodes) : "", in_checkpoints(use),
+                            use.nodes > 1 ? ", run on each node" : "", shell_word(store().directory())));
+  }
+
+  /// What a user plans a node's memory with.
+  [[nodiscard]] static std::string in_checkpoints(const StoreUse& use) {
+    if (use.checkpoint_bytes == 0) return {};
+    const auto times = [&](std::uint64_t bytes) {
+      return static_cast<double>(bytes) / static_cast<double>(use.checkpoint_bytes);
+    };
+    return compose(", {:.1f} times the newest checkpoint ({:.1f} times while the job ran)", times(use.kept_bytes),
+                   times(use.while_running_bytes));
   }
 
   const Setup& setup_;

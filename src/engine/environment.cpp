@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <string_view>
 #include <utility>
 
+#include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 #include "store/location.hpp"
@@ -41,22 +41,17 @@ unsigned cores_of_process() {
   return static_cast<unsigned>(std::max(CPU_COUNT(&cores), 1));
 }
 
-std::optional<std::string> variable_of_process(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 }  // namespace
 
 Environment Environment::system() {
   Environment environment;
   environment.file_system = fs::posix_file_system();
   environment.clock = system_clock();
-  if (const char* node = std::getenv("KEDGE_NODE")) environment.node = node;
+  environment.node = process_variable("KEDGE_NODE").value_or("");
   environment.machine = compose("{}/{}", boot_id(), host_name());
   environment.cores = cores_of_process();
-  environment.variable = variable_of_process;
-  environment.store_candidates = store::usual_roots();
+  environment.variable = process_variable;
+  environment.store_candidates = store::usual_roots(process_variable);
   return environment;
 }
 

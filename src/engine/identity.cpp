@@ -7,35 +7,16 @@
 #include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "comm/wire.hpp"
 #include "persist/prefix_runs.hpp"
 #include "store/node_records.hpp"
 
 namespace kedge::engine {
 namespace {
 
-/// Paths, each ended by a zero byte, which none of them has.
-std::string pack(const std::vector<std::string>& paths) {
-  std::string text;
-  for (const std::string& path : paths) text.append(path).push_back('\0');
-  return text;
-}
-
-std::vector<std::string> unpack(std::string_view text) {
-  std::vector<std::string> paths;
-  while (!text.empty()) {
-    paths.emplace_back(text.substr(0, text.find('\0')));
-    text.remove_prefix(paths.back().size() + 1);
-  }
-  return paths;
-}
-
-std::string records_directory(const std::string& prefix, const std::string& run) {
-  return fs::join(fs::join(prefix, persist::kRecordsDirectory), run);
-}
-
 std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, const std::string& communicator_name) {
   const auto runs = persist::runs_with_checkpoints(file_system, prefix);
-  const std::string own = records_directory(prefix, persist::default_run_name(communicator_name));
+  const std::string own = persist::records_directory(prefix, persist::default_run_name(communicator_name));
   const auto status = file_system.status(own);
   const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
   return persist::choose_run(communicator_name, runs, knows_own);
@@ -46,7 +27,7 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
 bool is_still_at(fs::FileSystem& file_system, const std::string& prefix, const commits::RunIdentity& run) {
   bool is_there = true;
   (void)attempt([&] {
-    const auto found = persist::read_run_record(file_system, records_directory(prefix, run.name));
+    const auto found = persist::read_run_record(file_system, persist::records_directory(prefix, run.name));
     is_there = found.record && found.record->run_id == run.id;
   });
   return is_there;
@@ -61,6 +42,59 @@ void follow(fs::FileSystem& file_system, const persist::RunRecord& record, Known
   if (known.is_copy) return known.former.clear();
   std::erase(known.former, known.prefix);
   known.former.insert(known.former.begin(), record.prefix);
+}
+
+/// Local, rank 0. The records of the run that this job goes on with or begins.
+std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const std::string& communicator_name) {
+  fs::FileSystem& file_system = *setup.environment.file_system;
+  const std::string prefix = persist::make_prefix(file_system, setup.options.persistent.path);
+  std::string run = setup.options.run;
+  if (run.empty()) run = choose_name(file_system, prefix, communicator_name);
+  return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
+}
+
+/// Local, rank 0. Takes the next incarnation, and reads what the records say.
+KnownRun read_known(const Setup& setup, persist::RunRecords& records) {
+  KnownRun known;
+  known.run.name = records.run();
+  known.prefix = records.prefix();
+  known.run.incarnation = records.take_incarnation();
+  const persist::FoundRecord found = records.read_record();
+  known.is_damaged = found.damaged;
+  known.run.id = found.record ? found.record->run_id : records.id_of_starts();
+  known.has_commits = records.has_first_commit() || records.has_first_manifest();
+  if (found.record) follow(*setup.environment.file_system, *found.record, known);
+  else if (!known.run.id.is_none()) {
+    setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
+                              persist::run_record_path(records.directory()), found.damaged ? "damaged" : "missing"));
+  }
+  return known;
+}
+
+/// COLLECTIVE. What rank 0 knows of the run, but what is rank 0's alone.
+void share(const comm::Group& group, KnownRun& known) {
+  std::vector<std::byte> message;
+  if (group.is_root()) {
+    comm::Packer packer;
+    packer.put(std::string_view(known.run.name));
+    packer.put(known.run.id);
+    packer.put(known.run.incarnation);
+    packer.put(std::string_view(known.prefix));
+    packer.put(known.has_commits);
+    packer.put(known.is_damaged);
+    for (const std::string& path : known.former) packer.put(std::string_view(path));
+    message = packer.take();
+  }
+  group.broadcast(message);
+  if (group.is_root()) return;
+  comm::Unpacker unpacker(message);
+  known.run.name = unpacker.get_text();
+  known.run.id = unpacker.get<Id128>();
+  known.run.incarnation = unpacker.get<std::uint64_t>();
+  known.prefix = unpacker.get_text();
+  known.has_commits = unpacker.get_bool();
+  known.is_damaged = unpacker.get_bool();
+  while (!unpacker.empty()) known.former.push_back(unpacker.get_text());
 }
 
 /// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Others may
@@ -165,7 +199,7 @@ Id128 find_id(const Setup& setup, const comm::Group& group, const KnownRun& know
          compose("checkpoints of the run '{}' were made, and its record, its manifests and the stores are lost or "
                  "damaged; restore the record from a copy, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
                  known.run.name),
-         fs::join(records_directory(known.prefix, known.run.name), "run.json"));
+         persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
 }
 
 /// Local, rank 0. A new id if there is none. Of two first starts at the same time the later takes that of the other:
@@ -180,36 +214,13 @@ Id128 record_id(persist::RunRecords& records, const KnownRun& known, const Id128
 }  // namespace
 
 KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<persist::RunRecords>& records) {
-  fs::FileSystem& file_system = *setup.environment.file_system;
   KnownRun known;
   group.together([&] {
     if (!group.is_root()) return;
-    known.prefix = persist::make_prefix(file_system, setup.options.persistent.path);
-    known.run.name = setup.options.run;
-    if (known.run.name.empty()) {
-      known.run.name = choose_name(file_system, known.prefix, group.communicator().name());
-    }
-    records = std::make_unique<persist::RunRecords>(setup.environment.file_system, known.prefix, known.run.name);
-    known.run.incarnation = records->take_incarnation();
-    const persist::FoundRecord found = records->read_record();
-    known.is_damaged = found.damaged;
-    known.run.id = found.record ? found.record->run_id : records->id_of_starts();
-    known.has_commits = records->has_first_commit() || records->has_first_manifest();
-    if (found.record) follow(file_system, *found.record, known);
-    else if (!known.run.id.is_none()) {
-      setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
-                                fs::join(records->directory(), "run.json"), found.damaged ? "damaged" : "missing"));
-    }
+    records = take_records(setup, group.communicator().name());
+    known = read_known(setup, *records);
   });
-  std::string former = pack(known.former);
-  group.broadcast(known.run.name);
-  group.broadcast(known.run.id);
-  group.broadcast(known.run.incarnation);
-  group.broadcast(known.prefix);
-  group.broadcast(former);
-  group.broadcast(known.has_commits);
-  group.broadcast(known.is_damaged);
-  known.former = unpack(former);
+  share(group, known);
   return known;
 }
 

@@ -20,12 +20,12 @@ struct KnownRun {
   std::string prefix;               ///< canonical, as rank 0 sees it
   std::vector<std::string> former;  ///< where it lay before, newest first
   bool has_commits = false;         ///< noted on the prefix
-  bool is_damaged = false;          ///< there is a run.json, and it cannot be made sense of
+  bool is_damaged = false;          ///< there is a run.json, and it is damaged
   std::string moved_from;           ///< where it lay at the last start, if that was elsewhere; rank 0's
   bool is_copy = false;             ///< it still lies there: this prefix was copied from it; rank 0's
 };
 
-/// Where what is known of the run may lie.
+/// Where to look for what is known of the run.
 struct PlacesOfRun {
   persist::RunRecords* records = nullptr;  ///< rank 0's, null elsewhere
   persist::Tier& tier;

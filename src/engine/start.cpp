@@ -149,7 +149,7 @@ class Start {
     patient.together([&] {
       take_store();
       started_.node.records->write_owner(started_.run.id);
-      started_.noted.in_store = started_.node.records->tells_of_commit(started_.run.id);
+      started_.noted.in_store = started_.node.records->has_commit(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);

@@ -48,6 +48,22 @@ void remove_tree(FileSystem& file_system, const std::string& path) {
   if (first) throw Error(*std::move(first));
 }
 
+void make_directories(FileSystem& file_system, const std::string& path, std::uint32_t mode) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (!parent.empty() && parent.back() != '/' && !file_system.status(parent)) {
+      file_system.make_directory(parent, mode);
+    }
+  }
+  if (!file_system.status(path)) file_system.make_directory(path, mode);
+}
+
+bool is_open_to_all(const FileStatus& status) noexcept {
+  constexpr std::uint32_t kOthersWrite = 0002;
+  constexpr std::uint32_t kSticky = 01000;
+  return status.kind == Kind::directory && (status.mode & kOthersWrite) != 0 && (status.mode & kSticky) == 0;
+}
+
 void make_parents(FileSystem& file_system, const std::string& base, std::string_view name, std::uint32_t mode) {
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
     const std::string path = join(base, name.substr(0, slash));

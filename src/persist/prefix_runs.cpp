@@ -5,6 +5,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tags.hpp"
@@ -12,8 +13,6 @@
 namespace kedge::persist {
 namespace {
 
-constexpr std::uint32_t kOthersWrite = 002;
-constexpr std::uint32_t kSticky = 01000;
 constexpr std::size_t kNameCharactersMax = 64;
 constexpr std::string_view kUnnamed = "main";
 
@@ -23,17 +22,9 @@ using Kind = fs::FileStatus::Kind;
   throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
 }
 
-void make_directories(fs::FileSystem& file_system, const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    const std::string parent = path.substr(0, slash);
-    if (!parent.empty() && !file_system.status(parent)) file_system.make_directory(parent, 0777);
-  }
-  if (!file_system.status(path)) file_system.make_directory(path, 0777);
-}
-
 void refuse_if_open_to_all(fs::FileSystem& file_system, const std::string& directory) {
   const fs::FileStatus status = directory_status(file_system, directory);
-  if ((status.mode & kOthersWrite) == 0 || (status.mode & kSticky) != 0) return;
+  if (!fs::is_open_to_all(status)) return;
   refuse(
       compose("every user can replace files in the prefix (mode {:04o}); run chmod o-w on this directory", status.mode),
       directory);
@@ -57,9 +48,15 @@ fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& 
   return *status;
 }
 
+std::string records_directory(std::string_view prefix) { return fs::join(prefix, ".kedge"); }
+
+std::string records_directory(std::string_view prefix, std::string_view run) {
+  return fs::join(records_directory(prefix), run);
+}
+
 std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix) {
   try {
-    make_directories(file_system, prefix);
+    fs::make_directories(file_system, prefix, 0777);
   } catch (const Error& error) {
     Failure failure = error.failure();
     failure.message += "; this is the prefix: set persistent.path to a directory that all nodes share";
@@ -67,14 +64,14 @@ std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix) 
   }
   const std::string path = file_system.canonical(prefix);
   refuse_if_open_to_all(file_system, path);
-  const std::string records = fs::join(path, kRecordsDirectory);
+  const std::string records = records_directory(path);
   file_system.make_directory(records, 0755);
   refuse_if_open_to_all(file_system, records);
   return path;
 }
 
 std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, const std::string& prefix) {
-  const std::string records = fs::join(prefix, kRecordsDirectory);
+  const std::string records = records_directory(prefix);
   std::vector<std::string> runs;
   bool any_records = false;
   for (const std::string& run : file_system.list(records)) {

@@ -10,8 +10,9 @@
 
 namespace kedge::persist {
 
-/// Below a prefix: the records of its runs, a directory each.
-inline constexpr std::string_view kRecordsDirectory = ".kedge";
+/// Pure. Below a prefix: where the records of its runs lie, a directory each; and where those of one run do.
+[[nodiscard]] std::string records_directory(std::string_view prefix);
+[[nodiscard]] std::string records_directory(std::string_view prefix, std::string_view run);
 
 /// Local. What is there. Throws Error{io} if it is not a directory.
 fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path);

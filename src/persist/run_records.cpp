@@ -86,8 +86,10 @@ std::optional<RunRecord> parse_record(Json content) {
 
 }  // namespace
 
+std::string run_record_path(std::string_view directory) { return fs::join(directory, kRunFile); }
+
 FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory) {
-  const std::string path = fs::join(directory, kRunFile);
+  const std::string path = run_record_path(directory);
   FoundRecord found;
   if (!file_system.status(path)) return found;
   const Json content = Json::parse(read_text(file_system, path), nullptr, /*allow_exceptions=*/false);
@@ -103,7 +105,7 @@ bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory) 
 
 RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run)
     : file_system_(std::move(file_system)), prefix_(make_prefix(*file_system_, prefix)), run_(std::move(run)) {
-  directory_ = fs::join(fs::join(prefix_, kRecordsDirectory), run_);
+  directory_ = records_directory(prefix_, run_);
   file_system_->make_directory(directory_, 0755);
   const fs::FileStatus mine = directory_status(*file_system_, directory_);
   if (mine.owner != file_system_->user()) {

@@ -25,10 +25,12 @@ struct RunRecord {
 /// A record as it was found.
 struct FoundRecord {
   std::optional<RunRecord> record;
-  bool damaged = false;  ///< there is a run.json, and it cannot be made sense of
+  bool damaged = false;  ///< there is a run.json, and it is damaged
 };
 
-/// Local, reads only: the record of the run in `directory`. Throws Error{io}.
+/// Pure. Where the record of the run is whose records lie in `directory`.
+[[nodiscard]] std::string run_record_path(std::string_view directory);
+/// Local, reads only: that record. Throws Error{io}.
 [[nodiscard]] FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory);
 
 /// Local. Whether the records in `directory` note that commits of the run exist. Throws Error{io}.

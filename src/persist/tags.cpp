@@ -43,7 +43,7 @@ void add_claims(fs::FileSystem& file_system, const std::string& records, const s
 
 Claims read_claims(fs::FileSystem& file_system, const std::string& prefix) {
   Claims claims;
-  const std::string records = fs::join(prefix, kRecordsDirectory);
+  const std::string records = records_directory(prefix);
   static_cast<void>(attempt([&] {
     if (!is_kind(file_system.status(records), Kind::directory)) return;
     for (const std::string& run : file_system.list(records)) {

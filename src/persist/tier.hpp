@@ -22,13 +22,13 @@ struct Content {
   std::span<const std::byte> mapped = {};  ///< the same where they lie in memory; empty if they do not
 };
 
-/// What all ranks of a commit together put by put_plain.
+/// What put_plain is to write, over all ranks of a commit.
 struct PlainFiles {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
 };
 
-/// What is no commit, or no more, and is not all removed.
+/// What is left of a commit that was retracted, or that was never completed.
 struct Remains {
   std::string name;
   std::uint32_t ranks = 0;  ///< containers of ranks below this may be there

@@ -10,7 +10,7 @@ namespace kedge::persist {
 namespace {
 
 /// An older one must not go for one that no open would take.
-bool is_some_use(Tier& tier, RunRecords& records, const TagEntry& entry) {
+bool is_recoverable(Tier& tier, RunRecords& records, const TagEntry& entry) {
   if (records.is_discarded(entry.commit.id)) return false;
   bool is_it = false;
   const auto failure = attempt([&] { is_it = tier.read(entry.directory).commit.id == entry.commit.id; });
@@ -19,19 +19,19 @@ bool is_some_use(Tier& tier, RunRecords& records, const TagEntry& entry) {
 
 constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is believed until the next start
 
-/// How many of the newest stay: `keep` that are some use, with what lies between them.
+/// How many of the newest stay: `keep` recoverable ones, with what lies between them.
 std::size_t number_kept(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention) {
   const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
   if (entries.size() <= retention.keep) return entries.size();
-  std::uint64_t useful = 0;
+  std::uint64_t counted = 0;
   std::size_t at = 0;
-  for (; at < entries.size() && useful < retention.keep; ++at) {
+  for (; at < entries.size() && counted < retention.keep; ++at) {
     const TagEntry& entry = entries[at];
-    if (entry.pinned || retention.no_use.contains(entry.commit.id)) continue;
-    const bool known = useful >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
-    if (!known && !is_some_use(tier, records, entry)) continue;
+    if (entry.pinned || retention.unrecoverable.contains(entry.commit.id)) continue;
+    const bool known = counted >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
+    if (!known && !is_recoverable(tier, records, entry)) continue;
     history.note_good(entry.commit.id);
-    ++useful;
+    ++counted;
   }
   return at;
 }

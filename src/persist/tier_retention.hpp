@@ -39,9 +39,9 @@ class TierHistory {
 
 struct TierRetention {
   Id128 run_id;
-  std::uint64_t keep = 0;  ///< 0: all
-  std::set<Id128> spared;  ///< never removed
-  std::set<Id128> no_use;  ///< known not to be recoverable: an older one must not go for them
+  std::uint64_t keep = 0;         ///< 0: all
+  std::set<Id128> spared;         ///< never removed
+  std::set<Id128> unrecoverable;  ///< known to be: an older one must not go for them
 };
 
 struct Retained {
@@ -50,9 +50,9 @@ struct Retained {
   std::optional<Failure> failure;  ///< why not all that may go went; busy: a later start of the run has begun
 };
 
-/// Rank 0. Retracts the run's commits beyond the newest `keep` that are some use, but pinned ones and those in
-/// `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those in
-/// `no_use` are not counted.
+/// Rank 0. Retracts the run's commits beyond the newest `keep` recoverable ones, but for pinned ones and those
+/// in `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those
+/// in `unrecoverable` are not counted.
 [[nodiscard]] Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
                               const std::function<bool()>& enough = {});
 

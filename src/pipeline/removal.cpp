@@ -1,32 +1,31 @@
 #include "pipeline/removal.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "comm/wire.hpp"
 
 namespace kedge::pipeline {
 namespace {
 
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-
-std::string pack(const std::vector<persist::Remains>& remains) {
-  std::string text;
-  for (const persist::Remains& one : remains) text += compose("{} {}\n", one.name, one.ranks);
-  return text;
+std::vector<std::byte> packed(const std::vector<persist::Remains>& remains) {
+  comm::Packer packer;
+  for (const persist::Remains& one : remains) {
+    packer.put(std::string_view(one.name));
+    packer.put(one.ranks);
+  }
+  return packer.take();
 }
 
-/// Names of tag directories have neither spaces nor line ends.
-std::vector<persist::Remains> unpack(std::string_view text) {
+std::vector<persist::Remains> unpacked(std::span<const std::byte> message) {
   std::vector<persist::Remains> remains;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::size_t end = text.find('\n');
-    remains.push_back({std::string(text.substr(0, space)),
-                       static_cast<std::uint32_t>(std::stoul(std::string(text.substr(space + 1, end - space - 1))))});
-    text.remove_prefix(end + 1);
+  for (comm::Unpacker unpacker(message); !unpacker.empty();) {
+    std::string name = unpacker.get_text();
+    remains.push_back({std::move(name), unpacker.get<std::uint32_t>()});
   }
   return remains;
 }
@@ -34,9 +33,10 @@ std::vector<persist::Remains> unpack(std::string_view text) {
 }  // namespace
 
 void Removal::add(const comm::Group& group, const std::vector<persist::Remains>& remains) {
-  std::string text = group.is_root() ? pack(remains) : std::string();
-  group.broadcast(text);
-  for (persist::Remains& one : unpack(text)) {
+  std::vector<std::byte> message;
+  if (group.is_root()) message = packed(remains);
+  group.broadcast(message);
+  for (persist::Remains& one : unpacked(message)) {
     forget(one.name);
     queue_.push_back({std::move(one), static_cast<std::uint64_t>(group.rank())});
   }
@@ -51,7 +51,7 @@ void Removal::step(const comm::Group& group, double budget_s) {
   const double begun_at = clock_.seconds();
   const double give_up_at = begun_at + budget_s;
   const std::uint64_t mine = remove_share(group, give_up_at);
-  const std::uint64_t finished = kMax - group.max(kMax - mine);  // the minimum
+  const std::uint64_t finished = group.min(mine);
   std::uint64_t cleared = 0;
   const auto failure = group.try_root_decides(cleared, [&] { return clear(finished, give_up_at); });
   comm::throw_if(failure);
@@ -59,8 +59,7 @@ void Removal::step(const comm::Group& group, double budget_s) {
   if (queue_.empty() || !group.is_root() || std::exchange(said_slow_, true)) return;
   log_.warning(
       compose("removing the files of old checkpoints from the prefix is slow: {} done in {:.1f} s, {} left, which "
-              "later flushes "
-              "and the next start remove",
+              "later flushes and the next start remove",
               cleared, clock_.seconds() - begun_at, queue_.size()));
 }
 

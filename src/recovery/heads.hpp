@@ -1,4 +1,4 @@
-// What the containers of one commit say of it, held against each other: a header may lie and have a right checksum.
+// Compares what the containers of one commit say about it: a header can be wrong and have a valid checksum.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,9 @@ struct Contradiction {
   std::optional<CommitHead> head;  ///< what most containers of the commit say; nothing if as many say something else
 };
 
-/// COLLECTIVE. `heads` are those of this process's containers. Those that say of a commit id something else than most
-/// containers of all processes do, in ascending order. Of the ids alone nobody is told but their home processes.
+/// COLLECTIVE. `heads` are those of this process's containers. Returns those that contradict what most containers of
+/// all processes say about the same commit id, by ascending index. Each commit id is counted by one process; no process
+/// sees all heads.
 [[nodiscard]] std::vector<Contradiction> find_contradictions(const comm::Group& group,
                                                              std::span<const CommitHead> heads);
 

@@ -1,11 +1,11 @@
 #include "store/location.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <span>
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "fs/tree.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::store {
@@ -42,9 +42,6 @@ bool is_directory(fs::FileSystem& file_system, const std::string& path) {
   return status && status->kind == fs::FileStatus::Kind::directory;
 }
 
-constexpr std::uint32_t kOthersWrite = 002;
-constexpr std::uint32_t kSticky = 01000;
-
 /// Whoever else can replace a component of the way to the store can put another store in its place: links must be this
 /// user's or root's, and directories that all may write must be sticky.
 void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
@@ -58,9 +55,7 @@ void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
                      status->owner),
              part);
     }
-    const bool open_to_all = status && status->kind == fs::FileStatus::Kind::directory &&
-                             (status->mode & kOthersWrite) != 0 && (status->mode & kSticky) == 0;
-    if (open_to_all) {
+    if (status && fs::is_open_to_all(*status)) {
       refuse(
           compose("every user can replace the node-local store: this directory on the way to it has mode {:04o}; run "
                   "chmod o-w or chmod +t on it, or set store.path",
@@ -93,7 +88,7 @@ std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroun
   if (!surroundings.configured.empty()) {
     std::string root = expand_node(surroundings.configured, surroundings.node);
     require_safe_way(file_system, root);  // before anything is made at the other end
-    ensure_directory(file_system, root, 0700);
+    fs::make_directories(file_system, root, 0700);
     // Where links of the user's own lead to is judged as well.
     require_safe_way(file_system, file_system.canonical(root));
     return root;
@@ -111,10 +106,10 @@ std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroun
   return *fallback;
 }
 
-std::vector<std::string> usual_roots() {
+std::vector<std::string> usual_roots(const VariableLookup& variable) {
   std::vector<std::string> roots = {"/dev/shm"};
-  for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
-    if (const char* directory = std::getenv(variable)) roots.emplace_back(directory);
+  for (const char* name : {"SLURM_TMPDIR", "TMPDIR"}) {
+    if (auto directory = variable(name)) roots.push_back(*std::move(directory));
   }
   roots.emplace_back("/tmp");
   return roots;
@@ -128,17 +123,6 @@ std::string expand_node(std::string_view path, std::string_view node) {
     path.remove_prefix(at + kPlaceholder.size());
   }
   return expanded.append(path);
-}
-
-void ensure_directory(fs::FileSystem& file_system, const std::string& path, std::uint32_t mode) {
-  // A parent that is a link to a directory is the user's own arrangement and fine; the last component is checked
-  // by whoever puts files there.
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    const std::string parent = path.substr(0, slash);
-    if (!parent.empty() && parent.back() != '/' && !file_system.status(parent))
-      file_system.make_directory(parent, mode);
-  }
-  if (!file_system.status(path)) file_system.make_directory(path, mode);
 }
 
 std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const Owner& owner) {

@@ -1,6 +1,7 @@
-// Where on this node the run's containers lie, and that nobody else can reach them.
+// Finds or makes the run's directory on this node, which nobody else can read or write.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@
 
 namespace kedge::store {
 
-/// What the engine knows when it looks for a place.
+/// What the choice of a place depends on.
 struct Surroundings {
   std::string configured;               ///< store.path, or empty
   std::string node;                     ///< replaces {node}
@@ -37,14 +38,14 @@ struct Location {
 /// This user's directory, which nobody else can read or write.
 [[nodiscard]] bool is_private(fs::FileSystem& file_system, const std::string& directory);
 
-/// Where a store may be when none is configured, best first, as this process's environment has it.
-[[nodiscard]] std::vector<std::string> usual_roots();
+/// The value of an environment variable, if it is set.
+using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// Where a store may be when none is configured, best first.
+[[nodiscard]] std::vector<std::string> usual_roots(const VariableLookup& variable);
 
 /// Pure: `path` with every `{node}` replaced.
 [[nodiscard]] std::string expand_node(std::string_view path, std::string_view node);
-
-/// Makes `path` and its missing parents; a component that exists must be a directory.
-void ensure_directory(fs::FileSystem& file_system, const std::string& path, std::uint32_t mode);
 
 /// The configured directory, which is made if it is missing, or the best candidate: stores lie in it side by side.
 [[nodiscard]] std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);

@@ -67,9 +67,7 @@ void NodeRecords::write_owner(const Id128& run_id) {
   if (read_store_record(*file_system_, location_.directory) != record) write(kRunRecord, to_text(record));
 }
 
-bool NodeRecords::tells_of_commit(const Id128& run_id) {
-  return noted_commit(*file_system_, location_.directory) == run_id;
-}
+bool NodeRecords::has_commit(const Id128& run_id) { return noted_commit(*file_system_, location_.directory) == run_id; }
 
 void NodeRecords::note_commit(const Id128& run_id) { write(kCommitRecord, to_string(run_id) + "\n"); }
 

@@ -1,4 +1,4 @@
-// What the run's directory on a node says of the run besides its containers: whose it is, and that a commit was made.
+// The records in a store: which run it belongs to, and that a commit was made.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace kedge::store {
 
-/// What the directory of a store says of whose it is.
+/// Which run a store belongs to, as its record says.
 struct StoreRecord {
   Id128 run_id;  ///< none if it does not say
   std::string prefix;
@@ -22,7 +22,7 @@ struct StoreRecord {
 /// Local. Of the store in `directory`. Throws Error{io}.
 [[nodiscard]] StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory);
 
-/// A store of some run of a name.
+/// A store of a run of the name that was asked for.
 struct StoreOfName {
   std::string directory;
   StoreRecord record;
@@ -30,7 +30,7 @@ struct StoreOfName {
 };
 
 /// Local, reads only. This user's stores below `root` that belong to a run of this name, whichever it is; on this node,
-/// if several share the root. Those that do not say whose they are, or are called otherwise, are left out.
+/// if several share the root. Directories without a valid record, or whose name does not match it, are left out.
 [[nodiscard]] std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::string& root,
                                                       const Surroundings& surroundings, const std::string& run);
 
@@ -40,11 +40,12 @@ class NodeRecords {
  public:
   NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
-  /// Says whose the directory is: the run, and the prefix after which it is named. Nothing is written if it says so.
+  /// Records the run and the prefix after which the directory is named. Nothing is written if the record says so
+  /// already.
   void write_owner(const Id128& run_id);
 
   /// A commit of this run has returned at least once, and was not removed on purpose since.
-  [[nodiscard]] bool tells_of_commit(const Id128& run_id);
+  [[nodiscard]] bool has_commit(const Id128& run_id);
   void note_commit(const Id128& run_id);
   void forget_commit();
 

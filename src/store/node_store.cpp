@@ -113,6 +113,11 @@ bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexce
   return slot_with(kind, whose, key) != nullptr;
 }
 
+std::uint64_t NodeStore::size_bytes(FileKind kind, LogicalRank whose, const FileKey& key) {
+  const Slot* slot = slot_with(kind, whose, key);
+  return slot == nullptr ? 0 : slot->size_bytes(directory_);
+}
+
 std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
   std::set<Id128> protections;
   for (const FileKind kind : {FileKind::parity, FileKind::descriptor}) {

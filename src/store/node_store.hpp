@@ -89,6 +89,8 @@ class NodeStore {
   void distrust(const std::string& path);
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
+  /// The size of the file that pin() would find; 0 if there is none.
+  [[nodiscard]] std::uint64_t size_bytes(FileKind kind, LogicalRank whose, const FileKey& key);
   /// Protections of a commit of which this rank has its parity or its descriptor, each once.
   [[nodiscard]] std::vector<Id128> own_protections(const Id128& commit_id);
   /// This rank's descriptor of a protection, if it has its parity as well. Throws io, corrupt.

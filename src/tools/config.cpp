@@ -22,8 +22,8 @@ Json value_json(const Field& field, const std::string& text) {
       const Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
       return number.is_number() ? number : Json(text);
     }
+    case FieldKind::paths: return split_paths(text);
     case FieldKind::text:
-    case FieldKind::paths:
     case FieldKind::choice: break;
   }
   return text;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"
@@ -85,7 +86,7 @@ Store look_at(fs::FileSystem& file_system, const std::string& path) {
 /// This user's stores in the default places on this node.
 std::vector<Store> stores_here(fs::FileSystem& file_system) {
   const std::string begin = compose("kedge-{}-", file_system.user());
-  std::vector<std::string> roots = store::usual_roots();
+  std::vector<std::string> roots = store::usual_roots(process_variable);
   std::ranges::sort(roots);
   roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
   std::vector<Store> found;
@@ -207,17 +208,13 @@ class RunOnPrefix {
       refuse(ErrorCode::io, compose("not all of it could be removed; try again: {}", printable(problems.front())),
              prefix_);
     }
-    const std::string directory = records_directory();
+    const std::string directory = persist::records_directory(prefix_, run_);
     for (const std::string& name : file_system_->list(directory)) file_system_->remove(fs::join(directory, name));
     file_system_->remove(directory);
-    file_system_->sync_directory(fs::join(prefix_, persist::kRecordsDirectory));
+    file_system_->sync_directory(persist::records_directory(prefix_));
   }
 
  private:
-  [[nodiscard]] std::string records_directory() const {
-    return fs::join(fs::join(prefix_, persist::kRecordsDirectory), run_);
-  }
-
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string prefix_;
   std::string run_;

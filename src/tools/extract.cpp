@@ -222,7 +222,7 @@ Outcome Extraction::run() {
   if (wanted.empty() && problems_.empty()) {
     refuse(ErrorCode::not_found, "it has no routed files; kedge show lists what it has", containers_.shown);
   }
-  store::ensure_directory(file_system_, arguments_.output, 0777);
+  fs::make_directories(file_system_, arguments_.output, 0777);
   directory_ = file_system_.canonical(arguments_.output);  // links on the way there are the user's own
   for (const RoutedFile& file : wanted) require_free(file);
   std::set<std::uint32_t> ranks;

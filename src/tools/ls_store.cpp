@@ -48,6 +48,7 @@ class Store {
   Store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown) : shown_(shown) {
     for (const std::string& name : file_system.list(directory)) {
       const auto parsed = store::parse_file_name(name);
+      if (parsed) add_storage(file_system, fs::join(directory, name));
       if (name.starts_with(store::kRoutedPrefix)) add_routed(file_system, fs::join(directory, name));
       if (!parsed) continue;
       const auto failure = attempt([&] { add(file_system, fs::join(directory, name), *parsed); });
@@ -62,6 +63,8 @@ class Store {
   void add_container(const format::Superblock& superblock);
   void add_set_file(const format::SetDescriptor& set, std::uint64_t file_bytes);
   void add_routed(fs::FileSystem& file_system, const std::string& directory);
+  void add_storage(fs::FileSystem& file_system, const std::string& path);
+  [[nodiscard]] std::string storage_text() const;
   void note(const std::string& path, const Failure& failure);
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Json json() const;
@@ -72,6 +75,7 @@ class Store {
   std::uint64_t unsealed_ = 0;
   std::uint64_t routed_files_ = 0;
   std::uint64_t routed_bytes_ = 0;
+  std::uint64_t storage_bytes_ = 0;  // behind all files of the store, whatever is in them
   Outcome outcome_ = Outcome::ok;
 };
 
@@ -121,6 +125,12 @@ void Store::add_routed(fs::FileSystem& file_system, const std::string& directory
   });
 }
 
+void Store::add_storage(fs::FileSystem& file_system, const std::string& path) {
+  (void)attempt([&] {
+    if (const auto status = file_system.status(path)) storage_bytes_ += status->allocated_bytes;
+  });
+}
+
 void Store::note(const std::string& path, const Failure& failure) {
   const bool damaged = failure.code == ErrorCode::corrupt;
   if (damaged) outcome_ = Outcome::damaged;
@@ -131,6 +141,14 @@ void Store::note(const std::string& path, const Failure& failure) {
 
 // The tag stands in containers alone.
 std::string tag_cell(const Commit& commit) { return commit.containers.empty() ? "?" : printable(commit.head.tag); }
+
+/// With what its owner plans a node's memory: how many checkpoints it amounts to.
+std::string Store::storage_text() const {
+  const auto newest = std::ranges::find_if(commits_, [](const auto& one) { return one.second.bytes > 0; });
+  if (newest == commits_.end()) return {};
+  const auto times = static_cast<double>(storage_bytes_) / static_cast<double>(newest->second.bytes);
+  return compose("\nstorage taken: {}, {:.1f} times the newest checkpoint here\n", human_bytes(storage_bytes_), times);
+}
 
 std::string Store::text() const {
   std::string text;
@@ -147,6 +165,7 @@ std::string Store::text() const {
     }
     text = table.text();
   }
+  text += storage_text();
   if (unsealed_ > 0) text += compose("\n{} being written or free\n", count_text(unsealed_, "file"));
   if (routed_files_ > 0) {
     text += compose("\nrouted files of a job: {} ({})\n", routed_files_, human_bytes(routed_bytes_));
@@ -166,6 +185,7 @@ Json Store::json() const {
                {"unsealed", unsealed_},
                {"routed_files", routed_files_},
                {"routed_bytes", routed_bytes_},
+               {"storage_bytes", storage_bytes_},
                {"unusable", Json::array()}};
   for (const auto& [key, commit] : commits_) {
     const bool known = !commit.containers.empty();

@@ -68,6 +68,26 @@ TEST(DeliberateEnd, WhatIsKeptIsRemembered) {
   EXPECT_EQ(reopen(job).step, 9);
 }
 
+/// The log tells what a user plans a node's memory with, of all nodes.
+TEST(DeliberateEnd, TheLogTellsHowManyCheckpointsTheStoresAmountTo) {
+  struct Case {
+    Scheme scheme;
+    const char* kept;
+    const char* running;  // the next container is made ready; with it a partner's copies are two
+  };
+  for (const Case& one : {Case{Scheme::single, "1.0", "2.0"}, Case{Scheme::partner, "2.1", "4.1"}}) {
+    SimulatedJob job(4);
+    job.options.redundancy.scheme = one.scheme;
+    expect_all_returned(end(job));
+    EXPECT_TRUE(job.logged(" of memory on 2 nodes kept for the next start, ")) << job.log().back();
+    EXPECT_TRUE(
+        job.logged(compose(", {} times the newest checkpoint ({} times while the job ran); to free it, run on "
+                           "each node: kedge drop /nodes/",
+                           one.kept, one.running)))
+        << job.log().back();
+  }
+}
+
 /// Every operation of the last start is one in which one rank dies, or all; returns how many there were.
 std::uint64_t die_everywhere(RemovingJob& job, const Steps& then) {
   const auto before = job.disk.snapshot();
