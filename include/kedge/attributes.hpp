@@ -14,6 +14,7 @@ namespace kedge {
 using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 
 /// By key: any UTF-8 text of 1 to 255 bytes. At most 64 KiB as JSON in total; numbers must be finite.
+/// On the prefix they are also HDF5 attributes of checkpoint.h5, for other readers.
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 
 }  // namespace kedge

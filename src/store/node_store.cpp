@@ -200,12 +200,27 @@ std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) 
 }
 
 std::uint64_t NodeStore::node_bytes() const {
-  std::uint64_t bytes = own_bytes();
+  std::uint64_t bytes = own_bytes() + routed_bytes();
   if (ranks_on_node_.size() <= 1) return bytes;
   for (const FileName& name : directory_.list()) {
     const auto whose = static_cast<int>(name.logical_rank.value);
     if (name.logical_rank == logical_rank_ || !std::ranges::binary_search(ranks_on_node_, whose)) continue;
     bytes += directory_.stored_bytes(name);
+  }
+  return bytes;
+}
+
+/// The application writes them meanwhile, and other ranks remove theirs.
+std::uint64_t NodeStore::routed_bytes() const {
+  fs::FileSystem& file_system = directory_.file_system();
+  std::uint64_t bytes = 0;
+  for (const std::string& name : file_system.list(directory())) {
+    if (!name.starts_with(kRoutedPrefix)) continue;
+    (void)attempt([&] {
+      for (const fs::TreeFile& file : fs::files_below(file_system, fs::join(directory(), name))) {
+        bytes += file.status.allocated_bytes;
+      }
+    });
   }
   return bytes;
 }

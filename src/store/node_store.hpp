@@ -111,7 +111,7 @@ class NodeStore {
   [[nodiscard]] bool memory_backed() const noexcept { return directory_.location().memory_backed; }
   /// Bytes in own files of all kinds.
   [[nodiscard]] std::uint64_t own_bytes() const;
-  /// Bytes in those and in the files of the other ranks that run on this node: what the quota is about.
+  /// Bytes in those, in the files of the other ranks that run on this node, and in routed files: what the quota is about.
   [[nodiscard]] std::uint64_t node_bytes() const;
   /// Bytes in own and adopted files.
   [[nodiscard]] std::uint64_t used_bytes() const { return own_bytes() + adopted_.used_bytes(); }
@@ -120,6 +120,7 @@ class NodeStore {
   [[nodiscard]] std::size_t adopted_files() const noexcept { return adopted_.size(); }
 
  private:
+  [[nodiscard]] std::uint64_t routed_bytes() const;
   [[nodiscard]] Slots& of(FileKind kind) noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Slots& of(FileKind kind) const noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] Slot* slot_with(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;

@@ -125,6 +125,20 @@ TEST_F(AdmissionTest, R33_TheQuotaIsForAllRanksOfANode) {
   }
 }
 
+/// Those of the node's other ranks, too.
+TEST_F(AdmissionTest, RoutedFilesCountTowardsTheQuota) {
+  options.quota_bytes = kEach + 4096;
+  const auto own = open_store(disk.view(0), 0);
+  disk.make_directories("/store/routed-1.0/deep");
+  disk.write_all("/store/routed-1.0/deep/file", std::vector<std::byte>(8192));
+  const auto failure = attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message, HasSubstr("store.quota_bytes leaves 124.0 KiB on this node"));
+  disk.remove_all("/store/routed-1.0");
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
+}
+
 TEST_F(AdmissionTest, WhoDiedWhileItTookCountsNoMore) {
   const auto note = disk.view(1)->try_lock("/store/taking.1.0", "300000");
   const auto own = open_store(disk.view(0), 0);
