@@ -6,7 +6,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -38,6 +41,20 @@ template <class T>
 inline constexpr bool is_std_array = false;
 template <class T, std::size_t n>
 inline constexpr bool is_std_array<std::array<T, n>> = true;
+
+/// What refers to elements that lie elsewhere: a span and what is derived from one, a string_view, a range's view, a
+/// reference_wrapper.
+template <class T>
+concept DerivedFromSpan = requires(T& value) {
+  []<class U, std::size_t n>(std::span<U, n>&) {}(value);
+};
+template <class T>
+inline constexpr bool is_reference_wrapper = false;
+template <class T>
+inline constexpr bool is_reference_wrapper<std::reference_wrapper<T>> = true;
+template <class T>
+inline constexpr bool is_view = is_reference_wrapper<T> || DerivedFromSpan<T> ||
+                                std::ranges::enable_borrowed_range<T> || std::ranges::enable_view<T>;
 
 /// {first, then those of `rest`}; too long if there are too many.
 [[nodiscard]] Shape prepend(std::uint64_t first, const Shape& rest);
@@ -81,7 +98,13 @@ ElementType make_element_type() {
     static_assert(std::is_class_v<T> && std::is_trivially_copyable_v<T>,
                   "Kedge saves numbers, enums, arrays and trivially copyable structs, and contiguous "
                   "containers (with data() and size()) of these; this type is none of them");
+    static_assert(!is_view<T>,
+                  "it refers to elements that lie elsewhere, and only the reference would be saved: save "
+                  "the elements themselves");
     if constexpr (Described<T>) {
+      static_assert(std::is_standard_layout_v<T>,
+                    "a struct that is described must have all its members in one class and with one access: members of "
+                    "several bases have no place that could be described");
       static const std::string members = kedge_members(static_cast<const T*>(nullptr));
       return {DataType::opaque, Shape{sizeof(T)}, members, true};
     } else {
@@ -104,7 +127,7 @@ ElementType make_element_type() {
 /// checkpoint of a struct with another description, or none, is a `mismatch`. Names are 1 to 63 of A-Z a-z 0-9 _, each
 /// once, in the order of the members in memory; the whole text has at most 4096 bytes. Members are numbers, enums, and
 /// arrays of these; a struct in a struct is saved as uninterpreted bytes, whose meaning is not checked. The struct must
-/// have a default constructor.
+/// have a default constructor and standard layout: members of several bases cannot be described.
 template <class Struct, class Member, class... Rest>
 [[nodiscard]] std::string members(std::string_view name, Member Struct::*member, Rest... rest) {
   const Struct sample{};

@@ -52,8 +52,8 @@ struct Options {
   /// `main` if it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
   std::string run;
 
-  /// What the results depend on besides the state, in the program's words: its input, its version. Recorded with the
-  /// next commit; a later start with another one throws `mismatch`. Empty: not compared.
+  /// What the results depend on besides the state, in the program's words: its input, its version. Recorded at the
+  /// start; once there are commits, one with another throws `mismatch`. Empty: not compared.
   std::string fingerprint;
   /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts.
   std::vector<std::string> fingerprint_files;

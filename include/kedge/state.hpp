@@ -43,11 +43,6 @@ concept Resizable = requires(T& container, std::size_t count) {
   container.resize(count);
 };
 
-template <class T>
-inline constexpr bool is_span = false;
-template <class T, std::size_t extent>
-inline constexpr bool is_span<std::span<T, extent>> = true;
-
 }  // namespace detail
 
 /// The named variables that make up a rank's state. A State refers to them: the caller owns them and keeps them alive
@@ -68,7 +63,8 @@ class State {
   /// throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a variable
   /// that cannot be resized must have as many elements as were saved.
   template <class T, class F>
-  requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(std::string name, T& variable, F block) {
+  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
+           std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(std::string name, T& variable, F block) {
     return add_item(
         std::move(name), view_of(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
   }
@@ -80,6 +76,16 @@ class State {
           return View{fixed, 0};
         },
         {}, [placement] { return Block(placement); }, false);
+  }
+  template <class F>
+  requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(std::string name, const MutableRegion& fixed,
+                                                                           F block) {
+    return add_item(
+        std::move(name),
+        [fixed] {
+          return View{fixed, 0};
+        },
+        {}, [block]() mutable -> Block { return block(); }, true);
   }
 
   template <class T, std::size_t extent, class... Rest>
@@ -107,7 +113,9 @@ class State {
  private:
   template <class T>
   static std::function<View()> view_of(T& variable) {
-    static_assert(!detail::is_span<T>,
+    static_assert(!std::is_same_v<T, Region>,
+                  "a Region only describes memory: add the variable itself, or a MutableRegion");
+    static_assert(!detail::is_view<T>,
                   "a span would not notice reallocation: add the vector itself, or, for memory that never "
                   "moves, mutable_region(span)");
     static_assert(!std::is_const_v<T>, "restore writes to the variable: it must not be const");

@@ -20,12 +20,13 @@ class KedgeDrop : public KedgeCheckpoints {
  protected:
   /// A store of the run on "/some where/checkpoints", with two containers in it.
   [[nodiscard]] std::string add_store(const std::string& run, std::uint8_t id) const {
-    store::Owner owner{run, {}, "/some where/checkpoints"};
+    store::Owner owner{run, {}, {}, "/some where/checkpoints"};
     owner.run_id.bytes.fill(id);
+    owner.place_id = owner.run_id;
     const store::Surroundings here{root_.directory(), "n", {}};
     const auto location = store::locate(*system_, root_.directory(), here, owner);
     store::NodeRecords records(system_, location, {0});
-    records.write_owner(owner.run_id);
+    records.write_owner({owner.run_id, owner.place_id, owner.prefix});
     records.note_commit(owner.run_id);
     for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0"}) {
       std::ofstream(location.directory + "/" + name) << std::string(1000, 'x');
@@ -118,11 +119,20 @@ TEST_F(KedgeDrop, ARunOnAPrefixGoesAndTheOthersStay) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, AllOf(HasSubstr("step-000100"), HasSubstr("step-000300"), Not(HasSubstr("step-000400")),
                                   HasSubstr("3 checkpoints"), HasSubstr("use --yes")));
+  const auto name_latest = [&](const std::string& directory) {
+    std::ofstream(prefix_.path("latest")) << directory << "\n";
+  };
+  name_latest(sample_entry(3).directory);
   const Result dropped = kedge(words + " --yes");
   EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_FALSE(std::filesystem::exists(prefix_.path("latest"))) << "it named one that is gone";
   EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));
   EXPECT_FALSE(std::filesystem::exists(prefix_.path(".kedge/heat")));
   EXPECT_TRUE(std::filesystem::exists(prefix_.path(other.directory) + "/checkpoint.h5"));
+  name_latest(other.directory);
+  add_three();
+  EXPECT_EQ(kedge(words + " --yes").status, 0);
+  EXPECT_TRUE(std::filesystem::exists(prefix_.path("latest"))) << "it names another run's";
   const Result unknown = kedge("drop --run snow --prefix " + prefix_.directory());
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.text, HasSubstr("there is no run 'snow' on this prefix"));

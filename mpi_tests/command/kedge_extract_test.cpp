@@ -222,7 +222,9 @@ TEST_F(KedgeExtract, AMissingContainerCostsItsFilesAlone) {
   const Result result = extract("a");
   EXPECT_EQ(result.status, 1) << result.text;
   EXPECT_THAT(result.text, AllOf(HasSubstr("the container of rank 2"), HasSubstr("missing")));
-  EXPECT_EQ(extracted().size(), 5U);
+  EXPECT_THAT(extracted(), ElementsAre("rank-0/log", "rank-0/model.pt", "rank-0/out/restart.0", "rank-1/model.pt",
+                                       "rank-1/out/restart.1"))
+      << "the missing rank may have files of any of these names";
   const Result one = extract("a out/restart.2 --force");
   EXPECT_EQ(one.status, 1);
   EXPECT_THAT(one.text, HasSubstr("it may be in a container that is damaged"));

@@ -21,6 +21,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+  // Cut short: the shortest name that continues it.
+  constexpr std::size_t kTelling = 4;
+  const auto continues = [&](const std::string& name) { return name.size() > word.size() && name.starts_with(word); };
+  const std::string* whole = nullptr;
+  for (const std::string& name : known) {
+    if (name == word) return name;
+    if (continues(name) && (whole == nullptr || name.size() < whole->size())) whole = &name;
+  }
+  if (whole != nullptr && word.size() >= kTelling) return *whole;
   std::size_t best = 1 + word.size() / 3;  // more edits than this make another word of it
   std::optional<std::string> found;
   for (const std::string& name : known) {

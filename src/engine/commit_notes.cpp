@@ -14,14 +14,12 @@ void CommitNotes::note(const Id128& commit_id) {
           to_string(*failure));
     }
   }
-  if (noted_.on_prefix && noted_.fingerprint_done) return;
+  if (noted_.on_prefix) return;
   const auto failure = group_.try_together([&] {
-    if (run_records_ == nullptr) return;
-    // First: a commit without it could be continued with any input.
-    if (!noted_.fingerprint_done) run_records_->note_fingerprint(fingerprint_);
-    if (!noted_.on_prefix) run_records_->note_first_commit(commit_id);
+    if (run_records_ != nullptr) run_records_->note_first_commit(commit_id);
   });
-  if (!failure) noted_.on_prefix = noted_.fingerprint_done = true;
+  if (!failure) noted_.on_prefix = true;
+  else if (failure->code == ErrorCode::busy) throw Error(*failure);
   if (failure && group_.is_root()) {
     log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
                  to_string(*failure));

@@ -28,7 +28,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
       started_(lifecycle_.collective([&] { return start(setup_, group_); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
-             started_.fingerprint, setup_.log),
+             setup_.log),
       pipeline_(make_pipeline()),
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
@@ -38,8 +38,16 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
 }
 
 void EngineImpl::commit() {
-  const double blocked_s = writer_.commit();
-  schedule_.committed(blocked_s, setup_.environment.clock->seconds());
+  Clock& clock = *setup_.environment.clock;
+  const double begun_at = clock.seconds();
+  const double before_s = writer_.blocked_s();
+  try {
+    const double blocked_s = writer_.commit();
+    schedule_.committed(blocked_s, clock.seconds());
+  } catch (const Error&) {
+    schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
+    throw;
+  }
 }
 
 Parts EngineImpl::parts() { return {setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}; }

@@ -42,8 +42,9 @@ void require_same_fingerprint(const std::optional<std::string>& recorded, const 
       ErrorCode::mismatch,
       compose(
           "the checkpoints of the run '{}' were made with different input: recorded \"{}\", given \"{}\". Give this "
-          "job a run of its own (KEDGE_RUN) or start it in another directory; or, if they are to be "
-          "continued with this input, set open.accept_fingerprint (KEDGE_OPEN_ACCEPT_FINGERPRINT=1)",
+          "job a run of its own (KEDGE_RUN) or start it in another directory; or set "
+          "open.fresh (KEDGE_OPEN_FRESH=1) to start over here, or open.accept_fingerprint "
+          "(KEDGE_OPEN_ACCEPT_FINGERPRINT=1) to continue them with this input",
           run, *recorded, mine));
 }
 

@@ -33,14 +33,21 @@ bool is_still_at(fs::FileSystem& file_system, const std::string& prefix, const c
   return is_there;
 }
 
-/// Where the run lay before, now that it lies on known.prefix. A copy leaves that to the original.
-void follow(fs::FileSystem& file_system, const persist::RunRecord& record, KnownRun& known) {
+/// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
+/// same directory reached by another path is no copy.
+void follow(fs::FileSystem& file_system, persist::RunRecords& records, const persist::RunRecord& record,
+            KnownRun& known) {
   known.former = record.former;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
-  known.moved_from = record.prefix;
-  known.is_copy = is_still_at(file_system, record.prefix, known.run);
-  if (known.is_copy) return known.former.clear();
-  std::erase(known.former, known.prefix);
+  const bool is_same = records.lies_also_in(persist::records_directory(record.prefix, known.run.name));
+  if (!is_same) known.moved_from = record.prefix;
+  known.is_copy = !is_same && is_still_at(file_system, record.prefix, known.run);
+  if (known.is_copy) {
+    known.former.clear();
+    known.place_id = random_id();
+    return;
+  }
+  std::erase_if(known.former, [&](const std::string& one) { return one == known.prefix || one == record.prefix; });
   known.former.insert(known.former.begin(), record.prefix);
 }
 
@@ -61,13 +68,22 @@ KnownRun read_known(const Setup& setup, persist::RunRecords& records) {
   known.run.incarnation = records.take_incarnation();
   const persist::FoundRecord found = records.read_record();
   known.is_damaged = found.damaged;
-  known.run.id = found.record ? found.record->run_id : records.id_of_starts();
-  known.has_commits = records.has_first_commit() || records.has_first_manifest();
-  if (found.record) follow(*setup.environment.file_system, *found.record, known);
-  else if (!known.run.id.is_none()) {
-    setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
-                              persist::run_record_path(records.directory()), found.damaged ? "damaged" : "missing"));
+  const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_starts();
+  if (record) {
+    known.run.id = record->run_id;
+    known.place_id = record->place_id;
+    known.fingerprint = record->fingerprint;
+    follow(*setup.environment.file_system, records, *record, known);
+    // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
+    if (known.is_copy) {
+      records.write_record({known.run.id, known.prefix, known.former, known.place_id, known.fingerprint});
+    }
+    if (!found.record) {
+      setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
+                                persist::run_record_path(records.directory()), found.damaged ? "damaged" : "missing"));
+    }
   }
+  known.has_commits = records.has_first_commit(known.run.id) || records.has_first_manifest(known.run.id);
   return known;
 }
 
@@ -78,6 +94,7 @@ void share(const comm::Group& group, KnownRun& known) {
     comm::Packer packer;
     packer.put(std::string_view(known.run.name));
     packer.put(known.run.id);
+    packer.put(known.place_id);
     packer.put(known.run.incarnation);
     packer.put(std::string_view(known.prefix));
     packer.put(known.has_commits);
@@ -90,6 +107,7 @@ void share(const comm::Group& group, KnownRun& known) {
   comm::Unpacker unpacker(message);
   known.run.name = unpacker.get_text();
   known.run.id = unpacker.get<Id128>();
+  known.place_id = unpacker.get<Id128>();
   known.run.incarnation = unpacker.get<std::uint64_t>();
   known.prefix = unpacker.get_text();
   known.has_commits = unpacker.get_bool();
@@ -116,31 +134,33 @@ Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
 }
 
 /// The stores' part in finding out who the run is. All calls are COLLECTIVE.
-class IdInStores {
+class IdsInStores {
  public:
-  IdInStores(const comm::Group& group, const KnownRun& known) : group_(group), known_(known) {}
+  IdsInStores(const comm::Group& group, const KnownRun& known) : group_(group), known_(known) {}
 
-  /// Those of this node that belong to the run's name on this prefix. If the prefix has no trace of the run, those
-  /// without commits are of no interest.
-  void look(fs::FileSystem& file_system, const std::string& root, const store::Surroundings& surroundings) {
+  /// Those of this node that belong to the run's name on this prefix, and to this id unless it is none. If the prefix
+  /// has no trace of the run, those without commits are of no interest.
+  void look(fs::FileSystem& file_system, const std::string& root, const store::Surroundings& surroundings,
+            const Id128& run_id) {
     group_.together([&] {
       stores_ = store::stores_of_name(file_system, root, surroundings, known_.run.name);
       std::erase_if(stores_, [&](const store::StoreOfName& one) {
-        return one.record.prefix != known_.prefix || !(one.has_commits || has_trace());
+        return one.record.prefix != known_.prefix || (!run_id.is_none() && one.record.run_id != run_id) ||
+               !(one.has_commits || has_trace());
       });
     });
   }
 
-  /// The one id that all of them have; none if there is no store. Throws mismatch if they differ.
-  [[nodiscard]] Id128 common_id() const {
+  /// The ids that all of them have; none if there is no store. Throws mismatch if they differ.
+  [[nodiscard]] RunAndPlace common() const {
     const auto speaker = group_.lowest_with(!stores_.empty());
     if (!speaker) return {};
-    Id128 id;
-    if (!stores_.empty()) id = stores_.front().record.run_id;
-    group_.broadcast(id, *speaker);
+    RunAndPlace ids;
+    if (!stores_.empty()) ids = {stores_.front().record.run_id, stores_.front().record.place_id};
+    group_.broadcast(ids, *speaker);
     group_.together([&] {
       for (const store::StoreOfName& one : stores_) {
-        if (one.record.run_id == id) continue;
+        if (one.record.run_id == ids.run_id && one.record.place_id == ids.place_id) continue;
         refuse(ErrorCode::mismatch,
                compose("stores have commits of several runs '{}' that the prefix has no record of; free those that are "
                        "not wanted with kedge drop, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
@@ -148,7 +168,7 @@ class IdInStores {
                one.directory);
       }
     });
-    return id;
+    return ids;
   }
 
   /// Throws mismatch on all ranks if any has a store that was found.
@@ -157,8 +177,9 @@ class IdInStores {
       if (stores_.empty()) return;
       refuse(
           ErrorCode::mismatch,
-          compose("the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed or "
-                  "replaced?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to keep it "
+          compose("the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, "
+                  "replaced or moved?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); "
+                  "to keep it "
                   "but start over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
                   known_.prefix, known_.run.name),
           stores_.front().directory);
@@ -166,7 +187,7 @@ class IdInStores {
   }
 
   /// The prefix has records of the run, but not its id.
-  [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits; }
+  [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits || !known_.run.id.is_none(); }
 
  private:
   const comm::Group& group_;
@@ -174,23 +195,24 @@ class IdInStores {
   std::vector<store::StoreOfName> stores_;
 };
 
-/// COLLECTIVE. Of a run of which the prefix has no record; none if it is new.
-Id128 find_id(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
+/// COLLECTIVE. Of a run of which the prefix says no id, or not whose its stores are; none if it is new, or has none.
+RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
   const auto warn = [&](std::string_view source) {
     if (!group.is_root()) return;
     setup.log.warning(
         compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
   };
-  const Id128 of_manifests = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
-  if (!of_manifests.is_none()) {
-    warn("its manifests");
-    return of_manifests;
+  Id128 run_id = known.run.id;
+  if (run_id.is_none()) {
+    run_id = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
+    if (!run_id.is_none()) warn("its manifests");
   }
-  IdInStores in_stores(group, known);
-  in_stores.look(*setup.environment.file_system, places.root, places.surroundings);
+  IdsInStores in_stores(group, known);
+  in_stores.look(*setup.environment.file_system, places.root, places.surroundings, run_id);
+  if (!run_id.is_none()) return {run_id, in_stores.common().place_id};
   if (!in_stores.has_trace() && !setup.options.open.adopt_store) in_stores.refuse_unknown();
-  const Id128 of_stores = in_stores.common_id();
-  if (!of_stores.is_none()) {
+  const RunAndPlace of_stores = in_stores.common();
+  if (!of_stores.run_id.is_none()) {
     warn("the stores");
     return of_stores;
   }
@@ -202,13 +224,15 @@ Id128 find_id(const Setup& setup, const comm::Group& group, const KnownRun& know
          persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
 }
 
-/// Local, rank 0. A new id if there is none. Of two first starts at the same time the later takes that of the other:
-/// then the locks of the stores decide between them.
-Id128 record_id(persist::RunRecords& records, const KnownRun& known, const Id128& found) {
-  if (const auto other = records.read_record().record) return other->run_id;
-  const Id128 id = found.is_none() ? random_id() : found;
-  records.write_record({id, known.prefix, known.former});
-  return id;
+/// Local, rank 0. New ids for those that are none. Of two first starts at the same time the later takes those of the
+/// other: then the locks of the stores decide between them.
+RunAndPlace record_ids(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& found) {
+  const auto other = records.read_record().record;
+  if (other && !other->place_id.is_none()) return {other->run_id, other->place_id};
+  const RunAndPlace ids{found.run_id.is_none() ? random_id() : found.run_id,
+                        found.place_id.is_none() ? random_id() : found.place_id};
+  records.write_record({ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint});
+  return ids;
 }
 
 }  // namespace
@@ -224,24 +248,29 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
   return known;
 }
 
-Id128 settle_id(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
-  if (setup.options.open.fresh) return group.root_decides([] { return random_id(); });
-  if (!known.run.id.is_none()) return known.run.id;
-  const Id128 id = find_id(setup, group, known, places);
-  return group.root_decides([&] { return record_id(*places.records, known, id); });
+RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
+  if (setup.options.open.fresh) return group.root_decides([] { return RunAndPlace{random_id(), random_id()}; });
+  if (!known.run.id.is_none() && !known.place_id.is_none()) return {known.run.id, known.place_id};
+  const RunAndPlace found = find_ids(setup, group, known, places);
+  return group.root_decides([&] { return record_ids(*places.records, known, found); });
 }
 
-void write_identity(persist::RunRecords& records, const KnownRun& known, const Id128& id, bool fresh) {
+/// The record first: a start that dies in between leaves one run whole, never one without what is noted of it.
+void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids,
+                    const std::string& fingerprint, bool fresh) {
   const persist::FoundRecord now = records.read_record();
-  const Id128& expected = fresh ? known.run.id : id;
+  const Id128& expected = fresh ? known.run.id : ids.run_id;
   if (now.record && now.record->run_id != expected) {
-    refuse(ErrorCode::busy, "another start of this run used open.fresh at the same time; end one of the two jobs",
+    refuse(ErrorCode::busy,
+           "another start of this run began at the same time and took another identity; end one of the two jobs",
            records.directory());
   }
-  records.begin_incarnation(id);
-  if (fresh) records.forget_lineage();
-  const persist::RunRecord record{id, known.prefix, known.former};
+  persist::RunRecord record{ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint};
+  if (!fingerprint.empty()) record.fingerprint = fingerprint;
+  else if (fresh || !known.has_commits) record.fingerprint.reset();
+  records.begin_incarnation(record);
   if (now.record != record) records.write_record(record);
+  records.forget_notes_of_others(ids.run_id);
   records.remove_nonces();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,23 @@
 
 namespace kedge::engine {
 
-/// What the prefix says of the run, the same on every rank.
+/// What the prefix says of the run, the same on every rank but for what is rank 0's.
 struct KnownRun {
-  commits::RunIdentity run;         ///< its id: none if the prefix does not say
-  std::string prefix;               ///< canonical, as rank 0 sees it
-  std::vector<std::string> former;  ///< where it lay before, newest first
-  bool has_commits = false;         ///< noted on the prefix
-  bool is_damaged = false;          ///< there is a run.json, and it is damaged
-  std::string moved_from;           ///< where it lay at the last start, if that was elsewhere; rank 0's
-  bool is_copy = false;             ///< it still lies there: this prefix was copied from it; rank 0's
+  commits::RunIdentity run;                ///< its id: none if the prefix does not say
+  Id128 place_id;                          ///< none if the prefix does not say; a new one if it is a copy
+  std::string prefix;                      ///< canonical, as rank 0 sees it
+  std::vector<std::string> former;         ///< where it lay before, newest first
+  bool has_commits = false;                ///< noted on the prefix
+  bool is_damaged = false;                 ///< there is a run.json, and it is damaged
+  std::string moved_from;                  ///< where it lay at the last start, if that was elsewhere; rank 0's
+  bool is_copy = false;                    ///< it still lies there: this prefix was copied from it; rank 0's
+  std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
+};
+
+/// Whose the stores are.
+struct RunAndPlace {
+  Id128 run_id;
+  Id128 place_id;
 };
 
 /// Where to look for what is known of the run.
@@ -38,15 +47,17 @@ struct PlacesOfRun {
 [[nodiscard]] KnownRun find_run(const Setup& setup, const comm::Group& group,
                                 std::unique_ptr<persist::RunRecords>& records);
 
-/// COLLECTIVE. The run's id: the one that is known, else that of the run's manifests, else that of stores that belong
-/// to this prefix and, if it has no trace of them, are adopted on purpose; else a new one. It is in the run's record
-/// before anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run that the
-/// prefix does not know), corrupt (there were commits, and nothing says of which run).
-[[nodiscard]] Id128 settle_id(const Setup& setup, const comm::Group& group, const KnownRun& known,
-                              const PlacesOfRun& places);
+/// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix; if
+/// it has no trace of them, only if they are adopted on purpose; else new ones. They are in the run's record before
+/// anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run
+/// that the prefix does not know), corrupt (there were commits, and nothing says of which run).
+[[nodiscard]] RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const KnownRun& known,
+                                     const PlacesOfRun& places);
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records
-/// say. Throws busy if another start has begun since.
-void write_identity(persist::RunRecords& records, const KnownRun& known, const Id128& id, bool fresh);
+/// say. `fingerprint`: what commits depend on from now on; empty if nobody says. Throws busy if another start has begun
+/// since.
+void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids,
+                    const std::string& fingerprint, bool fresh);
 
 }  // namespace kedge::engine

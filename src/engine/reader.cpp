@@ -190,15 +190,19 @@ std::vector<RegionInfo> Reader::regions() const {
 
 void Reader::log_unread(const std::set<std::string>& loaded) const {
   constexpr std::size_t kListedMax = 8;
-  if (!parts_.group.is_root()) return;
-  std::string list;
-  std::size_t unread = 0;
-  for (const RegionInfo& region : regions()) {
-    if (loaded.contains(region.name) || ++unread > kListedMax) continue;
-    list += (list.empty() ? "" : ", ") + region.name;
-  }
-  if (unread == 0) return;
-  if (unread > kListedMax) list += compose(" and {} more", unread - kListedMax);
+  std::optional<std::string> mine;
+  (void)attempt([&] {
+    std::string list;
+    std::size_t unread = 0;
+    for (const RegionInfo& region : regions()) {
+      if (loaded.contains(region.name) || ++unread > kListedMax) continue;
+      list += (list.empty() ? "" : ", ") + region.name;
+    }
+    if (unread > kListedMax) list += compose(" and {} more", unread - kListedMax);
+    if (unread > 0) mine = std::move(list);
+  });
+  const std::string list = parts_.group.text_of_lowest(mine);
+  if (list.empty() || !parts_.group.is_root()) return;
   parts_.setup.log.info(compose("{} has regions that this State does not load: {}", info_->tag, list));
 }
 
@@ -221,8 +225,9 @@ Status Reader::remember(Failure failure) {
 const format::PlacedRegion& Reader::region(std::string_view name) const {
   const format::PlacedRegion* placed = container().find(name);
   if (placed == nullptr) {
-    throw Error(ErrorCode::not_found, compose("{} has no region '{}' on rank {}; regions() lists what it has",
-                                              info_->tag, name, parts_.group.rank()));
+    throw Error(ErrorCode::not_found,
+                compose("{} has no region '{}' on rank {}; regions() and kedge show list what it has", info_->tag, name,
+                        parts_.group.rank()));
   }
   return *placed;
 }

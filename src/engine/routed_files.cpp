@@ -80,6 +80,7 @@ void RoutedFiles::take_in(const Sink& sink) const {
       take_in_directory(route, sink);
       continue;
     }
+    require_own_way(route);
     const auto status = file_system_.status(route.path);
     if (!status) {
       refuse(ErrorCode::not_found,
@@ -96,7 +97,24 @@ void RoutedFiles::take_in(const Sink& sink) const {
   }
 }
 
+/// The application may have put a link in the place of a directory on the way: what it leads to is not the route's.
+void RoutedFiles::require_own_way(const Route& route) const {
+  const std::string_view name = without_slash(route.name);
+  const std::string base = route.path.substr(0, route.path.size() - route.name.size());
+  for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+    const std::string path = base + std::string(name.substr(0, slash));
+    const auto status = file_system_.status(path);
+    if (!status || status->kind == Kind::directory) continue;
+    refuse(ErrorCode::invalid_argument,
+           compose("the path for '{}' leads through something that is not a directory; write into the directories that "
+                   "route_out made",
+                   route.name),
+           path);
+  }
+}
+
 void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const {
+  require_own_way(route);
   const std::string path(without_slash(route.path));
   const auto status = file_system_.status(path);
   if (!status || status->kind != Kind::directory) {

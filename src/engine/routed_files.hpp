@@ -49,6 +49,7 @@ class RoutedFiles {
 
  private:
   void take_in_directory(const Route& route, const Sink& sink) const;
+  void require_own_way(const Route& route) const;
   void take_in_file(const std::string& name, const std::string& path, const Sink& sink) const;
   void log_strays(const std::string& directory) const;
 

@@ -1,5 +1,7 @@
 #include "engine/schedule.hpp"
 
+#include <algorithm>
+
 namespace kedge::engine {
 
 bool CheckpointSchedule::is_due(double now_s) {
@@ -10,6 +12,11 @@ bool CheckpointSchedule::is_due(double now_s) {
 
 void CheckpointSchedule::committed(double blocked_s, double now_s) {
   blocked_s_ = blocked_s;
+  last_s_ = now_s;
+}
+
+void CheckpointSchedule::failed(double blocked_s, double now_s) {
+  blocked_s_ = std::max(blocked_s_, blocked_s);
   last_s_ = now_s;
 }
 

@@ -17,14 +17,16 @@ class CheckpointSchedule {
   [[nodiscard]] bool is_due(double now_s);
   /// A checkpoint was committed, and the application waited so long for it.
   void committed(double blocked_s, double now_s);
+  /// One came to nothing after so long: it cost time as well, and the next may fail, too.
+  void failed(double blocked_s, double now_s);
 
  private:
   [[nodiscard]] bool is_due_by_time(double now_s) const;
 
   Options::Schedule options_;
   std::uint64_t calls_ = 0;
-  double last_s_;          ///< the last commit, or the start
-  double blocked_s_ = -1;  ///< by the last commit; below 0: there was none yet
+  double last_s_;          ///< the end of the last checkpoint, or the start
+  double blocked_s_ = -1;  ///< by the last checkpoint; below 0: there was none yet
 };
 
 }  // namespace kedge::engine

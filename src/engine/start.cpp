@@ -115,19 +115,18 @@ class Start {
     started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
 
-  /// The commits that there are must come from the same input.
+  /// The commits that there are must come from the same input. Those that only the stores know of are known later.
   void require_fingerprint() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      started_.fingerprint = fingerprint_of(file_system_, setup_.options);
-      if (setup_.options.open.fresh) return;
-      const std::optional<std::string> recorded = started_.prefix.records->fingerprint();
-      if (known_.has_commits && !setup_.options.open.accept_fingerprint) {
-        require_same_fingerprint(recorded, started_.fingerprint, known_.run.name);
-      }
-      if (recorded == started_.fingerprint) started_.fingerprint.clear();
+      fingerprint_ = fingerprint_of(file_system_, setup_.options);
+      if (known_.has_commits) require_same_input();
     });
-    started_.noted.fingerprint_done = !group_.any(!started_.fingerprint.empty());
+  }
+
+  void require_same_input() const {
+    if (setup_.options.open.fresh || setup_.options.open.accept_fingerprint) return;
+    require_same_fingerprint(known_.fingerprint, fingerprint_, known_.run.name);
   }
 
   /// Whose commits count, and where the stores are to lie.
@@ -138,8 +137,9 @@ class Start {
       root_ = store::choose_root(file_system_, surroundings_);
       open_tier();
     });
-    started_.run.id =
-        settle_id(setup_, group_, known_, {started_.prefix.records.get(), *started_.prefix.tier, root_, surroundings_});
+    ids_ = settle_ids(setup_, group_, known_,
+                      {started_.prefix.records.get(), *started_.prefix.tier, root_, surroundings_});
+    started_.run.id = ids_.run_id;
   }
 
   void take_storage() {
@@ -148,11 +148,21 @@ class Start {
         group_.with_timeout(group_.timeout() + comm::Group::Seconds(setup_.options.store.lock_timeout_s));
     patient.together([&] {
       take_store();
-      started_.node.records->write_owner(started_.run.id);
-      started_.noted.in_store = started_.node.records->has_commit(started_.run.id);
+      store::NodeRecords& records = *started_.node.records;
+      if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
+      started_.noted.in_store = records.has_commit(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
+    if (!started_.commits_exist) return;
+    group_.together([&] {
+      if (group_.is_root()) require_same_input();
+    });
+    if (!group_.is_root() || known_.fingerprint || fingerprint_.empty()) return;
+    setup_.log.warning(
+        compose("nothing says which input the checkpoints of run '{}' were made with; from now on it counts as the one "
+                "given (fingerprint)",
+                started_.run.name));
   }
 
   /// Local.
@@ -170,18 +180,32 @@ class Start {
     if (options.durable) fs::sync_path(file_system_, location.directory);
     const LogicalRank mine = group_.logical_rank();
     NodeLocal& node = started_.node;
-    node.lock =
-        std::make_unique<store::StoreLock>(environment.file_system, location.directory, started_.run.incarnation,
-                                           group_.rank(), *environment.clock, options.lock_timeout_s);
+    node.lock = std::make_unique<store::StoreLock>(
+        environment.file_system, location.directory, started_.run.incarnation, group_.rank(), *environment.clock,
+        options.lock_timeout_s, [&](const std::string& holder) { log_waiting(holder); });
     node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
     node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
     node.store->take_charge_of(started_.topology.node);
     node.store->sweep();
   }
 
+  void log_waiting(const std::string& holder) const {
+    if (!group_.is_root()) return;
+    setup_.log.info(
+        compose("run '{}': waiting up to {:.0f} s for an earlier start to end, which uses the node-local "
+                "store ({})",
+                started_.run.name, setup_.options.store.lock_timeout_s, holder));
+  }
+
+  [[nodiscard]] store::Owner owner_of(const RunAndPlace& ids) const {
+    return {started_.run.name, ids.run_id, ids.place_id, known_.prefix, known_.former};
+  }
+
+  /// As the store's record says it.
+  [[nodiscard]] store::StoreRecord owner() const { return {ids_.run_id, ids_.place_id, known_.prefix}; }
+
   [[nodiscard]] store::Location locate_store() const {
-    store::Location location = store::locate(file_system_, root_, surroundings_,
-                                             {started_.run.name, started_.run.id, known_.prefix, known_.former});
+    store::Location location = store::locate(file_system_, root_, surroundings_, owner_of(ids_));
     if (setup_.options.store.durable && location.memory_backed) {
       throw Error(Failure{ErrorCode::invalid_argument,
                           "store.durable is set and the store lies in memory, which survives no power loss; set "
@@ -195,8 +219,12 @@ class Start {
   void begin() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      write_identity(*started_.prefix.records, known_, started_.run.id, setup_.options.open.fresh);
+      write_identity(*started_.prefix.records, known_, ids_, fingerprint_, setup_.options.open.fresh);
     });
+    if (known_.former.empty()) return;
+    // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
+    // that it moved: a start that fails in between leaves stores that are found from both places.
+    group_.together([&] { started_.node.records->write_owner(owner()); });
   }
 
   /// The first line of every start: a job that dies has said where its checkpoints are.
@@ -206,7 +234,22 @@ class Start {
     setup_.log.info(compose("run '{}', incarnation {}, on {}{}, store {}{}: {}", started_.run.name,
                             started_.run.incarnation, known_.prefix, moved_from(), started_.node.store->directory(),
                             several ? " and one on each other node" : "", what_was_found()));
+    log_store_left_behind();
     redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
+  }
+
+  /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
+  void log_store_left_behind() const {
+    if (!setup_.options.open.fresh || known_.place_id.is_none()) return;
+    const RunAndPlace before{known_.run.id, known_.place_id};
+    std::optional<std::string> directory;
+    (void)attempt([&] { directory = store::existing_store(file_system_, root_, surroundings_, owner_of(before)); });
+    if (!directory) return;
+    setup_.log.info(compose("the earlier checkpoints stay in their store{}; to free it: kedge drop {}",
+                            started_.topology.node.size() < static_cast<std::size_t>(group_.size())
+                                ? ", on this node and on the others"
+                                : "",
+                            *directory));
   }
 
   [[nodiscard]] std::string moved_from() const {
@@ -232,6 +275,8 @@ class Start {
   KnownRun known_;
   store::Surroundings surroundings_;
   std::string root_;
+  std::string fingerprint_;  ///< what this job gives; rank 0's
+  RunAndPlace ids_;
   Started started_;
 };
 

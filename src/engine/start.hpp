@@ -40,7 +40,6 @@ struct Started {
   NodeLocal node;
   NotedCommits noted;
   bool commits_exist = false;  ///< noted anywhere; the same on every rank
-  std::string fingerprint;     ///< rank 0's: to be recorded with the next commit; empty if there is nothing to record
 };
 
 /// COLLECTIVE. Checks the options, finds out where the ranks are, takes the next incarnation of the run and its place

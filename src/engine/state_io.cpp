@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <new>
 #include <set>
 #include <span>
 #include <string>
@@ -59,16 +61,47 @@ void require_fit(const State::Item& item, const State::View& view, const Block& 
                       to_string(block.shape), count_of(view)));
 }
 
+/// What was saved consists of such elements, whatever their number.
+bool has_elements_of(const State::View& view, const Shape& saved) {
+  const Extents extents = saved.extents();
+  return extents.size() >= view.element_dimensions &&
+         std::ranges::equal(extents.last(view.element_dimensions), of_element(view));
+}
+
+/// Calls a function of the application, which may throw what it likes. `what` completes "the function that".
+template <class Function>
+auto in_application(const State::Item& item, std::string_view what, Function&& function) {
+  try {
+    return function();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("the function that {} '{}' threw: {}", what, item.name, error.what()));
+  } catch (...) {
+    throw Error(ErrorCode::invalid_argument,
+                compose("the function that {} '{}' threw something that is not a std::exception", what, item.name));
+  }
+}
+
+State::View view_of(const State::Item& item) {
+  return in_application(item, "gives data() and size() of", [&] { return item.view(); });
+}
+
+Block block_of(const State::Item& item) {
+  return in_application(item, "gives the block of", [&] { return item.block(); });
+}
+
 /// Makes room for what was saved, if it was saved of such elements; if not, load says so.
 void make_room(const State::Item& item, State::View& view, const format::RegionSpec& saved) {
   if (!item.resize || saved.dtype != view.region.dtype || saved.members != view.region.members) return;
   const Extents extents = saved.shape.extents();
-  if (extents.size() <= view.element_dimensions ||
-      !std::ranges::equal(extents.last(view.element_dimensions), of_element(view)))
-    return;
+  if (extents.size() == view.element_dimensions || !has_elements_of(view, saved.shape)) return;
   const std::uint64_t count = count_of(extents.first(extents.size() - view.element_dimensions));
-  item.resize(count);
-  view = item.view();
+  in_application(item, "resizes", [&] { item.resize(count); });
+  view = view_of(item);
   if (count_of(view) == count) return;
   throw Error(ErrorCode::invalid_argument,
               compose("resize({}) left '{}' with {} elements; check the container's resize()", count, item.name,
@@ -77,15 +110,15 @@ void make_room(const State::Item& item, State::View& view, const format::RegionS
 
 void load(Reader& reader, const State::Item& item) {
   const format::RegionSpec& saved = reader.saved(item.name);
-  State::View view = item.view();
+  State::View view = view_of(item);
   make_room(item, view, saved);
   // Where a block of changing place stands is what the checkpoint says; the caller's own idea may depend on what is
   // only now loaded.
-  const Block block = item.block_is_function ? Block{} : item.block();
+  const Block block = item.block_is_function ? Block{} : block_of(item);
   MutableRegion target = view.region;
-  const bool any_shape = item.block_is_function || (item.resize && block.shape.dimensions() == 0);
-  if (!any_shape) target.shape = shape_in(block, view);
-  else if (count_of(saved.shape.extents()) == count_of(target.shape.extents())) target.shape = saved.shape;
+  if (!item.block_is_function) target.shape = shape_in(block, view);
+  else if (has_elements_of(view, saved.shape) && count_of(saved.shape.extents()) == count_of(target.shape.extents()))
+    target.shape = saved.shape;
   (void)reader.load(item.name, target, place_in(block, view, target.shape));
 }
 
@@ -94,8 +127,8 @@ void load(Reader& reader, const State::Item& item) {
 void save(Writer& writer, const State& state) {
   for (const State::Item& item : state.items()) {
     auto failure = attempt([&] {
-      const State::View view = item.view();
-      const Block block = item.block();
+      const State::View view = view_of(item);
+      const Block block = block_of(item);
       require_fit(item, view, block);
       const MutableRegion& now = view.region;
       const Shape shape = shape_in(block, view);

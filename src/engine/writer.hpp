@@ -27,6 +27,8 @@ class Writer {
   Status remember(Failure failure);
   /// How many seconds the application waited for the checkpoint, from create on.
   double commit();
+  /// So far, of the checkpoint that is being written; 0 if none is.
+  [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
   void abandon();
 
  private:

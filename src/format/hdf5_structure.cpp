@@ -10,6 +10,7 @@
 #include "format/hdf5_handle.hpp"
 #include "format/hdf5_scratch_impl.hpp"
 #include "format/on_disk.hpp"
+#include "fs/system_error.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::format {
@@ -17,7 +18,8 @@ namespace {
 
 [[noreturn]] void system_failed(const std::string& message) {
   const int code = errno;
-  throw Error(Failure{ErrorCode::io, message, -1, {}, code});
+  throw Error(
+      Failure{fs::code_of(code) == ErrorCode::no_space ? ErrorCode::no_space : ErrorCode::io, message, -1, {}, code});
 }
 
 Hdf5Handle file_creation() {

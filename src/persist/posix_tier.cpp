@@ -17,7 +17,6 @@
 namespace kedge::persist {
 namespace {
 
-constexpr std::string_view kLatestFile = "latest";
 constexpr std::string_view kNewSuffix = ".new";
 constexpr std::uint32_t kFileBits = 0666;
 constexpr std::string_view kItself = ".";  // a tag directory that is looked at as a place of its own
@@ -172,7 +171,7 @@ std::string PosixTier::publish(const TagEntry& entry, std::span<const std::byte>
     }
   };
   convenience("the run record", [&] {
-    if (!records().has_first_manifest()) records().note_first_manifest(entry.commit.id);
+    if (!records().has_first_manifest(entry.commit.run_id)) records().note_first_manifest(entry.commit.id);
   });
   convenience("the catalog", [&] { catalog().add(entry); });
   convenience("latest", [&] {

@@ -10,7 +10,9 @@
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/json.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
+#include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
@@ -21,11 +23,11 @@ namespace {
 constexpr std::string_view kTakenPrefix = "incarnation-";
 constexpr std::string_view kBegunPrefix = "begun-";
 constexpr std::string_view kNoncePrefix = "nonce-";
+constexpr std::string_view kProbePrefix = "probe-";
 constexpr std::string_view kUnfinishedPrefix = "unfinished-";
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kFirstCommit = "first-commit";
 constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
-constexpr std::string_view kFingerprint = "fingerprint";
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr int kIncarnationTries = 1000;
 constexpr std::size_t kIdCharacters = 32;
@@ -62,12 +64,40 @@ std::optional<std::string> text_in(const Json& content, const char* key) {
   return content[key].get<std::string>();
 }
 
+/// JSON is UTF-8, and a path need not be: then it is an object with its bytes in hexadecimal.
+Json bytes_json(const std::string& bytes) {
+  if (format::is_utf8(bytes)) return bytes;
+  std::string hex;
+  for (const char c : bytes) hex += compose("{:02x}", static_cast<unsigned char>(c));
+  return {{"hex", hex}};
+}
+
+std::optional<std::string> bytes_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return std::nullopt;
+  const std::string hex = text_in(value, "hex").value_or("");
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    unsigned byte = 0;
+    const char* end = hex.data() + i + 2;
+    if (std::from_chars(hex.data() + i, end, byte, 16).ptr != end) return std::nullopt;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+std::string bytes_in(const Json& content, const char* key) {
+  return content.contains(key) ? bytes_of(content[key]).value_or("") : "";
+}
+
 /// A record that says another id than was written would make the run forget all that it has.
 std::string check_of(const Json& content) {
-  // A path need not be UTF-8.
-  const std::string text = content.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  const std::string text = content.dump();
   return compose("{:08x}", crc32c(std::as_bytes(std::span(text))));
 }
+
+/// Discarded if it is none.
+Json to_json(const std::string& text) { return Json::parse(text, nullptr, /*allow_exceptions=*/false); }
 
 std::optional<RunRecord> parse_record(Json content) {
   if (!content.is_object()) return std::nullopt;
@@ -75,10 +105,14 @@ std::optional<RunRecord> parse_record(Json content) {
   const auto check = text_in(content, "crc32c");
   content.erase("crc32c");
   if (!id || id->is_none() || check != check_of(content)) return std::nullopt;
-  RunRecord record{*id, text_in(content, "prefix").value_or(""), {}};
+  RunRecord record;
+  record.run_id = *id;
+  record.prefix = bytes_in(content, "prefix");
+  record.place_id = parse_id(text_in(content, "place_id").value_or("")).value_or(Id128{});
+  if (content.contains("fingerprint")) record.fingerprint = bytes_of(content["fingerprint"]);
   if (content.contains("former_prefixes") && content["former_prefixes"].is_array()) {
     for (const Json& path : content["former_prefixes"]) {
-      if (path.is_string()) record.former.push_back(path.get<std::string>());
+      if (auto text = bytes_of(path)) record.former.push_back(*std::move(text));
     }
   }
   return record;
@@ -92,8 +126,8 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   const std::string path = run_record_path(directory);
   FoundRecord found;
   if (!file_system.status(path)) return found;
-  const Json content = Json::parse(read_text(file_system, path), nullptr, /*allow_exceptions=*/false);
-  found.record = parse_record(content);
+  // One that cannot be read is made again like one that is damaged: others know all that it says.
+  (void)attempt([&] { found.record = parse_record(to_json(read_text(file_system, path))); });
   found.damaged = !found.record;
   return found;
 }
@@ -150,30 +184,41 @@ std::uint64_t RunRecords::take_incarnation() {
   refuse("no incarnation number could be taken: another program keeps creating them", directory_);
 }
 
-void RunRecords::begin_incarnation(const Id128& run_id) {
-  write_once(record(compose("{}{}", kBegunPrefix, incarnation_)), to_string(run_id) + "\n");
+void RunRecords::begin_incarnation(const RunRecord& content) {
+  begun_ = text_of(content);
+  run_id_ = content.run_id;
+  write_once(record(compose("{}{}", kBegunPrefix, incarnation_)), begun_);
   require_newest_incarnation();
 }
 
-Id128 RunRecords::id_of_starts() {
+std::optional<RunRecord> RunRecords::record_of_starts() {
   std::vector<std::uint64_t> starts = numbers(kBegunPrefix);
   std::ranges::sort(starts, std::greater<>());
   for (const std::uint64_t number : starts) {
     const std::string path = record(compose("{}{}", kBegunPrefix, number));
-    std::optional<Id128> id;
-    (void)attempt([&] { id = parse_id(read_text(*file_system_, path).substr(0, kIdCharacters)); });
-    if (id && !id->is_none()) return *id;
+    std::optional<RunRecord> found;
+    (void)attempt([&] { found = parse_record(to_json(read_text(*file_system_, path))); });
+    if (found) return found;
   }
-  return {};
+  return std::nullopt;
 }
 
 void RunRecords::require_newest_incarnation() {
   if (is_newest_incarnation()) return;
   throw Error(
-      Failure{ErrorCode::busy, "another start of this run has taken over; end one of the two jobs", -1, directory_, 0});
+      Failure{ErrorCode::busy,
+              "another start of this run has taken over, or the run was removed from the prefix; end this job, or "
+              "the other",
+              -1, directory_, 0});
 }
 
-bool RunRecords::is_newest_incarnation() { return newest(kBegunPrefix) <= incarnation_; }
+/// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
+bool RunRecords::is_newest_incarnation() {
+  if (newest(kBegunPrefix) > incarnation_) return false;
+  if (begun_.empty()) return true;
+  const std::string path = record(compose("{}{}", kBegunPrefix, incarnation_));
+  return file_system_->status(path) && read_text(*file_system_, path) == begun_;
+}
 
 void RunRecords::withdraw_incarnation() {
   if (incarnation_ == 0) return;
@@ -183,6 +228,7 @@ void RunRecords::withdraw_incarnation() {
   if (newest(kTakenPrefix) == incarnation_) {
     file_system_->remove(record(compose("{}{}", kTakenPrefix, incarnation_)));
   }
+  begun_.clear();
   incarnation_ = 0;
 }
 
@@ -201,35 +247,56 @@ void RunRecords::remove_nonces() {
   }
 }
 
-void RunRecords::write_record(const RunRecord& content) {
+std::string RunRecords::text_of(const RunRecord& content) const {
   Json json = {{"format", 1},
                {"run", run_},
                {"run_id", to_string(content.run_id)},
-               {"prefix", content.prefix},
-               {"former_prefixes", content.former}};
+               {"place_id", to_string(content.place_id)},
+               {"prefix", bytes_json(content.prefix)},
+               {"former_prefixes", Json::array()}};
+  for (const std::string& path : content.former) json["former_prefixes"].push_back(bytes_json(path));
+  if (content.fingerprint) json["fingerprint"] = bytes_json(*content.fingerprint);
   json["crc32c"] = check_of(json);
-  replace(kRunFile, json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n");
+  return json.dump(2) + "\n";
 }
 
-void RunRecords::forget_lineage() {
-  for (const std::string_view note : {kFirstCommit, kFirstManifest, kFingerprint}) file_system_->remove(record(note));
-  file_system_->sync_directory(directory_);
+void RunRecords::write_record(const RunRecord& content) { replace(kRunFile, text_of(content)); }
+
+bool RunRecords::lies_also_in(const std::string& directory) {
+  const std::string name = compose("{}{}", kProbePrefix, to_string(random_id()));
+  if (!file_system_->create(record(name), 0644)) return false;
+  const bool seen = file_system_->status(fs::join(directory, name)).has_value();
+  file_system_->remove(record(name));
+  return seen;
 }
 
-std::optional<std::string> RunRecords::fingerprint() {
-  const std::string path = record(kFingerprint);
-  if (!file_system_->status(path)) return std::nullopt;
-  std::string text = read_text(*file_system_, path);
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
+/// The commit's id, and the run's behind it.
+void RunRecords::note(std::string_view name, const Id128& commit_id) {
+  write_once(record(name), compose("{}\n{}\n", to_string(commit_id), to_string(run_id_)));
 }
 
-void RunRecords::note_fingerprint(std::string_view text) { replace(kFingerprint, std::string(text) + "\n"); }
+/// What cannot be read may be this run's.
+bool RunRecords::has_note(std::string_view name, const Id128& run_id) {
+  if (!file_system_->status(record(name))) return false;
+  std::optional<Id128> whose;
+  (void)attempt([&] {
+    const std::string text = read_text(*file_system_, record(name));
+    if (text.size() > kIdCharacters + 1) whose = parse_id(text.substr(kIdCharacters + 1, kIdCharacters));
+  });
+  return !whose || run_id.is_none() || whose->is_none() || *whose == run_id;
+}
 
-bool RunRecords::has_first_commit() { return file_system_->status(record(kFirstCommit)).has_value(); }
+void RunRecords::forget_notes_of_others(const Id128& run_id) {
+  for (const std::string_view name : {kFirstCommit, kFirstManifest}) {
+    if (file_system_->status(record(name)) && !has_note(name, run_id)) file_system_->remove(record(name));
+  }
+}
+
+bool RunRecords::has_first_commit(const Id128& run_id) { return has_note(kFirstCommit, run_id); }
 
 void RunRecords::note_first_commit(const Id128& commit_id) {
-  write_once(record(kFirstCommit), to_string(commit_id) + "\n");
+  require_newest_incarnation();
+  note(kFirstCommit, commit_id);
 }
 
 void RunRecords::forget_commits() {
@@ -238,11 +305,9 @@ void RunRecords::forget_commits() {
   file_system_->sync_directory(directory_);
 }
 
-bool RunRecords::has_first_manifest() { return file_system_->status(record(kFirstManifest)).has_value(); }
+bool RunRecords::has_first_manifest(const Id128& run_id) { return has_note(kFirstManifest, run_id); }
 
-void RunRecords::note_first_manifest(const Id128& commit_id) {
-  write_once(record(kFirstManifest), to_string(commit_id) + "\n");
-}
+void RunRecords::note_first_manifest(const Id128& commit_id) { note(kFirstManifest, commit_id); }
 
 // Records are called unfinished-<incarnation>-<directory>: several starts may have one for the same directory.
 void RunRecords::note_unfinished(std::string_view directory) {

@@ -15,10 +15,13 @@ namespace kedge::persist {
 
 /// Who a run is: what its run.json says.
 struct RunRecord {
-  Id128 run_id;
-  std::string prefix;  ///< canonical path of the prefix at the last start
-  std::vector<std::string>
-      former;  ///< where it lay before, newest first; prefixes that it was copied from are not here
+  Id128 run_id = {};
+  std::string prefix = {};  ///< canonical path of the prefix at the last start
+  /// Where it lay before, newest first. Prefixes that it was copied from are not here.
+  std::vector<std::string> former = {};
+  /// Drawn where the run began, and anew for each copy of the prefix: the stores are this place's.
+  Id128 place_id = {};
+  std::optional<std::string> fingerprint = {};  ///< what the run's commits depend on
   bool operator==(const RunRecord&) const = default;
 };
 
@@ -53,11 +56,11 @@ class RunRecords {
   std::uint64_t take_incarnation();
   /// This start has its place on all stores: from now on older ones may change nothing here. A start that only
   /// waits for the locks of an older one, or was killed while it waited, supersedes nobody. Throws Error{busy} if
-  /// a later one has begun. `run_id` is noted with it: should run.json be damaged, id_of_starts() still knows it.
-  void begin_incarnation(const Id128& run_id);
-  /// The run's UUID as the newest start that began noted it; none if no such note can be read.
-  [[nodiscard]] Id128 id_of_starts();
-  /// True while no later start has begun.
+  /// a later one has begun. `record` is kept with it: should run.json be damaged, record_of_starts() still knows it.
+  void begin_incarnation(const RunRecord& record);
+  /// The record as the newest start that began kept it; nothing if none can be read.
+  [[nodiscard]] std::optional<RunRecord> record_of_starts();
+  /// True while no later start has begun and the note that this one did is still there.
   [[nodiscard]] bool is_newest_incarnation();
   /// Gives the incarnation back: this start came to nothing and must not stop the one that runs.
   void withdraw_incarnation();
@@ -70,22 +73,23 @@ class RunRecords {
 
   [[nodiscard]] FoundRecord read_record() { return read_run_record(*file_system_, directory_); }
   void write_record(const RunRecord& record);
-  /// The run begins anew: nothing is noted of its commits any more. What is written next is another run's record.
-  void forget_lineage();
+  /// True if what lies in `directory` is this very directory, reached by another path.
+  [[nodiscard]] bool lies_also_in(const std::string& directory);
 
-  /// What the run's commits depend on; nothing if none was noted. Of one line.
-  [[nodiscard]] std::optional<std::string> fingerprint();
-  void note_fingerprint(std::string_view text);
+  // Notes that commits exist. Each names the run: those of another one, which began here before, do not count.
 
-  /// A commit of this run has returned at least once.
-  [[nodiscard]] bool has_first_commit();
+  /// A commit of this run has returned at least once. `run_id` none: of any run.
+  [[nodiscard]] bool has_first_commit(const Id128& run_id);
+  /// Throws busy like require_newest_incarnation.
   void note_first_commit(const Id128& commit_id);
+  /// Removes the notes of other runs.
+  void forget_notes_of_others(const Id128& run_id);
   /// The run's commits were removed on purpose: has_first_commit() is false again. Throws Error{busy} if a later
   /// start has begun: then they are not this one's to forget.
   void forget_commits();
 
   /// A first manifest was renamed into place.
-  [[nodiscard]] bool has_first_manifest();
+  [[nodiscard]] bool has_first_manifest(const Id128& run_id);
   void note_first_manifest(const Id128& commit_id);
 
   /// This start makes or removes a tag directory: whatever of it is no commit when the start has ended is nobody's.
@@ -95,7 +99,8 @@ class RunRecords {
   /// Tag directories that this start or one before left unfinished. Throws Error{busy} if a later start has begun.
   [[nodiscard]] std::vector<std::string> unfinished();
 
-  /// Throws Error{busy} if a later start has begun: then this one commits and removes nothing on the prefix any more.
+  /// Throws Error{busy} if a later start has begun, or the run was removed from the prefix: then this one commits and
+  /// removes nothing there any more.
   void require_newest_incarnation();
   /// Where the run's records lie.
   [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
@@ -109,6 +114,9 @@ class RunRecords {
   /// The numbers of all records called `kind` and a number.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view kind);
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
+  [[nodiscard]] bool has_note(std::string_view name, const Id128& run_id);
+  void note(std::string_view name, const Id128& commit_id);
+  [[nodiscard]] std::string text_of(const RunRecord& content) const;
   /// Writes a small file once; a name that is taken is left as it is.
   void write_once(const std::string& path, std::string_view text);
   /// Writes a small file in place of the one of this name, whole or not at all.
@@ -119,6 +127,8 @@ class RunRecords {
   std::string run_;
   std::string directory_;
   std::uint64_t incarnation_ = 0;
+  std::string begun_;  ///< what begin_incarnation wrote; empty before
+  Id128 run_id_;       ///< since then
 };
 
 }  // namespace kedge::persist

@@ -12,6 +12,8 @@ namespace kedge::persist {
 
 /// Below the tag directory. Its rename to this name is the commit.
 inline constexpr std::string_view kManifestFile = "checkpoint.h5";
+/// Beside the tag directories: names the one that was published last.
+inline constexpr std::string_view kLatestFile = "latest";
 /// Below the tag directory: it is not to be removed by retention.
 inline constexpr std::string_view kPinFile = "pinned";
 inline constexpr std::string_view kDataDirectory = "data";

@@ -73,21 +73,32 @@ Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const Tie
                 const std::function<bool()>& enough) {
   Retained retained;
   if (retention.keep == 0) return retained;
+  std::optional<Failure> first;
+  std::set<Id128> failed;
   retained.failure = attempt([&] {
     const std::size_t kept = number_kept(tier, records, history, retention);
     const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
-    for (std::size_t at = entries.size(); at > kept; --at) {
-      if (enough && enough()) {
-        retained.left = at - kept;
-        return;
+    // One that cannot be removed does not keep the others: it is tried again after them.
+    for (const bool stuck : {false, true}) {
+      for (std::size_t at = entries.size(); at > kept; --at) {
+        const TagEntry& entry = entries[at - 1];
+        if (history.is_stuck(entry.commit.id) != stuck) continue;
+        if (enough && enough()) {
+          retained.left = at - kept;
+          return;
+        }
+        if (retention.spared.contains(entry.commit.id) || tier.is_pinned(entry.directory)) continue;
+        const auto failure = attempt([&] { tier.retract(entry); });
+        if (!failure || !is_still_there(tier, entry)) retained.removed.push_back(entry);
+        if (!failure) continue;
+        if (failure->code == ErrorCode::busy) throw Error(*failure);
+        if (!first) first = failure;
+        failed.insert(entry.commit.id);
       }
-      const TagEntry& entry = entries[at - 1];
-      if (retention.spared.contains(entry.commit.id) || tier.is_pinned(entry.directory)) continue;
-      const auto failure = attempt([&] { tier.retract(entry); });
-      if (!failure || !is_still_there(tier, entry)) retained.removed.push_back(entry);
-      if (failure) throw Error(*failure);
     }
   });
+  for (const Id128& commit_id : failed) history.note_stuck(commit_id);
+  if (!retained.failure) retained.failure = first;
   for (const TagEntry& entry : retained.removed) history.retracted(entry.commit.id);
   return retained;
 }

@@ -26,15 +26,22 @@ class TierHistory {
   void published(const TagEntry& entry);
   void retracted(const Id128& commit_id);
   /// Somebody pinned or discarded commits: all is looked at anew.
-  void forget() { *this = {}; }
+  void forget() {
+    entries_.reset();
+    good_.clear();
+  }
 
   /// Whether its manifest was read and is good.
   [[nodiscard]] bool is_known_good(const Id128& commit_id) const { return good_.contains(commit_id); }
   void note_good(const Id128& commit_id) { good_.insert(commit_id); }
+  /// Whether removing it failed once in this start.
+  [[nodiscard]] bool is_stuck(const Id128& commit_id) const { return stuck_.contains(commit_id); }
+  void note_stuck(const Id128& commit_id) { stuck_.insert(commit_id); }
 
  private:
   std::optional<std::vector<TagEntry>> entries_;  ///< nothing until somebody asked
   std::set<Id128> good_;
+  std::set<Id128> stuck_;
 };
 
 struct TierRetention {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
 #include "recovery/rebuild_inputs.hpp"
@@ -38,7 +39,10 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
     if (group_.is_root()) log_skipped(plan);
     refuse_if_lost(plan.choice, selection);
     const Candidate* chosen = plan.chosen();
-    if (chosen == nullptr) return std::nullopt;
+    if (chosen == nullptr) {
+      if (group_.is_root()) log_no_match(plan, selection);
+      return std::nullopt;
+    }
     std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, depth);
     if (!mine) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
@@ -91,16 +95,31 @@ void Recovery::log_skipped(const Plan& plan) const {
   if (!is_logged) log_.warning("skipped an unreadable container: " + survey.unreadable);
 }
 
+/// What the application does then, mostly, is begin from zero.
+void Recovery::log_no_match(const Plan& plan, const Selection& selection) const {
+  std::vector<std::string> tags;  // newest first
+  for (const Candidate& candidate : plan.survey.candidates) {
+    if (candidate.recoverable) tags.push_back(candidate.commit.tag);
+  }
+  if (tags.empty()) return;
+  const auto* tag = std::get_if<Tag>(&selection);
+  const auto meant = tag == nullptr ? std::nullopt : nearest(*tag, tags);
+  log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}", to_string(selection),
+                       tags.front(), meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
+}
+
 void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) {
   if (choice.lost.empty()) return;
   if (std::holds_alternative<Latest>(selection)) ledger_.lose();  // one lost tag does not make the run lost
   throw Error(
       ErrorCode::unrecoverable,
-      compose("run '{}' has commits, but '{}' cannot be recovered: {}. {}to start from zero, give the job another "
-              "run name (option run)",
-              run_.name, to_string(selection), choice.lost,
-              choice.other_ranks ? "Start it with as many ranks as saved it, or, "
-                                 : "Bring back the nodes that held it, or, "));
+      compose(
+          "run '{}' has commits, but {} be recovered: {}. {}to start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+          run_.name,
+          std::holds_alternative<Latest>(selection) ? "none of them can" : compose("'{}' cannot", to_string(selection)),
+          choice.lost,
+          choice.other_ranks ? "Start it with as many ranks as saved it, or, "
+                             : "Bring back the nodes that held it, or, "));
 }
 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is

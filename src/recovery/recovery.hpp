@@ -87,6 +87,7 @@ class Recovery {
 
   [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth);
   [[nodiscard]] bool verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own);
+  void log_no_match(const Plan& plan, const Selection& selection) const;
   void log_skipped(const Plan& plan) const;
   void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);

@@ -38,7 +38,8 @@ Inspection inspect(const RunDirectory& directory, const FileName& name, const Id
     if (held.size_bytes == 0) return;  // given up by a checkpoint that failed, or not yet begun
     std::unique_ptr<fs::File> file;
     if (bytes == nullptr) {
-      file = file_system.open(held.path, fs::Access::read);
+      // As whoever uses it opens it: one that only can be read would be chosen, and then fail.
+      file = file_system.open(held.path, fs::Access::read_write);
       bytes = file.get();
     }
     ExpectedFile expected;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <span>
 
+#include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
+#include "store/store_record.hpp"
 
 namespace kedge::store {
 namespace {
@@ -42,8 +44,9 @@ bool is_directory(fs::FileSystem& file_system, const std::string& path) {
   return status && status->kind == fs::FileStatus::Kind::directory;
 }
 
-/// Whoever else can replace a component of the way to the store can put another store in its place: links must be this
-/// user's or root's, and directories that all may write must be sticky.
+/// Not everybody may be able to put another store in this one's place: links on the way must be this user's or root's,
+/// and directories that all may write must be sticky. Directories of other users, and what links lead to on their way
+/// to the other end, are the user's choice.
 void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
@@ -74,6 +77,33 @@ std::string directory_suffix(const Surroundings& surroundings) {
   std::string node = surroundings.node;
   std::ranges::replace(node, '/', '-');
   return "@" + node;
+}
+
+constexpr std::uint32_t kNumbersMax = 64;  // of stores of one place on a node: one is usual
+
+/// A store without a valid record is taken by its name alone.
+bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const Owner& owner) {
+  StoreRecord record;
+  (void)attempt([&] { record = read_store_record(file_system, directory); });
+  if (record.run_id.is_none()) return true;
+  if (record.run_id != owner.run_id || record.place_id != owner.place_id) return false;
+  return record.prefix == owner.prefix || std::ranges::find(owner.former, record.prefix) != owner.former.end();
+}
+
+/// Where the store is, or is to be made. One that is not private is refused by whoever looks at it next.
+std::string find(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
+                 const Owner& owner) {
+  for (std::uint32_t number = 1; number <= kNumbersMax; ++number) {
+    std::string directory =
+        fs::join(root, directory_name(file_system.user(), surroundings, owner.run, owner.place_id, number));
+    const bool is_another = file_system.status(directory) && is_private(file_system, directory) &&
+                            !belongs_to(file_system, directory, owner);
+    if (!is_another) return directory;
+  }
+  refuse(compose("{} stores that this run had here belong to other prefixes now; free those that are not wanted with "
+                 "kedge drop",
+                 kNumbersMax),
+         root);
 }
 
 }  // namespace
@@ -125,10 +155,19 @@ std::string expand_node(std::string_view path, std::string_view node) {
   return expanded.append(path);
 }
 
-std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const Owner& owner) {
-  const std::uint32_t of_prefix = crc32c(std::as_bytes(std::span(owner.prefix)));
-  const std::uint32_t hash = crc32c(std::as_bytes(std::span(owner.run_id.bytes)), of_prefix);
-  return compose("{}{:08x}{}", directory_prefix(user, owner.run), hash, directory_suffix(surroundings));
+std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const std::string& run,
+                           const Id128& place_id, std::uint32_t number) {
+  std::uint32_t hash = crc32c(std::as_bytes(std::span(place_id.bytes)));
+  if (number > 1) hash = crc32c(std::as_bytes(std::span(&number, 1)), hash);
+  return compose("{}{:08x}{}", directory_prefix(user, run), hash, directory_suffix(surroundings));
+}
+
+bool is_directory_of(std::string_view name, std::uint32_t user, const Surroundings& surroundings,
+                     const std::string& run, const Id128& place_id) {
+  for (std::uint32_t number = 1; number <= kNumbersMax; ++number) {
+    if (name == directory_name(user, surroundings, run, place_id, number)) return true;
+  }
+  return false;
 }
 
 bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run) {
@@ -137,21 +176,18 @@ bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_v
 
 Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
                 const Owner& owner) {
-  const auto on_prefix = [&](const std::string& prefix) {
-    Owner there = owner;
-    there.prefix = prefix;
-    return Location{fs::join(root, directory_name(file_system.user(), surroundings, there)), false, prefix};
-  };
-  Location location = on_prefix(owner.prefix);
-  if (!file_system.status(location.directory)) {
-    const auto exists = [&](const auto& former) { return is_private(file_system, on_prefix(former).directory); };
-    const auto found = std::ranges::find_if(owner.former, exists);
-    if (found != owner.former.end()) location = on_prefix(*found);
-  }
+  Location location{find(file_system, root, surroundings, owner)};
   file_system.make_directory(location.directory, 0700);
   check_private(file_system, location.directory);
   location.memory_backed = file_system.space(location.directory).memory_backed;
   return location;
+}
+
+std::optional<std::string> existing_store(fs::FileSystem& file_system, const std::string& root,
+                                          const Surroundings& surroundings, const Owner& owner) {
+  std::string directory = find(file_system, root, surroundings, owner);
+  if (!is_private(file_system, directory)) return std::nullopt;
+  return directory;
 }
 
 }  // namespace kedge::store

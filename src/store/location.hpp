@@ -24,6 +24,7 @@ struct Surroundings {
 struct Owner {
   std::string run;  ///< its name
   Id128 run_id;
+  Id128 place_id;                        ///< of the prefix that it is on: a copy of that has another
   std::string prefix;                    ///< canonical: where the run's checkpoints lie
   std::vector<std::string> former = {};  ///< where they lay before, newest first
 };
@@ -32,7 +33,6 @@ struct Owner {
 struct Location {
   std::string directory;
   bool memory_backed = false;
-  std::string prefix = {};  ///< after which it is named: the run's, or one where that lay before
 };
 
 /// This user's directory, which nobody else can read or write.
@@ -50,17 +50,27 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 /// The configured directory, which is made if it is missing, or the best candidate: stores lie in it side by side.
 [[nodiscard]] std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);
 
-/// Pure. The name of the directory of this user's run below a root: no other run has it, and not the same run on
-/// another prefix, of which that one is a copy.
-[[nodiscard]] std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const Owner& owner);
+/// Pure. The name of the directory of this user's run below a root: after the place, so that it stays when the prefix
+/// moves. `number` is above 1 if another prefix has taken that of the number before along.
+[[nodiscard]] std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const std::string& run,
+                                         const Id128& place_id, std::uint32_t number = 1);
+
+/// Pure. Whether it is such a name, of any number.
+[[nodiscard]] bool is_directory_of(std::string_view name, std::uint32_t user, const Surroundings& surroundings,
+                                   const std::string& run, const Id128& place_id);
 
 /// Pure. Whether a directory of this name may belong to a run of this name: that of a longer one may begin alike.
 [[nodiscard]] bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run);
 
-/// Makes or finds this user's directory of this run, 0700, below `root`: the one that it has on this prefix, else the
-/// one that it had where the prefix lay before. Throws Error{io} if it belongs to somebody else, is a link, or is open
-/// to others; says what to do.
+/// Makes or finds this user's directory of this run and place, 0700, below `root`. One whose record says that it
+/// belongs to another prefix by now, and to none where this one lay before, is left to that: a prefix was copied and
+/// the original moved away. Throws Error{io} if it belongs to somebody else, is a link, or is open to others; says what
+/// to do.
 [[nodiscard]] Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
                               const Owner& owner);
+
+/// Reads only. That directory, if it is there.
+[[nodiscard]] std::optional<std::string> existing_store(fs::FileSystem& file_system, const std::string& root,
+                                                        const Surroundings& surroundings, const Owner& owner);
 
 }  // namespace kedge::store

@@ -9,18 +9,9 @@
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
 #include "store/location.hpp"
+#include "store/store_record.hpp"
 
 namespace kedge::store {
-
-/// Which run a store belongs to, as its record says.
-struct StoreRecord {
-  Id128 run_id;  ///< none if it does not say
-  std::string prefix;
-  bool operator==(const StoreRecord&) const = default;
-};
-
-/// Local. Of the store in `directory`. Throws Error{io}.
-[[nodiscard]] StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory);
 
 /// A store of a run of the name that was asked for.
 struct StoreOfName {
@@ -40,9 +31,10 @@ class NodeRecords {
  public:
   NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
-  /// Records the run and the prefix after which the directory is named. Nothing is written if the record says so
-  /// already.
-  void write_owner(const Id128& run_id);
+  /// Whether the store is recorded as this place's, on whatever prefix.
+  [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& place_id);
+  /// Records whose the store is. Nothing is written if the record says so already.
+  void write_owner(const StoreRecord& record);
 
   /// A commit of this run has returned at least once, and was not removed on purpose since.
   [[nodiscard]] bool has_commit(const Id128& run_id);

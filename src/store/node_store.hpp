@@ -111,7 +111,8 @@ class NodeStore {
   [[nodiscard]] bool memory_backed() const noexcept { return directory_.location().memory_backed; }
   /// Bytes in own files of all kinds.
   [[nodiscard]] std::uint64_t own_bytes() const;
-  /// Bytes in those, in the files of the other ranks that run on this node, and in routed files: what the quota is about.
+  /// Bytes in those, in the files of the other ranks that run on this node, and in routed files: what the quota is
+  /// about.
   [[nodiscard]] std::uint64_t node_bytes() const;
   /// Bytes in own and adopted files.
   [[nodiscard]] std::uint64_t used_bytes() const { return own_bytes() + adopted_.used_bytes(); }

@@ -108,16 +108,17 @@ std::optional<Failure> RunDirectory::why_it_does_not_fit(std::uint64_t additiona
     const std::uint64_t left = quota - std::min(used_bytes_(), quota);
     if (additional_bytes > left) {
       return no_space(compose(
-          "the node-local store needs {} more, but store.quota_bytes leaves {} on this node; raise it or save less",
+          "this rank needs {} more in the node-local store, but store.quota_bytes leaves {} on this node for all its "
+          "ranks; raise it or save less",
           human_bytes(additional_bytes), human_bytes(left)));
     }
   }
   const fs::Space space = file_system_->space(location_.directory);
   if (additional_bytes > space.free_bytes) {
-    return no_space(
-        compose("the node-local store needs {} more, but {} is free ({}); free some or set store.path to a "
-                "larger filesystem",
-                human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit));
+    return no_space(compose(
+        "this rank needs {} more in the node-local store, but {} is free ({}); free some or set store.path to a "
+        "larger filesystem",
+        human_bytes(additional_bytes), human_bytes(space.free_bytes), space.limit));
   }
   if (space.free_inodes == 0) return no_space("the node-local store has no inodes left; remove files");
   return std::nullopt;

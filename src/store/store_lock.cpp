@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "lock.";
 constexpr std::chrono::milliseconds kPollInterval{50};
+constexpr double kSilent_s = 2;  // a job that was just killed needs no line
 
 /// What the name of a lock file says; nothing for other names.
 struct LockName {
@@ -37,7 +38,8 @@ std::optional<LockName> parse_lock(std::string_view name) {
 }  // namespace
 
 StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation,
-                     int rank, Clock& clock, double timeout_s)
+                     int rank, Clock& clock, double timeout_s,
+                     const std::function<void(const std::string& holder)>& waits)
     : file_system_(std::move(file_system)),
       directory_(std::move(directory)),
       incarnation_(incarnation),
@@ -51,13 +53,15 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
                         file_system_->lock_holder(path_).value_or("another process")),
                 -1, path_, 0});
   }
-  wait_for_older(clock, timeout_s);
+  wait_for_older(clock, timeout_s, waits);
 }
 
 StoreLock::~StoreLock() = default;
 
-void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
-  const double give_up_at = clock.seconds() + timeout_s;
+void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits) {
+  const double begun_at = clock.seconds();
+  const double give_up_at = begun_at + timeout_s;
+  bool said = !waits;
   for (const std::string& name : file_system_->list(directory_)) {
     const auto lock = parse_lock(name);
     if (!lock || lock->incarnation == incarnation_) continue;
@@ -83,6 +87,10 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s) {
                                     "end it, or raise store.lock_timeout_s",
                                     timeout_s, *holder),
                             -1, path, 0});
+      }
+      if (!said && clock.seconds() >= begun_at + kSilent_s) {
+        waits(*holder);
+        said = true;
       }
       clock.sleep_for(kPollInterval);
       holder = file_system_->lock_holder(path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,10 +15,11 @@ namespace kedge::store {
 class StoreLock {
  public:
   /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
-  /// incarnation holds one, and removes what dead ones left. Throws Error{busy} that names the holder, at
-  /// once if a newer incarnation is there, or an older engine of this process and rank.
+  /// incarnation holds one, and removes what dead ones left. After some seconds it calls `waits` with the holder's
+  /// name, once. Throws Error{busy} that names the holder, at once if a newer incarnation is there, or an older engine
+  /// of this process and rank.
   StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
-            Clock& clock, double timeout_s);
+            Clock& clock, double timeout_s, const std::function<void(const std::string& holder)>& waits = {});
   ~StoreLock();
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
@@ -26,7 +28,7 @@ class StoreLock {
   void release();
 
  private:
-  void wait_for_older(Clock& clock, double timeout_s);
+  void wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits);
 
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string directory_;

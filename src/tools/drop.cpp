@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "persist/posix_tier.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
+#include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 #include "store/file_name.hpp"
 #include "store/node_records.hpp"
@@ -27,6 +29,8 @@ namespace kedge::tools {
 namespace {
 
 using Kind = fs::FileStatus::Kind;
+
+constexpr std::uint64_t kNameBytesMax = 4096;
 
 struct Arguments {
   std::vector<std::string> stores;
@@ -171,7 +175,7 @@ class RunOnPrefix {
       const auto status = file_system_->status(fs::join(prefix_, entry.directory));
       if (entry.run == run && status && status->owner == file_system_->user()) entries_.push_back(entry);
     }
-    const std::string records = records_directory();
+    const std::string records = persist::records_directory(prefix_, run_);
     if (entries_.empty() && !file_system_->status(records)) {
       const auto runs = persist::runs_with_checkpoints(*file_system_, prefix_);
       std::string list;
@@ -201,7 +205,9 @@ class RunOnPrefix {
   void remove() {
     persist::RunRecords records(file_system_, prefix_, run_);
     (void)records.take_incarnation();
-    records.begin_incarnation(records.read_record().record.value_or(persist::RunRecord{}).run_id);
+    const persist::RunRecord record = records.read_record().record.value_or(persist::RunRecord{});
+    run_id_ = record.run_id;
+    records.begin_incarnation(record);
     persist::PosixTier tier(file_system_, prefix_, {}, &records);
     for (const persist::TagEntry& entry : entries_) tier.remove(entry);
     if (const std::vector<std::string> problems = tier.sweep({}); !problems.empty()) {
@@ -211,13 +217,38 @@ class RunOnPrefix {
     const std::string directory = persist::records_directory(prefix_, run_);
     for (const std::string& name : file_system_->list(directory)) file_system_->remove(fs::join(directory, name));
     file_system_->remove(directory);
+    remove_latest();
     file_system_->sync_directory(persist::records_directory(prefix_));
   }
 
+  /// Its stores in the default places of this node, in words: they are not the prefix's.
+  [[nodiscard]] std::string stores_text() const {
+    std::string text;
+    for (const Store& one : stores_here(*file_system_)) {
+      if (one.record.run_id != run_id_ || one.record.prefix != prefix_) continue;
+      text += compose("\nits store on this node is still there; to free it: kedge drop {}", printable(one.directory));
+    }
+    return text.empty() ? text : text.substr(1) + "\n";
+  }
+
  private:
+  /// If it was this run's: what it names is gone.
+  void remove_latest() const {
+    const std::string latest = fs::join(prefix_, persist::kLatestFile);
+    (void)attempt([&] {
+      const auto file = file_system_->open(latest, fs::Access::read);
+      std::string name(std::min<std::uint64_t>(file->status().size_bytes, kNameBytesMax), '\0');
+      (void)file->copy_out(0, std::as_writable_bytes(std::span(name)), 0);
+      while (name.ends_with('\n')) name.pop_back();
+      const auto is_it = [&](const persist::TagEntry& entry) { return entry.directory == name; };
+      if (std::ranges::any_of(entries_, is_it)) file_system_->remove(latest);
+    });
+  }
+
   std::shared_ptr<fs::FileSystem> file_system_;
   std::string prefix_;
   std::string run_;
+  Id128 run_id_;                            // once it was removed
   std::vector<persist::TagEntry> entries_;  // newest first
 };
 
@@ -233,6 +264,7 @@ Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const Argum
   print(run.text());
   if (!is_confirmed("Remove all of it?", arguments.yes)) return Outcome::cannot_look;
   run.remove();
+  print(run.stores_text());
   return Outcome::ok;
 }
 
@@ -262,9 +294,7 @@ Command add_drop(CLI::App& program) {
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(
       "Lists what will be removed, and asks. A store that a job is using is refused; a job whose run is removed from "
-      "the "
-      "prefix "
-      "can commit nothing there any more.\n"
+      "the prefix can commit nothing there any more.\n"
       "Exit status: 0, or 2 if nothing was removed.");
   return {parser, [arguments] { return drop(*arguments); }};
 }

@@ -144,7 +144,7 @@ void Extraction::find_files() {
       else in_memory_.insert(region.spec.name);
     }
   });
-  place_files(files_);
+  place_files(files_, problems_.empty());
 }
 
 void Extraction::refuse_unmatched(const std::string& name) const {

@@ -32,11 +32,11 @@ bool can_lie_beside_each_other(const std::vector<RoutedFile>& files) {
 
 }  // namespace
 
-void place_files(std::vector<RoutedFile>& files) {
+void place_files(std::vector<RoutedFile>& files, bool is_complete) {
   std::map<std::string_view, std::size_t> ranks;
   for (const RoutedFile& file : files) ++ranks[file.name];
   for (RoutedFile& file : files) {
-    file.target = ranks[file.name] == 1 ? file.name : compose("rank-{}/{}", file.rank, file.name);
+    file.target = is_complete && ranks[file.name] == 1 ? file.name : compose("rank-{}/{}", file.rank, file.name);
   }
   if (can_lie_beside_each_other(files)) return;
   for (RoutedFile& file : files) file.target = compose("rank-{}/{}", file.rank, file.name);

@@ -25,8 +25,9 @@ struct Wanted {
 
 /// Sets the targets: a file that one rank alone has goes by its name; one that several have, by rank-<r>/<name>, for
 /// each rank. If some of these cannot lie beside each other (a file in the place of a directory), all files go below
-/// rank-<r>. `files` are all of the checkpoint, whatever is wanted, so that a file's place is always the same.
-void place_files(std::vector<RoutedFile>& files);
+/// rank-<r>. `files` are all of the checkpoint, whatever is wanted, so that a file's place is always the same;
+/// if some containers could not be read (`is_complete` is false), each file may be one of several.
+void place_files(std::vector<RoutedFile>& files, bool is_complete);
 
 /// Those that are wanted, in their order.
 [[nodiscard]] std::vector<RoutedFile> select_files(const std::vector<RoutedFile>& files, const Wanted& wanted);

@@ -16,8 +16,6 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-constexpr std::string_view kLatestFile = "latest";
-
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -81,7 +79,7 @@ std::optional<TagPlace> tag_directory_at(fs::FileSystem& file_system, const std:
     const std::string shown = name_of(path) == persist::kManifestFile ? parent_of(path) : parent_of(real_path);
     return place_of(parent_of(real_path), shown);
   }
-  if (name_of(real_path) != kLatestFile) return std::nullopt;
+  if (name_of(real_path) != persist::kLatestFile) return std::nullopt;
   const auto directory = directory_named_in(file_system, real_path);
   if (!directory) return std::nullopt;
   return TagPlace{parent_of(real_path), *directory, fs::join(parent_of(path), *directory)};

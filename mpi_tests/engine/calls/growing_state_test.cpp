@@ -327,7 +327,7 @@ TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
     met[3].put(scope.rank, restore_with([&](std::size_t count) { own.values.resize(count); }));
     EXPECT_EQ(own.values, std::vector<double>(10, 1.0));
   }));
-  EXPECT_EQ(met[0].same()->code, ErrorCode::io);
+  EXPECT_EQ(met[0].same()->code, ErrorCode::invalid_argument);
   EXPECT_EQ(met[0].same()->rank, 1);
   EXPECT_THAT(met[0].same()->message, testing::HasSubstr("no idea where it is"));
   EXPECT_EQ(met[1].same()->code, ErrorCode::no_space);

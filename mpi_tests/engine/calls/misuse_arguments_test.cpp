@@ -141,7 +141,7 @@ TEST(Misuse, R33_ARegionThatNoStoreHoldsIsNoSpaceWithNumbers) {
   // Checked before a byte is touched: there is no such memory.
   const Failure failure = refused_region("vast", {&memory, DataType::opaque, {std::uint64_t{1} << 45U}});
   EXPECT_EQ(failure.code, ErrorCode::no_space);
-  EXPECT_THAT(failure.message, testing::ContainsRegex("needs .* more, but .* is free"));
+  EXPECT_THAT(failure.message, testing::ContainsRegex("needs .* more in the node-local store, but .* is free"));
 }
 
 TEST(Misuse, BadTagsAreRefusedByCreateAndOpen) {

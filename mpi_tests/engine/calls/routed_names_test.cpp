@@ -52,6 +52,35 @@ TEST(RoutedNames, ThePathEndsInTheNameAndItsDirectoriesAreThere) {
   }));
 }
 
+/// A link in the place of a directory leads to what is not the route's: it is neither stored nor removed.
+TEST(RoutedNames, ALinkOnTheWayFailsTheCommitOnAllRanksAndIsNotFollowed) {
+  for (const std::string name : {"p/file", "p/q/"}) {
+    SimulatedJob job(2);
+    OnEachRank met(2);
+    job.disk.make_directories("/outside/q");
+    job.disk.write_all("/outside/file", content_of(1, 100));
+    job.disk.write_all("/outside/q/file", content_of(2, 100));
+    expect_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      engine.create("a");
+      const Routed out = engine.route_out(name);
+      if (scope.rank == 1) {
+        const std::string directory = out.path.substr(0, out.path.rfind("/p/") + 2);
+        job.disk.remove_all(directory);
+        job.disk.plant_link(directory, "/outside");
+      } else if (!name.ends_with('/')) {
+        job.disk.write_all(out.path, content_of(3, 10));
+      }
+      met.put(scope.rank, failure_of([&] { engine.commit(); }));
+    }));
+    ASSERT_TRUE(met.same()) << name;
+    EXPECT_EQ(met.same()->code, ErrorCode::invalid_argument);
+    EXPECT_EQ(met.same()->rank, 1);
+    EXPECT_EQ(job.disk.read_all("/outside/file"), content_of(1, 100));
+    EXPECT_EQ(job.disk.read_all("/outside/q/file"), content_of(2, 100));
+  }
+}
+
 TEST(RoutedNames, CheckpointsAndRanksDoNotShareADirectory) {
   SimulatedJob job(2);
   std::vector<std::string> paths(4);

@@ -52,6 +52,16 @@ TEST(Schedule, AtLeastAsOftenAsSecondsSayHoweverMuchTheyCost) {
   EXPECT_TRUE(schedule.is_due(3600));
 }
 
+TEST(Schedule, AFailedOneCostsTimeAsWell) {
+  Schedule schedule(of(0, 0, 0.01), 0);
+  schedule.failed(2, 10);
+  EXPECT_FALSE(schedule.is_due(209));
+  EXPECT_TRUE(schedule.is_due(210.1));
+  schedule.failed(0.001, 300);
+  EXPECT_FALSE(schedule.is_due(499)) << "it may fail as late as the one before";
+  EXPECT_TRUE(schedule.is_due(500.1));
+}
+
 TEST(Schedule, IsTheSameOnAllRanksByDefault) {
   SimulatedJob job(4);
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -117,7 +117,14 @@ TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
     engine.checkpoint("a", state);
     EXPECT_EQ(engine.restore(State().add("step", step, Replicated{})), "a");
     EXPECT_EQ(step, 7U);
+    // What one rank alone has, which is not the one that writes the log.
+    State uneven;
+    uneven.add("step", step, Replicated{});
+    if (scope.rank == 1) uneven.add("only on rank 1", values);
+    engine.checkpoint("b", uneven);
+    EXPECT_EQ(engine.restore(State().add("step", step, Replicated{})), "b");
   }));
+  EXPECT_TRUE(job.logged("b has regions that this State does not load: only on rank 1"));
   EXPECT_TRUE(job.logged("a has regions that this State does not load: "));
   EXPECT_TRUE(job.logged("mesh/cells"));
 }

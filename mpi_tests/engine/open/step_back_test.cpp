@@ -99,6 +99,15 @@ TEST_P(EveryHarm, DoesNotGrowTheStoreRoundAfterRound) {
   }
 }
 
+TEST(StepBack, ATagThatNoCommitHasIsNothingAndTheLogSaysSo) {
+  SimulatedJob job(2);
+  EXPECT_EQ(reopen(job, Tag("step-2")).tag, std::nullopt);
+  EXPECT_FALSE(job.logged("no checkpoint matches")) << "there is none at all";
+  commit_steps(job, {{"step-2", 2}, {"step-30", 30}});
+  EXPECT_EQ(reopen(job, Tag("stp-30")).tag, std::nullopt);
+  EXPECT_TRUE(job.logged("no checkpoint matches 'stp-30', so nothing was opened; the newest is step-30"));
+}
+
 TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
   for (const int ranks : {1, 2, 8}) {
     SimulatedJob job(ranks);
@@ -115,7 +124,7 @@ TEST(StepBack, R19_R32_AllCandidatesDamagedIsUnrecoverableAndNamesEach) {
       ASSERT_TRUE(opened.failure) << ranks << " ranks";
       EXPECT_EQ(opened.failure->code, ErrorCode::unrecoverable);
       EXPECT_TRUE(says(opened.failure->message, {"test", "b (generation", "c (generation", "the container of rank",
-                                                 "is damaged", "another run name"}))
+                                                 "is damaged", "KEDGE_OPEN_FRESH=1"}))
           << opened.failure->message;
     }
     // Nothing was touched: whoever mends a file has it again.

@@ -44,7 +44,7 @@ class Overtaken : public FlushFixture {
       if (left == 0 || --left != 0) return;
       persist::RunRecords later(one.disk.view(0), "/prefix", "test");
       (void)later.take_incarnation();
-      later.begin_incarnation(Id128{});
+      later.begin_incarnation({});
       ended.overtaken = true;
     };
     one.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
@@ -98,7 +98,7 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   const auto entries = list(job).entries;
   persist::RunRecords old_records(file_system, "/prefix", "overtaken");
   (void)old_records.take_incarnation();
-  old_records.begin_incarnation(Id128{});
+  old_records.begin_incarnation({});
   persist::PosixTier old_prefix(file_system, "/prefix", {}, &old_records);
   persist::TagEntry entry = *std::ranges::find(entries, "y", [](const auto& one) { return one.commit.tag; });
   entry.commit.tag = "z";
@@ -107,7 +107,7 @@ TEST_F(Overtaken, AnOldStartLeavesThePrefixAlone) {
   old_prefix.begin(entry, 1000, {});
   persist::RunRecords new_records(file_system, "/prefix", "overtaken");
   (void)new_records.take_incarnation();
-  new_records.begin_incarnation(Id128{});
+  new_records.begin_incarnation({});
 
   const auto before = job.disk.snapshot();
   const auto expect_busy = [&](const char* what, auto&& step) {
@@ -145,7 +145,7 @@ TEST_F(Overtaken, AnEngineIsDead) {
     if (scope.rank == 0) {
       persist::RunRecords later(job.disk.view(0), "/prefix", "overtaken");
       (void)later.take_incarnation();
-      later.begin_incarnation(Id128{});
+      later.begin_incarnation({});
     }
     (void)engine.need_checkpoint();
     commit_step(engine, scope.rank, "y", 2);

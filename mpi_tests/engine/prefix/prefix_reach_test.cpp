@@ -103,7 +103,7 @@ TEST_F(PrefixReach, AFlushGoesIntoNoDirectoryOfOthers) {
   const auto file_system = job.disk.view(0);
   persist::RunRecords records(file_system, "/prefix", job.options.run);
   (void)records.take_incarnation();
-  records.begin_incarnation(Id128{});
+  records.begin_incarnation({});
   persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &records);
   persist::TagEntry entry = list(job).entries.front();
   const auto before = job.disk.snapshot();
@@ -137,12 +137,12 @@ TEST_F(PrefixReach, ASweepTakesTheUnnamedManifestFirst) {
   const std::string directory = "/prefix/" + entry.directory;
   persist::RunRecords old_records(file_system, "/prefix", job.options.run);
   (void)old_records.take_incarnation();
-  old_records.begin_incarnation(Id128{});
+  old_records.begin_incarnation({});
   old_records.note_unfinished(entry.directory);
   file_system->rename(directory + "/checkpoint.h5", directory + "/checkpoint.h5.new");  // about to be renamed back
   persist::RunRecords new_records(file_system, "/prefix", job.options.run);
   (void)new_records.take_incarnation();
-  new_records.begin_incarnation(Id128{});
+  new_records.begin_incarnation({});
   persist::PosixTier prefix(file_system, "/prefix", job.options.persistent, &new_records);
   const auto before = job.disk.snapshot();
   for (std::uint64_t n = 1; n < 20; ++n) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "harness/flush_fixture.hpp"
@@ -99,6 +100,38 @@ TEST_F(Removal, NoCommitTakesMuchLongerThanItsShareOfTheRemoval) {
   // what a flush replaces anyway; 31 directories of 4 containers would be 2000 s.
   EXPECT_GT(longest_s, 10);
   EXPECT_LT(longest_s, 200);
+}
+
+/// A prefix on which one checkpoint cannot be removed.
+class Immutable final : public ForwardingFileSystem {
+ public:
+  Immutable(std::shared_ptr<fs::FileSystem> inner, std::string directory)
+      : ForwardingFileSystem(std::move(inner)), directory_(std::move(directory)) {}
+  void remove(const std::string& path) override {
+    if (path.starts_with(directory_) && inner().status(path)) {
+      throw Error(Failure{ErrorCode::io, "cannot remove: not permitted", -1, path, EPERM});
+    }
+    inner().remove(path);
+  }
+
+ private:
+  std::string directory_;
+};
+
+TEST_F(Removal, OneThatCannotBeRemovedDoesNotKeepTheOthers) {
+  PersistentJob job(kRanks);
+  make_history(job, 6);
+  const std::string stuck = directory_of(job, "t2");
+  job.options.persistent.keep = 1;
+  job.surroundings = [&](int, engine::Environment& environment) {
+    environment.file_system = std::make_shared<Immutable>(environment.file_system, stuck);
+  };
+  reopen(job, latest, Newer::keep, {{"u", 1}, {"v", 2}});
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"v", "t2"}));
+  EXPECT_TRUE(job.logged("old commits could not be removed from the prefix: "));
+  job.surroundings = nullptr;
+  reopen(job, latest, Newer::keep, {{"w", 3}});
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"w"}));
 }
 
 TEST_F(Removal, AFewGoWithEachFlushWhereRemovingIsQuick) {

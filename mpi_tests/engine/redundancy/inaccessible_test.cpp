@@ -28,6 +28,12 @@ const std::vector<Obstacle>& obstacles() {
          status.mode = 0;
          disk.plant(path, status);
        }},
+      {"can only be read",
+       [](FaultyDisk& disk, const std::string& path) {
+         auto status = disk.snapshot().at(path).status;
+         status.mode = 0400;
+         disk.plant(path, status);
+       }},
       {"cannot be opened", [](FaultyDisk& disk, const std::string& path) { disk.refuse_open(path); }},
       {"no byte can be read", [](FaultyDisk& disk, const std::string& path) { disk.make_unreadable(path, 0); }},
       {"the index cannot be read", [](FaultyDisk& disk, const std::string& path) { disk.make_unreadable(path, 4096); }},

@@ -73,9 +73,9 @@ TEST(DeliberateEnd, TheLogTellsHowManyCheckpointsTheStoresAmountTo) {
   struct Case {
     Scheme scheme;
     const char* kept;
-    const char* running;  // the next container is made ready; with it a partner's copies are two
+    const char* running;  // the next container is made ready
   };
-  for (const Case& one : {Case{Scheme::single, "1.0", "2.0"}, Case{Scheme::partner, "2.1", "4.1"}}) {
+  for (const Case& one : {Case{Scheme::single, "1.0", "2.0"}, Case{Scheme::partner, "2.1", "3.1"}}) {
     SimulatedJob job(4);
     job.options.redundancy.scheme = one.scheme;
     expect_all_returned(end(job));

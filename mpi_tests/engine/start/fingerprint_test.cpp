@@ -1,4 +1,5 @@
 // Another input in the same place does not go on from the checkpoints of the first.
+#include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 
 namespace kedge::faults {
@@ -58,6 +59,72 @@ TEST_F(Fingerprints, ARunThatHadNoneTakesTheFirstThatIsGiven) {
   EXPECT_EQ(reopen(job).step, 1);
   give("two");
   (void)expect_refused(ErrorCode::mismatch);
+}
+
+/// A first commit that a start finds has its input on record, wherever the one that made it died.
+TEST_F(Fingerprints, AreRecordedBeforeThereIsACommit) {
+  give("one");
+  const auto before = job.disk.snapshot();
+  commit_steps(job, {{"a", 1}});
+  const auto operations = job.operations;
+  int refused = 0;
+  for (std::uint64_t n = 1; n <= operations[0]; ++n) {
+    SCOPED_TRACE(compose("rank 0 dies in operation {}", n));
+    job.disk.restore(before);
+    give("one");
+    job.disk.stop_world_after(0, n, n);
+    job.start([](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+    });
+    give("two");
+    const Opened opened = reopen(job);
+    if (opened.failure) {
+      EXPECT_EQ(opened.failure->code, ErrorCode::mismatch) << to_string(*opened.failure);
+      ++refused;
+    }
+    EXPECT_EQ(opened.tag, std::nullopt);
+  }
+  EXPECT_GT(refused, 3);
+}
+
+TEST_F(Fingerprints, AFreshStartThatDiesAnywhereLeavesNoRunWithAnothersInput) {
+  give("one");
+  commit_steps(job, {{"a", 1}});
+  const auto before = job.disk.snapshot();
+  give("two");
+  job.options.open.fresh = true;
+  reopen(job);
+  const auto operations = job.operations;
+  for (std::uint64_t n = 1; n <= operations[0]; ++n) {
+    SCOPED_TRACE(compose("rank 0 dies in operation {}", n));
+    job.disk.restore(before);
+    job.options.open.fresh = true;
+    job.disk.stop_world_after(0, n, n);
+    job.start([](RankScope& scope) {
+      try {
+        const Engine engine = scope.make_engine();
+      } catch (const Error&) {
+        // rank 0 is gone
+      }
+    });
+    job.options.open.fresh = false;
+    const Opened opened = reopen(job);
+    if (opened.failure) {
+      EXPECT_EQ(opened.failure->code, ErrorCode::mismatch) << to_string(*opened.failure);
+    }
+    EXPECT_EQ(opened.tag, std::nullopt) << "of input one";
+  }
+}
+
+TEST_F(Fingerprints, WhatOnlyTheStoresKnowOfIsSaidToBeOfUnknownInput) {
+  give("one");
+  commit_steps(job, {{"a", 1}});
+  lose_prefix();
+  job.options.open.adopt_store = true;
+  give("two");
+  EXPECT_EQ(reopen(job).step, 1);
+  EXPECT_TRUE(job.logged("nothing says which input the checkpoints of run 'main' were made with"));
 }
 
 TEST_F(Fingerprints, FilesCountByContentNotByPlace) {

@@ -232,7 +232,7 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
       }),
                                             ErrorCode::unrecoverable);
       EXPECT_TRUE(says(failure.message,
-                       {"test", "latest", "no container of it is on any node-local store", "another run name"}))
+                       {"test", "none of them", "no container of it is on any node-local store", "KEDGE_OPEN_FRESH=1"}))
           << failure.message;
     }
   }
@@ -325,7 +325,7 @@ TEST(Identity, R19_ADamagedFirstCommitIsUnrecoverableAlsoWithoutThePrefixRecords
     for (int start = 0; start < 2; ++start) {
       const auto failure = reopen(job).failure.value_or(Failure{});
       EXPECT_EQ(failure.code, ErrorCode::unrecoverable) << to_string(failure);
-      EXPECT_TRUE(says(failure.message, {"a (generation", "is damaged", "another run name"})) << failure.message;
+      EXPECT_TRUE(says(failure.message, {"a (generation", "is damaged", "KEDGE_OPEN_FRESH=1"})) << failure.message;
     }
   }
 }

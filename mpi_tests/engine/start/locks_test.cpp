@@ -73,6 +73,7 @@ TEST(Locks, ASecondStartIsBusyNamesTheFirstAndHarmsNothing) {
         const auto failure = expect_all_threw(start_beside(job, job.options, kOthers, only_start), ErrorCode::busy);
         EXPECT_TRUE(says(failure.message, {"incarnation 1, rank 0", "store.lock_timeout_s"})) << failure.message;
         EXPECT_FALSE(failure.path.empty());
+        EXPECT_TRUE(job.logged("waiting up to ")) << "it does not look like a hang";
         EXPECT_FALSE(exists(job, "/prefix/.kedge/test/incarnation-2"));
         EXPECT_FALSE(exists(job, "/prefix/.kedge/test/begun-2"));
       }
@@ -118,7 +119,7 @@ TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   job.disk.make_directories("/prefix", 0755);
   persist::RunRecords first(job.disk.view(0), "/prefix", "test");
   EXPECT_EQ(first.take_incarnation(), 1U);
-  first.begin_incarnation(Id128{});
+  first.begin_incarnation({});
   {
     persist::RunRecords second(job.disk.view(1), "/prefix", "test");
     EXPECT_EQ(second.take_incarnation(), 2U);
@@ -126,7 +127,7 @@ TEST(Locks, AStartThatWaitsOrDiedWaitingSupersedesNobody) {
   }
   persist::RunRecords third(job.disk.view(1), "/prefix", "test");
   EXPECT_EQ(third.take_incarnation(), 3U);
-  third.begin_incarnation(Id128{});
+  third.begin_incarnation({});
   EXPECT_FALSE(first.is_newest_incarnation());
   EXPECT_TRUE(third.is_newest_incarnation());
   third.withdraw_incarnation();

@@ -263,7 +263,7 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
       if (std::exchange(is_overtaken, true)) return;  // once, when the record is written and nobody has read it
       persist::RunRecords later(file_system, "/prefix", "test");
       (void)later.take_incarnation();
-      later.begin_incarnation(Id128{});
+      later.begin_incarnation({});
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());

@@ -2,7 +2,10 @@
 // interop/.
 #include <gtest/gtest.h>
 #include <hdf5.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -31,6 +34,24 @@ TEST(FormatHdf5, StructsWhosePaddingDiffersAreTwoTypes) {
   static_cast<void>(scratch.create_dataset("a", elements, Shape{3, 8}));
   const std::uint64_t padded = scratch.create_dataset("b", elements, Shape{3, 16});
   EXPECT_GE(scratch.create_dataset("c", {DataType::uint8}, Shape{1}), padded + 48);
+}
+
+/// In a child, whose limit it is: 0 if a structure that exceeds it is an error that says so.
+[[noreturn]] void exceed_the_file_size_limit() {
+  constexpr rlimit kLimit{100U << 10U, 100U << 10U};
+  if (::setrlimit(RLIMIT_FSIZE, &kLimit) != 0) ::_exit(1);
+  try {
+    Hdf5Scratch scratch(2048);
+    static_cast<void>(scratch.create_dataset("large", {DataType::float64}, Shape{1U << 20U}));
+    static_cast<void>(scratch.close());
+  } catch (const Error& error) {
+    ::_exit(error.code() == ErrorCode::no_space && error.failure().system_errno == EFBIG ? 0 : 2);
+  }
+  ::_exit(3);
+}
+
+TEST(FormatHdf5, AStructureThatWouldExceedTheFileSizeLimitIsAnErrorAndNoSignal) {
+  EXPECT_EXIT(exceed_the_file_size_limit(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(FormatHdf5, LargeRegionsStartOnPagesAndSmallOnesArePacked) {

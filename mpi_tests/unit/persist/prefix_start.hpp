@@ -12,7 +12,7 @@ struct PrefixStart {
   explicit PrefixStart(const std::shared_ptr<fs::FileSystem>& file_system, const Options::Persistent& options = {})
       : records(file_system, "/prefix", "heat") {
     (void)records.take_incarnation();
-    records.begin_incarnation(Id128{});
+    records.begin_incarnation({});
     tier = std::make_unique<PosixTier>(file_system, "/prefix", options, &records);
   }
 

@@ -27,7 +27,7 @@ Id128 id_of(std::uint8_t number) {
   return id;
 }
 
-const persist::RunRecord kRecord{id_of(7), "/d/prefix", {"/old place", "/older"}};
+const persist::RunRecord kRecord{id_of(7), "/d/prefix", {"/old place", "/older"}, id_of(8), "caf\xe9.in (4 bytes)"};
 
 class RunRecordsTest : public Faulty {
  protected:
@@ -49,7 +49,7 @@ class RunRecordsTest : public Faulty {
   }
   [[nodiscard]] RunRecords begun() const {
     RunRecords mine = start();
-    mine.begin_incarnation(Id128{});
+    mine.begin_incarnation({});
     return mine;
   }
   [[nodiscard]] static std::string path_of(const std::string& name) { return "/d/prefix/.kedge/heat/" + name; }
@@ -73,18 +73,16 @@ const std::vector<Write>& writes() {
   static const std::vector<Write> all = {
       {[](RunRecords& mine) { (void)mine.take_incarnation(); },
        [](RunRecords& later) { return later.take_incarnation() > 2; }},
-      {[](RunRecords& mine) { mine.begin_incarnation(Id128{}); },
+      {[](RunRecords& mine) { mine.begin_incarnation({}); },
        [](RunRecords& later) { return !later.is_newest_incarnation(); }},
-      {[](RunRecords& mine) { mine.begin_incarnation(id_of(7)); },
-       [](RunRecords& later) { return later.id_of_starts() == id_of(7); }},
+      {[](RunRecords& mine) { mine.begin_incarnation({id_of(7)}); },
+       [](RunRecords& later) { return later.record_of_starts() == persist::RunRecord{id_of(7)}; }},
       {[](RunRecords& mine) { mine.write_record(kRecord); },
        [](RunRecords& later) { return later.read_record().record == kRecord; }},
-      {[](RunRecords& mine) { mine.note_fingerprint("input 7"); },
-       [](RunRecords& later) { return later.fingerprint() == "input 7"; }},
       {[](RunRecords& mine) { mine.note_first_commit(id_of(1)); },
-       [](RunRecords& later) { return later.has_first_commit(); }},
+       [](RunRecords& later) { return later.has_first_commit({}); }},
       {[](RunRecords& mine) { mine.note_first_manifest(id_of(1)); },
-       [](RunRecords& later) { return later.has_first_manifest(); }},
+       [](RunRecords& later) { return later.has_first_manifest({}); }},
       {[](RunRecords& mine) { mine.discard(id_of(2)); },
        [](RunRecords& later) { return later.is_discarded(id_of(2)); }},
       {[](RunRecords& mine) { mine.note_unfinished("a.1-00000000"); },
@@ -120,7 +118,7 @@ TEST_F(RunRecordsTest, R19_WhatASecondTryWroteOutlivesAPowerLossToo) {
       disk.heal(0);
       mine.note_first_commit(id_of(1));
       disk.restart(Crash::power, seed);
-      EXPECT_TRUE(records().has_first_commit()) << "operation " << n << ", seed " << seed;
+      EXPECT_TRUE(records().has_first_commit({})) << "operation " << n << ", seed " << seed;
     }
   }
 }
@@ -131,7 +129,7 @@ TEST_F(RunRecordsTest, R19_CommitsThatWereForgottenStayForgotten) {
     mine.note_first_commit(id_of(1));
     mine.forget_commits();
     disk.restart(Crash::power, seed);
-    EXPECT_FALSE(records().has_first_commit()) << "seed " << seed;
+    EXPECT_FALSE(records().has_first_commit({})) << "seed " << seed;
   }
 }
 
@@ -170,16 +168,16 @@ TEST_F(RunRecordsTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore
   plant("begun-9x");
   plant("incarnation-9x");
   EXPECT_TRUE(older.is_newest_incarnation());
-  newer.begin_incarnation(Id128{});
+  newer.begin_incarnation({});
   EXPECT_FALSE(older.is_newest_incarnation());
-  older.note_first_commit(id_of(1));
+  newer.note_first_commit(id_of(1));
   const std::vector<std::function<void()>> refused = {
-      [&] { older.begin_incarnation(Id128{}); }, [&] { older.require_newest_incarnation(); },
-      [&] { older.forget_commits(); },           [&] { older.note_unfinished("a.1-00000000"); },
-      [&] { (void)older.unfinished(); },
+      [&] { older.note_first_commit(id_of(2)); },     [&] { older.begin_incarnation({}); },
+      [&] { older.require_newest_incarnation(); },    [&] { older.forget_commits(); },
+      [&] { older.note_unfinished("a.1-00000000"); }, [&] { (void)older.unfinished(); },
   };
   for (const auto& step : refused) EXPECT_EQ(code_of(step), ErrorCode::busy);
-  EXPECT_TRUE(newer.has_first_commit());
+  EXPECT_TRUE(newer.has_first_commit({}));
   EXPECT_THAT(newer.unfinished(), IsEmpty());
   EXPECT_EQ(records().take_incarnation(), 3U);
 }
@@ -267,26 +265,50 @@ TEST_F(RunRecordsTest, ARecordWithAnyByteChangedIsDamaged) {
 TEST_F(RunRecordsTest, TheNewestStartThatNotedAnIdIsBelieved) {
   for (const int id : {3, 4, 5}) {
     RunRecords mine = start();
-    mine.begin_incarnation(id_of(static_cast<std::uint8_t>(id)));
+    mine.begin_incarnation({id_of(static_cast<std::uint8_t>(id))});
   }
-  EXPECT_EQ(records().id_of_starts(), id_of(5));
+  const auto newest_id = [&] { return records().record_of_starts().value_or(persist::RunRecord{}).run_id; };
+  EXPECT_EQ(newest_id(), id_of(5));
   plant("begun-3", "0000");
-  EXPECT_EQ(records().id_of_starts(), id_of(4));
+  EXPECT_EQ(newest_id(), id_of(4));
   plant("begun-2", std::string(32, '0'));
-  EXPECT_EQ(records().id_of_starts(), id_of(3));
+  EXPECT_EQ(newest_id(), id_of(3));
   plant("begun-1", "");
-  EXPECT_TRUE(records().id_of_starts().is_none());
+  EXPECT_TRUE(newest_id().is_none());
 }
 
-TEST_F(RunRecordsTest, ALineageThatIsForgottenLeavesNoNote) {
-  RunRecords mine = begun();
-  mine.note_first_commit(id_of(1));
-  mine.note_first_manifest(id_of(1));
-  mine.note_fingerprint("x");
+TEST_F(RunRecordsTest, NotesOfTheRunThatWasHereBeforeDoNotCountAndGo) {
+  RunRecords before = start();
+  before.begin_incarnation({id_of(3)});
+  before.note_first_commit(id_of(1));
+  before.note_first_manifest(id_of(1));
+  RunRecords mine = start();
+  EXPECT_TRUE(mine.has_first_commit(id_of(3)) && mine.has_first_manifest(id_of(3)));
+  EXPECT_TRUE(mine.has_first_commit({}) && mine.has_first_manifest({}));
+  EXPECT_FALSE(mine.has_first_commit(id_of(4)) || mine.has_first_manifest(id_of(4)));
+  mine.forget_notes_of_others(id_of(3));
   EXPECT_TRUE(persist::has_checkpoints(*system, mine.directory()));
-  mine.forget_lineage();
+  mine.forget_notes_of_others(id_of(4));
   EXPECT_FALSE(persist::has_checkpoints(*system, mine.directory()));
-  EXPECT_EQ(mine.fingerprint(), std::nullopt);
+  plant("first-commit", "half");
+  EXPECT_TRUE(mine.has_first_commit(id_of(4))) << "whose it is cannot be read: it may be this run's";
+}
+
+/// Where records were removed and made again, numbers begin at 1.
+TEST_F(RunRecordsTest, AStartWhoseRecordsWereRemovedIsSuperseded) {
+  RunRecords mine = start();
+  mine.begin_incarnation({id_of(3)});
+  EXPECT_TRUE(mine.is_newest_incarnation());
+  disk.remove_all(path_of("begun-1"));
+  EXPECT_FALSE(mine.is_newest_incarnation());
+  plant("begun-1", "another's");
+  EXPECT_EQ(code_of([&] { mine.require_newest_incarnation(); }), ErrorCode::busy);
+}
+
+TEST_F(RunRecordsTest, ARecordThatCannotBeReadCountsAsDamaged) {
+  start().write_record(kRecord);
+  disk.make_unreadable(path_of("run.json"), 0);
+  EXPECT_TRUE(records().read_record().damaged);
 }
 
 TEST_F(RunRecordsTest, APrefixIsMadeWithAllThatLeadsToItAndAFileIsNone) {

@@ -105,7 +105,8 @@ TEST_F(AdmissionTest, R33_WhatFourProcessesTakeAtOnceNeverExceedsTheLimit) {
   for (const auto& failure : failures) {
     if (!failure) continue;
     EXPECT_EQ(failure->code, ErrorCode::no_space);
-    EXPECT_THAT(failure->message, HasSubstr("needs 128.0 KiB more, but 44.0 KiB is free (memory cgroup)"));
+    EXPECT_THAT(failure->message,
+                HasSubstr("needs 128.0 KiB more in the node-local store, but 44.0 KiB is free (memory cgroup)"));
   }
 }
 

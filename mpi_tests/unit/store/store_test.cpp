@@ -8,8 +8,6 @@
 #include <set>
 
 #include "harness/simulated_job.hpp"
-#include "store/location.hpp"
-#include "store/node_records.hpp"
 #include "store/write_combiner.hpp"
 
 namespace kedge::faults {
@@ -36,102 +34,6 @@ void expect_step(Engine& engine, int rank, int step, std::size_t count = 1000) {
   state.add("values", values);
   ASSERT_EQ(engine.restore(state), "step-" + std::to_string(step));
   EXPECT_EQ(values, values_of(rank, step, count));
-}
-
-store::Owner owner_of(const std::string& prefix, std::uint8_t id) {
-  store::Owner owner{"r", {}, prefix};
-  owner.run_id.bytes[0] = id;
-  return owner;
-}
-
-TEST(Location, ReplacesTheNode) {
-  EXPECT_EQ(store::expand_node("/local/{node}/x-{node}", "n7"), "/local/n7/x-n7");
-  EXPECT_EQ(store::expand_node("/local", "n7"), "/local");
-}
-
-TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
-  FaultyDisk disk;
-  Volume memory;
-  memory.memory_backed = true;
-  disk.set_volume("/memory", memory);
-  disk.make_directories("/memory");
-  disk.make_directories("/disk");
-  const auto system = disk.view(0);
-  const auto locate = [&](const std::vector<std::string>& candidates) {
-    const store::Surroundings surroundings{"", "n", candidates};
-    return store::locate(*system, store::choose_root(*system, surroundings), surroundings, owner_of("/prefix", 1));
-  };
-  const auto best = locate({"/missing", "/disk", "/memory"});
-  EXPECT_TRUE(best.directory.starts_with("/memory/kedge-1000-r-")) << best.directory;
-  EXPECT_TRUE(best.memory_backed);
-  const auto fallback = locate({"/missing", "/disk"});
-  EXPECT_TRUE(fallback.directory.starts_with("/disk/kedge-1000-r-")) << fallback.directory;
-  EXPECT_FALSE(fallback.memory_backed);
-  EXPECT_THROW((void)locate({"/missing"}), Error);
-}
-
-TEST(Location, EachRunOnEachPrefixHasADirectoryOfItsOwn) {
-  const store::Surroundings here{"/d", "n", {}};
-  const auto name = [&](const store::Owner& owner) { return store::directory_name(1000, here, owner); };
-  EXPECT_EQ(name(owner_of("/prefix", 1)), name(owner_of("/prefix", 1)));
-  EXPECT_NE(name(owner_of("/prefix", 1)), name(owner_of("/prefix", 2)));
-  EXPECT_NE(name(owner_of("/prefix", 1)), name(owner_of("/other", 1)));
-  EXPECT_TRUE(store::may_be_of_run(name(owner_of("/prefix", 1)), 1000, "r"));
-  EXPECT_FALSE(store::may_be_of_run(name(owner_of("/prefix", 1)), 1000, "s"));
-  EXPECT_FALSE(store::may_be_of_run(name(owner_of("/prefix", 1)), 100, "r"));
-}
-
-TEST(Location, AMovedPrefixKeepsItsDirectory) {
-  FaultyDisk disk;
-  disk.make_directories("/d");
-  const auto system = disk.view(0);
-  const store::Surroundings here{"/d", "n", {}};
-  const auto at = [&](const store::Owner& owner) { return store::locate(*system, "/d", here, owner); };
-  const auto before = at(owner_of("/old", 1));
-  EXPECT_EQ(before.prefix, "/old");
-  store::Owner moved = owner_of("/new", 1);
-  moved.former = {"/between", "/old"};
-  EXPECT_EQ(at(moved).directory, before.directory);
-  EXPECT_EQ(at(moved).prefix, "/old");
-  // What it has here goes first.
-  const auto own = at(owner_of("/new", 1));
-  EXPECT_NE(own.directory, before.directory);
-  EXPECT_EQ(at(moved).directory, own.directory);
-}
-
-TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
-  FaultyDisk disk;
-  disk.make_directories("/d", 0755);
-  const auto system = disk.view(0);
-  const store::Surroundings here{"/d", "n", {}};
-  const auto make = [&](const store::Owner& owner) {
-    const auto location = store::locate(*system, "/d", here, owner);
-    store::NodeRecords records(system, location, {0});
-    records.write_owner(owner.run_id);
-    return location.directory;
-  };
-  const auto one = owner_of("/prefix", 1);
-  const auto directory = make(one);
-  store::NodeRecords(system, {directory, true, one.prefix}, {0}).note_commit(one.run_id);
-  const auto two = owner_of("/other path", 2);
-  (void)make(two);
-  (void)make({"r-2", one.run_id, "/prefix"});  // begins alike
-  // A copy under another name, one that says nothing, one that others can write.
-  disk.make_directories("/d/kedge-1000-r-00000000", 0700);
-  disk.write_all("/d/kedge-1000-r-00000000/run", disk.read_all(directory + "/run"));
-  disk.make_directories("/d/kedge-1000-r-00000001", 0700);
-  const auto open = make(owner_of("/open", 3));
-  auto status = disk.snapshot().at(open).status;
-  status.mode = 0755;
-  disk.plant(open, status);
-  auto found = store::stores_of_name(*system, "/d", here, "r");
-  ASSERT_EQ(found.size(), 2U);
-  if (found[0].record.prefix != "/prefix") std::swap(found[0], found[1]);
-  EXPECT_EQ(found[0].directory, directory);
-  EXPECT_EQ(found[0].record, (store::StoreRecord{one.run_id, "/prefix"}));
-  EXPECT_TRUE(found[0].has_commits);
-  EXPECT_EQ(found[1].record, (store::StoreRecord{two.run_id, "/other path"}));
-  EXPECT_FALSE(found[1].has_commits);
 }
 
 TEST(WriteCombiner, GathersSmallPiecesAndKeepsTheirOrder) {

@@ -1,0 +1,135 @@
+// A prefix that was moved takes its stores along: what comes to the old place meets neither the run nor its stores.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "engine/start/right_run.hpp"
+
+namespace kedge::faults {
+namespace {
+
+class MovedPrefix : public RightRun {
+ protected:
+  /// One persistent commit, and a later one in the stores alone.
+  MovedPrefix() {
+    commit_steps(job, {{"a", 1}});
+    local_only();
+    reopen(job, latest, Newer::keep, {{"b", 2}});
+  }
+  /// The start there goes on from this step.
+  void expect_at(const std::string& directory, int step) {
+    enter(directory);
+    const Opened opened = reopen(job);
+    EXPECT_FALSE(opened.failure) << directory << ": " << to_string(opened.failure.value_or(Failure{}));
+    EXPECT_EQ(opened.step, step) << directory;
+  }
+  void move_and_start(const std::string& from, const std::string& to, int step) {
+    move(from, to);
+    expect_at(to, step);
+  }
+};
+
+TEST_F(MovedPrefix, ANewJobInTheOldPlaceBeginsFromZeroInAStoreOfItsOwn) {
+  move_and_start("/case", "/moved", 2);
+  enter("/case");
+  const Opened opened = reopen(job, latest, Newer::keep, {{"other", 70}});
+  EXPECT_FALSE(opened.failure) << to_string(opened.failure.value_or(Failure{}));
+  EXPECT_EQ(opened.tag, std::nullopt);
+  EXPECT_EQ(stores(), 2U);
+  expect_at("/moved", 2);
+  expect_at("/case", 70);
+}
+
+TEST_F(MovedPrefix, ACopyThatComesToTheOldPlaceGetsAStoreOfItsOwn) {
+  move_and_start("/case", "/moved", 2);
+  copy("/moved", "/case");
+  expect_at("/case", 1);
+  reopen(job, latest, Newer::keep, {{"c", 30}});
+  EXPECT_EQ(stores(), 2U);
+  expect_at("/moved", 2);
+  expect_at("/case", 30);
+  // It is found again wherever the copy goes.
+  job.disk.remove_all("/moved");
+  move_and_start("/case", "/elsewhere", 30);
+  EXPECT_EQ(stores(), 2U);
+}
+
+/// Each copy has stores of its own, also those that come to the same place one after the other.
+TEST_F(MovedPrefix, AFreshCopyInAPlaceWhereACopyWasDoesNotGoOnFromThatOne) {
+  copy("/case", "/copy");
+  expect_at("/copy", 1);
+  reopen(job, latest, Newer::keep, {{"c", 30}});
+  job.disk.remove_all("/copy");
+  copy("/case", "/copy");
+  expect_at("/copy", 1);
+  // Nor does the original, when it comes there.
+  reopen(job, latest, Newer::keep, {{"d", 40}});
+  job.disk.remove_all("/copy");
+  move_and_start("/case", "/copy", 2);
+}
+
+TEST_F(MovedPrefix, OfACopyAndAnOriginalThatBothMovedOneTakesTheStores) {
+  copy("/case", "/copy");
+  move("/case", "/moved");
+  expect_at("/copy", 2);  // nothing tells it from one that was moved
+  reopen(job, latest, Newer::keep, {{"c", 30}});
+  expect_at("/moved", 1);
+  reopen(job, latest, Newer::keep, {{"d", 40}});
+  expect_at("/copy", 30);
+  expect_at("/moved", 40);
+}
+
+TEST_F(MovedPrefix, ALinkLeftInTheOldPlaceMakesItNoCopy) {
+  move("/case", "/moved");
+  job.disk.plant_link("/case", "/moved");
+  expect_at("/moved", 2);
+  EXPECT_FALSE(job.logged("a copy from"));
+}
+
+TEST_F(MovedPrefix, WhoIsRemovedWhereItMovedToIsNotResumedFromMemory) {
+  move_and_start("/case", "/moved", 2);
+  job.disk.remove_all("/moved");
+  enter("/moved");
+  (void)expect_refused(ErrorCode::mismatch);
+}
+
+TEST_F(MovedPrefix, ANameThatIsNotUtf8IsFollowedToo) {
+  const std::string strange = "/caf\xe9";
+  move_and_start("/case", strange, 2);
+  expect_at(strange, 2);
+  EXPECT_EQ(std::ranges::count_if(job.log(), [](const auto& line) { return line.find("moved here") != line.npos; }), 1);
+  move_and_start(strange, "/further", 2);
+}
+
+/// The first start after a move comes to nothing, at any operation of a rank; then the case is moved back, or on.
+TEST_F(MovedPrefix, AStartThatFailsAnywhereLosesTheStoresToNeitherPlace) {
+  move("/case", "/moved");
+  enter("/moved");
+  const auto before = job.disk.snapshot();
+  (void)reopen(job);
+  const auto operations = job.operations;
+  for (const int rank : {0, 1, 3}) {
+    for (std::uint64_t n = 1; n <= operations[static_cast<std::size_t>(rank)]; ++n) {
+      for (const std::string to : {"/case", "/further"}) {
+        SCOPED_TRACE(compose("rank {} fails in operation {}, then {}", rank, n, to));
+        job.disk.restore(before);
+        enter("/moved");
+        job.disk.fail(rank, n, EIO);
+        job.start([](RankScope& scope) {
+          try {
+            const Engine engine = scope.make_engine();
+          } catch (const Error&) {
+            // the failure that was planned
+          }
+        });
+        move_and_start("/moved", to, 2);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,121 @@
+// Where stores lie on a node, and whose they are.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "harness/faulty_file_system.hpp"
+#include "store/location.hpp"
+#include "store/node_records.hpp"
+
+namespace kedge::faults {
+namespace {
+
+store::Owner owner_of(const std::string& prefix, std::uint8_t id) {
+  store::Owner owner{"r", {}, {}, prefix};
+  owner.run_id.bytes[0] = id;
+  owner.place_id.bytes[0] = id;
+  return owner;
+}
+
+TEST(Location, ReplacesTheNode) {
+  EXPECT_EQ(store::expand_node("/local/{node}/x-{node}", "n7"), "/local/n7/x-n7");
+  EXPECT_EQ(store::expand_node("/local", "n7"), "/local");
+}
+
+TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
+  FaultyDisk disk;
+  Volume memory;
+  memory.memory_backed = true;
+  disk.set_volume("/memory", memory);
+  disk.make_directories("/memory");
+  disk.make_directories("/disk");
+  const auto system = disk.view(0);
+  const auto locate = [&](const std::vector<std::string>& candidates) {
+    const store::Surroundings surroundings{"", "n", candidates};
+    return store::locate(*system, store::choose_root(*system, surroundings), surroundings, owner_of("/prefix", 1));
+  };
+  const auto best = locate({"/missing", "/disk", "/memory"});
+  EXPECT_TRUE(best.directory.starts_with("/memory/kedge-1000-r-")) << best.directory;
+  EXPECT_TRUE(best.memory_backed);
+  const auto fallback = locate({"/missing", "/disk"});
+  EXPECT_TRUE(fallback.directory.starts_with("/disk/kedge-1000-r-")) << fallback.directory;
+  EXPECT_FALSE(fallback.memory_backed);
+  EXPECT_THROW((void)locate({"/missing"}), Error);
+}
+
+TEST(Location, EachPlaceHasADirectoryOfItsOwn) {
+  const store::Surroundings here{"/d", "n", {}};
+  const auto name = [&](std::uint8_t id, std::uint32_t number = 1) {
+    return store::directory_name(1000, here, "r", owner_of("/prefix", id).place_id, number);
+  };
+  EXPECT_EQ(name(1), name(1));
+  EXPECT_NE(name(1), name(2));
+  EXPECT_NE(name(1), name(1, 2));
+  EXPECT_TRUE(store::is_directory_of(name(1, 2), 1000, here, "r", owner_of("/prefix", 1).place_id));
+  EXPECT_FALSE(store::is_directory_of(name(2), 1000, here, "r", owner_of("/prefix", 1).place_id));
+  EXPECT_TRUE(store::may_be_of_run(name(1), 1000, "r"));
+  EXPECT_FALSE(store::may_be_of_run(name(1), 1000, "s"));
+  EXPECT_FALSE(store::may_be_of_run(name(1), 100, "r"));
+}
+
+TEST(Location, AMovedPrefixKeepsItsDirectoryAndWhatTookItAlongKeepsItToo) {
+  FaultyDisk disk;
+  disk.make_directories("/d");
+  const auto system = disk.view(0);
+  const store::Surroundings here{"/d", "n", {}};
+  const auto at = [&](const store::Owner& owner) {
+    const store::Location location = store::locate(*system, "/d", here, owner);
+    store::NodeRecords(system, location, {0}).write_owner({owner.run_id, owner.place_id, owner.prefix});
+    return location.directory;
+  };
+  const auto before = at(owner_of("/old", 1));
+  store::Owner moved = owner_of("/new", 1);
+  moved.former = {"/between", "/old"};
+  EXPECT_EQ(at(moved), before);
+  // A copy that came from the old place as well.
+  store::Owner copy = owner_of("/copy", 1);
+  copy.former = {"/old"};
+  EXPECT_NE(at(copy), before);
+  EXPECT_EQ(at(copy), at(copy));
+  EXPECT_EQ(at(moved), before);
+  EXPECT_EQ(store::existing_store(*system, "/d", here, moved), before);
+  EXPECT_EQ(store::existing_store(*system, "/d", here, owner_of("/old", 5)), std::nullopt);
+}
+
+TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
+  FaultyDisk disk;
+  disk.make_directories("/d", 0755);
+  const auto system = disk.view(0);
+  const store::Surroundings here{"/d", "n", {}};
+  const auto make = [&](const store::Owner& owner) {
+    const auto location = store::locate(*system, "/d", here, owner);
+    store::NodeRecords records(system, location, {0});
+    records.write_owner({owner.run_id, owner.place_id, owner.prefix});
+    return location.directory;
+  };
+  const auto one = owner_of("/prefix", 1);
+  const auto directory = make(one);
+  store::NodeRecords(system, {directory, true}, {0}).note_commit(one.run_id);
+  const auto two = owner_of("/other path", 2);
+  (void)make(two);
+  (void)make({"r-2", one.run_id, one.place_id, "/prefix"});  // begins alike
+  // A copy under another name, one that says nothing, one that others can write.
+  disk.make_directories("/d/kedge-1000-r-00000000", 0700);
+  disk.write_all("/d/kedge-1000-r-00000000/run", disk.read_all(directory + "/run"));
+  disk.make_directories("/d/kedge-1000-r-00000001", 0700);
+  const auto open = make(owner_of("/open", 3));
+  auto status = disk.snapshot().at(open).status;
+  status.mode = 0755;
+  disk.plant(open, status);
+  auto found = store::stores_of_name(*system, "/d", here, "r");
+  ASSERT_EQ(found.size(), 2U);
+  if (found[0].record.prefix != "/prefix") std::swap(found[0], found[1]);
+  EXPECT_EQ(found[0].directory, directory);
+  EXPECT_EQ(found[0].record, (store::StoreRecord{one.run_id, one.place_id, "/prefix"}));
+  EXPECT_TRUE(found[0].has_commits);
+  EXPECT_EQ(found[1].record, (store::StoreRecord{two.run_id, two.place_id, "/other path"}));
+  EXPECT_FALSE(found[1].has_commits);
+}
+
+}  // namespace
+}  // namespace kedge::faults

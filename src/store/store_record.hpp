@@ -1,0 +1,33 @@
+// Which run a store belongs to, in one small file of its directory.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fs/file_system.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::store {
+
+/// What the record says.
+struct StoreRecord {
+  Id128 run_id;        ///< none if there is no valid record
+  Id128 place_id;      ///< whose store it is: as RunRecord::place_id
+  std::string prefix;  ///< canonical: where the run's checkpoints lay at the last start that used the store
+  bool operator==(const StoreRecord&) const = default;
+};
+
+/// Local. Of the store in `directory`. Throws Error{io}.
+[[nodiscard]] StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory);
+
+/// Pure. Its file's content.
+[[nodiscard]] std::string to_text(const StoreRecord& record);
+
+/// Local. The first bytes of a small file of a store; empty if there is none. Throws Error{io}.
+[[nodiscard]] std::string read_small_file(fs::FileSystem& file_system, const std::string& directory,
+                                          std::string_view name);
+
+/// Pure. The id that a record begins with; none if it begins with none.
+[[nodiscard]] Id128 id_in(const std::string& text);
+
+}  // namespace kedge::store
