@@ -41,10 +41,14 @@ template <class Saved, class Other>
 void expect_mismatch(std::size_t count) {
   SimulatedJob job(2);
   OnEachRank met(2);
+  OnEachRank met_with_function(2);
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     std::vector<Saved> saved(count);
     engine.checkpoint("a", State().add("v", saved));
+    std::vector<Other> moving(count * sizeof(Saved) / sizeof(Other));
+    met_with_function.put(scope.rank,
+                          failure_of([&] { (void)engine.restore(State().add("v", moving, [] { return Block(); })); }));
     ASSERT_EQ(count * sizeof(Saved) % sizeof(Other), 0U);
     std::vector<Other> other(count * sizeof(Saved) / sizeof(Other));
     met.put(scope.rank, failure_of([&] { (void)engine.restore(State().add("v", other)); }));
@@ -55,6 +59,9 @@ void expect_mismatch(std::size_t count) {
   }));
   ASSERT_TRUE(met.same());
   EXPECT_EQ(met.same()->code, ErrorCode::mismatch) << to_string(*met.same());
+  if (sizeof(Other) == 1) return;  // bytes have no elements that could be others
+  ASSERT_TRUE(met_with_function.same());
+  EXPECT_EQ(met_with_function.same()->code, ErrorCode::mismatch) << to_string(*met_with_function.same());
 }
 
 TEST(StateElements, ArraysOfAnotherLength) { expect_mismatch<std::array<double, 3>, std::array<double, 2>>(10); }

@@ -117,6 +117,18 @@ TEST_F(Fingerprints, AFreshStartThatDiesAnywhereLeavesNoRunWithAnothersInput) {
   }
 }
 
+/// Nobody's input is that of a run that began before.
+TEST_F(Fingerprints, WithoutOneAFreshRunHasNone) {
+  give("one");
+  commit_steps(job, {{"a", 1}});
+  give("");
+  job.options.open.fresh = true;
+  reopen(job, latest, Newer::keep, {{"b", 2}});
+  job.options.open.fresh = false;
+  give("two");
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
 TEST_F(Fingerprints, WhatOnlyTheStoresKnowOfIsSaidToBeOfUnknownInput) {
   give("one");
   commit_steps(job, {{"a", 1}});

@@ -3,8 +3,10 @@
 
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
+#include "harness/engine_checks.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "persist/prefix_runs.hpp"
+#include "persist/run_records.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -277,6 +279,36 @@ TEST_F(RightRun, FreshBeginsALineageBesideTheOldOneOnce) {
   }));
   job.disk.remove_all("/nodes");
   EXPECT_EQ(reopen(job).step, 2);
+}
+
+/// What was noted of the run before does not stand in for the new one's notes.
+TEST_F(RightRun, WhatAFreshRunCommittedIsMissedWhenItIsLost) {
+  commit_steps(job, {{"a", 1}});
+  local_only();
+  job.options.open.fresh = true;
+  reopen(job, latest, Newer::keep, {{"b", 2}});
+  job.options.open.fresh = false;
+  job.disk.remove_all("/nodes");
+  job.disk.make_directories("/nodes", 0755);
+  (void)expect_refused(ErrorCode::unrecoverable);
+}
+
+/// Another start begins, and this one makes its first commit.
+TEST_F(RightRun, AFirstCommitOfAStartThatWasOvertakenIsBusyOnAllRanks) {
+  local_only();
+  OnEachRank met(4);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    if (scope.rank == 0) {
+      persist::RunRecords later(job.disk.view(0), "/case/checkpoints", "main");
+      (void)later.take_incarnation();
+      later.begin_incarnation({});
+    }
+    scope.communicator.barrier(Deadline::never());
+    met.put(scope.rank, failure_of([&] { commit_step(engine, scope.rank, "a", 1); }));
+  }));
+  ASSERT_TRUE(met.same());
+  EXPECT_EQ(met.same()->code, ErrorCode::busy) << to_string(*met.same());
 }
 
 TEST_F(RightRun, AFreshStartThatDiesAnywhereLeavesOneOfTheTwoWhole) {

@@ -241,6 +241,33 @@ TEST_P(TierContract, RetentionOfAllRemovesNothing) {
   EXPECT_TRUE(is_whole(place->other_rank(), commit));
 }
 
+/// One removal at a time: the oldest, which fails once, does not stand before the others.
+TEST_P(TierContract, RetentionTriesWhatFailedAfterTheOthers) {
+  bool failed_once = false;
+  for (std::uint64_t n = 1; n <= kOperations && !failed_once; ++n) {
+    const auto place = GetParam()();
+    for (std::uint64_t generation = 1; generation <= 4; ++generation) publish(*place, sample_commit(generation));
+    const auto id_of = [](std::uint64_t generation) { return sample_commit(generation).entry.commit.id; };
+    const persist::TierRetention retention{sample_commit(1).entry.commit.run_id, 1, {id_of(4)}, {}};
+    persist::TierHistory history;
+    const auto one_more = [&] {
+      return persist::retain(place->tier(), place->records(), history, retention,
+                             [begun = 0]() mutable { return begun++ > 0; });
+    };
+    place->fail(n);
+    const persist::Retained first = one_more();
+    place->heal();
+    failed_once = first.failure && history.is_stuck(id_of(1));
+    if (!failed_once) continue;
+    for (const std::uint64_t generation : {2U, 3U, 1U}) {
+      const persist::Retained next = one_more();
+      ASSERT_EQ(next.removed.size(), 1U);
+      EXPECT_EQ(next.removed[0].commit.generation, generation);
+    }
+  }
+  EXPECT_TRUE(failed_once);
+}
+
 TEST_P(TierContract, RetentionThatFailsSaysWhatIsGone) {
   for (std::uint64_t n = 1; n <= kOperations; ++n) {
     const auto place = GetParam()();
