@@ -119,8 +119,12 @@ TEST_F(Fingerprints, AFreshStartThatDiesAnywhereLeavesNoRunWithAnothersInput) {
 
 /// Nobody's input is that of a run that began before.
 TEST_F(Fingerprints, WithoutOneAFreshRunHasNone) {
-  give("one");
+  give("zero");
+  reopen(job);  // commits nothing
+  give("");
   commit_steps(job, {{"a", 1}});
+  give("one");
+  EXPECT_EQ(reopen(job).step, 1);
   give("");
   job.options.open.fresh = true;
   reopen(job, latest, Newer::keep, {{"b", 2}});
