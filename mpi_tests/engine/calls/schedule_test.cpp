@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "harness/several_starts.hpp"
+#include "harness/watched_communicator.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -60,6 +62,34 @@ TEST(Schedule, AFailedOneCostsTimeAsWell) {
   schedule.failed(0.001, 300);
   EXPECT_FALSE(schedule.is_due(499)) << "it may fail as late as the one before";
   EXPECT_TRUE(schedule.is_due(500.1));
+}
+
+/// Each message of rank 0 takes a second of virtual time, so that a commit costs some.
+TEST(Schedule, WhileAllFailItIsNotDueAtEveryCall) {
+  SimulatedJob job(2);
+  job.options.schedule = of(0, 0, 0.01);
+  const auto clock = std::make_shared<FakeClock>();
+  job.surroundings = [&](int, engine::Environment& environment) { environment.clock = clock; };
+  job.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
+    if (rank != 0) return own;
+    return std::make_unique<kedge::testing::WatchedCommunicator>(
+        std::move(own), [&](Deadline) { clock->sleep_for(std::chrono::seconds(1)); });
+  };
+  int due = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int step = 0; step < 50; ++step) {
+      if (!engine.need_checkpoint()) continue;
+      if (scope.rank == 0) ++due;
+      engine.create("a");
+      const double value = 0;
+      (void)engine.save("twice", {&value, DataType::float64, {}});
+      (void)engine.save("twice", {&value, DataType::float64, {}});
+      EXPECT_THROW(engine.commit(), Error);
+    }
+  }));
+  EXPECT_GE(due, 1);
+  EXPECT_LT(due, 10);
 }
 
 TEST(Schedule, IsTheSameOnAllRanksByDefault) {
