@@ -62,7 +62,7 @@ std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix) 
     failure.message += "; this is the prefix: set persistent.path to a directory that all nodes share";
     throw Error(std::move(failure));
   }
-  const std::string path = file_system.canonical(prefix);
+  std::string path = file_system.canonical(prefix);
   refuse_if_open_to_all(file_system, path);
   const std::string records = records_directory(path);
   file_system.make_directory(records, 0755);

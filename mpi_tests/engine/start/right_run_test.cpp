@@ -130,8 +130,8 @@ TEST_F(RightRun, AMoveWhoseFirstStartFailsIsStillFollowed) {
   commit_steps(job, {{"a", 1}});
   move("/case", "/moved");
   enter("/moved");
+  job.options.store.lock_timeout_s = 1;
   job.start([&](RankScope& scope) {
-    job.options.store.lock_timeout_s = 1;
     if (scope.rank == 3) job.disk.stop_world_after(3, 1, 7);
     try {
       const Engine engine = scope.make_engine();
