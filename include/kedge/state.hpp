@@ -20,8 +20,8 @@ namespace kedge {
 struct Block {
   Block() = default;
   template <class P>
-  requires std::constructible_from<Placement, P> Block(P&& placed)
-      : placement(std::forward<P>(placed)) {}  // NOLINT(google-explicit-constructor): a Shard is one
+  // NOLINTNEXTLINE(google-explicit-constructor): a Shard is one
+  requires std::constructible_from<Placement, const P&> Block(const P& placed) : placement(placed) {}
   Block(const Shape& extents, Placement placed = {}) : shape(extents), placement(std::move(placed)) {}  // NOLINT
 
   /// Of as many elements as the variable has; without dimensions, all of them in one row.
@@ -54,42 +54,36 @@ class State {
   /// elements are in memory, and how many, is looked up at each checkpoint; restore resizes it to what was saved.
   /// `block` is their shape and, in a global array, their position.
   template <class T>
-  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion>) State& add(std::string name, T& variable,
+  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion>) State& add(const std::string& name, T& variable,
                                                                               const Block& block = {}) {
     return add_item(
-        std::move(name), view_of(variable), resize_of(variable), [block] { return block; }, false);
+        name, view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
   /// The same for a block that changes: the function is called at each checkpoint, must not communicate, and what it
   /// throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a variable
   /// that cannot be resized must have as many elements as were saved.
   template <class T, class F>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
-           std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(std::string name, T& variable, F block) {
+           std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(const std::string& name, T& variable,
+                                                                            F block) {
     return add_item(
-        std::move(name), view_of(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
+        name, view_of(variable), resize_of(variable), [block]() mutable -> Block { return block(); }, true);
   }
   /// Adds memory of any shape whose address and size never change.
-  State& add(std::string name, const MutableRegion& fixed, const Placement& placement = {}) {
+  State& add(const std::string& name, const MutableRegion& fixed, const Placement& placement = {}) {
     return add_item(
-        std::move(name),
-        [fixed] {
-          return View{fixed, 0};
-        },
-        {}, [placement] { return Block(placement); }, false);
+        name, view_of(fixed), {}, [placement] { return Block(placement); }, false);
   }
+  /// The same for a block that changes.
   template <class F>
-  requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(std::string name, const MutableRegion& fixed,
-                                                                           F block) {
+  requires std::convertible_to<std::invoke_result_t<F&>, Block> State& add(const std::string& name,
+                                                                           const MutableRegion& fixed, F block) {
     return add_item(
-        std::move(name),
-        [fixed] {
-          return View{fixed, 0};
-        },
-        {}, [block]() mutable -> Block { return block(); }, true);
+        name, view_of(fixed), {}, [block]() mutable -> Block { return block(); }, true);
   }
 
   template <class T, std::size_t extent, class... Rest>
-  State& add(std::string, std::span<T, extent>&&, const Rest&...) {
+  State& add(const std::string&, std::span<T, extent>&&, const Rest&...) {
     static_assert(sizeof(T) == 0,
                   "a span would not notice reallocation: add the vector itself, or, for memory "
                   "that never moves, mutable_region(span)");
@@ -111,6 +105,9 @@ class State {
   [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
 
  private:
+  static std::function<View()> view_of(const MutableRegion& fixed) {
+    return [fixed] { return View{fixed, 0}; };
+  }
   template <class T>
   static std::function<View()> view_of(T& variable) {
     static_assert(!std::is_same_v<T, Region>,
@@ -142,7 +139,7 @@ class State {
   }
   [[nodiscard]] static View row_of(void* data, std::size_t count, const ElementType& type);
   [[nodiscard]] static View one_of(void* data, const ElementType& type);
-  State& add_item(std::string name, std::function<View()> view, std::function<void(std::size_t)> resize,
+  State& add_item(const std::string& name, std::function<View()> view, std::function<void(std::size_t)> resize,
                   std::function<Block()> block, bool block_is_function);
 
   std::vector<Item> items_;

@@ -18,9 +18,10 @@ void CommitNotes::note(const Id128& commit_id) {
   const auto failure = group_.try_together([&] {
     if (run_records_ != nullptr) run_records_->note_first_commit(commit_id);
   });
-  if (!failure) noted_.on_prefix = true;
-  else if (failure->code == ErrorCode::busy) throw Error(*failure);
-  if (failure && group_.is_root()) {
+  noted_.on_prefix = !failure.has_value();
+  if (!failure) return;
+  if (failure->code == ErrorCode::busy) throw Error(*failure);
+  if (group_.is_root()) {
     log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
                  to_string(*failure));
   }

@@ -23,7 +23,7 @@ bool Engine::need_checkpoint() {
 }
 
 void Engine::create(std::string_view tag, const Attributes& attributes) {
-  impl_->lifecycle().collective([&] { impl_->writer().create(tag, attributes); });
+  impl_->lifecycle().collective([&] { impl_->create(tag, attributes, 0); });
 }
 
 Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
@@ -64,7 +64,8 @@ void Engine::close() {
 }
 
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
-  create(tag, attributes);
+  const std::uint64_t expected_bytes = engine::bytes_of(state);
+  impl_->lifecycle().collective([&] { impl_->create(tag, attributes, expected_bytes); });
   engine::save(impl_->writer(), state);
   commit();
 }

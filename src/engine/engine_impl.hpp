@@ -1,6 +1,7 @@
 // One engine: what a start settled, what is known of commits, and the two sides that work with both.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -28,6 +29,8 @@ class EngineImpl {
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
+  /// `expected_bytes`: see Writer::create; 0 if that is not known.
+  void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   void commit();
   [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
   void wait(std::string_view tag, Level level);
@@ -40,6 +43,7 @@ class EngineImpl {
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
+  void with_cost_if_it_fails(const std::function<void()>& call);
 
   Setup setup_;
   comm::Group group_;

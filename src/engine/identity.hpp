@@ -49,8 +49,8 @@ struct PlacesOfRun {
 
 /// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix; if
 /// it has no trace of them, only if they are adopted on purpose; else new ones. They are in the run's record before
-/// anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run
-/// that the prefix does not know), corrupt (there were commits, and nothing says of which run).
+/// anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run that the prefix
+/// does not know), corrupt (there were commits, and nothing says of which run).
 [[nodiscard]] RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const KnownRun& known,
                                      const PlacesOfRun& places);
 

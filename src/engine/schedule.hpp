@@ -17,7 +17,7 @@ class CheckpointSchedule {
   [[nodiscard]] bool is_due(double now_s);
   /// A checkpoint was committed, and the application waited so long for it.
   void committed(double blocked_s, double now_s);
-  /// One came to nothing after so long: it cost time as well, and the next may fail, too.
+  /// A checkpoint failed after the application had waited this long for it. Its cost counts like that of any other.
   void failed(double blocked_s, double now_s);
 
  private:

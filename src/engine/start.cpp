@@ -192,8 +192,7 @@ class Start {
   void log_waiting(const std::string& holder) const {
     if (!group_.is_root()) return;
     setup_.log.info(
-        compose("run '{}': waiting up to {:.0f} s for an earlier start to end, which uses the node-local "
-                "store ({})",
+        compose("run '{}': waiting up to {:.0f} s for an earlier start of it to release the node-local store ({})",
                 started_.run.name, setup_.options.store.lock_timeout_s, holder));
   }
 

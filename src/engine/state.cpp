@@ -14,9 +14,9 @@ State::View State::one_of(void* data, const ElementType& type) {
   return {{data, type.dtype, type.shape, type.members}, type.is_struct ? 1U : 0U};
 }
 
-State& State::add_item(std::string name, std::function<View()> view, std::function<void(std::size_t)> resize,
+State& State::add_item(const std::string& name, std::function<View()> view, std::function<void(std::size_t)> resize,
                        std::function<Block()> block, bool block_is_function) {
-  Item item{std::move(name), std::move(view), std::move(resize), std::move(block), block_is_function};
+  Item item{name, std::move(view), std::move(resize), std::move(block), block_is_function};
   const auto same = std::ranges::find(items_, item.name, &Item::name);
   if (same == items_.end()) items_.push_back(std::move(item));
   else *same = std::move(item);

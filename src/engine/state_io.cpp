@@ -124,6 +124,18 @@ void load(Reader& reader, const State::Item& item) {
 
 }  // namespace
 
+std::uint64_t bytes_of(const State& state) {
+  std::uint64_t bytes = 0;
+  for (const State::Item& item : state.items()) {
+    (void)attempt([&] {
+      const State::View view = view_of(item);
+      std::uint64_t elements = 0;
+      if (element_count(view.region.shape, elements)) bytes += elements * size_bytes(view.region.dtype);
+    });
+  }
+  return bytes;
+}
+
 void save(Writer& writer, const State& state) {
   for (const State::Item& item : state.items()) {
     auto failure = attempt([&] {

@@ -7,6 +7,9 @@
 
 namespace kedge::engine {
 
+/// Local. Bytes that the state's variables have now; those of a variable that cannot be asked do not count.
+[[nodiscard]] std::uint64_t bytes_of(const State& state);
+
 /// Local, between create and commit. What fails is remembered, for commit to throw on all ranks.
 void save(Writer& writer, const State& state);
 

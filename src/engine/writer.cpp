@@ -37,7 +37,7 @@ class Stopwatch {
 
 }  // namespace
 
-void Writer::create(std::string_view tag, const Attributes& attributes) {
+void Writer::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
   const double begin_s = parts_.clock().seconds();
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
@@ -52,7 +52,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes) {
   checkpoint_ = std::make_unique<Checkpoint>(parts_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
-  if (auto failure = begin()) {
+  if (auto failure = begin(expected_bytes)) {
     give_up();
     // The next may be smaller: what it needs shows as it is saved.
     if (failure->code == ErrorCode::no_space) layout_.reset();
@@ -90,9 +90,9 @@ CommitHead Writer::draw_head(std::string_view tag) const {
 }
 
 /// COLLECTIVE. The failure, the same on every rank.
-std::optional<Failure> Writer::begin() {
+std::optional<Failure> Writer::begin(std::uint64_t expected_bytes) {
   Checkpoint& checkpoint = *checkpoint_;
-  const std::uint64_t expected_bytes = layout_ ? layout_->file_size : 0;
+  if (layout_) expected_bytes = std::max(expected_bytes, layout_->file_size);
   const std::array planned{store::PlannedFile{store::FileKind::container, expected_bytes}};
   return checkpoint.sealing.begin_together(planned, [&] {
     checkpoint.draft = &checkpoint.sealing.begin_unsized(store::FileKind::container, {checkpoint.commit.id, {}},

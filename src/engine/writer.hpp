@@ -20,7 +20,9 @@ class Writer {
  public:
   explicit Writer(const Parts& parts) : parts_(parts) {}
 
-  void create(std::string_view tag, const Attributes& attributes);
+  /// `expected_bytes`: at least so many will be saved by this rank. All that the ranks of a node expect is admitted
+  /// before any takes it.
+  void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
   Routed route_out(std::string_view name, std::uint64_t max_bytes);
   /// Local. The checkpoint cannot be committed: commit will throw the first such failure on all ranks.
@@ -50,7 +52,7 @@ class Writer {
   };
 
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
-  [[nodiscard]] std::optional<Failure> begin();
+  [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
   /// Before bytes go to the container's file.
   void check_present(std::uint64_t bytes);
   void take_in_routed();

@@ -126,7 +126,7 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   const std::string path = run_record_path(directory);
   FoundRecord found;
   if (!file_system.status(path)) return found;
-  // One that cannot be read is made again like one that is damaged: others know all that it says.
+  // A record that cannot be read is rebuilt like a damaged one, from the notes of earlier starts.
   (void)attempt([&] { found.record = parse_record(to_json(read_text(file_system, path))); });
   found.damaged = !found.record;
   return found;
@@ -265,7 +265,8 @@ void RunRecords::write_record(const RunRecord& content) { replace(kRunFile, text
 bool RunRecords::lies_also_in(const std::string& directory) {
   const std::string name = compose("{}{}", kProbePrefix, to_string(random_id()));
   if (!file_system_->create(record(name), 0644)) return false;
-  const bool seen = file_system_->status(fs::join(directory, name)).has_value();
+  bool seen = false;  // also if that directory cannot be checked
+  (void)attempt([&] { seen = file_system_->status(fs::join(directory, name)).has_value(); });
   file_system_->remove(record(name));
   return seen;
 }

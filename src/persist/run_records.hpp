@@ -73,7 +73,7 @@ class RunRecords {
 
   [[nodiscard]] FoundRecord read_record() { return read_run_record(*file_system_, directory_); }
   void write_record(const RunRecord& record);
-  /// True if what lies in `directory` is this very directory, reached by another path.
+  /// True if `directory` is seen to be the directory of these records, reached by another path.
   [[nodiscard]] bool lies_also_in(const std::string& directory);
 
   // Notes that commits exist. Each names the run: those of another one, which began here before, do not count.

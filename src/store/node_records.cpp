@@ -48,7 +48,8 @@ bool NodeRecords::is_owned_by(const Id128& run_id, const Id128& place_id) {
 
 void NodeRecords::write_owner(const StoreRecord& record) {
   std::optional<StoreRecord> now;
-  (void)attempt([&] { now = read_store_record(*file_system_, location_.directory); });  // else it is made again
+  // An unreadable record is replaced.
+  (void)attempt([&] { now = read_store_record(*file_system_, location_.directory); });
   if (now != record) write(kRunRecord, to_text(record));
 }
 

@@ -20,7 +20,7 @@ namespace kedge::store {
 inline constexpr std::string_view kQuota = "store.quota_bytes";
 
 /// All calls are local. Files that are open must not outlive it: they ask it for space.
-class RunDirectory final : public SpaceKeeper {
+class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-virtual-class-destructor): final
  public:
   /// `used_bytes` says how much of the quota is taken, by all ranks of this node.
   RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location, LogicalRank mine,

@@ -55,6 +55,7 @@ void StoreFile::reserve(std::uint64_t size_bytes) {
 
 /// What one rank takes ahead must not be missed by another of its node.
 std::uint64_t StoreFile::reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) {
+  if (size_bytes <= size_bytes_) return size_bytes_;
   if (wished_bytes > size_bytes_ && space_.is_ample(wished_bytes - size_bytes_)) {
     return ContainerTarget::reserve_ahead(size_bytes, wished_bytes);
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +28,6 @@ namespace kedge::tools {
 namespace {
 
 using Kind = fs::FileStatus::Kind;
-
-constexpr std::uint64_t kNameBytesMax = 4096;
 
 struct Arguments {
   std::vector<std::string> stores;
@@ -226,22 +223,19 @@ class RunOnPrefix {
     std::string text;
     for (const Store& one : stores_here(*file_system_)) {
       if (one.record.run_id != run_id_ || one.record.prefix != prefix_) continue;
-      text += compose("\nits store on this node is still there; to free it: kedge drop {}", printable(one.directory));
+      text += compose("its store on this node is still there; to free it: kedge drop {}\n", printable(one.directory));
     }
-    return text.empty() ? text : text.substr(1) + "\n";
+    return text;
   }
 
  private:
-  /// If it was this run's: what it names is gone.
+  /// If it named a checkpoint of this run.
   void remove_latest() const {
     const std::string latest = fs::join(prefix_, persist::kLatestFile);
     (void)attempt([&] {
-      const auto file = file_system_->open(latest, fs::Access::read);
-      std::string name(std::min<std::uint64_t>(file->status().size_bytes, kNameBytesMax), '\0');
-      (void)file->copy_out(0, std::as_writable_bytes(std::span(name)), 0);
-      while (name.ends_with('\n')) name.pop_back();
-      const auto is_it = [&](const persist::TagEntry& entry) { return entry.directory == name; };
-      if (std::ranges::any_of(entries_, is_it)) file_system_->remove(latest);
+      const auto named = tag_directory_at(*file_system_, latest);
+      const auto is_it = [&](const persist::TagEntry& entry) { return entry.directory == named->directory; };
+      if (named && std::ranges::any_of(entries_, is_it)) file_system_->remove(latest);
     });
   }
 

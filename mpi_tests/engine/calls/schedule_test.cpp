@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
@@ -64,9 +66,9 @@ TEST(Schedule, AFailedOneCostsTimeAsWell) {
   EXPECT_TRUE(schedule.is_due(500.1));
 }
 
-/// Each message of rank 0 takes a second of virtual time, so that a commit costs some.
-TEST(Schedule, WhileAllFailItIsNotDueAtEveryCall) {
-  SimulatedJob job(2);
+/// How often in 50 steps a checkpoint is due that `fails`. Each message of rank 0 takes a second of virtual time, so
+/// that it costs some.
+int due_while_all_fail(SimulatedJob& job, const std::function<void(Engine&)>& fails) {
   job.options.schedule = of(0, 0, 0.01);
   const auto clock = std::make_shared<FakeClock>();
   job.surroundings = [&](int, engine::Environment& environment) { environment.clock = clock; };
@@ -81,13 +83,34 @@ TEST(Schedule, WhileAllFailItIsNotDueAtEveryCall) {
     for (int step = 0; step < 50; ++step) {
       if (!engine.need_checkpoint()) continue;
       if (scope.rank == 0) ++due;
-      engine.create("a");
-      const double value = 0;
-      (void)engine.save("twice", {&value, DataType::float64, {}});
-      (void)engine.save("twice", {&value, DataType::float64, {}});
-      EXPECT_THROW(engine.commit(), Error);
+      EXPECT_THROW(fails(engine), Error);
     }
   }));
+  return due;
+}
+
+TEST(Schedule, WhileAllFailItIsNotDueAtEveryCall) {
+  SimulatedJob job(2);
+  const int due = due_while_all_fail(job, [](Engine& engine) {
+    engine.create("a");
+    const double value = 0;
+    (void)engine.save("twice", {&value, DataType::float64, {}});
+    (void)engine.save("twice", {&value, DataType::float64, {}});
+    engine.commit();
+  });
+  EXPECT_GE(due, 1);
+  EXPECT_LT(due, 10);
+}
+
+TEST(Schedule, WhileAllAreRefusedAtTheirBeginItIsNotDueAtEveryCall) {
+  SimulatedJob job(2);
+  job.options.store.quota_bytes = 65536;
+  const int due = due_while_all_fail(job, [](Engine& engine) {
+    std::vector<double> large(100000);
+    State state;
+    state.add("large", large);
+    engine.checkpoint("a", state);
+  });
   EXPECT_GE(due, 1);
   EXPECT_LT(due, 10);
 }

@@ -119,6 +119,51 @@ TEST_F(TightNode, R33_WhatTheNextCheckpointNeedsIsAddedUpBeforeAnyRankTakesIt) {
   EXPECT_LE(most_used(0), 1500 * kKiB);
 }
 
+/// Each variable of a state would fit alone, and those of one rank, too.
+TEST_F(TightNode, R33_WhatTheFirstCheckpointOfAStateNeedsIsAddedUpBeforeAnyRankTakesIt) {
+  limit(0, 600 * kKiB);
+  OnEachRank met(kRanks);
+  std::uint64_t used = 0;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    std::vector<std::vector<double>> variables(8, std::vector<double>(4096));
+    State state;
+    for (std::size_t i = 0; i < variables.size(); ++i) state.add(compose("v{}", i), variables[i]);
+    met.put(scope.rank, failure_of([&] { engine.checkpoint("a", state); }));
+    if (scope.rank == 0) used = most_used(0);
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_FALSE(save(engine, "b", 64));
+    EXPECT_FALSE(restore(engine, 64, "b"));
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message, HasSubstr("the 4 ranks on this node need 1.0 MiB more"));
+  EXPECT_LT(used, 100 * kKiB) << "none was begun";
+  EXPECT_LE(most_used(0), 600 * kKiB);
+}
+
+/// One rank's vector grew; what the others know of the checkpoint before fits.
+TEST_F(TightNode, R33_AStateThatGrewOnOneRankIsAddedUpBeforeAnyRankTakesIt) {
+  limit(0, 900 * kKiB);
+  OnEachRank met(kRanks);
+  std::uint64_t used = 0;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 32));
+    met.put(scope.rank, save(engine, "b", scope.rank == 2 ? 1024 : 32));
+    if (scope.rank == 0) used = most_used(0);
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_FALSE(restore(engine, 32, "a"));
+    EXPECT_FALSE(save(engine, "c", 32));
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  EXPECT_THAT(failure->message, testing::ContainsRegex("the 4 ranks on this node need [0-9.]+ (K|M)iB more"));
+  EXPECT_LT(used, 600 * kKiB) << "two containers of 56 KiB of each rank, and nothing of the third";
+}
+
 TEST_F(TightNode, R33_ParityThatDoesNotFitIsNotBegun) {
   job.options.topology.ranks_per_node = 2;
   job.options.redundancy.scheme = Scheme::partner;

@@ -3,12 +3,29 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <optional>
 
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
+#include "harness/forwarding_file_system.hpp"
 
 namespace kedge::faults {
 namespace {
+
+/// A directory in which this process may not search any more.
+class Denied final : public ForwardingFileSystem {
+ public:
+  Denied(std::shared_ptr<fs::FileSystem> inner, std::string below)
+      : ForwardingFileSystem(std::move(inner)), below_(std::move(below)) {}
+  std::optional<fs::FileStatus> status(const std::string& path) override {
+    if (path.starts_with(below_)) throw Error(Failure{ErrorCode::io, "permission denied", -1, path, EACCES});
+    return inner().status(path);
+  }
+
+ private:
+  std::string below_;
+};
 
 class MovedPrefix : public RightRun {
  protected:
@@ -86,6 +103,16 @@ TEST_F(MovedPrefix, ALinkLeftInTheOldPlaceMakesItNoCopy) {
   job.disk.plant_link("/case", "/moved");
   expect_at("/moved", 2);
   EXPECT_FALSE(job.logged("a copy from"));
+}
+
+/// What cannot be checked may be there: then this is a copy. It is no reason not to start.
+TEST_F(MovedPrefix, AnOldPlaceThatCannotBeCheckedIsTakenForTheOriginal) {
+  copy("/case", "/copy");
+  job.surroundings = [](int, engine::Environment& environment) {
+    environment.file_system = std::make_shared<Denied>(environment.file_system, "/case/");
+  };
+  expect_at("/copy", 1);
+  EXPECT_TRUE(job.logged("a copy from /case/checkpoints"));
 }
 
 TEST_F(MovedPrefix, WhoIsRemovedWhereItMovedToIsNotResumedFromMemory) {
