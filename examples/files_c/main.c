@@ -66,7 +66,7 @@ static uint64_t checksum(const walk* w) {
 }
 
 /* The files of the program's own: <directory>/restart.<rank> from each rank, <directory>/restart.base from rank 0, as
- * codes write them to whom one says "restart.%", and a table. They know nothing of Kedge. Each returns 0 if it fails.
+ * LAMMPS does when it is given "restart.%", and a table. They know nothing of Kedge. Each returns 0 if it fails.
  */
 
 static int write_restart(const walk* w, const char* directory) {
@@ -119,7 +119,7 @@ static int read_history(walk* w, const char* path) {
 }
 
 /* [kedge] COLLECTIVE. Goes back to the newest checkpoint, if there is one. All that a rank routed is there again until
- * kedge_close; a damaged file is found out before it can be read, and then the next turn gets the checkpoint before. */
+ * kedge_close; damage is detected before a file can be read; the loop then opens the checkpoint before. */
 static kedge_error restore(kedge_engine* engine, walk* w, uint64_t steps) {
   char restart[KEDGE_PATH_SIZE], history[KEDGE_PATH_SIZE];
   int good = 1;
@@ -147,8 +147,8 @@ static kedge_error restore(kedge_engine* engine, walk* w, uint64_t steps) {
   return error;
 }
 
-/* [kedge] COLLECTIVE. One checkpoint, on all ranks or on none. A file that could not be written is no file: then
- * kedge_abandon, on all ranks. */
+/* [kedge] COLLECTIVE. One checkpoint, on all ranks or on none. If any rank could not write its
+ * files, all ranks abandon the checkpoint. */
 static kedge_error save(kedge_engine* engine, const walk* w) {
   char tag[KEDGE_TAG_SIZE], restart[KEDGE_PATH_SIZE], history[KEDGE_PATH_SIZE];
   snprintf(tag, sizeof tag, "step-%06" PRIu64, w->step);
@@ -181,8 +181,8 @@ static kedge_error run(const arguments* a, walk* w, kedge_options* options, kedg
   kedge_options_set(options, "fingerprint", fingerprint); /* [kedge] */
   kedge_options_set(options, "schedule.seconds", "0");    /* [kedge] --every 0: none */
   kedge_options_set(options, "schedule.overhead", "0");
-  kedge_options_set(options, "schedule.every", a->every);                /* [kedge] told by the next line, */
-  kedge_error error = kedge_engine_new(MPI_COMM_WORLD, options, engine); /* [kedge] if it is no number */
+  kedge_options_set(options, "schedule.every", a->every);                /* [kedge] the next line reports */
+  kedge_error error = kedge_engine_new(MPI_COMM_WORLD, options, engine); /* [kedge] a bad value */
   if (error == KEDGE_OK) error = restore(*engine, w, a->steps);          /* [kedge] */
   while (error == KEDGE_OK && w->step < a->steps) {
     if (w->step == a->die_at && w->rank == a->die_rank) raise(SIGKILL);

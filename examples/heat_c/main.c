@@ -90,8 +90,8 @@ static uint64_t checksum(const plate* p) {
   return hash;
 }
 
-/* [kedge] COLLECTIVE. Goes back to the newest checkpoint, if there is one; the step that it was made at. A damaged one
- * is found out by kedge_close at the latest: then the next turn gets the one before. */
+/* [kedge] COLLECTIVE. Restores the newest checkpoint, if there is one, and sets *step. Damage is detected by
+ * kedge_close at the latest; the loop then opens the checkpoint before. */
 static kedge_error restore(kedge_engine* engine, plate* p, uint64_t* step) {
   const uint64_t shape[2] = {p->count, p->columns};
   kedge_error error = KEDGE_OK;
@@ -136,8 +136,8 @@ static kedge_error run(const arguments* a, plate* p, kedge_options* options, ked
   kedge_options_set(options, "fingerprint", fingerprint); /* [kedge] */
   kedge_options_set(options, "schedule.seconds", "0");    /* [kedge] --every 0: none */
   kedge_options_set(options, "schedule.overhead", "0");
-  kedge_options_set(options, "schedule.every", a->every);                /* [kedge] told by the next line, */
-  kedge_error error = kedge_engine_new(MPI_COMM_WORLD, options, engine); /* [kedge] if it is no number */
+  kedge_options_set(options, "schedule.every", a->every);                /* [kedge] the next line reports */
+  kedge_error error = kedge_engine_new(MPI_COMM_WORLD, options, engine); /* [kedge] a bad value */
   if (error == KEDGE_OK) error = restore(*engine, p, &step);             /* [kedge] */
   while (error == KEDGE_OK && step < a->steps) {
     if (step == a->die_at && p->rank == a->die_rank) raise(SIGKILL);

@@ -79,8 +79,8 @@ void run(const Arguments& arguments) {
               << std::dec << std::endl;
   };
 
-  // [kedge] The state is the particles, wherever they are in memory, and the step. All ranks' together are one array of
-  // the checkpoint: each says where its part begins.
+  // [kedge] The state is the particles, wherever they are in memory, and the step. In the
+  // checkpoint the particles of all ranks form one array; each rank gives the offset of its part.
   kedge::Options options = kedge::Options::load();
   options.schedule.every = arguments.every;
   options.schedule.seconds = options.schedule.overhead = 0;

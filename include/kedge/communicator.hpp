@@ -73,7 +73,7 @@ class Communicator {
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
-  /// The communicator's name if it has one, else empty; part of the default run name.
+  /// The communicator's name if it has one, else empty; the default run name.
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;
 

@@ -65,8 +65,8 @@ void append_member(std::string& text, std::string_view name, const ElementType& 
 template <class Struct, class Member>
 void append_members(std::string& text, const Struct& sample, std::string_view name, Member Struct::*member) {
   static_assert(!std::is_pointer_v<Member>,
-                "an address means nothing to another process: a struct with pointers cannot be saved; save what they "
-                "point to by itself");
+                "an address means nothing to another process, so a pointer cannot be described: save what it points "
+                "to by itself");
   const auto* begin = reinterpret_cast<const std::byte*>(std::addressof(sample));
   const auto* here = reinterpret_cast<const std::byte*>(std::addressof(sample.*member));
   append_member(text, name, element_type<Member>(), static_cast<std::size_t>(here - begin));
@@ -99,7 +99,7 @@ ElementType make_element_type() {
                   "Kedge saves numbers, enums, arrays and trivially copyable structs, and contiguous "
                   "containers (with data() and size()) of these; this type is none of them");
     static_assert(!is_view<T>,
-                  "it refers to elements that lie elsewhere, and only the reference would be saved: save "
+                  "this type refers to elements that lie elsewhere, and only the reference would be saved: save "
                   "the elements themselves");
     if constexpr (Described<T>) {
       static_assert(std::is_standard_layout_v<T>,

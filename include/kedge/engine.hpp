@@ -52,14 +52,14 @@ struct CheckpointInfo : CommitHead {
 
 /// One run's checkpoint engine. Calls marked COLLECTIVE must be made by all ranks in the same order; they succeed
 /// on all ranks or throw Error with the same code on all (except for `timeout`). Make collective calls from one
-/// thread at a time; save and load may be called from several threads concurrently.
+/// thread at a time; save, load, route_out, route_in and level may be called from several threads concurrently.
 class Engine {
  public:
   /// COLLECTIVE. Starts the run's next incarnation and takes over its node-local store. Throws
   /// invalid_argument (a bad option, or options that differ between ranks), mismatch (the checkpoints here are of
-  /// several runs, of another input, or in stores that the prefix does not know), corrupt (there are checkpoints, and
-  /// nothing says of which run), io or not_found (prefix or store cannot be used), busy (another start of this run is
-  /// alive).
+  /// several runs, of another input, or in stores that the prefix does not know), corrupt (checkpoints exist,
+  /// but nothing says of which run), io or not_found (prefix or store cannot be used), busy (another start of this run
+  /// is alive).
   Engine(std::unique_ptr<Communicator> communicator, Options options);
   /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order.
   ~Engine();
@@ -71,7 +71,8 @@ class Engine {
   /// COLLECTIVE. True when the schedule asks for a checkpoint now; the same on every rank.
   [[nodiscard]] bool need_checkpoint();
 
-  /// COLLECTIVE. Begins a checkpoint. Only rank 0's attributes are stored.
+  /// COLLECTIVE. Begins a checkpoint. Only rank 0's attributes are stored. Throws invalid_argument, bad_state,
+  /// no_space, io.
   void create(std::string_view tag, const Attributes& attributes = {});
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8; `/`
   /// separates groups.
@@ -83,11 +84,14 @@ class Engine {
   /// each file as a region. Each file is routed once, and closed before commit. `max_bytes` is a bound that the
   /// application sets itself (of a directory: on all of it); 0 is none.
   Routed route_out(std::string_view name, std::uint64_t max_bytes = 0);
-  /// COLLECTIVE. Seals the checkpoint on all ranks or on none, and throws the first failure since create.
+  /// COLLECTIVE. Seals the checkpoint on all ranks or on none, and throws the first failure since create: that of a
+  /// save or route_out, mismatch (blocks of a global array that do not fit each other, ranks that disagree about a
+  /// name), not_found or invalid_argument (routed files), no_space, io.
   void commit();
   /// COLLECTIVE. Drops the checkpoint that create began.
   void abandon();
-  /// Local. The level that the newest commit of this tag has reached, to this engine's knowledge.
+  /// Local. The level that the newest commit of this tag has reached, to this engine's knowledge; none if it
+  /// knows of no such commit.
   [[nodiscard]] Level level(std::string_view tag) const;
 
   /// COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects or flushes it now if it was
@@ -101,7 +105,8 @@ class Engine {
   void unpin(std::string_view tag);
 
   /// COLLECTIVE. Finds the checkpoint and makes every rank's container readable. Returns its tag, or nothing if the
-  /// run has no commit yet or none matches. Throws unrecoverable if commits exist and none can be recovered.
+  /// run has no commit yet or none matches. A Source that matches nothing throws not_found.
+  /// Throws unrecoverable if commits that match exist and none of them can be recovered.
   std::optional<Tag> open(const Selection& selection = latest, Newer newer = Newer::keep);
   /// Local: regions of this rank's container in the open checkpoint. Throws bad_state if none is open.
   [[nodiscard]] std::vector<RegionInfo> regions() const;
@@ -112,7 +117,8 @@ class Engine {
   /// Local, never throws. Extracts a routed file and returns its path, which ends with `name` and is valid until close;
   /// with a name that ends with '/', all that this rank routed in that directory, which is empty if there was nothing.
   Routed route_in(std::string_view name);
-  /// COLLECTIVE. Releases what open acquired and throws the first failure since then.
+  /// COLLECTIVE. Releases what open acquired and throws the first failure since then: that of a load or route_in
+  /// (not_found, mismatch, corrupt, io, no_space).
   void close();
 
   /// COLLECTIVE. Calls create, save for every item, commit.

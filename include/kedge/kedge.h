@@ -1,10 +1,11 @@
 /* Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. Its calls mirror
- * those of engine.hpp.
+ * those of engine.hpp, but for checkpoint and restore, and descriptions of struct members, which are C++ only.
  *
  * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
- * error code on all, except for KEDGE_TIMEOUT, and for a NULL engine: that rank cannot reach the others, so it alone
- * returns KEDGE_INVALID_ARGUMENT. All other calls are local. Make collective calls of an engine from one thread at a
- * time; kedge_save, kedge_load and the routes may be called from several threads concurrently.
+ * error code on all, except for KEDGE_TIMEOUT, for a NULL engine (that rank cannot reach the others) and for a NULL
+ * `needed` of kedge_need_checkpoint: these are reported on that rank alone. All other calls are local. Make collective
+ * calls of an engine from one thread at a time; kedge_save, kedge_load, the routes and kedge_get_level may be called
+ * from several threads concurrently.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
  * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
@@ -152,9 +153,9 @@ typedef struct kedge_attribute {
 /* How much a commit survives, in increasing order. */
 typedef enum kedge_level KEDGE_AS_INT {
   KEDGE_LEVEL_NONE = 0,      /* not committed */
-  KEDGE_LEVEL_SNAPSHOT = 1,  /* copied on the device only */
+  KEDGE_LEVEL_SNAPSHOT = 1,  /* reserved: no commit has it, and kedge_wait refuses it */
   KEDGE_LEVEL_LOCAL = 2,     /* on the node-local stores of all ranks; survives the death of processes */
-  KEDGE_LEVEL_PROTECTED = 3, /* survives the loss of failure domains */
+  KEDGE_LEVEL_PROTECTED = 3, /* survives the loss of a failure domain, and of more if the scheme allows */
   KEDGE_LEVEL_PERSISTENT = 4 /* on the parallel filesystem; survives the allocation */
 } kedge_level;
 
@@ -169,8 +170,8 @@ KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag,
 
 /* Copies a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
  * most KEDGE_MAX_DIMENSIONS) in elements, slowest dimension first. The memory may be reused when the call returns.
- * `name` is UTF-8; `/` separates groups. kedge_commit also reports a failure, on all ranks, so the result may be
- * ignored. KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
+ * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. kedge_commit also reports a failure, on all ranks, so the
+ * result may be ignored. KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
 kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
@@ -186,7 +187,7 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
                                   int dimensions, const uint64_t* shape);
 
 /* Gives a path on the node-local store to write a file of the application's own to, for codes that write files and not
- * memory; kedge_commit stores the file, as a region of this name. The path ends with `name`, e.g. "restart.mpiio" or
+ * memory; kedge_commit stores the file, as a region of this name. The path ends with `name`, e.g. "restart.bin" or
  * "out/restart.3", whose directories exist; all files that a rank routes in one checkpoint lie in one directory, which
  * is this rank's alone, and which kedge_commit and kedge_abandon remove with everything in it. A name that ends with
  * '/' is a directory: everything written below it is stored, each file as a region. Each file is routed once, and
@@ -204,7 +205,8 @@ KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);
 /* COLLECTIVE. Drops the checkpoint that kedge_create began. */
 kedge_error kedge_abandon(kedge_engine* engine);
 
-/* The level that the newest commit of this tag has reached, to this engine's knowledge. */
+/* The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if
+ * it knows of no such commit. */
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level);
 
 /* COLLECTIVE. Returns when the newest commit of this tag has reached the level. KEDGE_NOT_FOUND (no such commit is
@@ -226,7 +228,8 @@ typedef enum kedge_newer KEDGE_AS_INT {
 
 /* COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; a NULL tag or "latest" is the
  * newest of all. Sets `found` to 1, or to 0 if the run has no commit yet or none of this tag; kedge_get_info returns
- * which one was opened. KEDGE_UNRECOVERABLE if commits exist and none can be recovered. */
+ * which one was opened. KEDGE_UNRECOVERABLE if commits that match exist and none of them can be
+ * recovered. */
 KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
 /* COLLECTIVE. The same for the newest commit that is older than every commit of this tag. */
@@ -234,7 +237,8 @@ KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char*
 
 /* COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as the starting point of a new run: it
  * is read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to consider,
- * NULL or empty for any; `tag` as for kedge_open. The option persistent.trust decides whose files are trusted. */
+ * NULL or empty for any; `tag` as for kedge_open. KEDGE_NOT_FOUND, and not a `found` of 0, if there is none;
+ * KEDGE_IO if its files are not trusted (persistent.trust). */
 KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run,
                                                const char* tag, int* found);
 
@@ -323,7 +327,8 @@ KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* na
                                             size_t* length);
 
 /* COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
- * it returns KEDGE_OK. After KEDGE_CORRUPT, opening the newest opens the one before. */
+ * it returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open takes the one before, in
+ * the stores (store.keep) or on the prefix. */
 KEDGE_MUST_CHECK kedge_error kedge_close(kedge_engine* engine);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ extern "C" {
  * duplicated and may be freed afterwards. NULL options are those of kedge_options_load. KEDGE_INVALID_ARGUMENT (a bad
  * option, or options that differ between ranks; `engine` is NULL on any rank), KEDGE_BAD_STATE (MPI is not initialized,
  * or is finalized), KEDGE_MISMATCH (the checkpoints here are of several runs, of another input, or in stores that
- * the prefix does not know), KEDGE_CORRUPT (there are checkpoints, and nothing says of which run), KEDGE_IO or
+ * the prefix does not know), KEDGE_CORRUPT (checkpoints exist, but nothing says of which run), KEDGE_IO or
  * KEDGE_NOT_FOUND (prefix or store cannot be used), KEDGE_BUSY (another start of this run is alive). */
 KEDGE_MUST_CHECK kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_engine** engine);
 

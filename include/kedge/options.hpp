@@ -14,10 +14,10 @@ namespace kedge {
 
 enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 
-/// What finalize does with the node-local files.
+/// What finalize does with the node-local files; kedge.toml says more.
 enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 
-/// How much of a container is read before it is offered for recovery.
+/// How much of the selected commit open verifies. What is loaded is checked in either case.
 enum class Verify : std::uint8_t { all, headers };
 
 /// How large writes reach a store on block storage.
@@ -36,7 +36,7 @@ enum class Trust : std::uint8_t {
 
 /// How ranks of different failure domains protect each other. The numbers are on disk: do not change them.
 enum class Scheme : std::uint8_t {
-  automatic = 0,  ///< xor over three failure domains or more, partner over two, single over one; never on disk
+  automatic = 0,  ///< xor over three failure domains or more, partner over two, else single; never on disk
   single = 1,     ///< no protection: survives only the death of processes
   partner = 2,    ///< a full copy on another failure domain
   xor_ = 3,       ///< parity over a set of ranks: one lost member of each set can be rebuilt
@@ -48,18 +48,20 @@ enum class Scheme : std::uint8_t {
 
 /// Options of an engine. All ranks must set the same values, except for `store.path` and `log`.
 struct Options {
-  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: the communicator's name, or
-  /// `main` if it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
+  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: the name that the communicator was
+  /// given, or `main` if it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
   std::string run;
 
   /// What the results depend on besides the state, in the program's words: its input, its version. Recorded at the
-  /// start; once there are commits, one with another throws `mismatch`. Empty: not compared.
+  /// start; once there are commits, a start with a different one throws `mismatch`. Empty: not compared.
   std::string fingerprint;
-  /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts.
+  /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts, while the
+  /// others wait (comm.timeout_s).
   std::vector<std::string> fingerprint_files;
 
   struct Store {
-    /// Node-local directory; `{node}` becomes the node's name. Empty: the best one found, memory first.
+    /// Node-local directory; `{node}` becomes the node's name. Empty: the first of /dev/shm, $SLURM_TMPDIR,
+    /// $TMPDIR and /tmp that is in memory; if none is, the first that exists.
     std::string path;
     /// Complete commits kept per rank.
     std::uint32_t keep = 1;
@@ -89,7 +91,7 @@ struct Options {
     /// Permission bits of tag directories, octal, less the umask; files get the same without execute bits.
     std::string mode = "0755";
     /// Also flush routed files as plain files, for other programs: `files/<rank / 1000>/rank-<rank>/<name>` in the tag
-    /// directory. They take their space twice, and are not read by Kedge.
+    /// directory. They take up their space twice, and Kedge never reads them.
     bool plain_routed = false;
     Trust trust = Trust::self;
     /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
@@ -98,16 +100,18 @@ struct Options {
 
   struct Redundancy {
     Scheme scheme = Scheme::automatic;
-    /// Maximum number of members of a redundancy set, 2 to 32; larger sets need less space and more often lose two.
+    /// Number of members of a redundancy set to aim for, 2 to 32; a set is larger where the ranks cannot be divided
+    /// otherwise. Larger sets need less space and more often lose two.
     std::uint32_t set_size = 8;
     /// With scheme rs: how many members of each set may be lost, 1 to 4; 1 is the same as xor. Must be below set_size.
     std::uint32_t parity = 2;
     /// Protect every Nth commit; 0 = none (wait(tag, Level::protected_) protects on demand).
     std::uint64_t every = 1;
     /// Bytes per message when protecting and rebuilding, 4 KiB to 16 MiB; 0 = automatic: chosen by the size of the set,
-    /// so that a rank's messages in flight take at most 13 MiB.
+    /// so that a rank's messages in flight take at most 13 MiB. A value with which its buffers would take more than
+    /// 1 GiB is reduced.
     std::uint64_t piece_bytes = 0;
-    /// Number of pieces in flight at once, 1 to 64.
+    /// Number of pieces that a rank has in flight at once, 1 to 64.
     std::uint32_t depth = 4;
   } redundancy;
 
@@ -123,9 +127,10 @@ struct Options {
   } open;
 
   struct Schedule {
-    /// need_checkpoint() returns true at every Nth call, and only then; 0 = see seconds and overhead.
+    /// need_checkpoint() returns true at every Nth call, and only then; 0 = as seconds and overhead say, whichever is
+    /// first.
     std::uint64_t every = 0;
-    /// True when the last commit was this long ago; 0 = disabled.
+    /// True when the last checkpoint, committed or failed, was this long ago; 0 = disabled.
     double seconds = 3600;
     /// True as soon as checkpoints cost at most this share of the run time, as measured: 0.01 is 1 %. The first call is
     /// due, since nothing was measured yet. 0 = disabled; with every and seconds 0 too, never.

@@ -50,7 +50,8 @@ concept Resizable = requires(T& container, std::size_t count) {
 class State {
  public:
   /// Adds a variable: a vector or anything else with data() and size(), a number, an enum, an array, or a trivially
-  /// copyable struct (see kedge::members; pointers in it are saved as they are, and restored). Where a vector's
+  /// copyable struct (see kedge::members; a pointer in one that is not described is restored as it was, and means
+  /// nothing in a new process). Where a vector's
   /// elements are in memory, and how many, is looked up at each checkpoint; restore resizes it to what was saved.
   /// `block` is their shape and, in a global array, their position.
   template <class T>

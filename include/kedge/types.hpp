@@ -172,7 +172,7 @@ struct Id128 {
 /// `latest` is reserved.
 using Tag = std::string;
 
-/// Who a commit is: the same on every rank and in every file that belongs to it.
+/// The identity of a commit: the same on every rank and in every file that belongs to it.
 struct CommitHead {
   Id128 run_id;
   Id128 id;                       ///< 128 random bits; binds what belongs to one commit

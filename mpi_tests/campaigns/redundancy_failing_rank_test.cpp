@@ -143,6 +143,7 @@ class RedundancyFailingRank : public testing::TestWithParam<Case> {
 
   [[nodiscard]] std::vector<std::uint64_t> counts(bool read) const {
     std::vector<std::uint64_t> counts;
+    counts.reserve(static_cast<std::size_t>(job_.ranks));
     for (int rank = 0; rank < job_.ranks; ++rank) {
       counts.push_back(read ? job_.disk.reads(rank) : job_.disk.operations(rank));
     }

@@ -73,7 +73,7 @@ TEST_F(KedgeDrop, AStoreInUseIsRefused) {
   ASSERT_TRUE(lock);
   const Result refused = kedge("drop --yes " + store);
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.text, AllOf(HasSubstr("a job is using it"), HasSubstr("process 77")));
+  EXPECT_THAT(refused.text, AllOf(HasSubstr("in use by a job"), HasSubstr("process 77")));
   EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
 }
 
@@ -82,7 +82,7 @@ TEST_F(KedgeDrop, WhatIsNotKedgesStays) {
   std::ofstream(store + "/run-notes.txt") << "mine";
   std::filesystem::create_directory(store + "/rank-7.0.h5");
   const Result dropped = kedge("drop -y " + store);
-  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_EQ(dropped.status, 2) << dropped.text;
   EXPECT_THAT(dropped.text, HasSubstr("is not removed: 2 files not written by Kedge remain"));
   EXPECT_FALSE(std::filesystem::exists(store + "/rank-0.0.h5"));
   EXPECT_TRUE(std::filesystem::exists(store + "/run-notes.txt"));
@@ -136,6 +136,21 @@ TEST_F(KedgeDrop, ARunOnAPrefixGoesAndTheOthersStay) {
   const Result unknown = kedge("drop --run snow --prefix " + prefix_.directory());
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.text, HasSubstr("there is no run 'snow' on this prefix"));
+}
+
+TEST_F(KedgeDrop, SaysWhichArePinnedAndWhatCouldNotBeRead) {
+  add_three();
+  std::ofstream(prefix_.path(sample_entry(2).directory) + "/pinned") << "";
+  const std::string damaged = prefix_.path(sample_entry(1).directory);
+  std::ofstream(damaged + "/checkpoint.h5") << "not a manifest";
+  std::filesystem::remove_all(prefix_.path(".kedge/heat/catalog"));
+  const std::string words = "drop --run heat --prefix " + prefix_.directory();
+  EXPECT_THAT(kedge(words + " </dev/null").text, ::testing::ContainsRegex("step-000200 .* pinned"));
+  const Result dropped = kedge(words + " --yes");
+  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_THAT(dropped.text, AllOf(HasSubstr(damaged + " is not removed"), HasSubstr("cannot be read")));
+  EXPECT_TRUE(std::filesystem::exists(damaged + "/checkpoint.h5"));
+  EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(2).directory)));
 }
 
 TEST_F(KedgeDrop, WordsThatDoNotGoTogetherAreRefused) {

@@ -19,7 +19,6 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 std::string content_of(int rank, std::size_t size_bytes) {
   std::string content(size_bytes, '\0');
@@ -227,7 +226,7 @@ TEST_F(KedgeExtract, AMissingContainerCostsItsFilesAlone) {
       << "the missing rank may have files of any of these names";
   const Result one = extract("a out/restart.2 --force");
   EXPECT_EQ(one.status, 1);
-  EXPECT_THAT(one.text, HasSubstr("it may be in a container that is damaged"));
+  EXPECT_THAT(one.text, HasSubstr("it may be in a container that could not be read"));
 }
 
 TEST_F(KedgeExtract, WhatIsNotARoutedFileIsRefusedInWords) {
@@ -248,6 +247,16 @@ TEST_F(KedgeExtract, WhatIsNotARoutedFileIsRefusedInWords) {
   EXPECT_EQ(kedge("extract " + place_.path("nothing/x.h5")).status, 2);
   commit("memory", 1, [](int) { return Files{}; });
   refused("memory", "has no routed files");
+}
+
+TEST_F(KedgeExtract, ANameMayBeInAContainerThatCannotBeRead) {
+  commit_usual();
+  const std::string path = container(1);
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  const Result result = extract("a out/restart.1");
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.text, HasSubstr("it may be in a container that could not be read"));
 }
 
 TEST_F(KedgeExtract, AnOutputThatCannotBeWrittenToIsSaid) {

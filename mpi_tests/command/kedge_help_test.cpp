@@ -167,7 +167,10 @@ TEST_F(KedgeHelp, BashCompletesCommandsOptionsAndTags) {
   EXPECT_THAT(offered({"completion", ""}), IsSupersetOf({"bash", "fish", "zsh"}));
   EXPECT_THAT(offered({"show", "--r"}), ::testing::ElementsAre("--rank"));
   EXPECT_THAT(offered({"show", "--prefix", prefix_.directory(), "step-0002"}), ::testing::ElementsAre("step-000200"));
+  EXPECT_THAT(offered({"extract", "--prefix", prefix_.directory(), "step-0002"}),
+              ::testing::ElementsAre("step-000200"));
   std::filesystem::create_directories(prefix_.path("place/checkpoints"));
+  EXPECT_THAT(offered({"extract", "--output", "pl"}, prefix_.directory()), ::testing::ElementsAre("place"));
   EXPECT_THAT(offered({"show", "--prefix", "pl"}, prefix_.directory()), ::testing::ElementsAre("place"));
   EXPECT_THAT(offered({"verify", "pl"}, prefix_.directory()), Contains("place"));
   EXPECT_THAT(offered({"ls", ""}, prefix_.directory()), Not(Contains("step-000200")));
@@ -195,7 +198,7 @@ TEST_F(KedgeHelp, ZshAndFishTakeTheirScripts) {
     for (const std::string& name : commands()) EXPECT_THAT(script.text, HasSubstr(name)) << shell_name;
     EXPECT_THAT(script.text, AllOf(HasSubstr("containers"), HasSubstr("kedge ls --tags")));
     if (!has(shell_name)) continue;
-    const Result read = shell("'" KEDGE_PROGRAM "' completion " + shell_name + " | " + shell_name + " -n /dev/stdin");
+    const Result read = shell(compose("'" KEDGE_PROGRAM "' completion {0} | {0} -n /dev/stdin", shell_name));
     EXPECT_EQ(read.status, 0) << read.text;
     EXPECT_EQ(read.text, "");
   }

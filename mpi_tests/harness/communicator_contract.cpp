@@ -251,7 +251,7 @@ void votes_cut_long_texts_between_characters(Communicator& communicator) {
   for (int i = 0; i < 3000; ++i) umlauts += "\xc3\xa4";
   for (const std::string prefix : {"", "x"}) {
     const std::string name = "/name" + prefix;  // of a path the beginning is cut
-    const Failure local{ErrorCode::io, prefix + umlauts, -1, prefix + umlauts + name, 5};
+    const Failure local{ErrorCode::io, prefix + umlauts, -1, (prefix + umlauts).append(name), 5};
     const auto outcome = vote(communicator, local, soon());
     ASSERT_TRUE(outcome.has_value());
     EXPECT_GT(outcome->message.size(), 900U);

@@ -76,7 +76,7 @@ void collect(const std::string& path, const Inode& node, FaultyDisk::Snapshot& r
 }  // namespace
 
 std::string DiskState::to_disk(int rank, const std::string& path) const {
-  const std::string clean = tidy(path);
+  std::string clean = tidy(path);
   const auto found = mounts.find(rank);
   if (found == mounts.end()) return clean;
   for (const auto& [at, source] : found->second) {

@@ -171,7 +171,7 @@ void Tree::move(const Place& from, const Place& to) {
   record({from.node, from.directory, from.name, to.directory, to.name});
 }
 
-int Tree::resize(Inode& file, std::uint64_t size_bytes) {
+int Tree::resize(Inode& file, std::uint64_t size_bytes) const {
   auto& volume = *file.volume;
   const std::uint64_t old_size = file.status.size_bytes;
   if (size_bytes > file_limit_bytes_) return EFBIG;
@@ -209,7 +209,7 @@ void Tree::apply(const NameChange& change) {
   if (change.to_directory) change.to_directory->durable_names[change.to] = change.node;
 }
 
-void Tree::sync_file(Inode& file) {
+void Tree::sync_file(Inode& file) const {
   if (!power_loss_ || file.volume->volume.memory_backed) return;
   file.durable.assign(file.bytes().begin(), file.bytes().end());
 }

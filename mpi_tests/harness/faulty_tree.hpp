@@ -98,10 +98,10 @@ class Tree {
   [[nodiscard]] int add(Place& place, const fs::FileStatus& status, std::string link_target = {});
   void erase(const Place& place);
   void move(const Place& from, const Place& to);
-  [[nodiscard]] int resize(Inode& file, std::uint64_t size_bytes);
+  [[nodiscard]] int resize(Inode& file, std::uint64_t size_bytes) const;
   void closed(Inode& file);
 
-  void sync_file(Inode& file);
+  void sync_file(Inode& file) const;
   void sync_names(const InodePtr& directory);
   /// All that is there now is on stable storage.
   void sync_all();

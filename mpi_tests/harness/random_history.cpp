@@ -58,8 +58,8 @@ std::size_t tolerance_on_disk(const FaultyDisk& disk, const Id128& commit_id) {
   for (const auto& [path, entry] : disk.snapshot()) {
     const std::span bytes(entry.bytes);
     if (path.find("/set-") == std::string::npos || bytes.size() < format::kSuperblockBytes) continue;
-    (void)attempt([&] {
-      const auto set = format::decode_set(bytes.first(format::kSuperblockBytes), path);
+    (void)attempt([&, where = path] {
+      const auto set = format::decode_set(bytes.first(format::kSuperblockBytes), where);
       if (set.commit_id == commit_id) most = std::max<std::size_t>(most, set.parities);
     });
   }

@@ -106,6 +106,7 @@ std::vector<format::RegionSpec> sample_rank_regions(std::uint32_t rank, std::uin
 std::vector<std::byte> sample_manifest(const persist::TagEntry& entry) {
   const auto files = files_of(entry.commit.world_size);
   std::vector<format::ShardRow> rows;
+  rows.reserve(files.size());
   for (const std::string& file : files) rows.push_back({file, 100'000, 8192, 500, 1, 2});
   return format::encode_manifest(*format::make_manifest_layout(nullptr, files, {}), persist::head_of(entry), rows, {});
 }

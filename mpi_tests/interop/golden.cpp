@@ -107,9 +107,9 @@ std::vector<format::RegionSpec> golden_regions(std::uint32_t rank) {
   std::vector<format::RegionSpec> regions;
   regions.push_back({"step", DataType::int64, Shape{}, {}, false});
   regions.push_back({"fields/temperature", DataType::float64, Shape{4, 6},
-                     Shard{{4 * kGoldenRanks, 6}, {std::uint64_t{4} * rank, 0}, false}, false});
+                     Shard{{std::uint64_t{4} * kGoldenRanks, 6}, {std::uint64_t{4} * rank, 0}, false}, false});
   regions.push_back({"fields/sparse", DataType::float32, Shape{2, 3},
-                     Shard{{3 * kGoldenRanks, 3}, {std::uint64_t{3} * rank, 0}, true}, false});
+                     Shard{{std::uint64_t{3} * kGoldenRanks, 3}, {std::uint64_t{3} * rank, 0}, true}, false});
   for (std::uint8_t type = 1; type <= 16; ++type) {
     const auto dtype = static_cast<DataType>(type);
     regions.push_back({compose("types/{}", to_string(dtype)), dtype, Shape{2, 3 + rank}, {}, false});

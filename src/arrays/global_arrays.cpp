@@ -119,7 +119,7 @@ format::View view_of(const std::vector<Communicator::Message>& messages, bool li
   return view;
 }
 
-/// Kedge's own among them are nobody's to look at.
+/// Kedge's own regions are not listed.
 void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::PlacedRegion> regions) {
   for (const format::PlacedRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
@@ -154,6 +154,7 @@ GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const Sh
   }
   for (const std::string& name : groups) put(packed[home(name)], Kind::group, me, {name, {}, {}, {}, {}});
   std::vector<Communicator::Message> messages;
+  messages.reserve(packed.size());
   for (auto& [peer, packer] : packed) messages.push_back({peer, packer.take()});
 
   GlobalArrays arrays;

@@ -8,7 +8,7 @@
 
 namespace kedge::arrays {
 
-/// Of which of a rank's regions a manifest's view shows more than a link to the container.
+/// The regions of a rank that a manifest's view shows as more than a link to the container.
 enum class Viewed : std::uint8_t { shared, all };
 
 /// Of everything of this rank's regions that the manifest's view depends on: those that are viewed, in their order,

@@ -6,27 +6,15 @@
 #include <cmath>
 #include <utility>
 
+#include "base/hash.hpp"
+#include "base/options_values.hpp"
 #include "base/options_words.hpp"
 #include "base/text.hpp"
 
 namespace kedge {
 namespace {
 
-template <class N>
-std::optional<N> parse_number(std::string_view text) {
-  N value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 using Paths = std::vector<std::string>;
-
-std::string join_paths(const Paths& paths) {
-  std::string text;
-  for (const std::string& path : paths) text += (text.empty() ? "" : ":") + path;
-  return text;
-}
 
 template <class T>
 std::string print(const T& value) {
@@ -151,26 +139,33 @@ constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && sec
 constexpr auto kShare = [](double share) { return share >= 0 && share <= 1; };
 constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
 
-// NOLINTNEXTLINE(readability-function-size): a table
-std::vector<Field> make_fields() {
+std::vector<Field> run_fields() {
   using enum Scope;
   return {
       field(
           {"", "run"}, [](auto& o) -> auto& { return o.run; }, all_ranks,
           "1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot, or empty",
-          "Name of the run; empty: the communicator's name or main, or the only run that has checkpoints here.",
+          "Name of the run; empty: the name given to the communicator or main, or the only run that has checkpoints "
+          "here.",
           kRunName),
       field(
           {"", "fingerprint"}, [](auto& o) -> auto& { return o.fingerprint; }, all_ranks,
-          "a text of one line, or empty",
+          "one line of at most 4096 bytes, or empty",
           "What the results depend on besides the state; a start with another one is refused.", kLine),
       field(
           {"", "fingerprint_files"}, [](auto& o) -> auto& { return o.fingerprint_files; }, all_ranks,
           "a list of paths without colons (in the environment, separated by colons)",
           "Input files whose content belongs to the fingerprint.", kPaths),
+  };
+}
+
+std::vector<Field> store_fields() {
+  using enum Scope;
+  return {
       field(
           {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank, "a path, or empty",
-          "Node-local directory; {node} becomes the node's name; empty: the best one found.", kPath),
+          "Node-local directory; {node} becomes the node's name; empty: the first in memory of the usual places.",
+          kPath),
       field(
           {"store", "keep"}, [](auto& o) -> auto& { return o.store.keep; }, all_ranks,
           "a whole number from 1 to 4294967295", "Number of commits kept per rank on the node-local store.",
@@ -178,7 +173,7 @@ std::vector<Field> make_fields() {
       field<FieldKind::size>(
           {"store", "quota_bytes"}, [](auto& o) -> auto& { return o.store.quota_bytes; }, all_ranks,
           "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
-          "Maximum number of bytes that one rank of this run may use on its node's store; 0 = no limit."),
+          "Maximum number of bytes that this run's ranks on one node may use together on its store; 0 = no limit."),
       field(
           {"store", "durable"}, [](auto& o) -> auto& { return o.store.durable; }, all_ranks, "true or false",
           "Sync all data before commit returns, so that the commit survives a power loss."),
@@ -196,6 +191,12 @@ std::vector<Field> make_fields() {
       field(
           {"store", "io"}, [](auto& o) -> auto& { return o.store.io; }, all_ranks, "auto, buffered or direct",
           "How large writes reach a store on block storage."),
+  };
+}
+
+std::vector<Field> persistent_fields() {
+  using enum Scope;
+  return {
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
           "The prefix: a directory on the parallel filesystem, the same for all ranks.", kSomePath),
@@ -221,12 +222,18 @@ std::vector<Field> make_fields() {
           {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
           "a whole number, 0 or more",
           "Maximum number of shards in the manifest's HDF5 view; with more there is no view."),
+  };
+}
+
+std::vector<Field> redundancy_fields() {
+  using enum Scope;
+  return {
       field(
           {"redundancy", "scheme"}, [](auto& o) -> auto& { return o.redundancy.scheme; }, all_ranks,
           "auto, single, partner, xor or rs", "How ranks of different failure domains protect each other."),
       field(
           {"redundancy", "set_size"}, [](auto& o) -> auto& { return o.redundancy.set_size; }, all_ranks,
-          "a whole number from 2 to 32", "Maximum number of members of a redundancy set.", kSetSize),
+          "a whole number from 2 to 32", "Number of members of a redundancy set to aim for.", kSetSize),
       field(
           {"redundancy", "parity"}, [](auto& o) -> auto& { return o.redundancy.parity; }, all_ranks,
           "a whole number from 1 to 4", "With scheme rs: how many members of each set may be lost.", kParity),
@@ -239,11 +246,17 @@ std::vector<Field> make_fields() {
           "Bytes per message when protecting and rebuilding; 0 = automatic.", kPieceBytes),
       field(
           {"redundancy", "depth"}, [](auto& o) -> auto& { return o.redundancy.depth; }, all_ranks,
-          "a whole number from 1 to 64", "Number of messages in flight at once when protecting and rebuilding.",
-          kDepth),
+          "a whole number from 1 to 64",
+          "Number of pieces that a rank has in flight at once when protecting and rebuilding.", kDepth),
+  };
+}
+
+std::vector<Field> open_fields() {
+  using enum Scope;
+  return {
       field(
           {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
-          "How much of a container is verified before it is offered for recovery."),
+          "How much of the selected commit open verifies."),
       field(
           {"open", "fresh"}, [](auto& o) -> auto& { return o.open.fresh; }, all_ranks, "true or false",
           "Start a new run, ignoring the earlier checkpoints; for one start only."),
@@ -253,17 +266,32 @@ std::vector<Field> make_fields() {
       field(
           {"open", "accept_fingerprint"}, [](auto& o) -> auto& { return o.open.accept_fingerprint; }, all_ranks,
           "true or false", "Continue from the run's checkpoints even if the fingerprint differs."),
+  };
+}
+
+std::vector<Field> schedule_fields() {
+  using enum Scope;
+  return {
       field(
           {"schedule", "every"}, [](auto& o) -> auto& { return o.schedule.every; }, all_ranks,
-          "a whole number, 0 or more", "need_checkpoint returns true at every Nth call; 0 = by time."),
+          "a whole number, 0 or more",
+          "need_checkpoint returns true at every Nth call; 0 = by schedule.seconds and schedule.overhead."),
       field(
           {"schedule", "seconds"}, [](auto& o) -> auto& { return o.schedule.seconds; }, all_ranks, "seconds, 0 or more",
-          "need_checkpoint returns true when the last commit was this long ago; 0 = disabled.", kWait),
+          "need_checkpoint returns true when the last checkpoint, committed or failed, was this long ago; 0 = "
+          "disabled.",
+          kWait),
       field(
           {"schedule", "overhead"}, [](auto& o) -> auto& { return o.schedule.overhead; }, all_ranks,
           "a share from 0 to 1",
           "need_checkpoint returns true when checkpoints cost at most this share of the run time; 0 = disabled.",
           kShare),
+  };
+}
+
+std::vector<Field> topology_fields() {
+  using enum Scope;
+  return {
       field(
           {"topology", "ranks_per_node"}, [](auto& o) -> auto& { return o.topology.ranks_per_node; }, all_ranks,
           "a whole number from 0 to 4294967295",
@@ -272,13 +300,34 @@ std::vector<Field> make_fields() {
           {"topology", "failure_domain"}, [](auto& o) -> auto& { return o.topology.failure_domain; }, all_ranks,
           "node or env:NAME",
           "What fails together: the node, or all ranks with the same value of an environment variable.", kDomain),
+  };
+}
+
+std::vector<Field> comm_fields() {
+  using enum Scope;
+  return {
       field(
           {"comm", "timeout_s"}, [](auto& o) -> auto& { return o.comm.timeout_s; }, all_ranks, "seconds, more than 0",
           "How long a collective call waits for the other ranks.", kPositive),
+  };
+}
+
+std::vector<Field> log_fields() {
+  using enum Scope;
+  return {
       field(
           {"log", "level"}, [](auto& o) -> auto& { return o.log.level; }, each_rank,
           "debug, info, warning, error or off", "The lowest severity that is logged."),
   };
+}
+
+std::vector<Field> make_fields() {
+  std::vector<Field> fields;
+  for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, open_fields,
+                             schedule_fields, topology_fields, comm_fields, log_fields}) {
+    std::ranges::move(section(), std::back_inserter(fields));
+  }
+  return fields;
 }
 
 std::string upper_case(std::string_view text) {
@@ -289,27 +338,7 @@ std::string upper_case(std::string_view text) {
   return upper;
 }
 
-// FNV-1a: the same on every machine, and these are not secrets.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3ULL;
-  }
-  return hash;
-}
-
 }  // namespace
-
-std::vector<std::string> split_paths(std::string_view text) {
-  Paths paths;
-  while (!text.empty()) {
-    const std::string_view path = text.substr(0, text.find(':'));
-    if (!path.empty()) paths.emplace_back(path);
-    text.remove_prefix(std::min(path.size() + 1, text.size()));
-  }
-  return paths;
-}
 
 std::span<const Field> option_fields() {
   static const std::vector<Field> fields = make_fields();
@@ -341,26 +370,9 @@ std::optional<Failure> check(const Options& options) {
 std::vector<FieldDigest> digest(const Options& options) {
   std::vector<FieldDigest> digests;
   for (const Field& field : option_fields()) {
-    if (field.scope == Scope::all_ranks) digests.push_back({dotted_name(field), hash_of(field.get(options))});
+    if (field.scope == Scope::all_ranks) digests.push_back({dotted_name(field), fnv1a(field.get(options))});
   }
   return digests;
-}
-
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  static constexpr std::array kSuffixes = {
-      std::pair{std::string_view("KiB"), 10U}, std::pair{std::string_view("MiB"), 20U},
-      std::pair{std::string_view("GiB"), 30U}, std::pair{std::string_view("TiB"), 40U}};
-  unsigned shift = 0;
-  for (const auto& [suffix, bits] : kSuffixes) {
-    if (!text.ends_with(suffix)) continue;
-    shift = bits;
-    text.remove_suffix(suffix.size());
-    if (text.ends_with(' ')) text.remove_suffix(1);
-    break;
-  }
-  const auto number = parse_number<std::uint64_t>(text);
-  if (!number || *number > (~std::uint64_t{0} >> shift)) return std::nullopt;
-  return *number << shift;
 }
 
 }  // namespace kedge

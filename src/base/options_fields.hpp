@@ -43,9 +43,6 @@ struct Field {
 
 [[nodiscard]] std::span<const Field> option_fields();
 
-/// Pure. The paths of a text of kind `paths`, separated by colons; empty ones are left out.
-[[nodiscard]] std::vector<std::string> split_paths(std::string_view text);
-
 /// "store.path", or "run" at top level.
 [[nodiscard]] std::string dotted_name(const Field& field);
 /// "KEDGE_STORE_PATH", "KEDGE_RUN".
@@ -62,8 +59,5 @@ struct FieldDigest {
 
 /// Every option that must be the same on all ranks, in the same order everywhere.
 [[nodiscard]] std::vector<FieldDigest> digest(const Options& options);
-
-/// Bytes: "4096", "64KiB", "2 GiB"; whole numbers only. Nothing if it is no size.
-[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace kedge

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "persist/tag_directory.hpp"
@@ -13,15 +14,6 @@
 
 namespace kedge::engine {
 namespace {
-
-/// The path as a shell takes it for one word: people paste what the log says.
-std::string shell_word(const std::string& path) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
-  if (path.find_first_not_of(kPlain) == std::string::npos) return path;
-  std::string word = "'";
-  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
 
 /// What the stores of all ranks take.
 struct StoreUse {

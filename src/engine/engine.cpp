@@ -74,7 +74,7 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
   while (true) {
     std::optional<Tag> tag = open(selection);
     if (!tag) return std::nullopt;
-    engine::load(impl_->reader(), state);
+    impl_->lifecycle().collective([&] { engine::load(impl_->reader(), state); });
     try {
       close();
       return tag;

@@ -38,25 +38,28 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
 }
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
-  with_cost_if_it_fails([&] { writer_.create(tag, attributes, expected_bytes); });
+  Clock& clock = *setup_.environment.clock;
+  const double begun_at = clock.seconds();
+  try {
+    writer_.create(tag, attributes, expected_bytes);
+  } catch (const Error& error) {
+    const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;
+    if (was_begun) schedule_.failed(clock.seconds() - begun_at, clock.seconds());
+    throw;
+  }
 }
 
 void EngineImpl::commit() {
-  with_cost_if_it_fails([&] {
-    const double blocked_s = writer_.commit();
-    schedule_.committed(blocked_s, setup_.environment.clock->seconds());
-  });
-}
-
-/// A checkpoint that fails is not to be tried again at once.
-void EngineImpl::with_cost_if_it_fails(const std::function<void()>& call) {
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
   const double before_s = writer_.blocked_s();
   try {
-    call();
-  } catch (const Error&) {
-    schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
+    const double blocked_s = writer_.commit();
+    schedule_.committed(blocked_s, clock.seconds());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_state) {
+      schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
+    }
     throw;
   }
 }

@@ -1,7 +1,6 @@
 // One engine: what a start settled, what is known of commits, and the two sides that work with both.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -43,7 +42,6 @@ class EngineImpl {
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
-  void with_cost_if_it_fails(const std::function<void()>& call);
 
   Setup setup_;
   comm::Group group_;

@@ -14,6 +14,8 @@
 namespace kedge::engine {
 namespace {
 
+constexpr std::size_t kFormerMax = 16;  // a node that was down for longer has lost its store anyway
+
 std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, const std::string& communicator_name) {
   const auto runs = persist::runs_with_checkpoints(file_system, prefix);
   const std::string own = persist::records_directory(prefix, persist::default_run_name(communicator_name));
@@ -22,8 +24,8 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
   return persist::choose_run(communicator_name, runs, knows_own);
 }
 
-/// Whether the run's records still lie where they lay at its last start: then this prefix is a copy of that one. What
-/// cannot be looked at may be there.
+/// Whether the run's records still lie where they lay at its last start: then this prefix is a copy of that one. If
+/// that cannot be checked, it counts as being there.
 bool is_still_at(fs::FileSystem& file_system, const std::string& prefix, const commits::RunIdentity& run) {
   bool is_there = true;
   (void)attempt([&] {
@@ -49,6 +51,7 @@ void follow(fs::FileSystem& file_system, persist::RunRecords& records, const per
   }
   std::erase_if(known.former, [&](const std::string& one) { return one == known.prefix || one == record.prefix; });
   known.former.insert(known.former.begin(), record.prefix);
+  if (known.former.size() > kFormerMax) known.former.resize(kFormerMax);
 }
 
 /// Local, rank 0. The records of the run that this job goes on with or begins.
@@ -186,7 +189,7 @@ class IdsInStores {
     });
   }
 
-  /// The prefix has records of the run, but not its id.
+  /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
   [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits || !known_.run.id.is_none(); }
 
  private:
@@ -218,8 +221,8 @@ RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRu
   }
   if (!known.has_commits) return {};
   refuse(ErrorCode::corrupt,
-         compose("checkpoints of the run '{}' were made, and its record, its manifests and the stores are lost or "
-                 "damaged; restore the record from a copy, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+         compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or damaged; "
+                 "restore the record from a backup, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
                  known.run.name),
          persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
 }

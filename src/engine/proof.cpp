@@ -12,11 +12,13 @@
 #include "base/checksum.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_records.hpp"
+#include "store/file_name.hpp"
 
 namespace kedge::engine {
 namespace {
 
-constexpr std::string_view kNoncePrefix = "nonce-";
 constexpr std::size_t kNonceCharacters = 32;
 
 /// Nothing if the file is shorter than a nonce or holds something else.
@@ -31,7 +33,7 @@ std::optional<Id128> read_nonce(fs::FileSystem& file_system, const std::string& 
 /// Local. By the name that this rank was given, not by rank 0's canonical one: that is what is to be proven.
 void read_back(const ProvenPlace& prefix, int rank, const Id128& nonce) {
   const std::string path =
-      fs::join(prefix.path, compose(".kedge/{}/{}{}", prefix.run.name, kNoncePrefix, prefix.run.incarnation));
+      fs::join(persist::records_directory(prefix.path, prefix.run.name), persist::nonce_name(prefix.run.incarnation));
   std::string_view seen = "sees a different record from the one";
   try {
     if (read_nonce(prefix.file_system, path) == nonce) return;
@@ -54,10 +56,10 @@ struct StoreNonce {
 };
 
 std::optional<StoreNonce> parse_store_nonce(const std::string& directory, const std::string& name) {
-  if (!name.starts_with(kNoncePrefix)) return std::nullopt;
+  if (!name.starts_with(store::kNoncePrefix)) return std::nullopt;
   StoreNonce nonce{fs::join(directory, name), 0, 0};
   const char* end = name.data() + name.size();
-  const auto incarnation = std::from_chars(name.data() + kNoncePrefix.size(), end, nonce.incarnation);
+  const auto incarnation = std::from_chars(name.data() + store::kNoncePrefix.size(), end, nonce.incarnation);
   if (incarnation.ec != std::errc{} || incarnation.ptr == end || *incarnation.ptr != '-') return std::nullopt;
   const auto rank = std::from_chars(incarnation.ptr + 1, end, nonce.rank);
   if (rank.ec != std::errc{} || rank.ptr != end) return std::nullopt;
@@ -72,13 +74,15 @@ class StoreProof {
         topology_(topology),
         rank_(rank),
         nonce_(nonce),
-        own_(fs::join(store.path, compose("{}{}-{}", kNoncePrefix, store.run.incarnation, rank))) {}
+        own_(fs::join(store.path, compose("{}{}-{}", store::kNoncePrefix, store.run.incarnation, rank))) {}
 
   void write() const {
     store_.file_system.remove(own_);
     const auto file = store_.file_system.create(own_);
     if (!file) {
-      throw Error(Failure{ErrorCode::io, "file already exists: another program writes to this directory", -1, own_, 0});
+      throw Error(Failure{ErrorCode::io,
+                          "file already exists: another program writes to this directory; end it or remove the file",
+                          -1, own_, 0});
     }
     const std::string text = to_string(nonce_) + "\n";
     file->copy_in(0, std::as_bytes(std::span(text)), 0);

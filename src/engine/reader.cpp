@@ -1,6 +1,7 @@
 #include "engine/reader.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -9,6 +10,7 @@
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
 #include "fs/tree.hpp"
+#include "kedge/state.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -188,10 +190,12 @@ std::vector<RegionInfo> Reader::regions() const {
   return list;
 }
 
-void Reader::log_unread(const std::set<std::string>& loaded) const {
+void Reader::log_unread(const State& state) const {
   constexpr std::size_t kListedMax = 8;
   std::optional<std::string> mine;
   (void)attempt([&] {
+    std::set<std::string> loaded;
+    for (const State::Item& item : state.items()) loaded.insert(item.name);
     std::string list;
     std::size_t unread = 0;
     for (const RegionInfo& region : regions()) {
@@ -296,7 +300,10 @@ void Reader::extract(const format::PlacedRegion& placed, const Route& route) con
   const std::string path = route.path + within;
   const auto file = file_system.create(path);
   if (!file)
-    throw Error(Failure{ErrorCode::io, "file already exists: the extracted file needs this name", -1, path, 0});
+    throw Error(Failure{ErrorCode::io,
+                        "file already exists where the routed file is to be extracted; do not write to the directory "
+                        "of routed files before route_in",
+                        -1, path, 0});
   file->reserve(placed.size_bytes);
   container().read(placed, *file);
 }

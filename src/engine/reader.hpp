@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,9 +31,9 @@ class Reader {
   /// Local. What of this name this rank's container has. Throws not_found.
   [[nodiscard]] const format::RegionSpec& saved(std::string_view name) const { return region(name).spec; }
   void close();
-  /// Local. Rank 0 logs what its container has besides these regions: a State that lacks an item begins with whatever
-  /// was in its place.
-  void log_unread(const std::set<std::string>& loaded) const;
+  /// COLLECTIVE. Rank 0 logs which regions this state has no item for, of the lowest rank that has such: a State that
+  /// lacks an item begins with whatever was in its place.
+  void log_unread(const State& state) const;
 
  private:
   struct OpenCheckpoint {

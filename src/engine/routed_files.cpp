@@ -119,7 +119,7 @@ void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const 
   const auto status = file_system_.status(path);
   if (!status || status->kind != Kind::directory) {
     refuse(status ? ErrorCode::invalid_argument : ErrorCode::not_found,
-           compose("the directory for '{}' is not there any more; write files into the one that route_out made",
+           compose("the directory for '{}' is missing or not a directory; write files into the one that route_out made",
                    route.name),
            path);
   }
@@ -180,7 +180,7 @@ void RoutedFiles::log_strays(const std::string& directory) const {
     if (strays++ == 0) first = file.name;
   }
   if (strays == 0) return;
-  log_.debug(compose("removed {} beside routed files, of which no route was asked for: {}{}",
+  log_.debug(compose("removed {} for which route_out was not called: {}{}",
                      strays == 1 ? "a file" : compose("{} files", strays), first, strays == 1 ? "" : ", ..."));
 }
 

@@ -7,7 +7,7 @@
 
 namespace kedge::engine {
 
-/// Pure but for its own counts. Rank 0's is asked; the others count along.
+/// Pure but for its own counts. Only rank 0's answer counts; the others keep their counts in step.
 class CheckpointSchedule {
  public:
   /// `now_s` is when the engine started; seconds of a clock that does not go back.
@@ -15,9 +15,10 @@ class CheckpointSchedule {
 
   /// One call of need_checkpoint(): whether a checkpoint is due now.
   [[nodiscard]] bool is_due(double now_s);
-  /// A checkpoint was committed, and the application waited so long for it.
+  /// A checkpoint was committed, and the application waited this long for it.
   void committed(double blocked_s, double now_s);
-  /// A checkpoint failed after the application had waited this long for it. Its cost counts like that of any other.
+  /// A checkpoint failed after the application had waited this long for it: the next may fail as late as this or as
+  /// cost as much as the last one.
   void failed(double blocked_s, double now_s);
 
  private:

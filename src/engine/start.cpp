@@ -8,6 +8,7 @@
 
 #include "base/attempt.hpp"
 #include "base/options_fields.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "engine/calls.hpp"
 #include "engine/fingerprint.hpp"
@@ -160,8 +161,8 @@ class Start {
     });
     if (!group_.is_root() || known_.fingerprint || fingerprint_.empty()) return;
     setup_.log.warning(
-        compose("nothing says which input the checkpoints of run '{}' were made with; from now on it counts as the one "
-                "given (fingerprint)",
+        compose("no fingerprint is recorded for the checkpoints of run '{}'; from now on they count as made with the "
+                "input given now",
                 started_.run.name));
   }
 
@@ -244,11 +245,10 @@ class Start {
     std::optional<std::string> directory;
     (void)attempt([&] { directory = store::existing_store(file_system_, root_, surroundings_, owner_of(before)); });
     if (!directory) return;
-    setup_.log.info(compose("the earlier checkpoints stay in their store{}; to free it: kedge drop {}",
-                            started_.topology.node.size() < static_cast<std::size_t>(group_.size())
-                                ? ", on this node and on the others"
-                                : "",
-                            *directory));
+    setup_.log.info(compose(
+        "the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
+        started_.topology.node.size() < static_cast<std::size_t>(group_.size()) ? ", here and on the other nodes" : "",
+        shell_word(*directory)));
   }
 
   [[nodiscard]] std::string moved_from() const {

@@ -151,13 +151,11 @@ void save(Writer& writer, const State& state) {
 }
 
 void load(Reader& reader, const State& state) {
-  std::set<std::string> names;
   for (const State::Item& item : state.items()) {
     auto failure = attempt([&] { load(reader, item); });
     if (failure) (void)reader.remember(*std::move(failure));
-    names.insert(item.name);
   }
-  reader.log_unread(names);
+  reader.log_unread(state);
 }
 
 }  // namespace kedge::engine

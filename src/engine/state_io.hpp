@@ -13,8 +13,8 @@ namespace kedge::engine {
 /// Local, between create and commit. What fails is remembered, for commit to throw on all ranks.
 void save(Writer& writer, const State& state);
 
-/// Local, between open and close. Resizes what can be resized to what was saved. What fails is remembered, for close to
-/// throw on all ranks. Logs on rank 0 which regions no item loads.
+/// COLLECTIVE, between open and close. Resizes what can be resized to what was saved. What fails is remembered, for
+/// close to throw on all ranks. Logs on rank 0 which regions no item loads.
 void load(Reader& reader, const State& state);
 
 }  // namespace kedge::engine

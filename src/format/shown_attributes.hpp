@@ -23,8 +23,9 @@ struct ShownAttribute {
   std::uint64_t offset = 0;            ///< of the value in the manifest, set by locate
 };
 
-/// By key: what is shown of them. Left out are those beyond the first 1,000, values of more than 32,768 bytes, the zero
-/// of a text included (HDF5 takes 64 KiB with name and header), and keys with a NUL, which end there for HDF5.
+/// In the order of keys, the attributes that are shown. Left out are those beyond the first 1,000, values of more than
+/// 32,768 bytes, the zero of a text included (HDF5 takes 64 KiB with name and header), and keys with a NUL, which end
+/// there for HDF5.
 [[nodiscard]] std::vector<ShownAttribute> shown_attributes(const Attributes& attributes);
 
 /// Whether `attributes` are shown by `shown` as well: same keys, types and lengths of arrays, no text longer than its

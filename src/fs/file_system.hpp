@@ -39,7 +39,7 @@ struct Space {
   std::uint64_t free_inodes = 0;
   bool memory_backed = false;
   std::string limit;
-  std::vector<Room> rooms = {};  ///< all of them, for who adds up what several processes need
+  std::vector<Room> rooms = {};  ///< all of them, for callers that add up what several processes need
 };
 
 /// Random access to the bytes of one file, with the CRC32C of what passes fused in: each call continues from

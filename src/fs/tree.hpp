@@ -22,8 +22,8 @@ struct TreeFile {
 /// removed is removed, then the first failure is thrown: Error{io}.
 void remove_tree(FileSystem& file_system, const std::string& path);
 
-/// Local. Makes `path` and its missing parents. A parent may be a link to a directory: the user arranged it so. Whoever
-/// puts files into the last component looks at what it is. Throws Error{io | no_space}.
+/// Local. Makes `path` and its missing parents. A parent may be a link to a directory: the user arranged it so. The
+/// caller checks what the last component is. Throws Error{io | no_space}.
 void make_directories(FileSystem& file_system, const std::string& path, std::uint32_t mode);
 
 /// Pure. Whether this is a directory in which every user may replace what belongs to others.

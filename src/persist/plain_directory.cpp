@@ -1,14 +1,12 @@
 #include "persist/plain_directory.hpp"
 
 #include "fs/tree.hpp"
-#include "persist/posix_tier.hpp"
+#include "persist/new_file.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::persist {
 namespace {
-
-constexpr std::uint32_t kFileBits = 0666;
 
 std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
@@ -45,10 +43,7 @@ void PlainDirectory::put(LogicalRank logical_rank, const std::string& name,
   const std::string path = fs::join(mine, name);
   file_system_.remove(path);  // of an attempt that failed
   const auto file = file_system_.create(path, mode_bits(options_.mode) & kFileBits);
-  if (!file) {
-    throw Error(
-        Failure{ErrorCode::io, "file already exists: another program writes to this directory; end it", -1, path, 0});
-  }
+  if (!file) refuse_taken(path);
   write(*file);
   file->sync();
   for (std::string directory = parent_of(path); directory.size() >= mine.size(); directory = parent_of(directory)) {

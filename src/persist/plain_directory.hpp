@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "fs/file_system.hpp"
 #include "kedge/options.hpp"

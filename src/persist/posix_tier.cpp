@@ -1,7 +1,6 @@
 #include "persist/posix_tier.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
@@ -9,6 +8,7 @@
 #include "base/units.hpp"
 #include "fs/copy.hpp"
 #include "fs/durable_path.hpp"
+#include "persist/new_file.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
@@ -18,16 +18,9 @@ namespace kedge::persist {
 namespace {
 
 constexpr std::string_view kNewSuffix = ".new";
-constexpr std::uint32_t kFileBits = 0666;
 constexpr std::string_view kItself = ".";  // a tag directory that is looked at as a place of its own
 
 std::string new_name(std::string_view name) { return std::string(name).append(kNewSuffix); }
-
-[[noreturn]] void refuse_taken(const std::string& path) {
-  throw Error(Failure{ErrorCode::io,
-                      "file already exists: another program writes to this directory; end it or remove the file", -1,
-                      path, 0});
-}
 
 /// One for every directory of containers.
 template <class Visit>
@@ -38,12 +31,6 @@ void for_each_container_directory(const std::string& path, std::uint32_t world_s
 }
 
 }  // namespace
-
-std::uint32_t mode_bits(const std::string& octal) noexcept {
-  std::uint32_t bits = 0;
-  (void)std::from_chars(octal.data(), octal.data() + octal.size(), bits, 8);
-  return bits;
-}
 
 std::unique_ptr<PosixTier> PosixTier::of_source(std::shared_ptr<fs::FileSystem> file_system, const std::string& path,
                                                 Options::Persistent options) {

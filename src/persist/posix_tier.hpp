@@ -19,9 +19,6 @@
 
 namespace kedge::persist {
 
-/// "0755" as bits.
-[[nodiscard]] std::uint32_t mode_bits(const std::string& octal) noexcept;
-
 class PosixTier final : public Tier {
  public:
   /// `prefix` is canonical. `records` are rank 0's, without which only look and put can be called; they must outlive
@@ -30,8 +27,8 @@ class PosixTier final : public Tier {
             RunRecords* records = nullptr)
       : PosixTier(std::move(file_system), std::move(prefix), std::move(options), records, Of::run) {}
 
-  /// Another run's prefix, or a single tag directory, as a Source gives it: list() has the one commit as "." then. To
-  /// be looked at only, and only if nobody who is not trusted may replace what is in it. Throws Error{io} if there is
+  /// Another run's prefix, or a single tag directory, as a Source gives it: list() has the one commit as "." then. Read
+  /// only; list() throws io if somebody who is not trusted can replace what is in it. Throws Error{io} if there is
   /// nothing.
   [[nodiscard]] static std::unique_ptr<PosixTier> of_source(std::shared_ptr<fs::FileSystem> file_system,
                                                             const std::string& path, Options::Persistent options);

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
 #include "kedge/error.hpp"
@@ -30,6 +31,7 @@ constexpr std::string_view kFirstCommit = "first-commit";
 constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr int kIncarnationTries = 1000;
+constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;
 constexpr std::size_t kIdCharacters = 32;
 
 struct Unfinished {
@@ -54,7 +56,7 @@ std::optional<Unfinished> parse_unfinished(std::string_view name) {
 
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
   const auto file = file_system.open(path, fs::Access::read);
-  std::string text(std::min<std::uint64_t>(file->status().size_bytes, 65536), '\0');
+  std::string text(std::min<std::uint64_t>(file->status().size_bytes, kRecordBytesMax), '\0');
   (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
   return text;
 }
@@ -132,6 +134,8 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   return found;
 }
 
+std::string nonce_name(std::uint64_t incarnation) { return compose("{}{}", kNoncePrefix, incarnation); }
+
 bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory) {
   return file_system.status(fs::join(directory, kFirstCommit)) ||
          file_system.status(fs::join(directory, kFirstManifest));
@@ -161,7 +165,9 @@ std::vector<std::uint64_t> RunRecords::numbers(std::string_view kind) {
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
-    if (parsed.ec == std::errc{} && parsed.ptr == end) numbers.push_back(number);
+    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
+    // No start of ours can have had a larger one, and all would be refused after it.
+    if (is_number && number <= commits::kIncarnationMax - kIncarnationTries) numbers.push_back(number);
   }
   return numbers;
 }
@@ -181,7 +187,8 @@ std::uint64_t RunRecords::take_incarnation() {
     incarnation_ = number;
     return number;
   }
-  refuse("no incarnation number could be taken: another program keeps creating them", directory_);
+  refuse("no incarnation number could be taken: another program keeps creating files here; end it and start again",
+         directory_);
 }
 
 void RunRecords::begin_incarnation(const RunRecord& content) {
@@ -214,6 +221,7 @@ void RunRecords::require_newest_incarnation() {
 
 /// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
 bool RunRecords::is_newest_incarnation() {
+  if (!begun_.empty() && !file_system_->status(directory_)) return false;
   if (newest(kBegunPrefix) > incarnation_) return false;
   if (begun_.empty()) return true;
   const std::string path = record(compose("{}{}", kBegunPrefix, incarnation_));
@@ -222,7 +230,7 @@ bool RunRecords::is_newest_incarnation() {
 
 void RunRecords::withdraw_incarnation() {
   if (incarnation_ == 0) return;
-  file_system_->remove(record(compose("{}{}", kNoncePrefix, incarnation_)));
+  file_system_->remove(record(nonce_name(incarnation_)));
   file_system_->remove(record(compose("{}{}", kBegunPrefix, incarnation_)));
   // The number may be taken again: under it no container was touched and nothing was written here.
   if (newest(kTakenPrefix) == incarnation_) {
@@ -232,18 +240,30 @@ void RunRecords::withdraw_incarnation() {
   incarnation_ = 0;
 }
 
+void RunRecords::remove_all() {
+  const std::string taken = compose("{}{}", kTakenPrefix, incarnation_);
+  const std::string begun = compose("{}{}", kBegunPrefix, incarnation_);
+  for (const std::string& name : file_system_->list(directory_)) {
+    if (name != taken && name != begun) file_system_->remove(record(name));
+  }
+  file_system_->remove(record(taken));
+  file_system_->remove(record(begun));
+  file_system_->remove(directory_);
+  file_system_->sync_directory(records_directory(prefix_));
+}
+
 void RunRecords::write_nonce(const Id128& nonce) {
-  const std::string path = record(compose("{}{}", kNoncePrefix, incarnation_));
-  file_system_->remove(path);  // of a start that came to nothing and could not remove it
+  const std::string path = record(nonce_name(incarnation_));
+  file_system_->remove(path);  // of a start that failed and could not remove it
   const auto file = file_system_->create(path, 0644);
-  if (!file) refuse("file already exists: another program writes to this directory", path);
+  if (!file) refuse("file already exists: another program writes to this directory; end it or remove the file", path);
   const std::string text = to_string(nonce) + "\n";
   file->copy_in(0, std::as_bytes(std::span(text)), 0);
 }
 
 void RunRecords::remove_nonces() {
   for (const std::uint64_t number : numbers(kNoncePrefix)) {
-    if (number <= incarnation_) file_system_->remove(record(compose("{}{}", kNoncePrefix, number)));
+    if (number <= incarnation_) file_system_->remove(record(nonce_name(number)));
   }
 }
 

@@ -36,6 +36,9 @@ struct FoundRecord {
 /// Local, reads only: that record. Throws Error{io}.
 [[nodiscard]] FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory);
 
+/// Pure. Of the file by which ranks see that they share the prefix.
+[[nodiscard]] std::string nonce_name(std::uint64_t incarnation);
+
 /// Local. Whether the records in `directory` note that commits of the run exist. Throws Error{io}.
 [[nodiscard]] bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory);
 
@@ -62,8 +65,10 @@ class RunRecords {
   [[nodiscard]] std::optional<RunRecord> record_of_starts();
   /// True while no later start has begun and the note that this one did is still there.
   [[nodiscard]] bool is_newest_incarnation();
-  /// Gives the incarnation back: this start came to nothing and must not stop the one that runs.
+  /// Gives the incarnation back: this start failed and must not stop the one that runs.
   void withdraw_incarnation();
+  /// Removes all records and their directory; last those by which this start overtakes older ones.
+  void remove_all();
 
   /// Leaves a number, as 32 hex digits in `nonce-<incarnation>`, for other ranks to see; not on stable storage.
   void write_nonce(const Id128& nonce);

@@ -37,7 +37,7 @@ struct Remains {
 
 struct Leftovers {
   std::vector<Remains> remains;
-  std::vector<std::string> problems;  ///< what could not be looked at, in words
+  std::vector<std::string> problems;  ///< what could not be checked, in words
 };
 
 /// A place where commits lie side by side, each under a name (TagEntry::directory) with the containers of its ranks and
@@ -82,8 +82,8 @@ class Tier {
   /// Any rank. The container of `logical_rank`, in place of what was put there before; CRC32C of what was read. On
   /// stable storage when it returns, and nothing that counts until publish. Throws no_space.
   [[nodiscard]] virtual std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) = 0;
-  /// Any rank, after put. A file of this rank as other programs read it, which `write` writes from the start on; `name`
-  /// is one of a region. As durable as what is put, removed with it, and never read again.
+  /// Any rank, after put. Writes a routed file of this rank as a plain file for other programs; `write` fills it from
+  /// offset 0, and `name` is a region's. As durable as what is put, removed with it, and never read again.
   virtual void put_plain(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,
                          const std::function<void(fs::ByteAccess& to)>& write) = 0;
   /// All containers were put: from here on the commit exists, whatever fails later. Conveniences that failed after

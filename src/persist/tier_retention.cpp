@@ -17,7 +17,7 @@ bool is_recoverable(Tier& tier, RunRecords& records, const TagEntry& entry) {
   return !failure && is_it;
 }
 
-constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is believed until the next start
+constexpr std::uint64_t kLookedAtEachTime = 4;  // an older one, once found good, is trusted until the next start
 
 /// How many of the newest stay: `keep` recoverable ones, with what lies between them.
 std::size_t number_kept(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention) {

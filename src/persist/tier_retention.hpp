@@ -53,7 +53,7 @@ struct TierRetention {
 
 struct Retained {
   std::vector<TagEntry> removed;   ///< commits that do not exist there any more; their containers are still there
-  std::size_t left = 0;            ///< that may go, too, but for those that are pinned or spared: enough were retracted
+  std::size_t left = 0;            ///< beyond keep, pinned and spared ones included, for which there was no time
   std::optional<Failure> failure;  ///< why not all that may go went; busy: a later start of the run has begun
 };
 

@@ -105,8 +105,8 @@ void Pipeline::protect_again(const CommitHead& commit) {
     if (failure && room_was_made) {
       if (group_.is_root()) {
         log_.info(
-            compose("no room to protect {} beside the copies on its former nodes: they are removed, and it is "
-                    "tried again",
+            compose("no room to protect {} beside the copies on its former nodes; removing them and "
+                    "retrying",
                     commit.tag));
       }
       failure = run(*protect_, commit);

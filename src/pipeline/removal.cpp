@@ -57,10 +57,10 @@ void Removal::step(const comm::Group& group, double budget_s) {
   comm::throw_if(failure);
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(cleared));
   if (queue_.empty() || !group.is_root() || std::exchange(said_slow_, true)) return;
-  log_.warning(
-      compose("removing the files of old checkpoints from the prefix is slow: {} done in {:.1f} s, {} left, which "
-              "later flushes and the next start remove",
-              cleared, clock_.seconds() - begun_at, queue_.size()));
+  log_.warning(compose(
+      "removing old checkpoints from the prefix is slow: {} removed in {:.1f} s; later flushes and the next start "
+      "remove the other {}",
+      cleared, clock_.seconds() - begun_at, queue_.size()));
 }
 
 /// Local. How many items at the front this process has nothing left to do for.

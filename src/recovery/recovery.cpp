@@ -95,7 +95,7 @@ void Recovery::log_skipped(const Plan& plan) const {
   if (!is_logged) log_.warning("skipped an unreadable container: " + survey.unreadable);
 }
 
-/// What the application does then, mostly, is begin from zero.
+/// An application that gets nothing from open usually starts from zero.
 void Recovery::log_no_match(const Plan& plan, const Selection& selection) const {
   std::vector<std::string> tags;  // newest first
   for (const Candidate& candidate : plan.survey.candidates) {

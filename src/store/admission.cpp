@@ -7,13 +7,14 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "comm/group.hpp"
+#include "store/file_name.hpp"
 
 namespace kedge::store {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::string_view kPrefix = "taking.";
 constexpr std::string_view kQueue = "taking.queue";
 constexpr int kNotesMax = 8;  // that a process has at once
 constexpr std::chrono::milliseconds kPollInterval{1};
@@ -24,31 +25,27 @@ std::uint64_t number_in(const std::string& text) {
   return number;
 }
 
-void throw_if(std::optional<Failure> failure) {
-  if (failure) throw Error(*std::move(failure));
-}
-
 }  // namespace
 
-std::string Admission::own_prefix() const { return compose("{}{}.", kPrefix, mine_.value); }
+std::string Admission::own_prefix() const { return compose("{}{}.", kTakingPrefix, mine_.value); }
 
-/// Nothing is told where no file can be made or locked: then the others do not see it, and this process still sees
+/// No note is written where no file can be made or locked: then the others do not see it, and this process still sees
 /// them.
-Admission::Told Admission::tell(std::uint64_t bytes) const {
-  Told told;
+Admission::Announced Admission::announce(std::uint64_t bytes) const {
+  Announced announced;
   (void)attempt([&] {
-    for (int i = 0; i < kNotesMax && !told.note; ++i) {
-      told.name = compose("{}{}", own_prefix(), i);
-      told.note = file_system_->try_lock(fs::join(directory_, told.name), compose("{}", bytes));
+    for (int i = 0; i < kNotesMax && !announced.note; ++i) {
+      announced.name = compose("{}{}", own_prefix(), i);
+      announced.note = file_system_->try_lock(fs::join(directory_, announced.name), compose("{}", bytes));
     }
   });
-  return told;
+  return announced;
 }
 
-std::uint64_t Admission::others_bytes(const Told& mine) const {
+std::uint64_t Admission::others_bytes(const Announced& mine) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : file_system_->list(directory_)) {
-    if (!name.starts_with(kPrefix) || name == kQueue || (mine.note && name == mine.name)) continue;
+    if (!name.starts_with(kTakingPrefix) || name == kQueue || (mine.note && name == mine.name)) continue;
     if (const auto text = file_system_->lock_holder(fs::join(directory_, name))) bytes += number_in(*text);
   }
   return bytes;
@@ -56,13 +53,13 @@ std::uint64_t Admission::others_bytes(const Told& mine) const {
 
 Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) const {
   if (!shared_) {
-    throw_if(fits(bytes));
+    comm::throw_if(fits(bytes));
     return nullptr;
   }
   {
     // The others' notes are read before what is free: what they have taken since counts twice, and never not at all.
-    Told told = tell(bytes);
-    if (!fits(bytes + others_bytes(told))) return std::move(told.note);
+    Announced announced = announce(bytes);
+    if (!fits(bytes + others_bytes(announced))) return std::move(announced.note);
   }
   return wait_for_turn(bytes, fits);
 }
@@ -71,21 +68,21 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
 Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
   const auto give_up_at = SteadyClock::now() + patience_;
   std::unique_ptr<fs::Lock> turn;
-  const auto failed = attempt([&] {
+  // Without a turn it goes on: the notes still count.
+  (void)attempt([&] {
     while (SteadyClock::now() < give_up_at) {
       turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", mine_.value));
       if (turn) return;
       std::this_thread::sleep_for(kPollInterval);
     }
   });
-  (void)failed;  // it goes on without: the notes still count
   while (true) {
-    Told told = tell(bytes);
-    const std::uint64_t others = others_bytes(told);
+    Announced announced = announce(bytes);
+    const std::uint64_t others = others_bytes(announced);
     auto failure = fits(bytes + others);
-    if (!failure) return std::move(told.note);
+    if (!failure) return std::move(announced.note);
     if (others == 0 || SteadyClock::now() >= give_up_at) throw Error(*std::move(failure));
-    told.note.reset();
+    announced.note.reset();
     std::this_thread::sleep_for(kPollInterval);
   }
 }

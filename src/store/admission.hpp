@@ -28,7 +28,7 @@ class Admission {
       : file_system_(std::move(file_system)), directory_(std::move(directory)), mine_(mine), patience_(patience) {}
 
   /// What is admitted counts as taken by the others until this is destroyed: by then it must show in what is free. Null
-  /// where there is nobody to tell.
+  /// where the process is alone.
   using Admitted = std::unique_ptr<fs::Lock>;
 
   /// Whether so many bytes fit: nothing, or why not. It may throw Error.
@@ -45,14 +45,14 @@ class Admission {
   void sweep() const;
 
  private:
-  /// A note that is told, and where.
-  struct Told {
+  /// A note that was written, and its name.
+  struct Announced {
     Admitted note;
     std::string name;
   };
 
-  [[nodiscard]] Told tell(std::uint64_t bytes) const;
-  [[nodiscard]] std::uint64_t others_bytes(const Told& mine) const;
+  [[nodiscard]] Announced announce(std::uint64_t bytes) const;
+  [[nodiscard]] std::uint64_t others_bytes(const Announced& mine) const;
   [[nodiscard]] Admitted wait_for_turn(std::uint64_t bytes, const Fits& fits) const;
   [[nodiscard]] std::string own_prefix() const;
 

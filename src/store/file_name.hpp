@@ -43,6 +43,12 @@ struct FileName {
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 
+/// Locks of processes that use the store, notes of what they are about to take, and records by which failure domains
+/// see that they share a store.
+inline constexpr std::string_view kLockPrefix = "lock.";
+inline constexpr std::string_view kTakingPrefix = "taking.";
+inline constexpr std::string_view kNoncePrefix = "nonce-";
+
 /// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, notes of
 /// admission, routed files.
 [[nodiscard]] bool is_store_file(std::string_view name) noexcept;

@@ -53,17 +53,17 @@ void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
     const auto status = file_system.status(part);
     if (status && status->kind == fs::FileStatus::Kind::link && status->owner != file_system.user() &&
         status->owner != 0) {
-      refuse(compose("the way to the node-local store leads through a symbolic link of user {}; set store.path to a "
-                     "directory that nobody else can replace",
-                     status->owner),
-             part);
+      refuse(
+          compose("the path of the node-local store goes through a symbolic link owned by user {}; set store.path to a "
+                  "directory that nobody else can replace",
+                  status->owner),
+          part);
     }
     if (status && fs::is_open_to_all(*status)) {
-      refuse(
-          compose("every user can replace the node-local store: this directory on the way to it has mode {:04o}; run "
-                  "chmod o-w or chmod +t on it, or set store.path",
-                  status->mode),
-          part);
+      refuse(compose("every user can replace the node-local store: this directory on its path has mode {:04o}; run "
+                     "chmod o-w or chmod +t on it, or set store.path",
+                     status->mode),
+             part);
     }
     if (slash == std::string::npos) return;
   }

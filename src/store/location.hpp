@@ -51,7 +51,7 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 [[nodiscard]] std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);
 
 /// Pure. The name of the directory of this user's run below a root: after the place, so that it stays when the prefix
-/// moves. `number` is above 1 if another prefix has taken that of the number before along.
+/// moves. With a `number` above 1, the directories of lower numbers belong to other prefixes by now.
 [[nodiscard]] std::string directory_name(std::uint32_t user, const Surroundings& surroundings, const std::string& run,
                                          const Id128& place_id, std::uint32_t number = 1);
 
@@ -59,7 +59,8 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 [[nodiscard]] bool is_directory_of(std::string_view name, std::uint32_t user, const Surroundings& surroundings,
                                    const std::string& run, const Id128& place_id);
 
-/// Pure. Whether a directory of this name may belong to a run of this name: that of a longer one may begin alike.
+/// Pure. Whether a directory of this name may belong to this run. Also true for runs whose names begin with this one
+/// and a dash.
 [[nodiscard]] bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run);
 
 /// Makes or finds this user's directory of this run and place, 0700, below `root`. One whose record says that it

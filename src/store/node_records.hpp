@@ -31,7 +31,7 @@ class NodeRecords {
  public:
   NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
-  /// Whether the store is recorded as this place's, on whatever prefix.
+  /// Whether the record says this run and this place, on whatever prefix.
   [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& place_id);
   /// Records whose the store is. Nothing is written if the record says so already.
   void write_owner(const StoreRecord& record);

@@ -102,7 +102,7 @@ class NodeStore {
   /// A new, empty directory below this one for routed files of this rank; whoever asks for it removes it. Throws
   /// no_space, io.
   [[nodiscard]] std::string make_routed_directory();
-  /// Removes what crashed runs of this rank left besides files of the store.
+  /// Removes what crashed starts of this rank left besides files of the store.
   void sweep();
   /// Removes every file of this rank and every adopted one.
   void remove_all();

@@ -89,11 +89,15 @@ void RunDirectory::make_names_durable() const {
   if (options_.durable) file_system_->sync_directory(location_.directory);
 }
 
+std::optional<std::uint64_t> RunDirectory::quota_left() const {
+  const std::uint64_t quota = options_.quota_bytes;
+  if (quota == 0) return std::nullopt;
+  return quota - std::min(used_bytes_(), quota);
+}
+
 std::vector<fs::Room> RunDirectory::rooms() const {
   std::vector<fs::Room> rooms;
-  if (const std::uint64_t quota = options_.quota_bytes; quota != 0) {
-    rooms.push_back({quota - std::min(used_bytes_(), quota), std::string(kQuota), fnv1a(kQuota)});
-  }
+  if (const auto left = quota_left()) rooms.push_back({*left, std::string(kQuota), fnv1a(kQuota)});
   fs::Space space = file_system_->space(location_.directory);
   if (space.rooms.empty()) space.rooms.push_back({space.free_bytes, space.limit, fnv1a(space.limit)});
   std::ranges::move(space.rooms, std::back_inserter(rooms));
@@ -104,14 +108,11 @@ std::optional<Failure> RunDirectory::why_it_does_not_fit(std::uint64_t additiona
   const auto no_space = [&](std::string message) {
     return Failure{ErrorCode::no_space, std::move(message), -1, location_.directory, 0};
   };
-  if (const std::uint64_t quota = options_.quota_bytes; quota != 0) {
-    const std::uint64_t left = quota - std::min(used_bytes_(), quota);
-    if (additional_bytes > left) {
-      return no_space(compose(
-          "this rank needs {} more in the node-local store, but store.quota_bytes leaves {} on this node for all its "
-          "ranks; raise it or save less",
-          human_bytes(additional_bytes), human_bytes(left)));
-    }
+  if (const auto left = quota_left(); left && additional_bytes > *left) {
+    return no_space(compose(
+        "this rank needs {} more in the node-local store, but store.quota_bytes leaves {} on this node for all its "
+        "ranks; raise it or save less",
+        human_bytes(additional_bytes), human_bytes(*left)));
   }
   const fs::Space space = file_system_->space(location_.directory);
   if (additional_bytes > space.free_bytes) {

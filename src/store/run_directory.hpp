@@ -54,7 +54,7 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
     processes_ = processes;
     if (processes > 1) admission_.share();
   }
-  /// Removes the files by which this process told others what it was about to take.
+  /// Removes this process's notes of what it was about to take.
   void sweep() const { admission_.sweep(); }
   /// With store.durable: the names that were made are on stable storage when it returns.
   void make_names_durable() const;
@@ -67,6 +67,8 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   [[nodiscard]] std::vector<fs::Room> rooms() const;
 
  private:
+  /// Nothing without a quota.
+  [[nodiscard]] std::optional<std::uint64_t> quota_left() const;
   [[nodiscard]] std::optional<Failure> why_it_does_not_fit(std::uint64_t additional_bytes) const;
 
   std::shared_ptr<fs::FileSystem> file_system_;

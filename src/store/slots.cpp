@@ -108,6 +108,12 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
     if (!failure) return *slot.file;
     if (failure->code != ErrorCode::no_space) throw Error(*failure);
   }
+  return replace(slot);
+}
+
+/// What the slot held is given up.
+StoreFile& Slots::replace(Slot& slot) {
+  slot.file.reset();
   directory_.remove(slot.name);
   slot.become(Slot::State::free);
   slot.key = {};
@@ -117,12 +123,7 @@ StoreFile& Slots::opened_for_refill(Slot& slot) {
 
 /// What is written in place would be written into the backup, too: a new file takes the name.
 void Slots::replace_if_shared(Slot& slot) {
-  if (!slot.file->is_shared()) return;
-  slot.file.reset();
-  directory_.remove(slot.name);
-  slot.become(Slot::State::free);
-  slot.key = {};
-  slot.file = directory_.create(slot.name);
+  if (slot.file->is_shared()) (void)replace(slot);
 }
 
 /// Opened and unsealed. Tries other files when one cannot be opened or unsealed: a bad block, or a file that somebody
@@ -202,7 +203,7 @@ void Slots::give_back_unused() {
 void Slots::discard(Slot& slot) {
   slot.become(Slot::State::free);
   slot.key = {};
-  // "Its space is freed": the pages of a checkpoint that came to nothing belong to the application again.
+  // "Its space is freed": the pages of a failed checkpoint belong to the application again.
   if (!attempt([&] { slot.file->empty(); })) return;
   // What cannot be unsealed must not be found as a sealed file later: it goes as a whole.
   slot.file.reset();

@@ -52,6 +52,7 @@ class Slots {
   [[nodiscard]] Slot& free_slot();
   [[nodiscard]] Slot& begin_any();
   void replace_if_lost(Slot& slot);
+  StoreFile& replace(Slot& slot);
   void replace_if_shared(Slot& slot);
   StoreFile& opened_for_refill(Slot& slot);
   [[nodiscard]] bool has_better(const Slot& slot) const;

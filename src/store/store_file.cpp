@@ -26,7 +26,7 @@ StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const S
   if (memory_backed_ && status.size_bytes != 0) {
     const std::uint64_t missing = status.size_bytes - std::min(status.size_bytes, status.allocated_bytes);
     const auto admitted = missing == 0 ? nullptr : space_.admit(missing);
-    (void)take_storage(status.size_bytes, status.size_bytes);
+    (void)take_storage(status.size_bytes, missing);
   }
   use(status.size_bytes);
 }
@@ -109,14 +109,14 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
 
 void StoreFile::empty() {
   unseal();
-  // What was gathered for a container that came to nothing was written by unseal or is lost: both are fine.
+  // What was gathered for a container that failed was written by unseal or is lost: both are fine.
   // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
   file_->truncate(0);
   grows_ = false;
   use(0);
 }
 
-/// If no new mapping can be had, the file counts as having no bytes: an error instead of a signal.
+/// If no new mapping can be made, the file counts as having no bytes: an error instead of a signal.
 void StoreFile::lose_mapping() {
   mapping_.reset();
   size_bytes_ = 0;

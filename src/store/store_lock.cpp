@@ -8,13 +8,13 @@
 #include <string_view>
 #include <utility>
 
-#include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "store/file_name.hpp"
 
 namespace kedge::store {
 namespace {
 
-constexpr std::string_view kPrefix = "lock.";
 constexpr std::chrono::milliseconds kPollInterval{50};
 constexpr double kSilent_s = 2;  // a job that was just killed needs no line
 
@@ -25,8 +25,8 @@ struct LockName {
 };
 
 std::optional<LockName> parse_lock(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+  if (!name.starts_with(kLockPrefix)) return std::nullopt;
+  name.remove_prefix(kLockPrefix.size());
   LockName lock;
   const char* behind = name.data() + name.size();
   const auto [end, error] = std::from_chars(name.data(), behind, lock.incarnation);
@@ -44,7 +44,7 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
       directory_(std::move(directory)),
       incarnation_(incarnation),
       rank_(rank),
-      path_(fs::join(directory_, compose("{}{}.{}", kPrefix, incarnation, rank))) {
+      path_(fs::join(directory_, compose("{}{}.{}", kLockPrefix, incarnation, rank))) {
   lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
   if (!lock_) {
     throw Error(
@@ -81,16 +81,16 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
                           -1, path, 0});
     }
     while (holder) {
+      if (!said && clock.seconds() >= begun_at + kSilent_s) {
+        waits(*holder);
+        said = true;
+      }
       if (clock.seconds() >= give_up_at) {
         throw Error(Failure{ErrorCode::busy,
                             compose("an earlier start of this run still uses the node-local store after {:.0f} s ({}); "
                                     "end it, or raise store.lock_timeout_s",
                                     timeout_s, *holder),
                             -1, path, 0});
-      }
-      if (!said && clock.seconds() >= begun_at + kSilent_s) {
-        waits(*holder);
-        said = true;
       }
       clock.sleep_for(kPollInterval);
       holder = file_system_->lock_holder(path);

@@ -27,7 +27,7 @@ struct StoreRecord {
 [[nodiscard]] std::string read_small_file(fs::FileSystem& file_system, const std::string& directory,
                                           std::string_view name);
 
-/// Pure. The id that a record begins with; none if it begins with none.
+/// Pure. The id at the start of the text; none if there is none.
 [[nodiscard]] Id128 id_in(const std::string& text);
 
 }  // namespace kedge::store

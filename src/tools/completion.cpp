@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "tools/outcome.hpp"
 
@@ -52,7 +53,7 @@ Words words_of(const CLI::App& command) {
   Words words{command.get_name(), command.get_description(), {}, {}};
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      words.positional = option->get_name(true, false);
+      words.positional += (words.positional.empty() ? "" : "|") + option->get_name(true, false);
       continue;
     }
     Option one{{}, option->get_description(), option->get_type_size() == 0 ? "" : option->get_type_name()};
@@ -88,15 +89,9 @@ std::string option_names(const Words& words) {
 
 std::string command_names(const std::vector<Words>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const Words& command : commands) names.push_back(command.name);
   return joined(names, " ");
-}
-
-/// For single quotes of any shell: descriptions are Kedge's own and have no others than '.
-std::string in_quotes(std::string_view text) {
-  std::string out = "'";
-  for (const char letter : text) out += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return out + "'";
 }
 
 // --- bash ---
@@ -261,10 +256,10 @@ Outcome completion(const CLI::App& program, const std::string& shell) {
 
 Command add_completion(CLI::App& program) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* parser = program.add_subcommand("completion", "Print the completion of kedge's words for a shell");
+  CLI::App* parser = program.add_subcommand("completion", "Print the shell completion script for kedge");
   parser->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   parser->footer(
-      "An installation has them where the shells look. To try one here:\n"
+      "Installing kedge puts the scripts where the shells look for them. To try one:\n"
       "  bash:  source <(kedge completion bash)\n"
       "  zsh:   source <(kedge completion zsh)\n"
       "  fish:  kedge completion fish | source");

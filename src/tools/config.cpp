@@ -4,6 +4,7 @@
 #include "base/json.hpp"
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
+#include "base/options_values.hpp"
 #include "base/text.hpp"
 #include "tools/outcome.hpp"
 #include "tools/table.hpp"

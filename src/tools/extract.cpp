@@ -158,11 +158,11 @@ void Extraction::refuse_unmatched(const std::string& name) const {
   std::vector<std::string> known;
   for (const RoutedFile& file : files_) known.push_back(file.name);
   const auto meant = nearest(name, known);
-  const bool may_be_damaged = outcome_ == Outcome::damaged;
-  refuse(may_be_damaged ? ErrorCode::corrupt : ErrorCode::not_found,
+  const bool may_be_hidden = !problems_.empty();
+  refuse(outcome_ == Outcome::damaged ? ErrorCode::corrupt : ErrorCode::not_found,
          compose("there is no routed file '{}'{}{}; {}", printable(name), of_rank,
                  meant ? compose(" (did you mean '{}'?)", printable(*meant)) : "",
-                 may_be_damaged ? "it may be in a container that is damaged" : "kedge show lists what there is"),
+                 may_be_hidden ? "it may be in a container that could not be read" : "kedge show lists what there is"),
          containers_.shown);
 }
 
@@ -174,10 +174,12 @@ void Extraction::require_free(const RoutedFile& file) const {
     const auto status = file_system_.status(path);
     if (!status) break;
     if (status->kind == Kind::directory) continue;
-    refuse(ErrorCode::io,
-           status->kind == Kind::link ? "a symbolic link is in the place of a directory; it is not followed"
-                                      : "a file is in the place of a directory; move it away",
-           path);
+    refuse(
+        ErrorCode::io,
+        status->kind == Kind::link
+            ? "a symbolic link is in the place of a directory and is not followed; remove it or choose another --output"
+            : "a file is in the place of a directory; move it away",
+        path);
   }
   const std::string path = fs::join(directory_, file.target);
   const auto status = file_system_.status(path);
@@ -285,15 +287,20 @@ Command add_extract(CLI::App& program) {
   parser->add_option("NAME", arguments->wanted.names,
                      "Files to extract, by the names that route_out was called with, or directories that they are in; "
                      "default: all");
-  parser->add_option("-o,--output", arguments->output, "Directory to write to; made if it is missing; default: here");
-  parser->add_option("--rank", arguments->wanted.rank, "Only the files of this rank");
+  parser
+      ->add_option("-o,--output", arguments->output,
+                   "Directory to write to; made if it is missing; default: the current one")
+      ->type_name("DIRECTORY");
+  parser->add_option("--rank", arguments->wanted.rank, "Only the files of this rank")->type_name("RANK");
   parser->add_flag("--force", arguments->force, "Replace files that exist");
-  parser->add_option("--prefix", arguments->prefix,
-                     "Prefix on which to look for the tag; default: the configured persistent.path");
+  parser
+      ->add_option("--prefix", arguments->prefix,
+                   "Prefix on which to look for the tag; default: the configured persistent.path")
+      ->type_name("PREFIX");
   parser->add_flag("--json", arguments->json, "JSON output for programs");
   parser->footer(
-      "A file that one rank alone saved gets its name; one that several ranks saved gets rank-<r>/NAME, for each "
-      "rank.\n"
+      "A file that only one rank saved is written under its own name; one that several ranks saved, as rank-<r>/NAME "
+      "for each. If names conflict or a container cannot be read, all are written below rank-<r>.\n"
       "Every byte is checked; a damaged file is reported and not written, the others are.\n"
       "Exit status: 0, 1 if something is damaged or missing, 2 if something could not be extracted.");
   return {parser, [arguments] { return extract(*arguments); }};

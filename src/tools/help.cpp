@@ -74,8 +74,8 @@ std::string unknown_command(const CLI::App& program, const std::string& word) {
 
 Command add_help(CLI::App& program) {
   auto word = std::make_shared<std::string>();
-  CLI::App* parser = program.add_subcommand("help", "Help on a command, or the list of them");
-  parser->add_option("COMMAND", *word, "The command to describe; none: list them");
+  CLI::App* parser = program.add_subcommand("help", "Show help for a command, or list the commands");
+  parser->add_option("COMMAND", *word, "Command to describe; default: list all");
   parser->footer("Exit status: 0, or 2 if there is no such command.");
   return {parser, [&program, word] { return help(program, *word); }};
 }

@@ -1,4 +1,4 @@
-// The `kedge` command: reads containers without MPI and without the HDF5 library.
+// The `kedge` command: shows, verifies, extracts and removes checkpoints, without MPI and without the HDF5 library.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

@@ -161,7 +161,8 @@ struct MovingBlock {
   std::vector<Particle> mine;
 
   [[nodiscard]] std::uint64_t count(int of, int step) const {
-    return static_cast<std::uint64_t>((of * 7 + step * 3) % 5 + (of == ranks - 1 ? 1 : 0));
+    const int some = (of * 7 + step * 3) % 5 + (of == ranks - 1 ? 1 : 0);
+    return static_cast<std::uint64_t>(some);
   }
   [[nodiscard]] Block block(int step) const {
     std::uint64_t before = 0, all = 0;
@@ -299,7 +300,7 @@ struct Stubborn {
   std::function<void(std::size_t)> on_resize;
   [[nodiscard]] double* data() { return values.data(); }
   [[nodiscard]] std::size_t size() const { return values.size(); }
-  void resize(std::size_t count) { on_resize(count); }
+  void resize(std::size_t count) const { on_resize(count); }
 };
 
 TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {

@@ -115,7 +115,7 @@ TEST(RoutedNames, WhatElseLiesBesideThemGoesToo) {
     engine.commit();
     EXPECT_THAT(routed_files(job.disk), IsEmpty());
     EXPECT_TRUE(job.disk.snapshot().contains("/nodes")) << "links are removed, not followed";
-    EXPECT_TRUE(job.logged("removed 3 files beside routed files, of which no route was asked for: restart.old, ..."));
+    EXPECT_TRUE(job.logged("removed 3 files for which route_out was not called: restart.old, ..."));
 
     EXPECT_FALSE(job.logged("could not be removed"));
 
@@ -134,7 +134,7 @@ TEST(RoutedNames, NamesThatCannotLieBesideEachOtherAreRefusedAtOnce) {
            {"a", "a"}, {"a", "a/b"}, {"a/b", "a"}, {"a/", "a"}, {"a", "a/"}, {"a/", "a/b"}, {"a/b/", "a/"}}) {
     SimulatedJob job(2);
     OnEachRank thrown(2);
-    expect_returned(job.start([&](RankScope& scope) {
+    expect_returned(job.start([&, first = first, second = second](RankScope& scope) {
       Engine engine = scope.make_engine();
       engine.create("a");
       ASSERT_TRUE(engine.route_out(first).status.ok());

@@ -115,6 +115,12 @@ TEST(Schedule, WhileAllAreRefusedAtTheirBeginItIsNotDueAtEveryCall) {
   EXPECT_LT(due, 10);
 }
 
+/// What was refused as misuse is no checkpoint that failed.
+TEST(Schedule, AMistypedTagDelaysNothing) {
+  SimulatedJob job(2);
+  EXPECT_EQ(due_while_all_fail(job, [](Engine& engine) { engine.create("not a tag"); }), 50);
+}
+
 TEST(Schedule, IsTheSameOnAllRanksByDefault) {
   SimulatedJob job(4);
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -132,7 +132,7 @@ TEST_P(StateTest, RestoreSaysWhatTheCheckpointHasAndNobodyLoads) {
 TEST_P(StateTest, RestoreTakesNoBlockForAnother) {
   SimulatedJob job(2, disk());
   const auto place = [](int rank) { return Shard{Shape{20}, Shape{10 * static_cast<std::uint64_t>(rank)}}; };
-  std::vector<std::optional<Failure>> met(2 * 5);
+  std::vector<std::optional<Failure>> met(10);
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     std::vector<double> values(10, scope.rank);

@@ -183,7 +183,7 @@ class GoingBack : public testing::TestWithParam<std::uint32_t> {
     job.options.store.keep = GetParam();
     commit_steps(job, {{"a", 1}, {"b", 2}});
   }
-  void expect_few_files(std::size_t at_most) {
+  void expect_few_files(std::size_t at_most) const {
     for (int rank = 0; rank < 2; ++rank) EXPECT_LE(container_files(job.disk, rank).size(), at_most);
   }
   SimulatedJob job{2};

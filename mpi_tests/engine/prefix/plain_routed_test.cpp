@@ -13,7 +13,6 @@ namespace kedge::faults {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::vector<std::byte> content_of(std::string_view tag, int rank, std::size_t size_bytes) {

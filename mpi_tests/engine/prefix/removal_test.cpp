@@ -158,7 +158,7 @@ TEST_F(Removal, WhatIsLeftInTheQueueGoesWithTheNextStart) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "u", 1);
   }));
-  EXPECT_TRUE(job.logged("removing the files of old checkpoints from the prefix is slow"));
+  EXPECT_TRUE(job.logged("removing old checkpoints from the prefix is slow"));
   EXPECT_EQ(tags(job).size(), 1U);
   EXPECT_GT(directories_left(job), 3U);
   job.surroundings = nullptr;

@@ -140,7 +140,7 @@ TEST_F(Fingerprints, WhatOnlyTheStoresKnowOfIsSaidToBeOfUnknownInput) {
   job.options.open.adopt_store = true;
   give("two");
   EXPECT_EQ(reopen(job).step, 1);
-  EXPECT_TRUE(job.logged("nothing says which input the checkpoints of run 'main' were made with"));
+  EXPECT_TRUE(job.logged("no fingerprint is recorded for the checkpoints of run 'main'"));
 }
 
 TEST_F(Fingerprints, FilesCountByContentNotByPlace) {

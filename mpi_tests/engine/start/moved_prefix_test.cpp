@@ -9,6 +9,8 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_records.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -113,6 +115,21 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeCheckedIsTakenForTheOriginal) {
   };
   expect_at("/copy", 1);
   EXPECT_TRUE(job.logged("a copy from /case/checkpoints"));
+}
+
+/// The record stays small however often a case is moved.
+TEST_F(MovedPrefix, TheRecordRemembersTheLastSixteenPlaces) {
+  std::string at = "/case";
+  for (int i = 0; i < 20; ++i) {
+    const std::string next = compose("/place-{}", i);
+    move_and_start(at, next, 2);
+    at = next;
+  }
+  const auto found =
+      persist::read_run_record(*job.disk.view(0), persist::records_directory(at + "/checkpoints", "main"));
+  ASSERT_TRUE(found.record);
+  EXPECT_EQ(found.record->former.size(), 16U);
+  EXPECT_EQ(found.record->former.front(), "/place-18/checkpoints");
 }
 
 TEST_F(MovedPrefix, WhoIsRemovedWhereItMovedToIsNotResumedFromMemory) {

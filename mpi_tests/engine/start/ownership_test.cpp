@@ -101,7 +101,7 @@ TEST_F(Ownership, TheWayToTheStoreIsJudgedToo) {
   job.disk.view(0)->rename("/scratch/node0", "/scratch/mine");
   job.disk.plant_link("/scratch/node0", "/home/directory");
   change("/scratch/node0", kStranger, 0777);
-  expect_refused("/scratch/node0", {"symbolic link of user 4242", "store.path"});
+  expect_refused("/scratch/node0", {"symbolic link owned by user 4242", "store.path"});
   // The user's own is his own arrangement.
   replace_by_link("/scratch/node0", "/scratch/mine");
   EXPECT_FALSE(reopen(job, latest, Newer::keep, {{"b", 2}}).failure);

@@ -32,7 +32,7 @@ std::vector<std::string> nonces(const FaultyDisk& disk) {
 
 /// All ranks refuse the start with one text that has these parts, and leave nothing behind.
 Failure expect_refused(SimulatedJob& job, const std::vector<std::string>& parts) {
-  const Failure failure = expect_all_threw(start_only(job), ErrorCode::invalid_argument);
+  Failure failure = expect_all_threw(start_only(job), ErrorCode::invalid_argument);
   EXPECT_TRUE(says(failure.message, parts)) << failure.message;
   EXPECT_TRUE(nonces(job.disk).empty());
   return failure;
@@ -51,8 +51,7 @@ void write_text(FaultyDisk& disk, const std::string& path, std::string_view text
 void set_racks(SimulatedJob& job, const std::vector<std::string>& racks) {
   job.options.topology.failure_domain = "env:RACK";
   job.surroundings = [racks](int rank, engine::Environment& environment) {
-    const std::string rack = racks[static_cast<std::size_t>(rank)];
-    environment.variable = [rack](const std::string& name) {
+    environment.variable = [rack = racks[static_cast<std::size_t>(rank)]](const std::string& name) {
       return name == "RACK" && !rack.empty() ? std::optional(rack) : std::nullopt;
     };
   };

@@ -109,9 +109,9 @@ TEST(GlobalArrays, TheViewHasEachArrayWithItsBlocksAndEachReplicaOnce) {
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
 }
 
-format::PlacedRegion placed(std::string name, Placement placement = {}, Shape shape = Shape{2}) {
+format::PlacedRegion placed(std::string name, const Placement& placement = {}, Shape shape = Shape{2}) {
   format::PlacedRegion region;
-  region.spec = {std::move(name), DataType::opaque, shape, std::move(placement), false};
+  region.spec = {std::move(name), DataType::opaque, shape, placement, false};
   return region;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
+#include "base/options_values.hpp"
 #include "base/suggest.hpp"
 
 namespace kedge {
@@ -230,7 +231,7 @@ TEST_F(OptionsTest, FingerprintFilesAreAListOfPathsOrPathsWithColonsBetween) {
     EXPECT_THAT(failure(), HasSubstr("fingerprint_files must be a list of paths")) << text;
   }
   write_toml("");
-  EXPECT_THAT(failure({"KEDGE_FINGERPRINT=a\nb"}), HasSubstr("fingerprint must be a text of one line"));
+  EXPECT_THAT(failure({"KEDGE_FINGERPRINT=a\nb"}), HasSubstr("fingerprint must be one line"));
 }
 
 TEST_F(OptionsTest, SizesTakeBinarySuffixes) {

@@ -31,12 +31,12 @@ void expect_found(const Layout& layout) {
 }
 
 /// Each node is a failure domain.
-Layout nodes(std::vector<int> node) { return {node, node}; }
+Layout nodes(const std::vector<int>& node) { return {node, node}; }
 
 template <class Group>
 Layout nodes(int ranks, Group&& group_of) {
-  std::vector<int> node;
-  for (int rank = 0; rank < ranks; ++rank) node.push_back(group_of(rank));
+  std::vector<int> node(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) node[static_cast<std::size_t>(rank)] = group_of(rank);
   return nodes(node);
 }
 
@@ -71,9 +71,9 @@ TEST(Topology, OfRandomLayoutsIsFound) {
     std::mt19937 random(seed);
     const int ranks = 1 + static_cast<int>(random() % 32);
     const auto draw = [&] {
-      std::vector<int> groups;
+      std::vector<int> groups(static_cast<std::size_t>(ranks));
       const auto most = 1 + random() % static_cast<unsigned>(ranks);
-      for (int rank = 0; rank < ranks; ++rank) groups.push_back(static_cast<int>(random() % most));
+      std::generate(groups.begin(), groups.end(), [&] { return static_cast<int>(random() % most); });
       return groups;
     };
     expect_found({draw(), draw()});

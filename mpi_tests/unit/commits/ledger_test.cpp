@@ -48,7 +48,7 @@ class LedgerTest : public ::testing::Test {
   /// As an engine does it.
   CommitHead commit(std::uint8_t number) {
     if (!ledger_.is_surveyed()) ledger_.survey({});
-    const CommitHead made = head(number, ledger_.take_generation(), ledger_.parent_id());
+    CommitHead made = head(number, ledger_.take_generation(), ledger_.parent_id());
     ledger_.commit(made);
     return made;
   }

@@ -95,9 +95,9 @@ TEST(ShownAttributes, R31_ValuesAreOverwrittenAndGuarded) {
   // The values stand in HDF5's metadata, once, and nowhere is what HDF5 was given in their place.
   const std::array<double, 1> number{-1e300};
   const auto bytes = std::as_bytes(std::span(number));
-  const auto metadata = std::ranges::search(two.content, bytes);
-  ASSERT_FALSE(metadata.empty());
-  const auto offset = static_cast<std::uint64_t>(metadata.begin() - two.content.begin());
+  const auto metadata = std::search(two.content.begin(), two.content.end(), bytes.begin(), bytes.end());
+  ASSERT_NE(metadata, two.content.end());
+  const auto offset = static_cast<std::uint64_t>(metadata - two.content.begin());
   two.content[offset] ^= std::byte{1};
   const auto damages = reader_of(two).verify();
   ASSERT_EQ(damages.size(), 1U);

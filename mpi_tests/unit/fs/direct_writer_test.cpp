@@ -118,7 +118,7 @@ class Direct : public testing::Test {
 constexpr std::size_t kPiece = DirectWriter::kPieceBytes;
 
 TEST_F(Direct, R8_EveryByteArrivesWhateverTheKernelTakes) {
-  const auto bytes = noise(21 * kPiece + 3 * 4096);
+  const auto bytes = noise(21 * kPiece + std::size_t{3} * 4096);
   const std::map<std::string, std::map<int, int>> cases = {
       {"all of it", {}},
       {"short, in whole blocks", {{0, 4096}, {7, 8192}, {21, 4096}}},

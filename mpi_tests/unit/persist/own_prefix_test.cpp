@@ -17,7 +17,6 @@ namespace kedge::faults {
 namespace {
 
 using persist::PosixTier;
-using persist::RunRecords;
 using persist::testing::PrefixStart;
 using persist::testing::sample_commit;
 using persist::testing::SampleCommit;

@@ -161,6 +161,29 @@ TEST_F(RunRecordsTest, TheNextNumberIsGreaterThanAllWhateverIsMissingBelow) {
   EXPECT_EQ(records().take_incarnation(), 5001U);
 }
 
+/// After the greatest there is none; and commits of a start beyond the range would be refused when they are read.
+TEST_F(RunRecordsTest, NumbersThatNoStartCanHaveHadAreIgnored) {
+  RunRecords mine = start();
+  plant("incarnation-18446744073709551615");
+  plant("incarnation-2305843009213693952");
+  plant("begun-18446744073709551615");
+  plant("begun-2305843009213693952");
+  mine.begin_incarnation({});
+  EXPECT_TRUE(mine.is_newest_incarnation());
+  EXPECT_EQ(records().take_incarnation(), 2U);
+}
+
+/// 17 paths of 4 KiB in hexadecimal are more than 64 KiB.
+TEST_F(RunRecordsTest, ARecordOfManyLongPathsIsReadWhole) {
+  persist::RunRecord record = kRecord;
+  record.former.assign(16, std::string(4000, '\xe9'));
+  RunRecords mine = start();
+  mine.begin_incarnation(record);
+  mine.write_record(record);
+  EXPECT_EQ(records().read_record().record, record);
+  EXPECT_TRUE(mine.is_newest_incarnation());
+}
+
 TEST_F(RunRecordsTest, WhoOnlyTookANumberSupersedesNobodyAndWhoHasBegunAllBefore) {
   RunRecords older = begun();
   RunRecords newer = start();

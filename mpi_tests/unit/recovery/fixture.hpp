@@ -155,7 +155,8 @@ class RecoveryTest : public testing::Test {
     const std::string name = head.tag + "." + std::to_string(head.generation);
     for (FakeTier& tier : tiers) {
       const auto older = [&](const FakeTier::Published& other) { return is_newer(head, other.entry.commit); };
-      tier.published.insert(std::ranges::find_if(tier.published, older), {{name, head, "run", 77, false}});
+      tier.published.insert(std::ranges::find_if(tier.published, older),
+                            {persist::TagEntry{name, head, "run", 77, false}});
     }
     return *std::ranges::find_if(tiers[0].published,
                                  [&](const FakeTier::Published& one) { return one.entry.directory == name; });

@@ -15,7 +15,6 @@ namespace kedge::faults {
 namespace {
 
 using recovery::Candidate;
-using recovery::Fetch;
 using recovery::Move;
 using recovery::Orders;
 using recovery::SetOrder;

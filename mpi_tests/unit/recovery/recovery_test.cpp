@@ -11,7 +11,6 @@
 namespace kedge::recovery {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 class RecoveryLoop : public RecoveryTest {

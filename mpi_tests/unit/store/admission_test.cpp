@@ -81,6 +81,7 @@ class AdmissionTest : public testing::Test {
     std::barrier<> all(kRanks);
     Failures failures;
     std::vector<std::jthread> threads;
+    threads.reserve(kRanks);
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
         auto system = disk.view(rank);

@@ -100,6 +100,7 @@ Bytes parity(format::SetDescriptor set = description()) {
 Bytes manifest() {
   const std::vector<std::string> files{"data/0/rank-0.h5", "data/0/rank-1.h5"};
   std::vector<format::ShardRow> rows;
+  rows.reserve(files.size());
   for (const std::string& file : files) rows.push_back({file, 10'000, 8'192, 500, 1, 2});
   format::ManifestHead head;
   head.commit = commit();

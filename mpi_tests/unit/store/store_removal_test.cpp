@@ -1,0 +1,100 @@
+// A store is removed whole, containers first, and never while a job uses it or begins to.
+#include "store/store_removal.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "harness/faulty_fixture.hpp"
+#include "harness/forwarding_file_system.hpp"
+#include "store/node_records.hpp"
+#include "store/store_lock.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kStore = "/d/kedge-1000-heat-1f2e3d4c";
+
+/// Calls `before` once, before the first file is removed.
+class Interrupted final : public ForwardingFileSystem {
+ public:
+  Interrupted(std::shared_ptr<fs::FileSystem> inner, std::function<void()> before)
+      : ForwardingFileSystem(std::move(inner)), before_(std::move(before)) {}
+  void remove(const std::string& path) override {
+    removed.push_back(path.substr(path.rfind('/') + 1));
+    if (const auto now = std::exchange(before_, {})) now();
+    inner().remove(path);
+  }
+  std::vector<std::string> removed;
+
+ private:
+  std::function<void()> before_;
+};
+
+class StoreRemoval : public Faulty {
+ protected:
+  void SetUp() override {
+    Faulty::SetUp();
+    disk.make_directories(kStore, 0700);
+    store::NodeRecords records(system, {kStore, false}, LogicalRank{0});
+    Id128 id;
+    id.bytes.fill(7);
+    records.write_owner({id, id, "/d/prefix"});
+    records.note_commit(id);
+    for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "lock.3.0"}) write(path_of(name), bytes_of(1000, 1));
+  }
+  static std::string path_of(const std::string& name) { return std::string(kStore) + "/" + name; }
+  /// A start of this incarnation that waits for nobody.
+  std::optional<Failure> start(std::uint64_t incarnation) {
+    return failure_of([&] { const store::StoreLock lock(disk.view(1), kStore, incarnation, 0, *clock, 0); });
+  }
+  std::shared_ptr<Clock> clock = system_clock();
+};
+
+TEST_F(StoreRemoval, TheRecordsGoLast) {
+  Interrupted seen(system, {});
+  EXPECT_EQ(store::remove_store(seen, kStore), 0U);
+  EXPECT_FALSE(system->status(kStore));
+  ASSERT_GE(seen.removed.size(), 5U);
+  EXPECT_TRUE(seen.removed[0].ends_with(".h5") || seen.removed[0].ends_with(".kedge")) << seen.removed[0];
+  EXPECT_TRUE(seen.removed[1].ends_with(".h5") || seen.removed[1].ends_with(".kedge")) << seen.removed[1];
+}
+
+TEST_F(StoreRemoval, AStoreInUseLosesNothing) {
+  const store::StoreLock job(disk.view(1), kStore, 4, 0, *clock, 0);
+  const auto failure = failure_of([&] { (void)store::remove_store(*system, kStore); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+  EXPECT_THAT(failure->message, HasSubstr("in use by a job (incarnation 4, rank 0"));
+  EXPECT_TRUE(system->status(path_of("rank-0.0.h5")));
+  EXPECT_TRUE(system->status(path_of("run")));
+}
+
+/// What it would find half removed it must not take for its own.
+TEST_F(StoreRemoval, AJobThatStartsMeanwhileIsRefused) {
+  std::optional<Failure> met;
+  Interrupted meanwhile(system, [&] { met = start(5); });
+  EXPECT_EQ(store::remove_store(meanwhile, kStore), 1U) << "the lock file of the refused start";
+  ASSERT_TRUE(met);
+  EXPECT_EQ(met->code, ErrorCode::busy);
+  EXPECT_THAT(met->message, HasSubstr("kedge drop"));
+  EXPECT_FALSE(system->status(path_of("rank-0.0.h5")));
+  EXPECT_EQ(start(6), std::nullopt) << "nothing of it stays in the way";
+}
+
+TEST_F(StoreRemoval, OneThatCannotBeCompletedCanBeTriedAgain) {
+  Interrupted failing(system, [] { throw Error(Failure{ErrorCode::io, "device error", -1, "/d", 5}); });
+  EXPECT_TRUE(failure_of([&] { (void)store::remove_store(failing, kStore); }));
+  EXPECT_TRUE(system->status(path_of("run")));
+  EXPECT_EQ(start(5), std::nullopt);
+  EXPECT_EQ(store::remove_store(*system, kStore), 0U);
+  EXPECT_FALSE(system->status(kStore));
+}
+
+}  // namespace
+}  // namespace kedge::faults

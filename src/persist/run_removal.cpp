@@ -1,0 +1,45 @@
+#include "persist/run_removal.hpp"
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+#include "persist/posix_tier.hpp"
+#include "persist/run_records.hpp"
+#include "persist/tags.hpp"
+
+namespace kedge::persist {
+
+RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
+  RunOnPrefix found;
+  const TagList list = list_tags(file_system, prefix);
+  for (const TagEntry& entry : list.entries) {
+    const auto status = file_system.status(fs::join(prefix, entry.directory));
+    if (entry.run == run && status && status->owner == file_system.user()) found.entries.push_back(entry);
+  }
+  for (const Unusable& one : list.unusable) {
+    if (one.committed) found.unreadable.push_back(one.directory);
+  }
+  return found;
+}
+
+RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& prefix,
+                       const std::string& run) {
+  RunRecords records(file_system, prefix, run);
+  (void)records.take_incarnation();
+  std::optional<RunRecord> record = records.read_record().record;
+  if (!record) record = records.record_of_starts();
+  records.begin_incarnation(record.value_or(RunRecord{}));
+  RunOnPrefix found = find_on_prefix(*file_system, prefix, run);  // a job may have published until now
+  if (record) found.run_id = record->run_id;
+  PosixTier tier(file_system, prefix, {}, &records);
+  for (const TagEntry& entry : found.entries) tier.remove(entry);
+  if (const std::vector<std::string> problems = tier.sweep({}); !problems.empty()) {
+    throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
+                        prefix, 0});
+  }
+  records.remove_all();
+  return found;
+}
+
+}  // namespace kedge::persist

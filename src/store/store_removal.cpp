@@ -1,0 +1,87 @@
+#include "store/store_removal.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "commits/head_check.hpp"
+#include "fs/tree.hpp"
+#include "store/file_name.hpp"
+
+namespace kedge::store {
+namespace {
+
+using Kind = fs::FileStatus::Kind;
+
+/// As the last of all starts would hold one: a job that starts meanwhile is refused, and so is this if one is there.
+const std::string& own_lock() {
+  static const std::string name = compose("{}{}.drop", kLockPrefix, commits::kIncarnationMax);
+  return name;
+}
+
+std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& directory) {
+  std::uint64_t bytes = 0;
+  for (const fs::TreeFile& file : fs::files_below(file_system, directory)) {
+    if (file.status.kind == Kind::file) bytes += file.status.size_bytes;
+  }
+  return bytes;
+}
+
+[[noreturn]] void refuse(const std::string& used_by, const std::string& directory) {
+  throw Error(Failure{ErrorCode::busy, compose("in use by a job ({}); end that job first", used_by), -1, directory, 0});
+}
+
+void remove_files(fs::FileSystem& file_system, const std::string& directory, const StoreContent& content) {
+  for (const bool containers : {true, false}) {
+    for (const std::string& name : content.files) {
+      if (name != own_lock() && parse_file_name(name).has_value() == containers)
+        fs::remove_tree(file_system, fs::join(directory, name));
+    }
+  }
+}
+
+}  // namespace
+
+StoreContent content_of_store(fs::FileSystem& file_system, const std::string& directory) {
+  StoreContent found;
+  found.record = read_store_record(file_system, directory);
+  for (const std::string& name : file_system.list(directory)) {
+    const std::string file = fs::join(directory, name);
+    const auto here = file_system.status(file);
+    if (!is_store_file(name) || !here) continue;
+    if (here->kind == Kind::directory && name.starts_with(kRoutedPrefix)) {
+      found.files.push_back(name);
+      (void)attempt([&] { found.bytes += bytes_below(file_system, file); });  // a job that is there removes them
+      continue;
+    }
+    if (here->kind != Kind::file) continue;
+    found.files.push_back(name);
+    found.bytes += here->size_bytes;
+    if (!name.starts_with(kLockPrefix) || file_system.holds_lock(file)) continue;
+    if (auto holder = file_system.lock_holder(file)) found.used_by = std::move(*holder);
+  }
+  return found;
+}
+
+std::size_t remove_store(fs::FileSystem& file_system, const std::string& directory) {
+  const std::string path = fs::join(directory, own_lock());
+  {
+    const auto lock = file_system.try_lock(path, compose("kedge drop, process {}", ::getpid()));
+    if (!lock) refuse(file_system.lock_holder(path).value_or("another kedge drop"), directory);
+    StoreContent content;
+    const auto failure = attempt([&] {
+      content = content_of_store(file_system, directory);
+      if (content.used_by.empty()) remove_files(file_system, directory, content);
+    });
+    file_system.remove(path);
+    if (failure) throw Error(*failure);
+    if (!content.used_by.empty()) refuse(content.used_by, directory);
+  }
+  const std::size_t left = file_system.list(directory).size();
+  if (left == 0) file_system.remove(directory);
+  return left;
+}
+
+}  // namespace kedge::store
