@@ -53,7 +53,7 @@ class Error : public std::runtime_error {
 };
 
 /// Outcome of a local call that never throws (save, load, routes). The engine remembers the first failure
-/// and `commit` or `close` then throws it on every rank on every rank, so a Status may be ignored.
+/// and `commit` or `close` then throws it on every rank, so a Status may be ignored.
 class Status {
  public:
   Status() = default;

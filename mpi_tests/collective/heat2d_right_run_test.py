@@ -101,7 +101,7 @@ def moved_linked_and_copied(cases):
     shutil.copytree(there, copy)
     # Step 30 lies in the stores alone: those of the original.
     code, resumed, _, log = cases.run(copy, 20)
-    check((code, resumed) == (0, 20) and "a copy from" in first_line(log), code, resumed, log)
+    check((code, resumed) == (0, 20) and "a copy of" in first_line(log), code, resumed, log)
     # As the shell has it that went through the link.
     code, resumed, checksum, log = cases.run(link, 40, persistent_path=link / "checkpoints")
     check((code, resumed, checksum) == (0, 30, undisturbed), code, resumed, checksum, log)

@@ -34,6 +34,12 @@ class KedgeDrop : public KedgeCheckpoints {
     return location.directory;
   }
 
+  static Id128 entry_id(std::uint8_t number) {
+    Id128 id;
+    id.bytes.fill(number);
+    return id;
+  }
+
   SampleStore root_;
   std::shared_ptr<fs::FileSystem> system_ = fs::posix_file_system();
 };
@@ -48,6 +54,7 @@ TEST_F(KedgeDrop, ListsAStoreAndRemovesItIfToldSo) {
   EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
   const Result dropped = kedge("drop --yes " + store);
   EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_THAT(dropped.text, HasSubstr("freed " + store));
   EXPECT_FALSE(std::filesystem::exists(store));
   EXPECT_TRUE(std::filesystem::exists(other + "/rank-0.0.h5"));
 }
@@ -100,6 +107,15 @@ TEST_F(KedgeDrop, OnlyStoresOfThisUserAreTakenForOne) {
   EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
 }
 
+TEST_F(KedgeDrop, LsOfAnEmptyPrefixNamesTheStoresOfItsJobs) {
+  const std::string store = add_store("heat", 1);
+  std::ofstream(store + "/run") << store::to_text(
+      {.run_id = entry_id(1), .place_id = entry_id(1), .prefix = system_->canonical(prefix_.directory())});
+  const Result listed = kedge_in("/", "ls " + prefix_.directory(), "TMPDIR=" + root_.directory());
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_THAT(listed.text, AllOf(HasSubstr("no checkpoints in"), HasSubstr("kedge ls " + store)));
+}
+
 TEST_F(KedgeDrop, WithoutArgumentsListsTheStoresInTheUsualPlaces) {
   const std::string store = add_store("heat", 1);
   const Result listed = kedge_in("/", "drop", "TMPDIR=" + root_.directory());
@@ -147,10 +163,26 @@ TEST_F(KedgeDrop, SaysWhichArePinnedAndWhatCouldNotBeRead) {
   const std::string words = "drop --run heat --prefix " + prefix_.directory();
   EXPECT_THAT(kedge(words + " </dev/null").text, ::testing::ContainsRegex("step-000200 .* pinned"));
   const Result dropped = kedge(words + " --yes");
-  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_EQ(dropped.status, 2) << dropped.text;
   EXPECT_THAT(dropped.text, AllOf(HasSubstr(damaged + " is not removed"), HasSubstr("cannot be read")));
   EXPECT_TRUE(std::filesystem::exists(damaged + "/checkpoint.h5"));
   EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(2).directory)));
+}
+
+/// An empty variable of a script names no run, and not the configured prefix.
+TEST_F(KedgeDrop, EmptyWordsAreRefused) {
+  add_three();
+  EXPECT_EQ(kedge("drop --yes --run heat --prefix ''").status, 2);
+  EXPECT_EQ(kedge("drop --yes --run '' --prefix " + prefix_.directory()).status, 2);
+  EXPECT_TRUE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));
+}
+
+TEST_F(KedgeDrop, ARestOfAStoreWhoseRemovalWasKilledCanBeRemoved) {
+  const std::string store = add_store("heat", 1);
+  for (const char* name : {"rank-0.0.h5", "parity-0.0.kedge", "run"}) std::filesystem::remove(store + "/" + name);
+  const Result dropped = kedge("drop --yes " + store);
+  EXPECT_EQ(dropped.status, 0) << dropped.text;
+  EXPECT_FALSE(std::filesystem::exists(store));
 }
 
 TEST_F(KedgeDrop, WordsThatDoNotGoTogetherAreRefused) {

@@ -48,6 +48,24 @@ TEST_F(KedgeCheckpoints, ShowFindsACheckpointByTagDirectoryAndManifest) {
   EXPECT_EQ(by_tag.text, tag);
 }
 
+/// Generations of two runs say nothing about which is newer.
+TEST_F(KedgeCheckpoints, OfSeveralRunsTheLastToCommitIsMeant) {
+  add_three();
+  persist::TagEntry other = sample_entry(9);
+  other.run = "ice";
+  other.commit.run_id.bytes.fill(9);
+  other.commit.tag = "step-000300";
+  other.commit.time_ns = sample_entry(1).commit.time_ns;
+  other.directory = persist::directory_name(other.commit);
+  prefix_.add(other);
+  for (const char* words : {"show latest", "show step-000300"}) {
+    const Result shown = on_prefix(words);
+    EXPECT_EQ(shown.status, 0) << shown.text;
+    EXPECT_THAT(shown.text, HasSubstr(sample_entry(3).directory)) << words;
+  }
+  EXPECT_THAT(on_prefix("show " + other.directory).text, HasSubstr(other.directory));
+}
+
 TEST_F(KedgeCheckpoints, ATagThatWasSavedTwiceIsTheNewer) {
   prefix_.add(sample_entry(1));
   TagEntry again = sample_entry(5);

@@ -15,6 +15,8 @@ inline constexpr std::size_t kTagBytesMax = 128;
 /// Far beyond what any run reaches, and far enough from the end that what is counted on from it does not wrap around.
 inline constexpr std::uint64_t kGenerationMax = std::uint64_t{1} << 61U;
 inline constexpr std::uint64_t kIncarnationMax = std::uint64_t{1} << 61U;
+/// So many generations each start has for itself.
+inline constexpr std::uint64_t kGenerationsPerIncarnation = 1'000'000;
 /// As many ranks as MPI can count.
 inline constexpr std::uint32_t kWorldSizeMax = std::numeric_limits<std::int32_t>::max();
 

@@ -148,13 +148,18 @@ void Reader::log_opened(const recovery::Opened& opened, double begin_s) const {
   const CommitHead& commit = opened.commit;
   const recovery::RecoveryTotals& totals = opened.totals;
   const double age_s = static_cast<double>(parts_.clock().wall_ns() - commit.time_ns) * 1e-9;
-  const std::string recovered = totals.bytes == 0 ? "" : compose(" ({})", human_bytes(totals.bytes));
-  log.info(compose(
-      "opened {} (generation {}, {} old): {} containers in place, {} moved, {} rebuilt, {} fetched{}; {} in "
-      "all, took {}",
-      commit.tag, commit.generation, human_seconds(std::max(age_s, 0.0)),
-      commit.world_size - totals.moved - totals.rebuilt - totals.fetched, totals.moved, totals.rebuilt, totals.fetched,
-      recovered, human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
+  std::string recovered;
+  const auto add = [&](std::uint64_t containers, std::string_view how) {
+    if (containers != 0) recovered += compose(", {} {}", containers, how);
+  };
+  add(totals.moved, "moved");
+  add(totals.rebuilt, "rebuilt");
+  add(totals.fetched, "fetched");
+  if (totals.bytes != 0) recovered += compose(" ({})", human_bytes(totals.bytes));
+  log.info(compose("opened {} (generation {}, {} old): {} containers in place{}; {} in all, took {}", commit.tag,
+                   commit.generation, human_seconds(std::max(age_s, 0.0)),
+                   commit.world_size - totals.moved - totals.rebuilt - totals.fetched, recovered,
+                   human_bytes(opened.total_bytes), human_seconds(parts_.clock().seconds() - begin_s)));
 }
 
 /// COLLECTIVE. From now on it is open.

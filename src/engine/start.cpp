@@ -50,7 +50,7 @@ class Start {
       throw;
     }
     if (group_.communicator().thread_support() == ThreadSupport::single && group_.is_root()) {
-      setup_.log.info(
+      setup_.log.debug(
           "the communicator may be used by one thread alone (MPI_THREAD_SINGLE): all work runs inside the engine's "
           "calls");
     }
@@ -156,6 +156,7 @@ class Start {
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);
     if (!started_.commits_exist) return;
+    stores_know_ = group_.any(started_.noted.in_store);
     group_.together([&] {
       if (group_.is_root()) require_same_input();
     });
@@ -253,13 +254,16 @@ class Start {
 
   [[nodiscard]] std::string moved_from() const {
     if (known_.moved_from.empty()) return {};
-    return compose(" ({} from {})", known_.is_copy ? "a copy" : "moved here", known_.moved_from);
+    return compose(" ({} {})", known_.is_copy ? "a copy of" : "moved here from", known_.moved_from);
   }
 
   [[nodiscard]] std::string_view what_was_found() const {
-    if (setup_.options.open.fresh) return "starts over (open.fresh); earlier checkpoints are ignored";
+    if (setup_.options.open.fresh)
+      return "starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)";
     if (!started_.commits_exist) return "no checkpoints yet, starts from scratch";
-    return started_.noted.on_prefix ? "has checkpoints" : "has checkpoints in the stores";
+    if (!started_.noted.on_prefix) return "has checkpoints in the stores";
+    return stores_know_ ? "has checkpoints"
+                        : "has checkpoints; its stores are new, so those that were flushed are here";
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.
@@ -276,6 +280,7 @@ class Start {
   std::string root_;
   std::string fingerprint_;  ///< what this job gives; rank 0's
   RunAndPlace ids_;
+  bool stores_know_ = false;  ///< a store says that commits of the run exist
   Started started_;
 };
 

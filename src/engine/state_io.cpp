@@ -73,8 +73,6 @@ template <class Function>
 auto in_application(const State::Item& item, std::string_view what, Function&& function) {
   try {
     return function();
-  } catch (const Error&) {
-    throw;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {

@@ -31,6 +31,7 @@ constexpr std::string_view kFirstCommit = "first-commit";
 constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
 constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr int kIncarnationTries = 1000;
+constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kIncarnationTries;
 constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;
 constexpr std::size_t kIdCharacters = 32;
 
@@ -167,7 +168,7 @@ std::vector<std::uint64_t> RunRecords::numbers(std::string_view kind) {
     const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
     const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
     // No start of ours can have had a larger one, and all would be refused after it.
-    if (is_number && number <= commits::kIncarnationMax - kIncarnationTries) numbers.push_back(number);
+    if (is_number && number <= kNumberMax) numbers.push_back(number);
   }
   return numbers;
 }
@@ -179,7 +180,7 @@ std::uint64_t RunRecords::newest(std::string_view kind) {
 }
 
 std::uint64_t RunRecords::take_incarnation() {
-  const std::uint64_t seen = newest(kTakenPrefix);
+  const std::uint64_t seen = std::max(newest(kTakenPrefix), newest(kBegunPrefix));
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
     if (!file_system_->create(record(compose("{}{}", kTakenPrefix, number)), 0644)) continue;
@@ -246,8 +247,8 @@ void RunRecords::remove_all() {
   for (const std::string& name : file_system_->list(directory_)) {
     if (name != taken && name != begun) file_system_->remove(record(name));
   }
-  file_system_->remove(record(taken));
   file_system_->remove(record(begun));
+  file_system_->remove(record(taken));
   file_system_->remove(directory_);
   file_system_->sync_directory(records_directory(prefix_));
 }

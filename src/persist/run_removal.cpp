@@ -9,6 +9,11 @@
 #include "persist/tags.hpp"
 
 namespace kedge::persist {
+namespace {
+
+constexpr int kTriesMax = 5;
+
+}  // namespace
 
 RunOnPrefix find_on_prefix(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   RunOnPrefix found;
@@ -30,16 +35,23 @@ RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const
   std::optional<RunRecord> record = records.read_record().record;
   if (!record) record = records.record_of_starts();
   records.begin_incarnation(record.value_or(RunRecord{}));
-  RunOnPrefix found = find_on_prefix(*file_system, prefix, run);  // a job may have published until now
-  if (record) found.run_id = record->run_id;
+  RunOnPrefix removed;
+  if (record) removed.run_id = record->run_id;
   PosixTier tier(file_system, prefix, {}, &records);
-  for (const TagEntry& entry : found.entries) tier.remove(entry);
-  if (const std::vector<std::string> problems = tier.sweep({}); !problems.empty()) {
-    throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
-                        prefix, 0});
+  // Again until there is none: a job may have been about to publish when it was overtaken.
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    const RunOnPrefix found = find_on_prefix(*file_system, prefix, run);
+    for (const TagEntry& entry : found.entries) tier.remove(entry);
+    removed.entries.insert(removed.entries.end(), found.entries.begin(), found.entries.end());
+    removed.unreadable = found.unreadable;
+    if (tries > 0 && found.entries.empty()) break;
+    if (const std::vector<std::string> problems = tier.sweep({}); !problems.empty()) {
+      throw Error(Failure{ErrorCode::io, compose("not all of it could be removed; try again: {}", problems.front()), -1,
+                          prefix, 0});
+    }
   }
   records.remove_all();
-  return found;
+  return removed;
 }
 
 }  // namespace kedge::persist

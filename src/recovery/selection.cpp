@@ -72,7 +72,10 @@ Choice choose(const Survey& survey, const Selection& selection, bool commits_exi
       return candidates[index].commit.world_size != survey.processes;
     });
     if (!survey.unreadable.empty()) choice.lost += (choice.lost.empty() ? "" : "; ") + survey.unreadable;
-    if (choice.lost.empty()) choice.lost = "no container of it is on any node-local store of this job";
+    if (choice.lost.empty())
+      choice.lost =
+          "no container of them is on the prefix or in a node-local store of this job (a copied "
+          "directory has only what was flushed)";
   }
   return choice;
 }

@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "commits/head_check.hpp"
 #include "recovery/found_tag.hpp"
 #include "recovery/heads.hpp"
 #include "recovery/prefix_look.hpp"
@@ -29,7 +30,6 @@ std::string difference(const CommitHead& header, const CommitHead& majority) {
 
 // Each start counts from its own 1,000,000: a generation is greater than every one of earlier starts even when the
 // stores that knew them are lost.
-constexpr std::uint64_t kGenerationsPerIncarnation = 1'000'000;
 
 /// What the stores say, sorted into what names a commit of this run and what does not.
 struct StoreFinding {
@@ -158,7 +158,7 @@ class SurveyDraft {
   [[nodiscard]] std::uint64_t highest_generation() const {
     const std::uint64_t seen =
         std::max({in_stores_.highest_generation, highest_on_prefix_, ledger_.highest_generation()});
-    return std::max(group_.max(seen), run_.incarnation * kGenerationsPerIncarnation);
+    return std::max(group_.max(seen), run_.incarnation * commits::kGenerationsPerIncarnation);
   }
   [[nodiscard]] Survey finish() && { return std::move(survey_); }
 

@@ -62,7 +62,8 @@ void require_room(const std::map<std::uint64_t, Demand>& demands, const std::str
   const std::string left = human_bytes(demand.free_bytes);
   const std::string rest =
       demand.limit == kQuota
-          ? compose("{} leaves {}; raise it or save less per rank", kQuota, left)
+          ? compose("{} leaves {}; raise it by {}, or save less per rank", kQuota, left,
+                    human_bytes(demand.needed_bytes - demand.free_bytes))
           : compose(
                 "{} is free ({}); save less per rank, run fewer ranks per node, or set store.path to a larger "
                 "filesystem",

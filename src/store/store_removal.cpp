@@ -34,10 +34,10 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
 }
 
 void remove_files(fs::FileSystem& file_system, const std::string& directory, const StoreContent& content) {
-  for (const bool containers : {true, false}) {
+  const auto order = [](const std::string& name) { return parse_file_name(name) ? 0 : name == kRunRecord ? 2 : 1; };
+  for (const int turn : {0, 1, 2}) {
     for (const std::string& name : content.files) {
-      if (name != own_lock() && parse_file_name(name).has_value() == containers)
-        fs::remove_tree(file_system, fs::join(directory, name));
+      if (name != own_lock() && order(name) == turn) fs::remove_tree(file_system, fs::join(directory, name));
     }
   }
 }

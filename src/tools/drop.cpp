@@ -17,6 +17,7 @@
 #include "persist/tag_directory.hpp"
 #include "store/location.hpp"
 #include "store/store_removal.hpp"
+#include "tools/node_stores.hpp"
 #include "tools/outcome.hpp"
 #include "tools/place.hpp"
 #include "tools/table.hpp"
@@ -34,46 +35,6 @@ struct Arguments {
 
 [[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
   throw Error(Failure{code, std::move(message), -1, path, 0});
-}
-
-/// A run's directory on this node, and what is in it.
-struct Store {
-  std::string directory;
-  store::StoreContent content;
-};
-
-Store look_at(fs::FileSystem& file_system, const std::string& path) {
-  const auto status = status_of(file_system, path);
-  if (!status) refuse(ErrorCode::not_found, "there is no such directory; check the path", path);
-  Store found{file_system.canonical(path), {}};
-  if (!store::is_private(file_system, found.directory)) {
-    refuse(ErrorCode::mismatch,
-           "not a store of yours; expected a directory kedge-<uid>-<run>-<8 hex digits> that belongs to you, mode 0700",
-           path);
-  }
-  found.content = store::content_of_store(file_system, found.directory);
-  if (found.content.record.run_id.is_none()) {
-    refuse(ErrorCode::mismatch, "not a store: it has no valid file 'run'; if it is one, remove it by hand", path);
-  }
-  return found;
-}
-
-/// This user's stores in the default places on this node.
-std::vector<Store> stores_here(fs::FileSystem& file_system) {
-  const std::string begin = compose("kedge-{}-", file_system.user());
-  std::vector<std::string> roots = store::usual_roots(process_variable);
-  std::ranges::sort(roots);
-  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
-  std::vector<Store> found;
-  for (const std::string& root : roots) {
-    (void)attempt([&] {
-      for (const std::string& name : file_system.list(root)) {
-        if (!name.starts_with(begin)) continue;
-        (void)attempt([&] { found.push_back(look_at(file_system, fs::join(root, name))); });
-      }
-    });
-  }
-  return found;
 }
 
 std::string text_of(const std::vector<Store>& stores) {
@@ -119,7 +80,10 @@ Outcome drop_stores(fs::FileSystem& file_system, const Arguments& arguments) {
   Outcome outcome = Outcome::ok;
   for (const Store& one : stores) {
     const std::size_t left = store::remove_store(file_system, one.directory);
-    if (left == 0) continue;
+    if (left == 0) {
+      print(compose("freed {}\n", printable(one.directory)));
+      continue;
+    }
     complain(compose("{} is not removed: {} not written by Kedge remain{}", printable(one.directory),
                      count_text(left, "file"), left == 1 ? "s" : ""));
     outcome = Outcome::cannot_look;
@@ -142,12 +106,12 @@ persist::RunOnPrefix find_run(fs::FileSystem& file_system, const std::string& pr
 }
 
 std::string text_of(const persist::RunOnPrefix& found, const std::string& prefix, const std::string& run) {
-  Table table("lrlrl");
-  table.add({"tag", "generation", "time (UTC)", "bytes", "pinned"});
+  Table table("lrlrll");
+  table.add({"tag", "generation", "time (UTC)", "bytes", "pinned", "run id"});
   std::uint64_t bytes = 0;
   for (const persist::TagEntry& entry : found.entries) {
     table.add({printable(entry.commit.tag), compose("{}", entry.commit.generation), utc_cell(entry.commit.time_ns),
-               human_bytes(entry.total_bytes), entry.pinned ? "pinned" : "-"});
+               human_bytes(entry.total_bytes), entry.pinned ? "pinned" : "-", short_id(entry.commit.run_id)});
     bytes += entry.total_bytes;
   }
   return folded(compose("{}run '{}' on {}: {}, {}\n", found.entries.empty() ? "" : table.text(), printable(run),
@@ -166,7 +130,8 @@ void remove_latest(fs::FileSystem& file_system, const std::string& prefix,
 }
 
 /// What is left of a removed run, in words.
-std::string remains_text(fs::FileSystem& file_system, const std::string& prefix, const persist::RunOnPrefix& removed) {
+std::string remains_text(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
+                         const persist::RunOnPrefix& removed) {
   std::string text;
   for (const std::string& directory : removed.unreadable) {
     text += compose("{} is not removed: its manifest cannot be read, so it may be another run's\n",
@@ -174,8 +139,9 @@ std::string remains_text(fs::FileSystem& file_system, const std::string& prefix,
   }
   for (const Store& one : stores_here(file_system)) {
     const store::StoreRecord& record = one.content.record;
-    if (record.run_id != removed.run_id || record.prefix != prefix) continue;
-    text += compose("its store on this node is still there; to free it: kedge drop {}\n",
+    const std::string name = one.directory.substr(one.directory.rfind('/') + 1);
+    if (record.prefix != prefix || !store::may_be_of_run(name, file_system.user(), run)) continue;
+    text += compose("a store of it on this node is still there; to free it: kedge drop {}\n",
                     printable(shell_word(one.directory)));
   }
   return text;
@@ -197,8 +163,8 @@ Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const Argum
   if (!is_confirmed("Remove all of it?", arguments.yes)) return Outcome::cannot_look;
   const persist::RunOnPrefix removed = persist::remove_run(file_system, prefix, arguments.run);
   remove_latest(*file_system, prefix, removed.entries);
-  print(remains_text(*file_system, prefix, removed));
-  return Outcome::ok;
+  print(remains_text(*file_system, prefix, arguments.run, removed));
+  return removed.unreadable.empty() ? Outcome::ok : Outcome::cannot_look;
 }
 
 Outcome drop(const Arguments& arguments) {
@@ -209,7 +175,8 @@ Outcome drop(const Arguments& arguments) {
            arguments.prefix);
   if (!arguments.stores.empty()) return drop_stores(*file_system, arguments);
   const std::vector<Store> stores = stores_here(*file_system);
-  print(stores.empty() ? std::string("you have no stores on this node\n") : text_of(stores));
+  print(stores.empty() ? std::string("you have no stores on this node\n")
+                       : text_of(stores) + "to free one: kedge drop STORE\n");
   return Outcome::ok;
 }
 
@@ -217,13 +184,20 @@ Outcome drop(const Arguments& arguments) {
 
 Command add_drop(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
+  // An empty variable of a script must not mean something else.
+  const CLI::Validator not_empty([](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); },
+                                 "");
   CLI::App* parser = program.add_subcommand("drop", "Free node-local stores, or a run on a prefix");
   parser->add_option("STORE", arguments->stores,
                      "Stores on this node to remove; default: list yours in the default places");
-  parser->add_option("--run", arguments->run, "Remove all checkpoints and records of this run on the prefix")
+  parser
+      ->add_option("--run", arguments->run,
+                   "Remove all checkpoints and records of this name on the prefix, also those that open.fresh left")
+      ->check(not_empty)
       ->type_name("NAME");
   parser
       ->add_option("--prefix", arguments->prefix, "The prefix of --run; default: the configured one (persistent.path)")
+      ->check(not_empty)
       ->type_name("PREFIX");
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(

@@ -3,10 +3,12 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "persist/tags.hpp"
 #include "tools/ls.hpp"
+#include "tools/node_stores.hpp"
 #include "tools/table.hpp"
 #include "tools/words.hpp"
 
@@ -83,7 +85,7 @@ std::string unusable_text(const std::vector<persist::Unusable>& all) {
   return table.text();
 }
 
-std::string text_of(const persist::TagList& list, const std::string& shown) {
+std::string text_of(const persist::TagList& list, const std::string& shown, const std::string& stores_text) {
   const Tags tags(list.entries);
   const std::vector<RunGroup> groups = by_run(list.entries);
   std::string text;
@@ -92,7 +94,7 @@ std::string text_of(const persist::TagList& list, const std::string& shown) {
     if (groups.size() > 1) text += compose("run {} ({})\n", printable(group.run), to_string(group.run_id));
     text += table_of(group, tags);
   }
-  if (list.entries.empty()) text = folded(compose("no checkpoints in {} yet\n", printable(shown)));
+  if (list.entries.empty()) text = folded(compose("no checkpoints in {} yet\n", printable(shown))) + stores_text;
   if (!list.unusable.empty()) text += "\n" + unusable_text(list.unusable);
   return text;
 }
@@ -130,12 +132,24 @@ Json json_of(const persist::TagList& list, const std::string& shown) {
   return json;
 }
 
+/// Where the checkpoints are that were not flushed yet.
+std::string stores_text(fs::FileSystem& file_system, const std::string& prefix) {
+  std::string text;
+  for (const Store& one : stores_here(file_system)) {
+    if (one.content.record.prefix != prefix) continue;
+    text += compose("a job that flushes here has a store on this node: kedge ls {}\n",
+                    printable(shell_word(one.directory)));
+  }
+  return text;
+}
+
 }  // namespace
 
 Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, const std::string& shown, bool json) {
   const persist::TagList list = persist::list_tags(file_system, directory);
   Listing listing;
-  listing.output = json ? json_text(json_of(list, shown)) : text_of(list, shown);
+  listing.output = json ? json_text(json_of(list, shown))
+                        : text_of(list, shown, list.entries.empty() ? stores_text(file_system, directory) : "");
   for (const persist::Unusable& unusable : list.unusable) {
     if (!unusable.committed) continue;
     if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;

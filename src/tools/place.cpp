@@ -43,8 +43,22 @@ std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const
   return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }
 
+/// Generations of different runs cannot be compared: of several runs that have the tag, the one is meant that made it
+/// last. Null if it is one run.
+const persist::TagEntry* last_of_several_runs(const std::vector<persist::TagEntry>& entries, const std::string& word) {
+  const persist::TagEntry* last = nullptr;
+  bool several = false;
+  for (const persist::TagEntry& entry : entries) {
+    if (entry.commit.tag != word && entry.directory != word && word != "latest") continue;
+    if (last != nullptr && last->commit.run_id != entry.commit.run_id) several = true;
+    if (last == nullptr || last->commit.time_ns < entry.commit.time_ns) last = &entry;
+  }
+  return several ? last : nullptr;
+}
+
 std::string what_there_is(const persist::TagList& list, const std::string& word) {
-  if (list.entries.empty()) return "there are no checkpoints on this prefix yet";
+  if (list.entries.empty())
+    return "no checkpoint was flushed to this prefix yet; kedge ls STORE lists those of a node-local store";
   std::vector<std::string> tags;
   for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.commit.tag);
   if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
@@ -103,6 +117,8 @@ TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const 
     const Candidate candidate{committed, name->generation, directory};
     if (!newest || *newest < candidate) newest = candidate;
   };
+  const persist::TagEntry* last = last_of_several_runs(list.entries, word);
+  if (last != nullptr) return {real_prefix, last->directory, fs::join(prefix, last->directory)};
   for (const persist::TagEntry& entry : list.entries) consider(entry.directory, true);
   for (const persist::Unusable& unusable : list.unusable) consider(unusable.directory, unusable.committed);
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};

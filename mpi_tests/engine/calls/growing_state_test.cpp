@@ -325,6 +325,13 @@ TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
     };
     met[1].put(scope.rank, restore_with([](std::size_t) { throw std::bad_alloc(); }));
     met[2].put(scope.rank, restore_with([](std::size_t) {}));
+    // Kedge's own codes mean what Kedge found, not what the application did.
+    for (const ErrorCode code : {ErrorCode::corrupt, ErrorCode::timeout, ErrorCode::busy}) {
+      const auto failure = restore_with([&](std::size_t) { throw Error(code, "the user's own"); });
+      ASSERT_TRUE(failure);
+      EXPECT_EQ(failure->code, ErrorCode::invalid_argument) << to_string(*failure);
+      EXPECT_THAT(failure->message, testing::HasSubstr("the user's own"));
+    }
     met[3].put(scope.rank, restore_with([&](std::size_t count) { own.values.resize(count); }));
     EXPECT_EQ(own.values, std::vector<double>(10, 1.0));
   }));

@@ -232,7 +232,8 @@ TEST(Identity, R19_LostStoresAreUnrecoverableOnAllRanksAndNeverASilentStartFromZ
       }),
                                             ErrorCode::unrecoverable);
       EXPECT_TRUE(says(failure.message,
-                       {"test", "none of them", "no container of it is on any node-local store", "KEDGE_OPEN_FRESH=1"}))
+                       {"test", "none of them", "no container of them is on the prefix or in a node-local store",
+                        "KEDGE_OPEN_FRESH=1"}))
           << failure.message;
     }
   }

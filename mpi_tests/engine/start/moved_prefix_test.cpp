@@ -104,7 +104,7 @@ TEST_F(MovedPrefix, ALinkLeftInTheOldPlaceMakesItNoCopy) {
   move("/case", "/moved");
   job.disk.plant_link("/case", "/moved");
   expect_at("/moved", 2);
-  EXPECT_FALSE(job.logged("a copy from"));
+  EXPECT_FALSE(job.logged("a copy of"));
 }
 
 /// What cannot be checked may be there: then this is a copy. It is no reason not to start.
@@ -114,7 +114,7 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeCheckedIsTakenForTheOriginal) {
     environment.file_system = std::make_shared<Denied>(environment.file_system, "/case/");
   };
   expect_at("/copy", 1);
-  EXPECT_TRUE(job.logged("a copy from /case/checkpoints"));
+  EXPECT_TRUE(job.logged("a copy of /case/checkpoints"));
 }
 
 /// The record stays small however often a case is moved.

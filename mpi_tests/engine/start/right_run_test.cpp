@@ -149,7 +149,7 @@ TEST_F(RightRun, ACopiedCaseGoesOnFromItsPersistentCheckpointsOnACourseOfItsOwn)
   enter("/copy");
   const Opened opened = reopen(job, latest, Newer::keep, {{"c", 30}});
   EXPECT_EQ(opened.step, 1);
-  EXPECT_TRUE(job.logged("a copy from /case/checkpoints"));
+  EXPECT_TRUE(job.logged("a copy of /case/checkpoints"));
   EXPECT_EQ(stores(), 2U);
   EXPECT_EQ(reopen(job).step, 30);
   enter("/case");
@@ -267,7 +267,7 @@ TEST_F(RightRun, FreshBeginsALineageBesideTheOldOneOnce) {
   const Opened fresh = reopen(job, latest, Newer::keep, {{"b", 2}});
   EXPECT_FALSE(fresh.failure);
   EXPECT_EQ(fresh.tag, std::nullopt);
-  EXPECT_TRUE(job.logged("starts over (open.fresh); earlier checkpoints are ignored"));
+  EXPECT_TRUE(job.logged("starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)"));
   job.options.open.fresh = false;
   EXPECT_EQ(reopen(job).step, 2);
   EXPECT_EQ(reopen(job, Tag{"a"}).tag, std::nullopt);

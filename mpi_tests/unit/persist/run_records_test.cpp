@@ -166,11 +166,22 @@ TEST_F(RunRecordsTest, NumbersThatNoStartCanHaveHadAreIgnored) {
   RunRecords mine = start();
   plant("incarnation-18446744073709551615");
   plant("incarnation-2305843009213693952");
+  plant("incarnation-2305843009213");
   plant("begun-18446744073709551615");
   plant("begun-2305843009213693952");
   mine.begin_incarnation({});
   EXPECT_TRUE(mine.is_newest_incarnation());
   EXPECT_EQ(records().take_incarnation(), 2U);
+}
+
+/// Such as a removal leaves that was killed, or a loss of files.
+TEST_F(RunRecordsTest, AStartIsNewerThanAllThatBegunWhateverNumbersAreLost) {
+  (void)records();
+  plant("begun-7");
+  RunRecords mine = start();
+  mine.begin_incarnation({});
+  EXPECT_TRUE(mine.is_newest_incarnation());
+  EXPECT_TRUE(has("begun-8"));
 }
 
 /// 17 paths of 4 KiB in hexadecimal are more than 64 KiB.

@@ -90,7 +90,7 @@ TEST(Selection, R19_PiecesOfAFirstCheckpointThatNeverReturnedAreNothing) {
 
 TEST(Selection, R19_CommitsThatExistedAndLeftNothingAreLost) {
   const Choice choice = choose(survey_of({}), latest, kCommitsExist);
-  EXPECT_THAT(choice.lost, HasSubstr("no container of it is on any"));
+  EXPECT_THAT(choice.lost, HasSubstr("no container of them is on the prefix"));
   EXPECT_FALSE(choice.other_ranks) << "nobody knows how many ranks saved them";
 }
 

@@ -1,0 +1,60 @@
+#include "tools/node_stores.hpp"
+
+#include <algorithm>
+
+#include "base/attempt.hpp"
+#include "base/options_load.hpp"
+#include "base/text.hpp"
+#include "store/file_name.hpp"
+#include "store/location.hpp"
+#include "tools/place.hpp"
+
+namespace kedge::tools {
+namespace {
+
+[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
+  throw Error(Failure{code, std::move(message), -1, path, 0});
+}
+
+}  // namespace
+
+Store look_at(fs::FileSystem& file_system, const std::string& path) {
+  const auto status = status_of(file_system, path);
+  if (!status) refuse(ErrorCode::not_found, "there is no such directory; check the path", path);
+  Store found{file_system.canonical(path), {}};
+  if (!store::is_private(file_system, found.directory)) {
+    refuse(ErrorCode::mismatch,
+           "not a store of yours; expected a directory kedge-<uid>-<run>-<8 hex digits> that belongs to you, mode 0700",
+           path);
+  }
+  found.content = store::content_of_store(file_system, found.directory);
+  // What is left of a removal that was killed has no record and no containers.
+  const bool has_name =
+      found.directory.substr(found.directory.rfind('/') + 1).starts_with(compose("kedge-{}-", file_system.user()));
+  const bool is_rest = has_name && std::ranges::none_of(found.content.files, [](const std::string& name) {
+                         return store::parse_file_name(name).has_value();
+                       });
+  if (found.content.record.run_id.is_none() && !is_rest) {
+    refuse(ErrorCode::mismatch, "not a store: it has no valid file 'run'; if it is one, remove it by hand", path);
+  }
+  return found;
+}
+
+std::vector<Store> stores_here(fs::FileSystem& file_system) {
+  const std::string begin = compose("kedge-{}-", file_system.user());
+  std::vector<std::string> roots = store::usual_roots(process_variable);
+  std::ranges::sort(roots);
+  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  std::vector<Store> found;
+  for (const std::string& root : roots) {
+    (void)attempt([&] {
+      for (const std::string& name : file_system.list(root)) {
+        if (!name.starts_with(begin)) continue;
+        (void)attempt([&] { found.push_back(look_at(file_system, fs::join(root, name))); });
+      }
+    });
+  }
+  return found;
+}
+
+}  // namespace kedge::tools
