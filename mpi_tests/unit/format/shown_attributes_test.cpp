@@ -14,6 +14,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> keys_of(const std::vector<ShownAttribute>& shown) {
   std::vector<std::string> keys;
+  keys.reserve(shown.size());
   for (const ShownAttribute& attribute : shown) keys.push_back(attribute.key);
   return keys;
 }

@@ -140,6 +140,7 @@ TEST_F(RunRecordsTest, StartsAtTheSameTimeNeverTakeTheSameNumber) {
   std::barrier all(kStarts);
   std::vector<std::vector<std::uint64_t>> taken(kStarts);
   std::vector<std::thread> threads;
+  threads.reserve(kStarts);
   for (int start = 0; start < kStarts; ++start) {
     threads.emplace_back([&, start] {
       RunRecords mine(disk.view(start), "/d/prefix", "heat");
@@ -152,7 +153,7 @@ TEST_F(RunRecordsTest, StartsAtTheSameTimeNeverTakeTheSameNumber) {
   for (std::thread& thread : threads) thread.join();
   std::set<std::uint64_t> different;
   for (const auto& numbers : taken) different.insert(numbers.begin(), numbers.end());
-  EXPECT_EQ(different.size(), std::size_t{kStarts * kRounds});
+  EXPECT_EQ(different.size(), std::size_t{kStarts} * kRounds);
 }
 
 TEST_F(RunRecordsTest, TheNextNumberIsGreaterThanAllWhateverIsMissingBelow) {
