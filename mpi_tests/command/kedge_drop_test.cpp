@@ -19,8 +19,9 @@ using ::testing::Not;
 class KedgeDrop : public KedgeCheckpoints {
  protected:
   /// A store of the run on "/some where/checkpoints", with two containers in it.
-  [[nodiscard]] std::string add_store(const std::string& run, std::uint8_t id) const {
-    store::Owner owner{run, {}, {}, "/some where/checkpoints"};
+  [[nodiscard]] std::string add_store(const std::string& run, std::uint8_t id,
+                                      const std::string& prefix = "/some where/checkpoints") const {
+    store::Owner owner{run, {}, {}, prefix};
     owner.run_id.bytes.fill(id);
     owner.place_id = owner.run_id;
     const store::Surroundings here{root_.directory(), "n", {}};
@@ -32,12 +33,6 @@ class KedgeDrop : public KedgeCheckpoints {
       std::ofstream(location.directory + "/" + name) << std::string(1000, 'x');
     }
     return location.directory;
-  }
-
-  static Id128 entry_id(std::uint8_t number) {
-    Id128 id;
-    id.bytes.fill(number);
-    return id;
   }
 
   SampleStore root_;
@@ -108,9 +103,7 @@ TEST_F(KedgeDrop, OnlyStoresOfThisUserAreTakenForOne) {
 }
 
 TEST_F(KedgeDrop, LsOfAnEmptyPrefixNamesTheStoresOfItsJobs) {
-  const std::string store = add_store("heat", 1);
-  std::ofstream(store + "/run") << store::to_text(
-      {.run_id = entry_id(1), .place_id = entry_id(1), .prefix = system_->canonical(prefix_.directory())});
+  const std::string store = add_store("heat", 1, system_->canonical(prefix_.directory()));
   const Result listed = kedge_in("/", "ls " + prefix_.directory(), "TMPDIR=" + root_.directory());
   EXPECT_EQ(listed.status, 0) << listed.text;
   EXPECT_THAT(listed.text, AllOf(HasSubstr("no checkpoints in"), HasSubstr("kedge ls " + store)));
@@ -139,7 +132,10 @@ TEST_F(KedgeDrop, ARunOnAPrefixGoesAndTheOthersStay) {
     std::ofstream(prefix_.path("latest")) << directory << "\n";
   };
   name_latest(sample_entry(3).directory);
-  const Result dropped = kedge(words + " --yes");
+  const std::string own = add_store("heat", 1, system_->canonical(prefix_.directory()));
+  const std::string alike = add_store("heat-fine", 2, system_->canonical(prefix_.directory()));
+  const Result dropped = kedge_in("/", words + " --yes", "TMPDIR=" + root_.directory());
+  EXPECT_THAT(dropped.text, AllOf(HasSubstr("kedge drop " + own), Not(HasSubstr(alike))));
   EXPECT_EQ(dropped.status, 0) << dropped.text;
   EXPECT_FALSE(std::filesystem::exists(prefix_.path("latest"))) << "it named one that is gone";
   EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));

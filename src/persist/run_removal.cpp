@@ -1,7 +1,5 @@
 #include "persist/run_removal.hpp"
 
-#include <optional>
-
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "persist/posix_tier.hpp"
@@ -32,11 +30,8 @@ RunOnPrefix remove_run(const std::shared_ptr<fs::FileSystem>& file_system, const
                        const std::string& run) {
   RunRecords records(file_system, prefix, run);
   (void)records.take_incarnation();
-  std::optional<RunRecord> record = records.read_record().record;
-  if (!record) record = records.record_of_starts();
-  records.begin_incarnation(record.value_or(RunRecord{}));
+  records.begin_incarnation(records.read_record().record.value_or(RunRecord{}));
   RunOnPrefix removed;
-  if (record) removed.run_id = record->run_id;
   PosixTier tier(file_system, prefix, {}, &records);
   // Again until there is none: a job may have been about to publish when it was overtaken.
   for (int tries = 0; tries < kTriesMax; ++tries) {

@@ -12,7 +12,6 @@ namespace kedge::persist {
 
 /// What a run has on a prefix.
 struct RunOnPrefix {
-  Id128 run_id;                         ///< none if no record says it
   std::vector<TagEntry> entries;        ///< of this user, newest first; pinned ones, too
   std::vector<std::string> unreadable;  ///< tag directories whose manifest does not say which run they belong to
 };

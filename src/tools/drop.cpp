@@ -139,8 +139,11 @@ std::string remains_text(fs::FileSystem& file_system, const std::string& prefix,
   }
   for (const Store& one : stores_here(file_system)) {
     const store::StoreRecord& record = one.content.record;
+    // Another run's name may begin alike. What follows an @ is the node.
     const std::string name = one.directory.substr(one.directory.rfind('/') + 1);
-    if (record.prefix != prefix || !store::may_be_of_run(name, file_system.user(), run)) continue;
+    const std::string of_run = name.substr(0, name.find('@'));
+    if (record.prefix != prefix || !store::is_directory_of(of_run, file_system.user(), {}, run, record.place_id))
+      continue;
     text += compose("a store of it on this node is still there; to free it: kedge drop {}\n",
                     printable(shell_word(one.directory)));
   }
@@ -201,9 +204,8 @@ Command add_drop(CLI::App& program) {
       ->type_name("PREFIX");
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(
-      "Lists what will be removed, pinned checkpoints included, and asks. A store that a job is using is refused; a "
-      "job "
-      "whose run is removed from the prefix can no longer commit to it.\n"
+      "Lists what will be removed, pinned checkpoints included, and asks. A store that a job is using is refused; "
+      "a job whose run is removed from the prefix can no longer commit to it.\n"
       "Exit status: 0, or 2 if not all of it was removed.");
   return {parser, [arguments] { return drop(*arguments); }};
 }

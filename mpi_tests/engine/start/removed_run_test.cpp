@@ -13,7 +13,6 @@
 #include "harness/engine_checks.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "persist/prefix_runs.hpp"
-#include "persist/run_records.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -88,13 +87,28 @@ TEST_F(RemovedRun, AJobThatIsAlivePublishesNothingAtAnyMoment) {
   EXPECT_EQ(left(), 0U);
 }
 
-TEST_F(RemovedRun, ItsIdIsKnownFromTheNotesOfItsStarts) {
-  commit_steps(job, {{"a", 1}});
-  const auto whole = persist::read_run_record(*job.disk.view(0), persist::records_directory(kPrefix, "main"));
-  ASSERT_TRUE(whole.record);
-  const std::string path = persist::run_record_path(persist::records_directory(kPrefix, "main"));
-  job.disk.write_all(path, std::vector(10, std::byte{'x'}));
-  EXPECT_EQ(persist::remove_run(job.disk.view(0), kPrefix, "main").run_id, whole.record->run_id);
+/// A job that checked that it is the newest just before it was overtaken may still publish once.
+TEST_F(RemovedRun, WhatIsPublishedWhileItIsRemovedGoesToo) {
+  commit_steps(job, {{"a", 1}, {"b", 2}});
+  const std::string late = kPrefix + std::string("/") +
+                           persist::find_on_prefix(*job.disk.view(0), kPrefix, "main").entries.front().directory;
+  const auto before = job.disk.snapshot();
+  std::vector<std::pair<std::string, std::vector<std::byte>>> files;
+  for (const auto& [path, entry] : before) {
+    if (path.starts_with(late + "/") && entry.status.kind == fs::FileStatus::Kind::file)
+      files.emplace_back(path, job.disk.read_all(path));
+  }
+  job.disk.remove_all(late);
+  bool published = false;
+  const auto watched = std::make_shared<Watched>(job.disk.view(0), [&](const std::string& path) {
+    if (std::exchange(published, true)) return;
+    EXPECT_TRUE(path.find("/a.") != std::string::npos) << path;
+    job.disk.make_directories(late + "/data/0", 0755);
+    for (const auto& [name, bytes] : files) job.disk.write_all(name, bytes);
+  });
+  EXPECT_EQ(persist::remove_run(watched, kPrefix, "main").entries.size(), 2U);
+  EXPECT_TRUE(published);
+  EXPECT_EQ(left(), 0U);
 }
 
 }  // namespace

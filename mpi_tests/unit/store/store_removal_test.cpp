@@ -63,6 +63,7 @@ TEST_F(StoreRemoval, TheRecordsGoLast) {
   ASSERT_GE(seen.removed.size(), 5U);
   EXPECT_TRUE(seen.removed[0].ends_with(".h5") || seen.removed[0].ends_with(".kedge")) << seen.removed[0];
   EXPECT_TRUE(seen.removed[1].ends_with(".h5") || seen.removed[1].ends_with(".kedge")) << seen.removed[1];
+  EXPECT_EQ(seen.removed[seen.removed.size() - 3], "run") << "before drop's own lock and the directory";
 }
 
 TEST_F(StoreRemoval, AStoreInUseLosesNothing) {
