@@ -35,6 +35,11 @@ bool is_still_at(fs::FileSystem& file_system, const std::string& prefix, const c
   return is_there;
 }
 
+/// Pure. What is known, under these ids.
+persist::RunRecord record_of(const KnownRun& known, const RunAndPlace& ids) {
+  return {ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint, known.store};
+}
+
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
 /// same directory reached by another path is no copy.
 void follow(fs::FileSystem& file_system, persist::RunRecords& records, const persist::RunRecord& record,
@@ -46,6 +51,7 @@ void follow(fs::FileSystem& file_system, persist::RunRecords& records, const per
   known.is_copy = !is_same && is_still_at(file_system, record.prefix, known.run);
   if (known.is_copy) {
     known.former.clear();
+    known.store.clear();
     known.place_id = random_id();
     return;
   }
@@ -76,10 +82,11 @@ KnownRun read_known(const Setup& setup, persist::RunRecords& records) {
     known.run.id = record->run_id;
     known.place_id = record->place_id;
     known.fingerprint = record->fingerprint;
+    known.store = record->store;
     follow(*setup.environment.file_system, records, *record, known);
     // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
     if (known.is_copy) {
-      records.write_record({known.run.id, known.prefix, known.former, known.place_id, known.fingerprint});
+      records.write_record(record_of(known, {known.run.id, known.place_id}));
     }
     if (!found.record) {
       setup.log.warning(compose("the run's record {} is {}; it is rebuilt from the notes of earlier starts",
@@ -234,7 +241,7 @@ RunAndPlace record_ids(persist::RunRecords& records, const KnownRun& known, cons
   if (other && !other->place_id.is_none()) return {other->run_id, other->place_id};
   const RunAndPlace ids{found.run_id.is_none() ? random_id() : found.run_id,
                         found.place_id.is_none() ? random_id() : found.place_id};
-  records.write_record({ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint});
+  records.write_record(record_of(known, ids));
   return ids;
 }
 
@@ -260,17 +267,18 @@ RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const Known
 
 /// The record first: a start that dies in between leaves one run whole, never one without what is noted of it.
 void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids,
-                    const std::string& fingerprint, bool fresh) {
+                    const GivenNow& given) {
   const persist::FoundRecord now = records.read_record();
-  const Id128& expected = fresh ? known.run.id : ids.run_id;
+  const Id128& expected = given.fresh ? known.run.id : ids.run_id;
   if (now.record && now.record->run_id != expected) {
     refuse(ErrorCode::busy,
            "another start of this run began at the same time and took another identity; end one of the two jobs",
            records.directory());
   }
-  persist::RunRecord record{ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint};
-  if (!fingerprint.empty()) record.fingerprint = fingerprint;
-  else if (fresh || !known.has_commits) record.fingerprint.reset();
+  persist::RunRecord record = record_of(known, ids);
+  record.store = given.store;
+  if (!given.fingerprint.empty()) record.fingerprint = given.fingerprint;
+  else if (given.fresh || !known.has_commits) record.fingerprint.reset();
   records.begin_incarnation(record);
   if (now.record != record) records.write_record(record);
   records.forget_notes_of_others(ids.run_id);

@@ -26,12 +26,20 @@ struct KnownRun {
   std::string moved_from;                  ///< where it lay at the last start, if that was elsewhere; rank 0's
   bool is_copy = false;                    ///< it still lies there: this prefix was copied from it; rank 0's
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
+  std::string store;                       ///< rank 0's at the last start, as recorded; rank 0's
 };
 
 /// Whose the stores are.
 struct RunAndPlace {
   Id128 run_id;
   Id128 place_id;
+};
+
+/// What this start adds to the run's record.
+struct GivenNow {
+  const std::string& fingerprint;  ///< what commits depend on from now on; empty if nobody says
+  const std::string& store;        ///< rank 0's
+  bool fresh = false;              ///< open.fresh
 };
 
 /// Where to look for what is known of the run.
@@ -55,9 +63,7 @@ struct PlacesOfRun {
                                      const PlacesOfRun& places);
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records
-/// say. `fingerprint`: what commits depend on from now on; empty if nobody says. Throws busy if another start has begun
-/// since.
-void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids,
-                    const std::string& fingerprint, bool fresh);
+/// say. Throws busy if another start has begun since.
+void write_identity(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& ids, const GivenNow& given);
 
 }  // namespace kedge::engine

@@ -220,7 +220,8 @@ class Start {
   void begin() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      write_identity(*started_.prefix.records, known_, ids_, fingerprint_, setup_.options.open.fresh);
+      write_identity(*started_.prefix.records, known_, ids_,
+                     {fingerprint_, started_.node.store->directory(), setup_.options.open.fresh});
     });
     if (known_.former.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
@@ -257,13 +258,19 @@ class Start {
     return compose(" ({} {})", known_.is_copy ? "a copy of" : "moved here from", known_.moved_from);
   }
 
-  [[nodiscard]] std::string_view what_was_found() const {
+  [[nodiscard]] std::string what_was_found() const {
     if (setup_.options.open.fresh)
       return "starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)";
     if (!started_.commits_exist) return "no checkpoints yet, starts from scratch";
     if (!started_.noted.on_prefix) return "has checkpoints in the stores";
-    return stores_know_ ? "has checkpoints"
-                        : "has checkpoints; its stores are new, so those that were flushed are here";
+    if (stores_know_) return "has checkpoints";
+    return compose("has checkpoints; its stores are new{}, so only those that were flushed are here", store_before());
+  }
+
+  /// Checkpoints that were not flushed are there, unless that node is gone.
+  [[nodiscard]] std::string store_before() const {
+    if (known_.store.empty() || known_.store == started_.node.store->directory()) return {};
+    return compose(" (at the last start this one was {})", known_.store);
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.

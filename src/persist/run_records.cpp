@@ -113,6 +113,7 @@ std::optional<RunRecord> parse_record(Json content) {
   record.prefix = bytes_in(content, "prefix");
   record.place_id = parse_id(text_in(content, "place_id").value_or("")).value_or(Id128{});
   if (content.contains("fingerprint")) record.fingerprint = bytes_of(content["fingerprint"]);
+  record.store = bytes_in(content, "store");
   if (content.contains("former_prefixes") && content["former_prefixes"].is_array()) {
     for (const Json& path : content["former_prefixes"]) {
       if (auto text = bytes_of(path)) record.former.push_back(*std::move(text));
@@ -277,6 +278,7 @@ std::string RunRecords::text_of(const RunRecord& content) const {
                {"former_prefixes", Json::array()}};
   for (const std::string& path : content.former) json["former_prefixes"].push_back(bytes_json(path));
   if (content.fingerprint) json["fingerprint"] = bytes_json(*content.fingerprint);
+  if (!content.store.empty()) json["store"] = bytes_json(content.store);
   json["crc32c"] = check_of(json);
   return json.dump(2) + "\n";
 }

@@ -46,6 +46,12 @@ class RightRun : public ::testing::Test {
     EXPECT_EQ(failure.code, code) << to_string(failure);
     return failure;
   }
+  /// Of a start that finds what there is and saves nothing.
+  std::string first_line() {
+    const auto lines = job.log().size();
+    EXPECT_FALSE(reopen(job).failure);
+    return job.log().at(lines);
+  }
   [[nodiscard]] std::size_t stores() const {
     std::set<std::string> directories;
     for (const auto& [path, entry] : job.disk.snapshot()) {

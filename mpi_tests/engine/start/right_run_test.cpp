@@ -331,17 +331,28 @@ TEST_F(RightRun, AFreshStartThatDiesAnywhereLeavesOneOfTheTwoWhole) {
 }
 
 TEST_F(RightRun, TheFirstLineOfAStartSaysRunPrefixStoreAndWhatWasFound) {
-  reopen(job);
-  ASSERT_FALSE(job.log().empty());
-  const std::string first = job.log().front();
+  const std::string first = first_line();
   EXPECT_TRUE(says(first, {"run 'main', incarnation 1, on /case/checkpoints", "store /nodes/node0/kedge-1000-main-",
                            "other node", "no checkpoints yet, starts from scratch"}))
       << first;
   commit_steps(job, {{"a", 1}});
-  const auto lines = job.log().size();
-  reopen(job);
-  const std::string later = job.log().at(lines);
+  const std::string later = first_line();
   EXPECT_TRUE(says(later, {"run 'main', incarnation 3, on /case/checkpoints", "has checkpoints"})) << later;
+}
+
+/// Checkpoints that were never flushed are in the stores of the last start: who sets another store.path steps back.
+TEST_F(RightRun, AStartWhoseStoresAreNewSaysWhereTheLastOneWas) {
+  commit_steps(job, {{"a", 1}});
+  job.options.store.path = "/nodes/{node}/other";
+  const std::string elsewhere = first_line();
+  EXPECT_TRUE(says(elsewhere, {"store /nodes/node0/other/kedge-1000-main-", "its stores are new",
+                               "at the last start this one was /nodes/node0/kedge-1000-main-"}))
+      << elsewhere;
+  const std::string again = first_line();
+  EXPECT_FALSE(says(again, {"its stores are new"})) << again;
+  for (int node = 0; node < 4; ++node) job.disk.remove_all(compose("/nodes/node{}/other", node));
+  const std::string lost = first_line();
+  EXPECT_TRUE(says(lost, {"its stores are new, so only those that were flushed are here"})) << lost;
 }
 
 TEST_F(RightRun, AnEngineThatReplacesOneInTheSameVariableIsToldAtOnceWhatToDo) {

@@ -27,7 +27,12 @@ Id128 id_of(std::uint8_t number) {
   return id;
 }
 
-const persist::RunRecord kRecord{id_of(7), "/d/prefix", {"/old place", "/older"}, id_of(8), "caf\xe9.in (4 bytes)"};
+const persist::RunRecord kRecord{id_of(7),
+                                 "/d/prefix",
+                                 {"/old place", "/older"},
+                                 id_of(8),
+                                 "caf\xe9.in (4 bytes)",
+                                 "/dev/shm/kedge-1000-heat-12345678"};
 
 class RunRecordsTest : public Faulty {
  protected:
