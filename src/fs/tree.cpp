@@ -21,16 +21,23 @@ void add_files_below(FileSystem& file_system, const std::string& directory, cons
   }
 }
 
-void remove_all_of(FileSystem& file_system, const std::string& path, std::optional<Failure>& first) {
+/// False if there was enough before it came to the end.
+bool remove_all_of(FileSystem& file_system, const std::string& path, const Enough& enough,
+                   std::optional<Failure>& first) {
   const auto note = [&](std::optional<Failure> failure) {
     if (failure && !first) first = std::move(failure);
   };
+  std::vector<std::string> names;
   note(attempt([&] {
     const auto status = file_system.status(path);
-    if (!status || status->kind != Kind::directory) return;
-    for (const std::string& name : file_system.list(path)) remove_all_of(file_system, join(path, name), first);
+    if (status && status->kind == Kind::directory) names = file_system.list(path);
   }));
+  for (const std::string& name : names) {
+    if (!remove_all_of(file_system, join(path, name), enough, first)) return false;
+  }
+  if (enough && enough()) return false;
   note(attempt([&] { file_system.remove(path); }));
+  return true;
 }
 
 }  // namespace
@@ -42,10 +49,11 @@ std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& di
   return files;
 }
 
-void remove_tree(FileSystem& file_system, const std::string& path) {
+bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough) {
   std::optional<Failure> first;
-  remove_all_of(file_system, path, first);
+  if (!remove_all_of(file_system, path, enough, first)) return false;
   if (first) throw Error(*std::move(first));
+  return true;
 }
 
 void make_directories(FileSystem& file_system, const std::string& path, std::uint32_t mode) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,12 @@ struct TreeFile {
 /// Local. Everything below `directory` but directories, by name. Throws Error{not_found | io}.
 [[nodiscard]] std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& directory);
 
+/// Asked before each of several steps: whether those that were done are enough for now.
+using Enough = std::function<bool()>;
+
 /// Local. Removes `path` and, if it is a directory, all below it; a name that does not exist is fine. What can be
-/// removed is removed, then the first failure is thrown: Error{io}.
-void remove_tree(FileSystem& file_system, const std::string& path);
+/// removed is removed, then the first failure is thrown: Error{io}. False if `enough` ended it before that.
+bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough = {});
 
 /// Local. Makes `path` and its missing parents. A parent may be a link to a directory: the user arranged it so. The
 /// caller checks what the last component is. Throws Error{io | no_space}.

@@ -58,10 +58,10 @@ void PlainDirectory::sync(std::uint32_t world_size) const {
   file_system_.sync_directory(files);
 }
 
-void PlainDirectory::remove(LogicalRank logical_rank) const {
+bool PlainDirectory::remove(LogicalRank logical_rank, const fs::Enough& enough) const {
   const std::string mine = fs::join(tag_directory_, plain_directory(logical_rank));
-  if (!is_directory(fs::join(tag_directory_, kPlainDirectory)) || !is_directory(parent_of(mine))) return;
-  if (is_directory(mine)) fs::remove_tree(file_system_, mine);
+  if (!is_directory(fs::join(tag_directory_, kPlainDirectory)) || !is_directory(parent_of(mine))) return true;
+  return !is_directory(mine) || fs::remove_tree(file_system_, mine, enough);
 }
 
 void PlainDirectory::clear() const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fs/file_system.hpp"
+#include "fs/tree.hpp"
 #include "kedge/options.hpp"
 #include "kedge/types.hpp"
 
@@ -26,8 +27,8 @@ class PlainDirectory {
            const std::function<void(fs::ByteAccess& to)>& write) const;
   /// Brings to stable storage what make() made, and the names in it. Fine if nothing was made.
   void sync(std::uint32_t world_size) const;
-  /// Removes the files of a rank; fine if there are none.
-  void remove(LogicalRank logical_rank) const;
+  /// Removes the files of a rank; fine if there are none. False if `enough` ended it before that.
+  [[nodiscard]] bool remove(LogicalRank logical_rank, const fs::Enough& enough) const;
   /// Removes those of all ranks, and the directories. What is not Kedge's stays and keeps its directory.
   void clear() const;
 

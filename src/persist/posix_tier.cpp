@@ -221,15 +221,18 @@ void PosixTier::retract(const TagEntry& entry) {
   catalog().remove(entry.directory);
 }
 
-void PosixTier::remove_container(const std::string& name, LogicalRank logical_rank) {
-  if (!is_own_directory(name) || is_published(name)) return;
-  plain(name).remove(logical_rank);  // first: by the containers that are left, a later start knows how many ranks
+bool PosixTier::remove_container(const std::string& name, LogicalRank logical_rank, const fs::Enough& enough) {
+  if (!is_own_directory(name) || is_published(name)) return true;
+  // The container last: by those that are left, a later start knows how many ranks there were.
+  if (!plain(name).remove(logical_rank, enough)) return false;
   const std::string data = fs::join(path_of(name), kDataDirectory);
   const auto status = file_system_->status(data);
-  if (!status || status->kind != fs::FileStatus::Kind::directory) return;
+  if (!status || status->kind != fs::FileStatus::Kind::directory) return true;
   const auto part = file_system_->status(fs::join(path_of(name), container_directory(logical_rank)));
-  if (!part || part->kind != fs::FileStatus::Kind::directory) return;
+  if (!part || part->kind != fs::FileStatus::Kind::directory) return true;
+  if (enough && enough()) return false;
   file_system_->remove(fs::join(path_of(name), container_file(logical_rank)));
+  return true;
 }
 
 /// Files that are not Kedge's stay and keep the directory.

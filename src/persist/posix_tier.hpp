@@ -50,7 +50,7 @@ class PosixTier final : public Tier {
   [[nodiscard]] std::string publish(const TagEntry& entry, std::span<const std::byte> manifest) override;
   void discard(const TagEntry& entry) override;
   void retract(const TagEntry& entry) override;
-  void remove_container(const std::string& name, LogicalRank logical_rank) override;
+  bool remove_container(const std::string& name, LogicalRank logical_rank, const fs::Enough& enough) override;
   void clear(const std::string& name) override;
   [[nodiscard]] Leftovers leftovers(const Id128& run_id) override;
   [[nodiscard]] bool is_pinned(const std::string& name) override;

@@ -7,7 +7,9 @@ namespace kedge::persist {
 namespace {
 
 void remove_all(Tier& tier, const Remains& remains) {
-  for (std::uint32_t rank = 0; rank < remains.ranks; ++rank) tier.remove_container(remains.name, LogicalRank{rank});
+  for (std::uint32_t rank = 0; rank < remains.ranks; ++rank) {
+    (void)tier.remove_container(remains.name, LogicalRank{rank}, {});
+  }
   tier.clear(remains.name);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
+#include "fs/tree.hpp"
 #include "kedge/types.hpp"
 #include "persist/open_container.hpp"
 #include "persist/tag_entry.hpp"
@@ -97,8 +98,10 @@ class Tier {
   /// From here on it is no commit; its containers are still there. What of them is not removed in this start, another
   /// start finds among its leftovers.
   virtual void retract(const TagEntry& entry) = 0;
-  /// Any rank. Of what is no commit, with the plain files of that rank; one that is not there is fine.
-  virtual void remove_container(const std::string& name, LogicalRank logical_rank) = 0;
+  /// Any rank. Of what is no commit, with the plain files of that rank; one that is not there is fine. `enough` is
+  /// asked before each file: false if it ended this, and something is left.
+  [[nodiscard]] virtual bool remove_container(const std::string& name, LogicalRank logical_rank,
+                                              const fs::Enough& enough) = 0;
   /// Removes what else is there of what is no commit, and the name itself.
   virtual void clear(const std::string& name) = 0;
   /// What this start or earlier ones of the run left half published or half removed. Also completes what the place

@@ -69,12 +69,20 @@ void TierHistory::retracted(const Id128& commit_id) {
   if (entries_) std::erase_if(*entries_, [&](const TagEntry& entry) { return entry.commit.id == commit_id; });
 }
 
+void TierHistory::note_pinned(const Id128& commit_id) {
+  if (!entries_) return;
+  for (TagEntry& entry : *entries_) {
+    if (entry.commit.id == commit_id) entry.pinned = true;
+  }
+}
+
 Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
                 const std::function<bool()>& enough) {
   Retained retained;
   if (retention.keep == 0) return retained;
   std::optional<Failure> first;
   std::set<Id128> failed;
+  std::set<Id128> pinned;
   retained.failure = attempt([&] {
     const std::size_t kept = number_kept(tier, records, history, retention);
     const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
@@ -82,12 +90,16 @@ Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const Tie
     for (const bool stuck : {false, true}) {
       for (std::size_t at = entries.size(); at > kept; --at) {
         const TagEntry& entry = entries[at - 1];
-        if (history.is_stuck(entry.commit.id) != stuck) continue;
+        if (history.is_stuck(entry.commit.id) != stuck || entry.pinned) continue;
+        if (retention.spared.contains(entry.commit.id)) continue;
         if (enough && enough()) {
           retained.left = at - kept;
           return;
         }
-        if (retention.spared.contains(entry.commit.id) || tier.is_pinned(entry.directory)) continue;
+        if (tier.is_pinned(entry.directory)) {
+          pinned.insert(entry.commit.id);
+          continue;
+        }
         const auto failure = attempt([&] { tier.retract(entry); });
         if (!failure || !is_still_there(tier, entry)) retained.removed.push_back(entry);
         if (!failure) continue;
@@ -97,6 +109,7 @@ Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const Tie
       }
     }
   });
+  for (const Id128& commit_id : pinned) history.note_pinned(commit_id);
   for (const Id128& commit_id : failed) history.note_stuck(commit_id);
   if (!retained.failure) retained.failure = first;
   for (const TagEntry& entry : retained.removed) history.retracted(entry.commit.id);

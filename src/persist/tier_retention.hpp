@@ -34,6 +34,8 @@ class TierHistory {
   /// Whether its manifest was read and is good.
   [[nodiscard]] bool is_known_good(const Id128& commit_id) const { return good_.contains(commit_id); }
   void note_good(const Id128& commit_id) { good_.insert(commit_id); }
+  /// Somebody pinned it since it was listed.
+  void note_pinned(const Id128& commit_id);
   /// Whether removing it failed once in this start.
   [[nodiscard]] bool is_stuck(const Id128& commit_id) const { return stuck_.contains(commit_id); }
   void note_stuck(const Id128& commit_id) { stuck_.insert(commit_id); }

@@ -15,8 +15,11 @@ namespace kedge::pipeline {
 namespace {
 
 constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
-constexpr double kRemovalBudget_s = 1;  // of a flush; far below any timeout
-constexpr std::size_t kRetractedMax = 64;
+// What a flush removes, it removes in pieces, each far below any timeout. A piece takes away at least one commit: with
+// two of them the history gets shorter even where removing one takes longer than the budget.
+constexpr int kPieces = 2;
+constexpr double kPieceBudget_s = 0.5;
+constexpr std::size_t kRetractedMax = 32;  // in a piece
 
 /// In the worst case all bytes of the job go through one slow link.
 comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) {
@@ -74,8 +77,7 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
-  retain(group, files.commit.id);
-  removal_.step(group, kRemovalBudget_s);
+  keep_house(group, files.commit.id);
 }
 
 /// COLLECTIVE. Before the first flush, and after one that failed.
@@ -89,7 +91,7 @@ void FlushStage::sweep(const comm::Group& group) {
   }
   comm::throw_if(failure);
   removal_.add(group, left.remains);
-  removal_.step(group, kRemovalBudget_s);  // before room is needed
+  removal_.step(group, kPieces * kPieceBudget_s);  // before room is needed
 }
 
 /// COLLECTIVE. The manifest stays in the stores of two failure domains, so that a commit whose flush was interrupted
@@ -148,14 +150,18 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
       compose("{} is persistent, but a convenience file could not be written: {}", entry.commit.tag, left_out));
 }
 
-/// COLLECTIVE. Each rank takes back what it put. What cannot be removed is left to the next sweep.
+/// COLLECTIVE. Each rank takes back what it put. What cannot be removed, or not soon, is left to the next sweep.
 void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entry) const {
   bool is_published = true;
   const auto unknown = group.try_root_decides(is_published, [&] { return tier_.is_published(entry.directory); });
   if (unknown || is_published) return;
-  (void)group.try_together([&] { tier_.remove_container(entry.directory, group.logical_rank()); });
+  bool is_gone = true;
+  const double give_up_at = clock_.seconds() + kPieces * kPieceBudget_s;
+  const auto enough = [&] { return clock_.seconds() >= give_up_at; };
+  (void)group.try_together([&] { is_gone = tier_.remove_container(entry.directory, group.logical_rank(), enough); });
+  const bool some_left = group.any(!is_gone);
   (void)group.try_together([&] {
-    if (group.is_root()) tier_.discard(entry);
+    if (group.is_root() && !some_left) tier_.discard(entry);
   });
 }
 
@@ -177,9 +183,19 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) const {
   }
 }
 
-/// COLLECTIVE. What cannot be retracted now is tried again after the next flush; only a later start is an error.
-void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
-  if (settings_.persistent.keep == 0) return;
+/// COLLECTIVE.
+void FlushStage::keep_house(const comm::Group& group, const Id128& flushed) {
+  for (int piece = 0; piece < kPieces; ++piece) {
+    const bool more = settings_.persistent.keep > 0 && retain(group, flushed);
+    removal_.step(group, kPieceBudget_s);
+    if (!more && removal_.is_done()) return;
+  }
+}
+
+/// COLLECTIVE. True if there was no time for all. What cannot be retracted now is tried again after the next flush;
+/// only a later start is an error.
+bool FlushStage::retain(const comm::Group& group, const Id128& flushed) {
+  bool more = false;
   std::vector<Id128> removed;
   std::vector<persist::Remains> remains;
   const auto failure = group.try_together([&] {
@@ -187,7 +203,7 @@ void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
     const std::uint64_t changes = ledger_.tier_changes();
     if (std::exchange(history_as_of_, changes) != changes) history_.forget();
     const double begun_at = clock_.seconds();
-    const double give_up_at = begun_at + kRemovalBudget_s;
+    const double give_up_at = begun_at + kPieceBudget_s;
     std::size_t begun = 0;
     // At least one each time, but a history that suddenly may go does not go in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
@@ -199,7 +215,8 @@ void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
       remains.push_back({entry.directory, entry.commit.world_size});
       log_.debug(compose("removed {} from the prefix (persistent.keep)", entry.directory));
     }
-    if (retained.left > 0 && !std::exchange(said_slow_, true)) {
+    more = retained.left > 0;
+    if (more && !std::exchange(said_slow_, true)) {
       log_.warning(compose(
           "removed {} of {} old checkpoints from the prefix (persistent.keep) in {:.1f} s; later flushes remove "
           "the rest",
@@ -208,13 +225,15 @@ void FlushStage::retain(const comm::Group& group, const Id128& flushed) {
     comm::throw_if(retained.failure);
   });
   group.broadcast(removed);
+  group.broadcast(more);
   for (const Id128& commit_id : removed) ledger_.set_persistent(commit_id, false);
   removal_.add(group, remains);
-  if (!failure) return;
+  if (!failure) return more;
   if (failure->code == ErrorCode::busy) throw Error(*failure);
   if (group.is_root()) {
     log_.warning("old commits could not be removed from the prefix: " + to_string(*failure));
   }
+  return more;
 }
 
 }  // namespace kedge::pipeline

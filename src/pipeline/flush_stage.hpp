@@ -68,7 +68,8 @@ class FlushStage final : public Stage {
   void publish(const comm::Group& group, const Upload& upload);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const Upload& upload) const;
-  void retain(const comm::Group& group, const Id128& flushed);
+  void keep_house(const comm::Group& group, const Id128& flushed);
+  [[nodiscard]] bool retain(const comm::Group& group, const Id128& flushed);
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;

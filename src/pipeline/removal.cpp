@@ -65,16 +65,18 @@ void Removal::step(const comm::Group& group, double budget_s) {
 
 /// Local. How many items at the front this process has nothing left to do for.
 std::uint64_t Removal::remove_share(const comm::Group& group, double give_up_at) {
-  bool removed = false;
+  bool begun = false;
+  const auto enough = [&] { return std::exchange(begun, true) && clock_.seconds() >= give_up_at; };
   std::uint64_t finished = 0;
   for (Item& item : queue_) {
     for (; item.next < item.remains.ranks; item.next += static_cast<std::uint64_t>(group.size())) {
-      if (removed && clock_.seconds() >= give_up_at) return finished;
+      if (begun && clock_.seconds() >= give_up_at) return finished;
+      bool is_gone = true;
       const LogicalRank rank{static_cast<std::uint32_t>(item.next)};
-      if (const auto failure = attempt([&] { tier_.remove_container(item.remains.name, rank); })) {
-        warn_once(to_string(*failure));
-      }
-      removed = true;
+      const auto failure = attempt([&] { is_gone = tier_.remove_container(item.remains.name, rank, enough); });
+      if (failure) warn_once(to_string(*failure));
+      if (!is_gone) return finished;
+      begun = true;
     }
     ++finished;
   }

@@ -23,10 +23,12 @@ class Removal {
   void add(const comm::Group& group, const std::vector<persist::Remains>& remains);
   /// Local, on every rank alike. What is to be written again is not removed.
   void forget(const std::string& name);
-  /// COLLECTIVE. Each rank removes containers of its share, the oldest queued first, for about as long as said and at
-  /// least one; rank 0 clears what nothing is left of. A failure is logged once, and leaves what it is about to a later
+  /// COLLECTIVE. Each rank removes files of its share, the oldest queued first, for about as long as said and at least
+  /// one; rank 0 clears what nothing is left of. A failure is logged once, and leaves what it is about to a later
   /// start. Throws busy on all ranks if a later start of the run has begun.
   void step(const comm::Group& group, double budget_s);
+  /// The same on every rank.
+  [[nodiscard]] bool is_done() const noexcept { return queue_.empty(); }
 
  private:
   struct Item {

@@ -8,6 +8,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/redundancy_history.hpp"
+#include "harness/slow_to_remove.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -159,6 +160,42 @@ TEST_F(PlainRouted, TheirRemovalIsSharedOutLikeThatOfContainers) {
   expect_returned(run(job, {"a", "b", "c"}));
   EXPECT_THAT(tags(job), ElementsAre("c"));
   EXPECT_EQ(removed, 2);
+}
+
+/// A rank may have as many as it likes, and the others wait for it.
+TEST_F(PlainRouted, ManyThatAreRemovedSlowlyGoPieceByPiece) {
+  constexpr int kFiles = 30;
+  constexpr double kEachTakes_s = 1;
+  Job job(1);
+  const auto commit_many = [&](Engine& engine, const Tag& tag) {
+    engine.create(tag);
+    for (int i = 0; i < kFiles; ++i) {
+      const Routed file = engine.route_out(compose("out/{}", i));
+      if (file.status) job.disk.write_all(file.path, content_of(tag, 0, kSmall));
+    }
+    engine.commit();
+  };
+  job.options.persistent.keep = 1;
+  auto clock = std::make_shared<FakeClock>();
+  job.surroundings = [&](int, engine::Environment& environment) {
+    environment.clock = clock;
+    environment.file_system = std::make_shared<SlowToRemove>(environment.file_system, clock, kEachTakes_s);
+  };
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_many(engine, "a");
+    for (const Tag tag : {"b", "c", "d"}) {
+      const double begun_at = clock->seconds();
+      commit_many(engine, tag);
+      EXPECT_LT(clock->seconds() - begun_at, kFiles / 2) << tag;
+    }
+  }));
+  EXPECT_THAT(tags(job), ElementsAre("d"));
+  EXPECT_GT(plain_names(job).size(), std::size_t{2} * kFiles);
+  job.surroundings = nullptr;
+  expect_returned(run(job, {"e"}));
+  EXPECT_THAT(tags(job), ElementsAre("e"));
+  for (const std::string& name : plain_names(job)) EXPECT_TRUE(name.starts_with(directory_of(job, "e"))) << name;
 }
 
 TEST_F(PlainRouted, SpaceForThemIsCheckedBeforeAnythingIsWritten) {

@@ -4,30 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/slow_to_remove.hpp"
 
 namespace kedge::faults {
 namespace {
-
-/// A prefix on which each removal of a file takes so long.
-class SlowToRemove final : public ForwardingFileSystem {
- public:
-  SlowToRemove(std::shared_ptr<fs::FileSystem> inner, std::shared_ptr<Clock> clock, double seconds)
-      : ForwardingFileSystem(std::move(inner)), clock_(std::move(clock)), seconds_(seconds) {}
-  void remove(const std::string& path) override {
-    if (path.starts_with("/prefix/") && inner().status(path))
-      clock_->sleep_for(std::chrono::duration<double>(seconds_));
-    inner().remove(path);
-  }
-
- private:
-  std::shared_ptr<Clock> clock_;
-  double seconds_;
-};
 
 class Removal : public FlushFixture {
  protected:
@@ -73,6 +57,36 @@ TEST_F(Removal, AHistoryThatMayGoAtOnceGoesPieceByPieceAndTheRestWithTheNextStar
   EXPECT_EQ(tags(job).size(), 2U);
   EXPECT_EQ(directories_left(job), 2U);
   EXPECT_EQ(reopen(job).step, 2);
+}
+
+/// Else a history would only grow where a removal takes longer than its share of a flush.
+TEST_F(Removal, AHistoryGetsShorterWithEachFlushHoweverSlowThePrefixIs) {
+  PersistentJob job(kRanks);
+  make_history(job, 12);
+  job.options.persistent.keep = 2;
+  make_slow(job, 10.0);
+  std::size_t before = tags(job).size();
+  for (int step = 1; step <= 11; ++step) {
+    reopen(job, latest, Newer::keep, {{compose("u{}", step), step}});
+    EXPECT_EQ(tags(job).size(), std::max<std::size_t>(2, before - 1)) << step;
+    before = tags(job).size();
+    EXPECT_LE(directories_left(job), before + 1) << step;
+  }
+}
+
+TEST_F(Removal, ManyPinnedOnesDoNotKeepTheOthers) {
+  constexpr int kPinned = 70;  // more than go with one flush
+  PersistentJob job(1);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int step = 1; step <= kPinned; ++step) {
+      commit_step(engine, scope.rank, compose("t{}", step), step);
+      engine.pin(compose("t{}", step));
+    }
+  }));
+  job.options.persistent.keep = 1;
+  reopen(job, latest, Newer::keep, {{"a", 1}, {"b", 2}, {"c", 3}});
+  EXPECT_EQ(tags(job).size(), kPinned + 1U);
 }
 
 /// Virtual time: nobody else sleeps in this job.
@@ -180,6 +194,20 @@ TEST_F(Removal, OnePinnedInTheMeantimeStays) {
   const auto left = tags(job);
   EXPECT_EQ(left.size(), 3U);
   EXPECT_NE(std::ranges::find(left, "t4"), left.end());
+}
+
+TEST_F(Removal, OneThatSomebodyElsePinnedStays) {
+  PersistentJob job(1);
+  make_history(job, 2);
+  job.options.persistent.keep = 3;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "u1", 1);
+    commit_step(engine, scope.rank, "u2", 2);  // reads the list
+    job.disk.write_all(fs::join(directory_of(job, "t2"), "pinned"), {});
+    for (int step = 3; step <= 6; ++step) commit_step(engine, scope.rank, compose("u{}", step), step);
+  }));
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"u6", "u5", "u4", "t2"}));
 }
 
 TEST_F(Removal, ACommitIsFlushedAgainUnderTheNameThatIsBeingRemoved) {

@@ -94,7 +94,10 @@ class FakeTier final : public persist::Tier {
   }
   void discard(const persist::TagEntry& /*entry*/) override { unexpected(); }
   void retract(const persist::TagEntry& /*entry*/) override { unexpected(); }
-  void remove_container(const std::string& /*name*/, LogicalRank /*logical_rank*/) override { unexpected(); }
+  bool remove_container(const std::string& /*name*/, LogicalRank /*logical_rank*/,
+                        const fs::Enough& /*enough*/) override {
+    unexpected();
+  }
   void clear(const std::string& /*name*/) override { unexpected(); }
   [[nodiscard]] persist::Leftovers leftovers(const Id128& /*run_id*/) override { unexpected(); }
   [[nodiscard]] bool is_pinned(const std::string& /*name*/) override { unexpected(); }
