@@ -128,14 +128,19 @@ TEST_F(KedgeDrop, ARunOnAPrefixGoesAndTheOthersStay) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, AllOf(HasSubstr("step-000100"), HasSubstr("step-000300"), Not(HasSubstr("step-000400")),
                                   HasSubstr("3 checkpoints"), HasSubstr("use --yes")));
+  EXPECT_THAT(refused.text, HasSubstr(to_string(sample_entry(1).commit.run_id).substr(0, 8)));
   const auto name_latest = [&](const std::string& directory) {
     std::ofstream(prefix_.path("latest")) << directory << "\n";
   };
   name_latest(sample_entry(3).directory);
   const std::string own = add_store("heat", 1, system_->canonical(prefix_.directory()));
+  const std::string of_node = add_store("heat", 3, system_->canonical(prefix_.directory())) + "@node7";
+  std::filesystem::rename(of_node.substr(0, of_node.rfind('@')), of_node);
   const std::string alike = add_store("heat-fine", 2, system_->canonical(prefix_.directory()));
+  const std::string elsewhere = add_store("heat", 4);
   const Result dropped = kedge_in("/", words + " --yes", "TMPDIR=" + root_.directory());
-  EXPECT_THAT(dropped.text, AllOf(HasSubstr("kedge drop " + own), Not(HasSubstr(alike))));
+  EXPECT_THAT(dropped.text, AllOf(HasSubstr("kedge drop " + own), HasSubstr(of_node), Not(HasSubstr(alike)),
+                                  Not(HasSubstr(elsewhere))));
   EXPECT_EQ(dropped.status, 0) << dropped.text;
   EXPECT_FALSE(std::filesystem::exists(prefix_.path("latest"))) << "it named one that is gone";
   EXPECT_FALSE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));
@@ -168,8 +173,11 @@ TEST_F(KedgeDrop, SaysWhichArePinnedAndWhatCouldNotBeRead) {
 /// An empty variable of a script names no run, and not the configured prefix.
 TEST_F(KedgeDrop, EmptyWordsAreRefused) {
   add_three();
-  EXPECT_EQ(kedge("drop --yes --run heat --prefix ''").status, 2);
-  EXPECT_EQ(kedge("drop --yes --run '' --prefix " + prefix_.directory()).status, 2);
+  for (const std::string& words : {std::string("--run heat --prefix ''"), "--run '' --prefix " + prefix_.directory()}) {
+    const Result refused = kedge("drop --yes " + words);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.text, HasSubstr("is empty")) << words;
+  }
   EXPECT_TRUE(std::filesystem::exists(prefix_.path(sample_entry(1).directory)));
 }
 

@@ -173,6 +173,8 @@ TEST_F(KedgeHelp, BashCompletesCommandsOptionsAndTags) {
   EXPECT_THAT(offered({"extract", "--output", "pl"}, prefix_.directory()), ::testing::ElementsAre("place"));
   EXPECT_THAT(offered({"show", "--prefix", "pl"}, prefix_.directory()), ::testing::ElementsAre("place"));
   EXPECT_THAT(offered({"verify", "pl"}, prefix_.directory()), Contains("place"));
+  std::ofstream(prefix_.path("place.h5")) << "";
+  EXPECT_THAT(offered({"verify", "pl"}, prefix_.directory()), Contains("place.h5"));
   EXPECT_THAT(offered({"ls", ""}, prefix_.directory()), Not(Contains("step-000200")));
 }
 

@@ -53,13 +53,10 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
   auto failure = begin(expected_bytes);
-  // What the last checkpoint leads to expect may be more than this one needs, and what was made ready be in its way.
-  if (failure && failure->code == ErrorCode::no_space) {
-    (void)attempt([&] { parts_.store().give_back_unused(); });
-    if (parts_.group.any(expected_bytes != 0)) {
-      layout_.reset();
-      failure = begin(expected_bytes);
-    }
+  // What the last checkpoint leads to expect may be more than this one needs.
+  if (failure && failure->code == ErrorCode::no_space && parts_.group.any(expected_bytes != 0)) {
+    layout_.reset();
+    failure = begin(expected_bytes);
   }
   if (failure) {
     give_up();

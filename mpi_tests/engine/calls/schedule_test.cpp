@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
 
@@ -116,9 +117,17 @@ TEST(Schedule, WhileAllAreRefusedAtTheirBeginItIsNotDueAtEveryCall) {
 }
 
 /// What was refused as misuse is no checkpoint that failed.
-TEST(Schedule, AMistypedTagDelaysNothing) {
+TEST(Schedule, AMistypedTagOrACallOutOfOrderDelaysNothing) {
   SimulatedJob job(2);
   EXPECT_EQ(due_while_all_fail(job, [](Engine& engine) { engine.create("not a tag"); }), 50);
+  SimulatedJob other(2);
+  const auto create_twice = [](Engine& engine) {
+    engine.create("a");
+    const auto refused = attempt([&] { engine.create("b"); });
+    engine.abandon();
+    if (refused) throw Error(*refused);
+  };
+  EXPECT_EQ(due_while_all_fail(other, create_twice), 50);
 }
 
 TEST(Schedule, IsTheSameOnAllRanksByDefault) {

@@ -149,6 +149,54 @@ TEST_F(TightNode, AStateThatShrinksOrMovesIsNotRefusedForWhatTheLastOneTook) {
   }));
 }
 
+/// What was made ready for the next checkpoint is used, or given back when one is refused.
+TEST_F(TightNode, WhatWasMadeReadyIsInNoCheckpointsWay) {
+  limit(0, 3200 * kKiB);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 256));
+    EXPECT_FALSE(save(engine, "b", scope.rank == 0 ? 1800 : 16));
+    EXPECT_FALSE(restore(engine, scope.rank == 0 ? 1800 : 16, "b"));
+  }));
+}
+
+/// Only some ranks may have anything left to save.
+TEST_F(TightNode, AStateThatIsEmptyOnSomeRanksIsNotRefusedForWhatTheLastOneTook) {
+  job.options.store.quota_bytes = 1400 * kKiB;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save(engine, "a", 256));
+    EXPECT_FALSE(save(engine, "b", scope.rank == 3 ? 16 : 0));
+    EXPECT_FALSE(save(engine, "c", scope.rank == 3 ? 16 : 0));
+  }));
+}
+
+/// Who saves without a State does not say how much there will be: it counts as much as it was the last time.
+TEST_F(TightNode, WithoutAStateTheLastCheckpointIsExpectedAgainAndASmallerOneIsPossible) {
+  limit(0, 1500 * kKiB);
+  OnEachRank met(kRanks);
+  std::uint64_t used = 0;
+  const auto save_plain = [](Engine& engine, const Tag& tag, std::size_t kib) {
+    const std::vector<double> values(kib * kKiB / sizeof(double));
+    return failure_of([&] {
+      engine.create(tag);
+      (void)engine.save("values", {values.data(), DataType::float64, {values.size()}});
+      engine.commit();
+    });
+  };
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(save_plain(engine, "a", 256));
+    met.put(scope.rank, failure_of([&] { engine.create("b"); }));
+    scope.communicator.barrier(Deadline::never());
+    if (scope.rank == 0) used = job.disk.used_bytes("/nodes/node0");
+    scope.communicator.barrier(Deadline::never());
+    EXPECT_FALSE(save_plain(engine, "c", 16));
+  }));
+  expect_no_space(met, "the 4 ranks on this node need [0-9.]+ KiB more");
+  EXPECT_LT(used, 1200 * kKiB);
+}
+
 /// One rank's vector grew; what the others know of the checkpoint before fits.
 TEST_F(TightNode, R33_AStateThatGrewOnOneRankIsAddedUpBeforeAnyRankTakesIt) {
   limit(0, 900 * kKiB);

@@ -42,6 +42,8 @@ TEST(Members, WhatDoesNotFitAStructIsRefused) {
                            "x:float64[6]@0",
                            "x:uint8[18446744073709551615,2]@0",
                            "x:float64[18446744073709551615]@0",
+                           "x:float64[2305843009213693952]@0",
+                           "x:uint8[4294967296,4294967296]@0",
                            "x:uint8@18446744073709551615",
                            "x:uint8@18446744073709551616"}) {
     EXPECT_NE(members_problem(text, 40), "") << text;
