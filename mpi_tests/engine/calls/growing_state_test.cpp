@@ -298,14 +298,15 @@ TEST_P(GrowingState, WhatGrowsBeyondTheQuotaIsRefusedOnAllRanksAndTheNextThatFit
 struct Stubborn {
   std::vector<double> values;
   std::function<void(std::size_t)> on_resize;
-  [[nodiscard]] double* data() { return values.data(); }
+  bool has_no_data = false;
+  [[nodiscard]] double* data() { return has_no_data ? throw std::runtime_error("nothing to show") : values.data(); }
   [[nodiscard]] std::size_t size() const { return values.size(); }
   void resize(std::size_t count) const { on_resize(count); }
 };
 
 TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
   SimulatedJob job(3, disk());
-  std::vector<OnEachRank> met(4, OnEachRank(3));
+  std::vector<OnEachRank> met(5, OnEachRank(3));
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     Stubborn own{std::vector<double>(10, 1.0), [&](std::size_t count) { own.values.resize(count); }};
@@ -318,6 +319,9 @@ TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
     fails = scope.rank == 1;
     met[0].put(scope.rank, failure_of([&] { engine.checkpoint("b", state); }));
     fails = false;
+    own.has_no_data = scope.rank == 1;
+    met[4].put(scope.rank, failure_of([&] { engine.checkpoint("c", state); }));
+    own.has_no_data = false;
     const auto restore_with = [&](std::function<void(std::size_t)> on_resize) {
       own.values.clear();
       if (scope.rank == 2) own.on_resize = std::move(on_resize);
@@ -342,6 +346,8 @@ TEST_P(GrowingState, WhatFailsInTheUsersCodeOnOneRankFailsOnAll) {
   EXPECT_EQ(met[2].same()->code, ErrorCode::invalid_argument);
   EXPECT_THAT(met[2].same()->message, testing::HasSubstr("resize(10) left 'own' with 0 elements"));
   EXPECT_FALSE(met[3].same());
+  EXPECT_EQ(met[4].same()->code, ErrorCode::invalid_argument);
+  EXPECT_THAT(met[4].same()->message, testing::HasSubstr("data() and size() of 'own'"));
 }
 
 TEST_P(GrowingState, RanksThatDisagreeAboutASharedVariableAreTold) {

@@ -102,9 +102,16 @@ TEST_F(Ownership, TheWayToTheStoreIsJudgedToo) {
   job.disk.plant_link("/scratch/node0", "/home/directory");
   change("/scratch/node0", kStranger, 0777);
   expect_refused("/scratch/node0", {"symbolic link owned by user 4242", "store.path"});
-  // The user's own is his own arrangement.
+  // The user's own is his own arrangement, and so is the administrator's.
   replace_by_link("/scratch/node0", "/scratch/mine");
   EXPECT_FALSE(reopen(job, latest, Newer::keep, {{"b", 2}}).failure);
+  change("/scratch/node0", 0, 0777);
+  EXPECT_EQ(reopen(job).step, 2);
+  // Where it leads to, others must not be able to replace it.
+  job.disk.make_directories("/open", 0777);
+  job.disk.make_directories("/open/mine", 0700);
+  replace_by_link("/scratch/node0", "/open/mine");
+  expect_refused("/open", {"every user can replace"});
   job.disk.remove_all("/scratch");
   job.disk.make_directories("/scratch", 0777);
   expect_refused("/scratch", {"every user can replace", "0777", "chmod +t"});

@@ -82,6 +82,27 @@ TEST(Location, AMovedPrefixKeepsItsDirectoryAndWhatTookItAlongKeepsItToo) {
   EXPECT_EQ(store::existing_store(*system, "/d", here, owner_of("/old", 5)), std::nullopt);
 }
 
+/// The name is made of 32 bits of the place, and a record may have been copied.
+TEST(Location, ADirectoryWhoseRecordNamesAnotherRunOrPlaceIsLeftToThat) {
+  FaultyDisk disk;
+  disk.make_directories("/d", 0755);
+  const auto system = disk.view(0);
+  const store::Surroundings here{"/d", "n", {}};
+  const store::Owner mine = owner_of("/prefix", 1);
+  const store::Owner other = owner_of("/prefix", 2);
+  const auto first = store::locate(*system, "/d", here, mine);
+  for (const store::StoreRecord& record : {store::StoreRecord{other.run_id, mine.place_id, "/prefix"},
+                                           store::StoreRecord{mine.run_id, other.place_id, "/prefix"}}) {
+    store::NodeRecords(system, first, {0}).write_owner(record);
+    EXPECT_NE(store::locate(*system, "/d", here, mine).directory, first.directory);
+  }
+  // What others can write says nothing: it is refused, whatever its record says.
+  auto status = disk.snapshot().at(first.directory).status;
+  status.mode = 0755;
+  disk.plant(first.directory, status);
+  EXPECT_THROW((void)store::locate(*system, "/d", here, mine), Error);
+}
+
 TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   FaultyDisk disk;
   disk.make_directories("/d", 0755);
@@ -99,7 +120,7 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   const auto two = owner_of("/other path", 2);
   (void)make(two);
   (void)make({"r-2", one.run_id, one.place_id, "/prefix"});  // begins alike
-  // A copy under another name, one that says nothing, one that others can write.
+  // A copy under another name, one that says nothing, one that others can write, another user's.
   disk.make_directories("/d/kedge-1000-r-00000000", 0700);
   disk.write_all("/d/kedge-1000-r-00000000/run", disk.read_all(directory + "/run"));
   disk.make_directories("/d/kedge-1000-r-00000001", 0700);
@@ -107,6 +128,10 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   auto status = disk.snapshot().at(open).status;
   status.mode = 0755;
   disk.plant(open, status);
+  const auto foreign = make(owner_of("/foreign", 4));
+  status = disk.snapshot().at(foreign).status;
+  status.owner = 4242;
+  disk.plant(foreign, status);
   auto found = store::stores_of_name(*system, "/d", here, "r");
   ASSERT_EQ(found.size(), 2U);
   if (found[0].record.prefix != "/prefix") std::swap(found[0], found[1]);
