@@ -143,6 +143,16 @@ TEST_F(Fingerprints, WhatOnlyTheStoresKnowOfIsSaidToBeOfUnknownInput) {
   EXPECT_TRUE(job.logged("no fingerprint is recorded for the checkpoints of run 'main'"));
 }
 
+TEST_F(Fingerprints, ADamagedRecordForgetsNone) {
+  give("one");
+  commit_steps(job, {{"a", 1}});
+  job.disk.write_all("/case/checkpoints/.kedge/main/run.json", std::vector(10, std::byte{'x'}));
+  give("two");
+  (void)expect_refused(ErrorCode::mismatch);
+  give("one");
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
 TEST_F(Fingerprints, FilesCountByContentNotByPlace) {
   const auto write = [&](const std::string& path, std::string_view text) {
     job.disk.write_all(path, std::as_bytes(std::span(text)));

@@ -200,5 +200,12 @@ TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
   EXPECT_FALSE(disk.snapshot().contains("/store/taking.0.0"));
 }
 
+TEST_F(AdmissionTest, NotesOfAStartThatCrashedAreRemovedByTheNext) {
+  for (const char* note : {"/store/taking.0.1", "/store/taking.3.0"}) disk.write_all(note, {});
+  open_store(disk.view(0), 0)->sweep();
+  EXPECT_FALSE(disk.snapshot().contains("/store/taking.0.1"));
+  EXPECT_TRUE(disk.snapshot().contains("/store/taking.3.0")) << "another rank's";
+}
+
 }  // namespace
 }  // namespace kedge::faults

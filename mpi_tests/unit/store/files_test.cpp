@@ -66,6 +66,22 @@ TEST_P(StoreFiles, R32_ProtectingAgainLeavesTheOldProtectionUntilItIsRetired) {
   }
 }
 
+TEST_P(StoreFiles, OfSeveralRetiredOnesTheNewestStays) {
+  for (const FileKind kind : kAllKinds) {
+    const auto own = open_store(0);
+    std::set<FileKey> keep;
+    for (std::uint8_t commit = 1; commit <= 4; ++commit) {
+      put(*own, kind, 0, commit);
+      keep.insert(key_of(kind, commit));
+      own->retire_all_but(only(keep));
+    }
+    own->retire_all_but(only({key_of(kind, 4)}));
+    EXPECT_EQ(own->files(kind), 2U);
+    EXPECT_TRUE(own->has(kind, LogicalRank{0}, key_of(kind, 3)));
+    own->remove_all();
+  }
+}
+
 TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
   for (const FileKind kind : kAllKinds) {
     const std::string path = put(*open_store(0), kind, 0, 1).path();
