@@ -153,8 +153,12 @@ class View final : public fs::FileSystem {
   std::optional<std::string> lock_holder(const std::string& path) override {
     return state_->read(caller_, "query who holds the lock", path, [&]() -> std::optional<std::string> {
       const Place place = locate("query who holds the lock", path, false, Missing::directory_too);
-      if (!place.node || !place.node->lock) return std::nullopt;
-      return place.node->lock->text;
+      if (!place.node) return std::nullopt;
+      const auto& lock = place.node->lock;
+      // What this process holds it knows without opening the file.
+      const int error = lock && lock->rank == caller_.rank ? 0 : why_not_open(*place.node, Access::read);
+      if (error != 0) throw_system_error("query who holds the lock", path, error);
+      return lock ? std::optional(lock->text) : std::nullopt;
     });
   }
 

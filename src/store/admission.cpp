@@ -42,11 +42,15 @@ Admission::Announced Admission::announce(std::uint64_t bytes) const {
   return announced;
 }
 
+/// A note that cannot be opened says nothing, as one that could not be written.
 std::uint64_t Admission::others_bytes(const Announced& mine) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : file_system_->list(directory_)) {
     if (!name.starts_with(kTakingPrefix) || name == kQueue || (mine.note && name == mine.name)) continue;
-    if (const auto text = file_system_->lock_holder(fs::join(directory_, name))) bytes += number_in(*text);
+    const auto failure = attempt([&] {
+      if (const auto text = file_system_->lock_holder(fs::join(directory_, name))) bytes += number_in(*text);
+    });
+    if (failure && failure->code != ErrorCode::io) throw Error(*failure);
   }
   return bytes;
 }

@@ -313,6 +313,7 @@ TEST_P(Contract, OneProcessLocksOnceAndIsNamedAsHolder) {
   EXPECT_NE(system().try_lock(path("lock"), "me"), nullptr);
   ground_->plant_link(path("link"), path("lock"));
   EXPECT_EQ(code_thrown([&] { (void)system().try_lock(path("link"), "me"); }), ErrorCode::io);
+  EXPECT_EQ(code_thrown([&] { (void)system().lock_holder(path("link")); }), ErrorCode::io);
 }
 
 }  // namespace

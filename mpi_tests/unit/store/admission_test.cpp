@@ -192,6 +192,14 @@ TEST_F(AdmissionTest, WhereNoNoteCanBeWrittenSavingGoesOn) {
   EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
 }
 
+/// Of a process that is gone, on a disk that has a bad block there.
+TEST_F(AdmissionTest, ANoteThatCannotBeOpenedStopsNoSave) {
+  const auto own = open_store(disk.view(0), 0);
+  disk.write_all("/store/taking.1.0", {});
+  disk.refuse_open("/store/taking.1.0");
+  EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
+}
+
 TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
   const auto own = open_store(disk.view(0), 0);
   static_cast<void>(own->begin(FileKind::container, kEach));
