@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "store/file_name.hpp"
@@ -35,7 +36,26 @@ std::optional<LockName> parse_lock(std::string_view name) {
   return lock;
 }
 
+/// A process that runs may hold a lock whose file can no longer be opened, and only a person can see whether it does.
+template <class Step>
+void explain_unopened(fs::FileSystem& file_system, const std::string& path, Step&& step) {
+  auto failure = attempt(std::forward<Step>(step));
+  if (!failure) return;
+  if (failure->code == ErrorCode::io && file_system.status(path)) {
+    failure->message +=
+        "; nobody can tell whether the job that made this lock still uses the node-local store: when it has ended, "
+        "remove this file";
+  }
+  throw Error(*std::move(failure));
+}
+
 }  // namespace
+
+std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::string& path) {
+  std::optional<std::string> holder;
+  explain_unopened(file_system, path, [&] { holder = file_system.lock_holder(path); });
+  return holder;
+}
 
 StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation,
                      int rank, Clock& clock, double timeout_s,
@@ -45,12 +65,15 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
       incarnation_(incarnation),
       rank_(rank),
       path_(fs::join(directory_, compose("{}{}.{}", kLockPrefix, incarnation, rank))) {
-  lock_ = file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
+  explain_unopened(*file_system_, path_, [&] {
+    lock_ =
+        file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
+  });
   if (!lock_) {
     throw Error(
         Failure{ErrorCode::busy,
                 compose("the node-local store is in use by {}; end that job, or set a different run name for this one",
-                        file_system_->lock_holder(path_).value_or("another process")),
+                        lock_holder(*file_system_, path_).value_or("another process")),
                 -1, path_, 0});
   }
   wait_for_older(clock, timeout_s, waits);
@@ -66,7 +89,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
     const auto lock = parse_lock(name);
     if (!lock || lock->incarnation == incarnation_) continue;
     const std::string path = fs::join(directory_, name);
-    auto holder = file_system_->lock_holder(path);
+    auto holder = lock_holder(*file_system_, path);
     // No use waiting: only this process can end it, and it is here.
     if (holder && lock->rank == std::to_string(rank_) && file_system_->holds_lock(path)) {
       throw Error(Failure{ErrorCode::busy,
@@ -93,7 +116,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
                             -1, path, 0});
       }
       clock.sleep_for(kPollInterval);
-      holder = file_system_->lock_holder(path);
+      holder = lock_holder(*file_system_, path);
     }
     if (lock->incarnation < incarnation_) file_system_->remove(path);
   }

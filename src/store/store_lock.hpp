@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.hpp"
@@ -11,13 +12,17 @@
 
 namespace kedge::store {
 
+/// Local. The text of who holds this lock of a store; nothing if nobody does. Throws Error{io}, which says what to do,
+/// if it cannot be opened: then somebody may.
+[[nodiscard]] std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::string& path);
+
 /// This process's lock on the run's directory, released when destroyed or when the process dies.
 class StoreLock {
  public:
   /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
   /// incarnation holds one, and removes what dead ones left. After some seconds it calls `waits` with the holder's
   /// name, once. Throws Error{busy} that names the holder, at once if a newer incarnation is there, or an older engine
-  /// of this process and rank.
+  /// of this process and rank; io if a lock cannot be opened.
   StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
             Clock& clock, double timeout_s, const std::function<void(const std::string& holder)>& waits = {});
   ~StoreLock();

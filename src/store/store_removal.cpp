@@ -9,6 +9,7 @@
 #include "commits/head_check.hpp"
 #include "fs/tree.hpp"
 #include "store/file_name.hpp"
+#include "store/store_lock.hpp"
 
 namespace kedge::store {
 namespace {
@@ -60,7 +61,7 @@ StoreContent content_of_store(fs::FileSystem& file_system, const std::string& di
     found.files.push_back(name);
     found.bytes += here->size_bytes;
     if (!name.starts_with(kLockPrefix) || file_system.holds_lock(file)) continue;
-    if (auto holder = file_system.lock_holder(file)) found.used_by = std::move(*holder);
+    if (auto holder = lock_holder(file_system, file)) found.used_by = std::move(*holder);
   }
   return found;
 }
@@ -69,7 +70,7 @@ std::size_t remove_store(fs::FileSystem& file_system, const std::string& directo
   const std::string path = fs::join(directory, own_lock());
   {
     const auto lock = file_system.try_lock(path, compose("kedge drop, process {}", ::getpid()));
-    if (!lock) refuse(file_system.lock_holder(path).value_or("another kedge drop"), directory);
+    if (!lock) refuse(lock_holder(file_system, path).value_or("another kedge drop"), directory);
     StoreContent content;
     const auto failure = attempt([&] {
       content = content_of_store(file_system, directory);

@@ -373,5 +373,15 @@ TEST_F(RealLocks, AnOlderStartIsTurnedAwayAtOnce) {
   EXPECT_TRUE(says(failure->message, {"a newer start"})) << failure->message;
 }
 
+TEST_F(RealLocks, AnOlderLockThatCannotBeOpenedIsNamedWithWhatToDo) {
+  const std::string lock = fs::join(directory, "lock.1.5");
+  ASSERT_EQ(::symlink("/dev/null", lock.c_str()), 0);
+  const auto failure = try_to_start(2, 0.0);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::io);
+  EXPECT_EQ(failure->path, lock);
+  EXPECT_TRUE(says(failure->message, {"symbolic link", "remove this file"})) << failure->message;
+}
+
 }  // namespace
 }  // namespace kedge::faults

@@ -92,6 +92,19 @@ TEST_F(StoreRemoval, AJobThatStartsMeanwhileIsRefused) {
   EXPECT_EQ(start(6), std::nullopt) << "nothing of it stays in the way";
 }
 
+/// Whoever made it may still run.
+TEST_F(StoreRemoval, AStoreWithALockThatCannotBeOpenedLosesNothing) {
+  disk.refuse_open(path_of("lock.3.0"));
+  const auto failure = failure_of([&] { (void)store::remove_store(*system, kStore); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::io);
+  EXPECT_EQ(failure->path, path_of("lock.3.0"));
+  EXPECT_THAT(failure->message, HasSubstr("remove this file"));
+  EXPECT_TRUE(system->status(path_of("rank-0.0.h5")));
+  system->remove(path_of("lock.3.0"));
+  EXPECT_EQ(store::remove_store(*system, kStore), 0U);
+}
+
 TEST_F(StoreRemoval, OneThatCannotBeCompletedCanBeTriedAgain) {
   Interrupted failing(system, [] { throw Error(Failure{ErrorCode::io, "device error", -1, "/d", 5}); });
   EXPECT_TRUE(failure_of([&] { (void)store::remove_store(failing, kStore); }));
