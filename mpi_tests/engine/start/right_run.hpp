@@ -33,7 +33,7 @@ class RightRun : public ::testing::Test {
     for (const auto& [path, entry] : job.disk.snapshot()) {
       if (path != from && !path.starts_with(from + "/")) continue;
       const std::string target = to + path.substr(from.size());
-      if (entry.status.kind == fs::FileStatus::Kind::directory) job.disk.make_directories(target, 0755);
+      if (entry.status.kind == fs::FileStatus::Kind::directory) job.disk.make_directories(target, entry.status.mode);
       else job.disk.write_all(target, job.disk.read_all(path));
     }
   }
