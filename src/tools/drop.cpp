@@ -58,7 +58,7 @@ bool is_confirmed(const std::string& question, bool yes) {
   print(question + " [y/N] ");
   std::cout.flush();
   std::string answer;
-  std::getline(std::cin, answer);
+  if (!std::getline(std::cin, answer)) print("\n");  // at the end of input nobody began another line
   if (answer == "y" || answer == "yes") return true;
   complain("nothing was removed");
   return false;
