@@ -156,11 +156,12 @@ void FaultyDisk::refuse_open(const std::string& path) {
   place.node->refuses_open = true;
 }
 
-void FaultyDisk::make_unreadable(const std::string& path, std::uint64_t from_offset_bytes) {
+void FaultyDisk::make_unreadable(const std::string& path, std::uint64_t from_offset_bytes, int system_errno) {
   const std::lock_guard guard(state_->mutex);
   const Place place = state_->tree.find(path);
   if (!place.node) throw std::logic_error("there is no " + path);
   place.node->unreadable_from = from_offset_bytes;
+  place.node->unreadable_errno = system_errno;
 }
 
 void FaultyDisk::flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes) {

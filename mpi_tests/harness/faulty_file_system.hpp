@@ -10,6 +10,7 @@
 // Thread-safe, except that restart, restore and set_volume want the ranks' threads to be at rest.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -99,8 +100,8 @@ class FaultyDisk {
 
   /// Opening the file fails with EIO, until it is removed.
   void refuse_open(const std::string& path);
-  /// Reading this byte of the file, or a later one, fails with EIO: a bad block.
-  void make_unreadable(const std::string& path, std::uint64_t from_offset_bytes);
+  /// Reading this byte of the file, or a later one, fails: with EIO like a bad block, or with another errno.
+  void make_unreadable(const std::string& path, std::uint64_t from_offset_bytes, int system_errno = EIO);
 
   /// A bit of the file flips when somebody next opens it to read and write: after a scan, before its bytes are used.
   void flip_bit_when_opened(const std::string& path, std::uint64_t offset_bytes);

@@ -79,7 +79,7 @@ class Handle {
 
   void require_readable(std::uint64_t offset, std::uint64_t length) const {
     if (length == 0 || offset + length <= node_->unreadable_from) return;
-    fs::throw_system_error("read", path_, EIO);
+    fs::throw_system_error("read", path_, node_->unreadable_errno);
   }
 
   void require_writable() const {

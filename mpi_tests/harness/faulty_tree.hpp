@@ -65,7 +65,8 @@ struct Inode {
   std::optional<LockRecord> lock;
   std::weak_ptr<OpenMark> opened;
   bool refuses_open = false;                          // with EIO
-  std::uint64_t unreadable_from = ~std::uint64_t{0};  // reads of this byte or later fail with EIO
+  std::uint64_t unreadable_from = ~std::uint64_t{0};  // reads of this byte or later fail
+  int unreadable_errno = 0;                           // with this
 
   [[nodiscard]] fs::FileStatus status_now() const {
     fs::FileStatus now = status;

@@ -3,78 +3,119 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <functional>
+#include <map>
 #include <memory>
+#include <ostream>
+#include <tuple>
 #include <vector>
 
 #include "base/text.hpp"
 #include "harness/forwarding_file_system.hpp"
-#include "harness/set_files.hpp"
+#include "harness/obstacles.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
 namespace {
 
-struct Obstacle {
-  std::string name;
-  std::function<void(FaultyDisk&, const std::string& path)> put;
+/// Files that are inaccessible: what is done to them is done to their bytes as well, or shows in their names.
+class Bad {
+ public:
+  Bad(SimulatedJob& job, const Obstacle& obstacle, const std::vector<std::string>& paths) : job_(job) {
+    for (const std::string& path : paths) {
+      obstacle.put(job.disk, path);
+      bytes_[path] = job.disk.read_all(path);
+    }
+  }
+  /// They are as they were, or gone; in their place is nothing else.
+  void expect_not_used_again() const {
+    const auto now = job_.disk.snapshot();
+    for (const auto& [path, bytes] : bytes_) {
+      const auto found = now.find(path);
+      EXPECT_TRUE(found == now.end() || found->second.bytes == bytes) << path << " was used again";
+    }
+  }
+
+ private:
+  SimulatedJob& job_;
+  std::map<std::string, std::vector<std::byte>> bytes_;
 };
 
-const std::vector<Obstacle>& obstacles() {
-  static const std::vector<Obstacle> all = {
-      {"no permission",
-       [](FaultyDisk& disk, const std::string& path) {
-         auto status = disk.snapshot().at(path).status;
-         status.mode = 0;
-         disk.plant(path, status);
-       }},
-      {"can only be read",
-       [](FaultyDisk& disk, const std::string& path) {
-         auto status = disk.snapshot().at(path).status;
-         status.mode = 0400;
-         disk.plant(path, status);
-       }},
-      {"cannot be opened", [](FaultyDisk& disk, const std::string& path) { disk.refuse_open(path); }},
-      {"no byte can be read", [](FaultyDisk& disk, const std::string& path) { disk.make_unreadable(path, 0); }},
-      {"the index cannot be read", [](FaultyDisk& disk, const std::string& path) { disk.make_unreadable(path, 4096); }},
-      {"the end cannot be read",
-       [](FaultyDisk& disk, const std::string& path) { disk.make_unreadable(path, disk.read_all(path).size() - 1); }},
+std::vector<std::string> containers_of(const SimulatedJob& job, const std::vector<int>& ranks, const Tag& tag) {
+  std::vector<std::string> paths;
+  for (const int rank : ranks) paths.push_back(container_of(job.disk, rank, tag));
+  return paths;
+}
+
+/// A job of which the containers of some ranks become inaccessible, and where its state must come from then.
+struct Case {
+  std::string name;
+  int job_ranks = 4;
+  Scheme scheme = Scheme::single;
+  bool persistent = false;
+  std::vector<int> lost;
+  int step = 2;  ///< of 2
+  RecoverySource source = RecoverySource::in_place;
+
+  /// For the names of tests.
+  friend void PrintTo(const Case& one, std::ostream* stream) { *stream << one.name; }
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"rebuilt_first", 4, Scheme::xor_, false, {0}, 2, RecoverySource::rebuilt},
+      {"rebuilt_other", 4, Scheme::xor_, false, {2}, 2, RecoverySource::rebuilt},
+      {"rebuilt_two", 4, Scheme::rs, false, {0, 2}, 2, RecoverySource::rebuilt},
+      {"fetched_first", 4, Scheme::single, true, {0}, 2, RecoverySource::fetched},
+      {"fetched_several", 4, Scheme::single, true, {0, 2, 3}, 2, RecoverySource::fetched},
+      {"fetched_all", 2, Scheme::single, true, {0, 1}, 2, RecoverySource::fetched},
+      {"fetched_of_one", 1, Scheme::single, true, {0}, 2, RecoverySource::fetched},
+      {"too_many_for_parity", 4, Scheme::xor_, false, {1, 2}, 1, RecoverySource::in_place},
+      {"stepped_back", 4, Scheme::single, false, {2}, 1, RecoverySource::in_place},
+      {"stepped_back_several", 4, Scheme::single, false, {0, 3}, 1, RecoverySource::in_place},
+      {"stepped_back_one", 1, Scheme::single, false, {0}, 1, RecoverySource::in_place},
   };
   return all;
 }
 
-struct Kind {
-  bool memory = false;
-  Scheme scheme = Scheme::xor_;  // single: the prefix helps
+class Inaccessible : public ::testing::TestWithParam<std::tuple<Case, bool>> {
+ protected:
+  [[nodiscard]] static DiskOptions disk() {
+    return std::get<bool>(GetParam()) ? SimulatedJob::memory_disk() : SimulatedJob::block_disk();
+  }
 };
 
-class Inaccessible : public ::testing::TestWithParam<Kind> {};
-
-TEST_P(Inaccessible, ContainersAreRebuiltOrFetchedAndTheNextSavesAreFine) {
+TEST_P(Inaccessible, ContainersAreLostAndTheNextSavesAreFine) {
+  const Case& one = std::get<Case>(GetParam());
   for (const Obstacle& obstacle : obstacles()) {
-    for (const std::vector<int>& ranks : {std::vector<int>{0}, std::vector<int>{2}}) {
-      SCOPED_TRACE(compose("{}, rank {}", obstacle.name, ranks.front()));
-      SimulatedJob job(4, GetParam().memory ? SimulatedJob::memory_disk() : SimulatedJob::block_disk());
-      job.options.topology.ranks_per_node = 1;
-      job.options.redundancy.scheme = GetParam().scheme;
-      if (GetParam().scheme == Scheme::single) job.options.persistent.every = 1;
-      commit_steps(job, {{"a", 1}, {"b", 2}});
-      for (const int rank : ranks) obstacle.put(job.disk, container_of(job.disk, rank, "b"));
-      const Opened opened = reopen(job, latest, Newer::keep, {{"c", 3}, {"d", 4}, {"e", 5}});
-      EXPECT_FALSE(opened.failure) << to_string(opened.failure.value_or(Failure{}));
-      EXPECT_EQ(opened.step, 2);
-      const Opened again = reopen(job, latest, Newer::keep, {{"f", 6}});
-      EXPECT_EQ(again.step, 5) << to_string(again.failure.value_or(Failure{}));
-      EXPECT_EQ(reopen(job).step, 6);
-      EXPECT_LE(container_files(job.disk, ranks.front()).size(), 3U);
-    }
+    SCOPED_TRACE(obstacle.name);
+    SimulatedJob job(one.job_ranks, disk());
+    job.options.topology.ranks_per_node = 1;
+    job.options.redundancy.scheme = one.scheme;
+    job.options.persistent.every = one.persistent ? 1 : 0;
+    commit_steps(job, {{"a", 1}, {"b", 2}});
+    const Bad bad(job, obstacle, containers_of(job, one.lost, "b"));
+    const Opened opened = reopen(job, latest, Newer::keep, {{"c", 3}, {"d", 4}, {"e", 5}});
+    EXPECT_EQ(opened.step, one.step) << to_string(opened.failure.value_or(Failure{}));
+    EXPECT_EQ(opened.info.source, one.source);
+    bad.expect_not_used_again();
+    const Opened again = reopen(job, latest, Newer::keep, {{"f", 6}});
+    EXPECT_EQ(again.step, 5) << to_string(again.failure.value_or(Failure{}));
+    EXPECT_EQ(again.info.source, RecoverySource::in_place);
+    for (const int rank : one.lost) EXPECT_LE(container_files(job.disk, rank).size(), 3U);
   }
 }
 
-TEST_P(Inaccessible, AFileThatTurnsBadBetweenTwoSavesCostsNoneOfThem) {
+INSTANTIATE_TEST_SUITE_P(Of, Inaccessible, ::testing::Combine(::testing::ValuesIn(cases()), ::testing::Bool()),
+                         [](const auto& each) {
+                           return std::get<Case>(each.param).name + (std::get<bool>(each.param) ? "_memory" : "_disk");
+                         });
+
+class InaccessibleIdle : public ::testing::TestWithParam<bool> {};
+
+TEST_P(InaccessibleIdle, AFileThatTurnsBadBetweenTwoSavesCostsNoneOfThem) {
   for (const Obstacle& obstacle : obstacles()) {
     SCOPED_TRACE(obstacle.name);
-    SimulatedJob job(2, GetParam().memory ? SimulatedJob::memory_disk() : SimulatedJob::block_disk());
+    SimulatedJob job(2, GetParam() ? SimulatedJob::memory_disk() : SimulatedJob::block_disk());
     job.options.topology.ranks_per_node = 1;
     job.options.redundancy.scheme = Scheme::single;
     commit_steps(job, {{"a", 1}, {"b", 2}});
@@ -123,13 +164,8 @@ TEST(InaccessibleDirectory, ADirectoryThatCannotBeSyncedIsHeldAgainstNoFile) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Inaccessible,
-                         ::testing::Values(Kind{false, Scheme::xor_}, Kind{false, Scheme::single},
-                                           Kind{true, Scheme::xor_}, Kind{true, Scheme::single}),
-                         [](const auto& kind) {
-                           return std::string(kind.param.memory ? "memory" : "disk") +
-                                  (kind.param.scheme == Scheme::xor_ ? "_rebuilt" : "_fetched");
-                         });
+INSTANTIATE_TEST_SUITE_P(On, InaccessibleIdle, ::testing::Bool(),
+                         [](const auto& each) { return each.param ? "memory" : "disk"; });
 
 }  // namespace
 }  // namespace kedge::faults
