@@ -171,6 +171,9 @@ TEST(FormatManifest, RowsThatLeadOutsideAreRefused) {
   EXPECT_THAT(refusal_of(outside), HasSubstr("outside"));
   outside.index_offset = ~std::uint64_t{0};
   EXPECT_THAT(refusal_of(outside), HasSubstr("outside"));
+  // The superblock is read as such, and as nothing else.
+  EXPECT_THAT(refusal_of({"data/0/rank-7.h5", 100000, 4095, 91808, 1, 2}), HasSubstr("outside"));
+  EXPECT_THAT(refusal_of({"data/0/rank-7.h5", 4095, 4095, 0, 1, 2}), HasSubstr("outside"));
 }
 
 TEST(FormatManifest, WhatIsNoneOrUnfinishedIsRefused) {

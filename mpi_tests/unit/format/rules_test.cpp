@@ -146,6 +146,13 @@ TEST(FormatSuperblock, ContradictionsAreRefused) {
   EXPECT_TRUE(refused([](Superblock& s) { s.file_size = 20000; })) << "index beyond the end";
   EXPECT_TRUE(refused([](Superblock& s) { s.index_offset = 4096; }));
   EXPECT_TRUE(refused([](Superblock& s) { s.index_size = 4097; }));
+  for (const bool too_large : {false, true}) {
+    const auto grow = [&](Superblock& s) {
+      s.extents.back().length = s.index_size = kIndexBytesMax + (too_large ? 1 : 0);
+      s.file_size = s.index_offset + s.index_size;
+    };
+    EXPECT_EQ(refused(grow), too_large);
+  }
   EXPECT_TRUE(refused([](Superblock& s) { s.extents.pop_back(); })) << "no index";
   EXPECT_TRUE(refused([](Superblock& s) { s.extents[0].kind = ExtentKind::index; }));
   EXPECT_TRUE(refused([](Superblock& s) { s.extents[0].kind = ExtentKind::data; }));

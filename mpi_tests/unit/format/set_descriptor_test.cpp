@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/checksum.hpp"
+#include "commits/head_check.hpp"
 #include "format/fields.hpp"
 #include "format/set_descriptor.hpp"
 #include "kedge/error.hpp"
@@ -158,6 +159,10 @@ TEST(SetDescriptor, FieldsThatContradictEachOtherAreRefused) {
               HasSubstr("the size of rank 7's container"));
   EXPECT_THAT(refusal_after([](auto& set) { set.parity_bytes = std::numeric_limits<std::uint64_t>::max(); }),
               HasSubstr("parity size"));
+  for (const std::uint64_t generation : {std::uint64_t{0}, commits::kGenerationMax + 1}) {
+    EXPECT_THAT(refusal_after([&](auto& set) { set.generation = generation; }), HasSubstr("generation"));
+  }
+  EXPECT_EQ(refusal_after([](auto& set) { set.generation = commits::kGenerationMax; }), "");
 }
 
 TEST(SetDescriptor, OneOfReedSolomonNamesItsParitiesAndCoefficients) {

@@ -84,6 +84,9 @@ int try_to_exceed(FileSystem& system, const std::string& path, bool directly) {
   attempt_one([&] { (void)file->copy_in(0, much, 0); });
   attempt_one([&] { file->truncate(much.size()); });
   attempt_one([&] { (void)file->reserve(much.size()); });
+  constexpr rlimit kNothing{0, 0};
+  if (::setrlimit(RLIMIT_FSIZE, &kNothing) != 0) return 1;
+  attempt_one([&] { (void)system.try_lock(path + ".lock", "who"); });
   sigset_t pending;
   ::sigpending(&pending);
   if (sigismember(&pending, SIGXFSZ) != 0) return 2;
@@ -103,7 +106,7 @@ TEST_F(Posix, AFileThatWouldExceedTheLimitIsAnErrorAndNoSignal) {
       if (child == 0) ::_exit(try_to_exceed(*system_, place, directly));
       int status = 0;
       ASSERT_EQ(::waitpid(child, &status, 0), child);
-      system_->remove(place);
+      for (const char* end : {"", ".lock"}) system_->remove(place + end);
       EXPECT_TRUE(WIFEXITED(status)) << place << ": signal " << WTERMSIG(status);
       EXPECT_EQ(WEXITSTATUS(status), 0) << place << (directly ? ", directly" : "");
     }

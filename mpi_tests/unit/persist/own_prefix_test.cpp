@@ -280,6 +280,17 @@ TEST_F(OwnPrefix, ASweepSparesWhatIsPublishedAndWhatIsNoTagDirectory) {
   EXPECT_THAT(catalog(*mine), ElementsAre(commit.entry)) << "the cache is completed";
 }
 
+/// An old start that passed its check may rename the manifest that it wrote, while the containers go.
+TEST_F(OwnPrefix, AManifestThatIsNotNamedYetGoesBeforeTheContainers) {
+  const SampleCommit commit = sample_commit(1);
+  bring(*start()->tier, commit);
+  plant(path_of(commit, "checkpoint.h5.new"));
+  const auto mine = start();
+  EXPECT_EQ(mine->tier->leftovers(commit.entry.commit.run_id).remains.size(), 1U);
+  EXPECT_FALSE(exists(path_of(commit, "checkpoint.h5.new")));
+  EXPECT_TRUE(exists(path_of(commit, "data/0/rank-0.h5")));
+}
+
 TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {
   const SampleCommit commit = sample_commit(1);
   int told = 0;

@@ -82,6 +82,25 @@ TEST_P(StoreFiles, OfSeveralRetiredOnesTheNewestStays) {
   }
 }
 
+TEST_P(StoreFiles, AnIntactRetiredOneStaysRatherThanANewerThatIsDamaged) {
+  for (const FileKind kind : {FileKind::container, FileKind::parity}) {
+    std::string newer;
+    {
+      const auto before = open_store(0);
+      for (std::uint8_t commit = 1; commit <= 3; ++commit) {
+        const std::string path = put(*before, kind, 0, commit).path();
+        if (commit == 2) newer = path;
+      }
+    }
+    disk.flip_bit(newer, format::kSuperblockBytes + 1000);
+    const auto own = open_store(0);
+    static_cast<void>(own->scan(run_id, Verify::all));
+    own->retire_all_but(only({key_of(kind, 3)}));
+    EXPECT_TRUE(own->has(kind, LogicalRank{0}, key_of(kind, 1)));
+    own->remove_all();
+  }
+}
+
 TEST_P(StoreFiles, ADamagedFileIsNotKeptBesideTheOneMadeAgain) {
   for (const FileKind kind : kAllKinds) {
     const std::string path = put(*open_store(0), kind, 0, 1).path();
