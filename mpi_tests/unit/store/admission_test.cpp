@@ -200,6 +200,13 @@ TEST_F(AdmissionTest, ANoteThatCannotBeOpenedStopsNoSave) {
   EXPECT_FALSE(attempt([&] { static_cast<void>(own->begin(FileKind::container, kEach)); }));
 }
 
+TEST_F(AdmissionTest, WhatIsTakenAheadMustFitForAllRanksOfTheNode) {
+  const auto own = open_store(disk.view(0), 0);
+  store::StoreFile& file = own->begin(FileKind::container, 0);
+  EXPECT_EQ(file.reserve_ahead(4096, kEach), 4096U);
+  EXPECT_GT(file.reserve_ahead(8192, kRoom / kRanks / 2), 8192U);
+}
+
 TEST_F(AdmissionTest, NotesAreRemovedAtTheEnd) {
   const auto own = open_store(disk.view(0), 0);
   static_cast<void>(own->begin(FileKind::container, kEach));
