@@ -1,6 +1,7 @@
 #include "engine/identity.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "comm/wire.hpp"
+#include "fs/system_error.hpp"
 #include "persist/prefix_runs.hpp"
 #include "store/node_records.hpp"
 
@@ -24,15 +26,19 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
   return persist::choose_run(communicator_name, runs, knows_own);
 }
 
-/// Whether the run's records still lie where they lay at its last start: then this prefix is a copy of that one. If
-/// that cannot be checked, it counts as being there.
-bool is_still_at(fs::FileSystem& file_system, const std::string& prefix, const commits::RunIdentity& run) {
-  bool is_there = true;
-  (void)attempt([&] {
-    const auto found = persist::read_run_record(file_system, persist::records_directory(prefix, run.name));
-    is_there = found.record && found.record->run_id == run.id;
+/// Whether the run's records still lie where they lay at its last start: then this prefix is a copy of that one. Those
+/// that are damaged, or that this user may not look at, count as its own.
+bool is_still_at(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
+  bool is_there = false;
+  const auto failure = attempt([&] {
+    const auto found = persist::read_run_record(file_system, directory);
+    auto record = found.record;
+    if (!record && file_system.status(directory)) record = persist::read_record_of_starts(file_system, directory);
+    is_there = record ? record->run_id == run_id : found.damaged;
   });
-  return is_there;
+  if (!failure) return is_there;
+  if (!fs::is_out_of_reach(failure->system_errno)) throw Error(*failure);
+  return failure->system_errno != ENOTDIR;
 }
 
 /// Pure. What is known, under these ids.
@@ -46,9 +52,19 @@ void follow(fs::FileSystem& file_system, persist::RunRecords& records, const per
             KnownRun& known) {
   known.former = record.former;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
-  const bool is_same = records.lies_also_in(persist::records_directory(record.prefix, known.run.name));
+  const std::string there = persist::records_directory(record.prefix, known.run.name);
+  bool is_same = false;
+  auto failure = attempt([&] {
+    is_same = records.lies_also_in(there);
+    known.is_copy = !is_same && is_still_at(file_system, there, known.run.id);
+  });
+  if (failure) {  // each guess could cost commits
+    failure->message +=
+        "; the prefix lay there at the last start, and whether it was moved or copied must be seen: start again when "
+        "that place can be read, or is gone";
+    throw Error(*std::move(failure));
+  }
   if (!is_same) known.moved_from = record.prefix;
-  known.is_copy = !is_same && is_still_at(file_system, record.prefix, known.run);
   if (known.is_copy) {
     known.former.clear();
     known.store.clear();

@@ -45,6 +45,10 @@ ErrorCode code_of(int system_errno) noexcept {
   }
 }
 
+bool is_out_of_reach(int system_errno) noexcept {
+  return system_errno == EACCES || system_errno == EPERM || system_errno == ENOTDIR;
+}
+
 void throw_system_error(std::string_view action, const std::string& path, int system_errno) {
   throw Error(
       Failure{code_of(system_errno), compose("cannot {}: {}", action, advice(system_errno)), -1, path, system_errno});

@@ -15,6 +15,7 @@
 #include "commits/head_check.hpp"
 #include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
+#include "fs/system_error.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
 
@@ -122,6 +123,22 @@ std::optional<RunRecord> parse_record(Json content) {
   return record;
 }
 
+/// The numbers of all records called `kind` and a number.
+std::vector<std::uint64_t> numbers_in(fs::FileSystem& file_system, const std::string& directory,
+                                      std::string_view kind) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : file_system.list(directory)) {
+    if (!name.starts_with(kind)) continue;
+    std::uint64_t number = 0;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
+    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
+    // No start of ours can have had a larger one, and all would be refused after it.
+    if (is_number && number <= kNumberMax) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::string run_record_path(std::string_view directory) { return fs::join(directory, kRunFile); }
@@ -134,6 +151,18 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   (void)attempt([&] { found.record = parse_record(to_json(read_text(file_system, path))); });
   found.damaged = !found.record;
   return found;
+}
+
+std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, const std::string& directory) {
+  std::vector<std::uint64_t> starts = numbers_in(file_system, directory, kBegunPrefix);
+  std::ranges::sort(starts, std::greater<>());
+  for (const std::uint64_t number : starts) {
+    const std::string path = fs::join(directory, compose("{}{}", kBegunPrefix, number));
+    std::optional<RunRecord> found;
+    (void)attempt([&] { found = parse_record(to_json(read_text(file_system, path))); });
+    if (found) return found;
+  }
+  return std::nullopt;
 }
 
 std::string nonce_name(std::uint64_t incarnation) { return compose("{}{}", kNoncePrefix, incarnation); }
@@ -160,23 +189,9 @@ RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::s
   fs::sync_path(*file_system_, directory_);
 }
 
-std::vector<std::uint64_t> RunRecords::numbers(std::string_view kind) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : file_system_->list(directory_)) {
-    if (!name.starts_with(kind)) continue;
-    std::uint64_t number = 0;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
-    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
-    // No start of ours can have had a larger one, and all would be refused after it.
-    if (is_number && number <= kNumberMax) numbers.push_back(number);
-  }
-  return numbers;
-}
-
 std::uint64_t RunRecords::newest(std::string_view kind) {
   std::uint64_t newest = 0;
-  for (const std::uint64_t number : numbers(kind)) newest = std::max(newest, number);
+  for (const std::uint64_t number : numbers_in(*file_system_, directory_, kind)) newest = std::max(newest, number);
   return newest;
 }
 
@@ -198,18 +213,6 @@ void RunRecords::begin_incarnation(const RunRecord& content) {
   run_id_ = content.run_id;
   write_once(record(compose("{}{}", kBegunPrefix, incarnation_)), begun_);
   require_newest_incarnation();
-}
-
-std::optional<RunRecord> RunRecords::record_of_starts() {
-  std::vector<std::uint64_t> starts = numbers(kBegunPrefix);
-  std::ranges::sort(starts, std::greater<>());
-  for (const std::uint64_t number : starts) {
-    const std::string path = record(compose("{}{}", kBegunPrefix, number));
-    std::optional<RunRecord> found;
-    (void)attempt([&] { found = parse_record(to_json(read_text(*file_system_, path))); });
-    if (found) return found;
-  }
-  return std::nullopt;
 }
 
 void RunRecords::require_newest_incarnation() {
@@ -264,7 +267,7 @@ void RunRecords::write_nonce(const Id128& nonce) {
 }
 
 void RunRecords::remove_nonces() {
-  for (const std::uint64_t number : numbers(kNoncePrefix)) {
+  for (const std::uint64_t number : numbers_in(*file_system_, directory_, kNoncePrefix)) {
     if (number <= incarnation_) file_system_->remove(record(nonce_name(number)));
   }
 }
@@ -288,9 +291,10 @@ void RunRecords::write_record(const RunRecord& content) { replace(kRunFile, text
 bool RunRecords::lies_also_in(const std::string& directory) {
   const std::string name = compose("{}{}", kProbePrefix, to_string(random_id()));
   if (!file_system_->create(record(name), 0644)) return false;
-  bool seen = false;  // also if that directory cannot be checked
-  (void)attempt([&] { seen = file_system_->status(fs::join(directory, name)).has_value(); });
+  bool seen = false;
+  const auto failure = attempt([&] { seen = file_system_->status(fs::join(directory, name)).has_value(); });
   file_system_->remove(record(name));
+  if (failure && !fs::is_out_of_reach(failure->system_errno)) throw Error(*failure);
   return seen;
 }
 

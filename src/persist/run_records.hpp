@@ -37,6 +37,9 @@ struct FoundRecord {
 /// Local, reads only: that record. Throws Error{io}.
 [[nodiscard]] FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& directory);
 
+/// Local, reads only: the record as the newest start that began kept it; nothing if none can be read. Throws Error{io}.
+[[nodiscard]] std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, const std::string& directory);
+
 /// Pure. Of the file by which ranks see that they share the prefix.
 [[nodiscard]] std::string nonce_name(std::uint64_t incarnation);
 
@@ -63,7 +66,7 @@ class RunRecords {
   /// a later one has begun. `record` is kept with it: should run.json be damaged, record_of_starts() still knows it.
   void begin_incarnation(const RunRecord& record);
   /// The record as the newest start that began kept it; nothing if none can be read.
-  [[nodiscard]] std::optional<RunRecord> record_of_starts();
+  [[nodiscard]] std::optional<RunRecord> record_of_starts() { return read_record_of_starts(*file_system_, directory_); }
   /// True while no later start has begun and the note that this one did is still there.
   [[nodiscard]] bool is_newest_incarnation();
   /// Gives the incarnation back: this start failed and must not stop the one that runs.
@@ -79,7 +82,8 @@ class RunRecords {
 
   [[nodiscard]] FoundRecord read_record() { return read_run_record(*file_system_, directory_); }
   void write_record(const RunRecord& record);
-  /// True if `directory` is seen to be the directory of these records, reached by another path.
+  /// True if `directory` is seen to be the directory of these records, reached by another path; false also if it is out
+  /// of this user's reach.
   [[nodiscard]] bool lies_also_in(const std::string& directory);
 
   // Notes that commits exist. Each names the run: those of another one, which began here before, do not count.
@@ -117,8 +121,6 @@ class RunRecords {
 
  private:
   [[nodiscard]] std::string record(std::string_view name) const { return fs::join(directory_, name); }
-  /// The numbers of all records called `kind` and a number.
-  [[nodiscard]] std::vector<std::uint64_t> numbers(std::string_view kind);
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
   [[nodiscard]] bool has_note(std::string_view name, const Id128& run_id);
   void note(std::string_view name, const Id128& commit_id);

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
+#include "fs/system_error.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
@@ -15,18 +16,19 @@
 namespace kedge::faults {
 namespace {
 
-/// A directory in which this process may not search any more.
+/// A directory whose names cannot be looked up, for this reason.
 class Denied final : public ForwardingFileSystem {
  public:
-  Denied(std::shared_ptr<fs::FileSystem> inner, std::string below)
-      : ForwardingFileSystem(std::move(inner)), below_(std::move(below)) {}
+  Denied(std::shared_ptr<fs::FileSystem> inner, std::string below, int reason)
+      : ForwardingFileSystem(std::move(inner)), below_(std::move(below)), reason_(reason) {}
   std::optional<fs::FileStatus> status(const std::string& path) override {
-    if (path.starts_with(below_)) throw Error(Failure{ErrorCode::io, "permission denied", -1, path, EACCES});
+    if (path.starts_with(below_)) fs::throw_system_error("check the path", path, reason_);
     return inner().status(path);
   }
 
  private:
   std::string below_;
+  int reason_;
 };
 
 class MovedPrefix : public RightRun {
@@ -43,6 +45,11 @@ class MovedPrefix : public RightRun {
     const Opened opened = reopen(job);
     EXPECT_FALSE(opened.failure) << directory << ": " << to_string(opened.failure.value_or(Failure{}));
     EXPECT_EQ(opened.step, step) << directory;
+  }
+  void deny(const std::string& below, int reason) {
+    job.surroundings = [below, reason](int, engine::Environment& environment) {
+      environment.file_system = std::make_shared<Denied>(environment.file_system, below, reason);
+    };
   }
   void move_and_start(const std::string& from, const std::string& to, int step) {
     move(from, to);
@@ -107,14 +114,51 @@ TEST_F(MovedPrefix, ALinkLeftInTheOldPlaceMakesItNoCopy) {
   EXPECT_FALSE(job.logged("a copy of"));
 }
 
-/// What cannot be checked may be there: then this is a copy. It is no reason not to start.
-TEST_F(MovedPrefix, AnOldPlaceThatCannotBeCheckedIsTakenForTheOriginal) {
+/// Where this user may not look may be the original: then this is a copy. It is no reason not to start.
+TEST_F(MovedPrefix, AnOldPlaceOutOfReachIsTakenForTheOriginal) {
   copy("/case", "/copy");
-  job.surroundings = [](int, engine::Environment& environment) {
-    environment.file_system = std::make_shared<Denied>(environment.file_system, "/case/");
-  };
+  deny("/case/", EACCES);
   expect_at("/copy", 1);
   EXPECT_TRUE(job.logged("a copy of /case/checkpoints"));
+}
+
+/// A guess would cost the checkpoints in the stores, or take the original's.
+TEST_F(MovedPrefix, AnOldPlaceThatCannotBeReadStopsTheStartUntilItCan) {
+  move("/case", "/moved");
+  deny("/case/", EIO);
+  enter("/moved");
+  const auto failure = expect_refused(ErrorCode::io);
+  EXPECT_TRUE(says(failure.message, {"whether it was moved or copied", "start again"})) << failure.message;
+  EXPECT_TRUE(failure.path.starts_with("/case/checkpoints/.kedge/main")) << failure.path;
+  job.surroundings = {};
+  expect_at("/moved", 2);
+}
+
+TEST_F(MovedPrefix, AFileInTheOldPlaceIsNoOriginal) {
+  move("/case", "/moved");
+  job.disk.write_all("/case", {});
+  expect_at("/moved", 2);
+}
+
+/// Its notes still say whose they are; where they do not either, it may be the original.
+TEST_F(MovedPrefix, ACopyOfAnOriginalWhoseRecordIsLostOrDamagedDoesNotTakeItsStores) {
+  const std::string records = "/case/checkpoints/.kedge/main/";
+  copy("/case", "/copy");
+  const auto before = job.disk.snapshot();
+  for (const bool is_damaged : {true, false}) {
+    for (const bool notes : {true, false}) {
+      if (!is_damaged && !notes) continue;  // nothing is there any more
+      SCOPED_TRACE(compose("{}, {}", is_damaged ? "damaged" : "lost", notes ? "notes" : "no notes"));
+      job.disk.restore(before);
+      if (is_damaged) job.disk.truncate_from_outside(records + "run.json", 20);
+      else job.disk.remove_all(records + "run.json");
+      for (const char* note : {"begun-1", "begun-2"}) {
+        if (!notes) job.disk.remove_all(records + note);
+      }
+      expect_at("/copy", 1);
+      expect_at("/case", 2);
+    }
+  }
 }
 
 /// The record stays small however often a case is moved.
