@@ -81,10 +81,17 @@ std::string directory_suffix(const Surroundings& surroundings) {
 
 constexpr std::uint32_t kNumbersMax = 64;  // of stores of one place on a node: one is usual
 
-/// A store without a valid record is taken by its name alone.
+/// A store without a valid record is taken by its name alone, and so is one whose record cannot be read, unless a copy
+/// of the prefix may have taken it along: each has the same name once the original has moved.
 bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const Owner& owner) {
   StoreRecord record;
-  (void)attempt([&] { record = read_store_record(file_system, directory); });
+  auto failure = attempt([&] { record = read_store_record(file_system, directory); });
+  if (failure && failure->code != ErrorCode::not_found && !owner.former.empty()) {
+    failure->message +=
+        "; a copy of the prefix may have taken this store along: start again when its record can be read, or remove "
+        "the record if there is no copy";
+    throw Error(*std::move(failure));
+  }
   if (record.run_id.is_none()) return true;
   if (record.run_id != owner.run_id || record.place_id != owner.place_id) return false;
   return record.prefix == owner.prefix || std::ranges::find(owner.former, record.prefix) != owner.former.end();

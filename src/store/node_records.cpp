@@ -27,12 +27,17 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
   for (const std::string& name : file_system.list(root)) {
     const std::string directory = fs::join(root, name);
     if (!may_be_of_run(name, file_system.user(), run) || !is_private(file_system, directory)) continue;
-    (void)attempt([&] {
+    auto failure = attempt([&] {
       const StoreRecord record = read_store_record(file_system, directory);
       if (record.run_id.is_none() || !is_directory_of(name, file_system.user(), surroundings, run, record.place_id))
         return;
       stores.push_back({directory, record, noted_commit(file_system, directory) == record.run_id});
     });
+    if (!failure || failure->code == ErrorCode::not_found) continue;  // it may go meanwhile
+    failure->message +=
+        "; this store may be the run's: start again when it can be read, remove the store if no job needs it, or set "
+        "open.fresh (KEDGE_OPEN_FRESH=1) to start over beside it";
+    throw Error(*std::move(failure));
   }
   return stores;
 }

@@ -21,7 +21,8 @@ struct StoreOfName {
 };
 
 /// Local, reads only. This user's stores below `root` that belong to a run of this name, whichever it is; on this node,
-/// if several share the root. Directories without a valid record, or whose name does not match it, are left out.
+/// if several share the root. Directories without a valid record, or whose name does not match it, are left out. Throws
+/// Error{io} if a record cannot be read: that store may be the one that is looked for.
 [[nodiscard]] std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::string& root,
                                                       const Surroundings& surroundings, const std::string& run);
 

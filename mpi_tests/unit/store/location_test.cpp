@@ -1,14 +1,18 @@
 // Where stores lie on a node, and whose they are.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
 #include "harness/faulty_file_system.hpp"
+#include "harness/faulty_fixture.hpp"
 #include "store/location.hpp"
 #include "store/node_records.hpp"
 
 namespace kedge::faults {
 namespace {
+
+using testing::HasSubstr;
 
 store::Owner owner_of(const std::string& prefix, std::uint8_t id) {
   store::Owner owner{"r", {}, {}, prefix};
@@ -103,6 +107,27 @@ TEST(Location, ADirectoryWhoseRecordNamesAnotherRunOrPlaceIsLeftToThat) {
   EXPECT_THROW((void)store::locate(*system, "/d", here, mine), Error);
 }
 
+/// Then nothing tells whether a copy took it along.
+TEST(Location, ARecordThatCannotBeReadIsNoneUnlessThePrefixMoved) {
+  FaultyDisk disk;
+  disk.make_directories("/d");
+  const auto system = disk.view(0);
+  const store::Surroundings here{"/d", "n", {}};
+  store::Owner owner = owner_of("/prefix", 1);
+  const auto location = store::locate(*system, "/d", here, owner);
+  store::NodeRecords(system, location, {0}).write_owner({owner.run_id, owner.place_id, owner.prefix});
+  disk.refuse_open(location.directory + "/run");
+  EXPECT_EQ(store::locate(*system, "/d", here, owner).directory, location.directory);
+  owner.former = {"/old"};
+  const auto failure = failure_of([&] { (void)store::locate(*system, "/d", here, owner); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::io);
+  EXPECT_EQ(failure->path, location.directory + "/run");
+  EXPECT_THAT(failure->message, HasSubstr("remove the record if there is no copy"));
+  disk.remove_all(location.directory + "/run");
+  EXPECT_EQ(store::locate(*system, "/d", here, owner).directory, location.directory);
+}
+
 TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   FaultyDisk disk;
   disk.make_directories("/d", 0755);
@@ -140,6 +165,16 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
   EXPECT_TRUE(found[0].has_commits);
   EXPECT_EQ(found[1].record, (store::StoreRecord{two.run_id, two.place_id, "/other path"}));
   EXPECT_FALSE(found[1].has_commits);
+  // One that cannot be read may be the one that is looked for.
+  for (const std::string name : {"/committed", "/run"}) {
+    disk.refuse_open(directory + name);
+    const auto failure = failure_of([&] { (void)store::stores_of_name(*system, "/d", here, "r"); });
+    ASSERT_TRUE(failure) << name;
+    EXPECT_EQ(failure->path, directory + name);
+    EXPECT_THAT(failure->message, HasSubstr("KEDGE_OPEN_FRESH=1"));
+    disk.remove_all(directory + name);
+  }
+  EXPECT_EQ(store::stores_of_name(*system, "/d", here, "r").size(), 1U);
 }
 
 }  // namespace
