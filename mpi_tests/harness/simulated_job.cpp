@@ -64,9 +64,11 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
     body(scope);
   });
   operations.clear();
+  reads.clear();
   events.clear();
   for (int rank = 0; rank < ranks; ++rank) {
     operations.push_back(disk.operations(rank));
+    reads.push_back(disk.reads(rank));
     events.push_back(world.events(rank));
   }
   disk.on_death({});

@@ -74,8 +74,9 @@ class SimulatedJob {
   std::vector<testing::RankOutcome> start(const std::function<void(RankScope&)>& body, Crash crash = Crash::process,
                                           std::uint64_t seed = 0);
 
-  /// Operations and message events of each rank in the last start.
+  /// Operations, reads and message events of each rank in the last start.
   std::vector<std::uint64_t> operations;
+  std::vector<std::uint64_t> reads;
   std::vector<std::uint64_t> events;
   /// All lines that engines logged, of all starts.
   [[nodiscard]] std::vector<std::string> log() const;
