@@ -49,6 +49,17 @@ def test_damage(directory):
     check(len(last_words) == 1 and last_words[0].startswith("unrecoverable: "), job.log()[-2000:])
 
 
+def test_another_plate(directory):
+    job = Job(directory / "plate", "--steps", "10", "--every", "5")
+    check(job.run() == 0, job.log()[-2000:])
+    checksum = job.result()[2]
+    for rows, columns in (("512", "384"), ("384", "500")):
+        check(job.run("--rows", rows, "--columns", columns) == 1, "it went on from another plate's checkpoints")
+        words = rf"^heat_c: mismatch.*heat_c, 384 x 512.*heat_c, {rows} x {columns}.*KEDGE_OPEN_ACCEPT_FINGERPRINT=1"
+        check(len(re.findall(words, job.log(), re.M)) == 1, job.log()[-2000:])
+    check(job.run() == 0 and job.result() == (10, 0, checksum), job.log()[-2000:])
+
+
 def test_options_that_cannot_be(directory):
     for name, arguments, variables, words in (
             ("number", ("--every", "99999999999999999999999"), {}, "schedule.every must be a whole number"),
@@ -62,7 +73,7 @@ def main():
     print("seed", heat2d.SEED, flush=True)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="kedge-heat-c-", dir=memory) as name:
-        for test in (test_rank_counts, test_a_rank_dies, test_damage, test_options_that_cannot_be):
+        for test in (test_rank_counts, test_a_rank_dies, test_damage, test_another_plate, test_options_that_cannot_be):
             begin = time.monotonic()
             test(pathlib.Path(name))
             print(f"ok {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)

@@ -1,4 +1,8 @@
 // Another input in the same place does not go on from the checkpoints of the first.
+#include <functional>
+#include <utility>
+#include <vector>
+
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 
@@ -8,6 +12,15 @@ namespace {
 class Fingerprints : public RightRun {
  protected:
   void give(const std::string& text) { job.options.fingerprint = text; }
+  void write(const std::string& path, std::string_view text) {
+    job.disk.write_all(path, std::as_bytes(std::span(text)));
+  }
+  /// Three files of input, which the job names.
+  void give_files() {
+    job.options.fingerprint_files = {"/inputs/plate.nml", "/inputs/mesh", "/inputs/forcing"};
+    job.disk.make_directories("/inputs", 0755);
+    for (const std::string& path : job.options.fingerprint_files) write(path, "content of " + path);
+  }
 };
 
 TEST_F(Fingerprints, AnotherInputInTheSameDirectoryIsRefusedWithBothNamesAndTheWaysOn) {
@@ -154,9 +167,6 @@ TEST_F(Fingerprints, ADamagedRecordForgetsNone) {
 }
 
 TEST_F(Fingerprints, FilesCountByContentNotByPlace) {
-  const auto write = [&](const std::string& path, std::string_view text) {
-    job.disk.write_all(path, std::as_bytes(std::span(text)));
-  };
   write("/case/input file.nml", "dt = 1");
   job.options.fingerprint_files = {"/case/input file.nml"};
   commit_steps(job, {{"a", 1}});
@@ -171,6 +181,74 @@ TEST_F(Fingerprints, FilesCountByContentNotByPlace) {
   const auto missing = expect_refused(ErrorCode::not_found);
   EXPECT_TRUE(says(missing.message, {"fingerprint_files"})) << missing.message;
   EXPECT_EQ(missing.path, "/moved/missing");
+}
+
+TEST_F(Fingerprints, EachOfSeveralFilesCounts) {
+  give_files();
+  commit_steps(job, {{"a", 1}});
+  const auto before = job.disk.snapshot();
+  for (const std::string& path : job.options.fingerprint_files) {
+    job.disk.restore(before);
+    EXPECT_EQ(reopen(job).step, 1);
+    job.disk.flip_bit(path, 3);
+    const auto failure = expect_refused(ErrorCode::mismatch);
+    EXPECT_TRUE(says(failure.message, {"plate.nml (", "mesh (", "forcing ("})) << failure.message;
+  }
+  job.disk.restore(before);
+  job.options.fingerprint_files.pop_back();
+  (void)expect_refused(ErrorCode::mismatch);
+}
+
+/// Rank 0 alone reads them; all ranks hear of it, and nothing is recorded instead.
+TEST_F(Fingerprints, AFileThatCannotBeReadIsIoInWordsOnAllRanks) {
+  const std::vector<std::pair<std::string, std::function<void(const std::string&)>>> obstacles = {
+      {"permission denied",
+       [&](const std::string& path) {
+         auto status = job.disk.snapshot().at(path).status;
+         status.mode = 0;
+         job.disk.plant(path, status);
+       }},
+      {"I/O error", [&](const std::string& path) { job.disk.refuse_open(path); }},
+      {"I/O error", [&](const std::string& path) { job.disk.make_unreadable(path, 0); }},
+      {"I/O error", [&](const std::string& path) { job.disk.make_unreadable(path, 5); }},
+  };
+  give_files();
+  for (const bool has_commits : {false, true}) {
+    if (has_commits) commit_steps(job, {{"a", 1}});
+    const auto before = job.disk.snapshot();
+    for (const auto& [words, put] : obstacles) {
+      for (const std::string& path : job.options.fingerprint_files) {
+        SCOPED_TRACE(compose("{}: {}, {}", path, words, has_commits));
+        job.disk.restore(before);
+        put(path);
+        const auto failure = expect_refused(ErrorCode::io);
+        EXPECT_TRUE(says(failure.message, {"a file of fingerprint_files cannot be read", words})) << failure.message;
+        EXPECT_EQ(failure.path, path);
+        EXPECT_EQ(failure.rank, 0);
+        job.disk.restore(before, "/inputs");
+        EXPECT_EQ(reopen(job).step, has_commits ? 1 : -1);
+      }
+    }
+    job.disk.restore(before);
+  }
+  job.disk.flip_bit("/inputs/mesh", 3);
+  (void)expect_refused(ErrorCode::mismatch);
+}
+
+TEST_F(Fingerprints, RanksThatDoNotSeeTheFilesNeedNot) {
+  give_files();
+  job.disk.make_directories("/nowhere", 0755);
+  const auto hide = [&](int rank) { job.disk.mount(rank, "/inputs", "/nowhere"); };
+  for (const int rank : {1, 2, 3}) hide(rank);
+  commit_steps(job, {{"a", 1}});
+  EXPECT_EQ(reopen(job).step, 1);
+  job.disk.flip_bit("/inputs/mesh", 3);
+  (void)expect_refused(ErrorCode::mismatch);
+  hide(0);
+  const auto failure = expect_refused(ErrorCode::not_found);
+  EXPECT_TRUE(says(failure.message, {"fingerprint_files"})) << failure.message;
+  EXPECT_EQ(failure.path, "/inputs/plate.nml");
+  EXPECT_EQ(failure.rank, 0);
 }
 
 }  // namespace
