@@ -14,8 +14,8 @@
 namespace kedge::arrays {
 namespace {
 
-// Records between processes of one job, never stored. The last two are for the view alone: a region of the rank's own,
-// and a shared one that it has as well.
+// Records between processes of one job, never stored. The last two are not decided on: a region of the rank's own, and,
+// for the view alone, a shared one that it has as well.
 enum class Kind : std::uint8_t { shard, replicated, group, own, also };
 constexpr Kind kLastKind = Kind::also;
 
@@ -74,6 +74,10 @@ std::string type_of(const SharedRegion& region) {
   return compose("structs ({})", region.members);
 }
 
+std::string describe_own(const SharedRegion& region) {
+  return compose("the rank's own {} of shape {}", type_of(region), to_string(region.shape));
+}
+
 std::string describe(const SharedRegion& region) {
   if (!region.shard) return compose("replicated {} of shape {}", type_of(region), to_string(region.shape));
   return compose("a shard of {} of global shape {}{}", type_of(region), to_string(region.shard->global_shape),
@@ -119,17 +123,56 @@ format::View view_of(const std::vector<Communicator::Message>& messages, bool li
   return view;
 }
 
+[[nodiscard]] bool is_own(const format::RegionSpec& spec) {
+  return std::holds_alternative<std::monostate>(spec.placement);
+}
+
+template <class Bits>
+[[nodiscard]] auto& word_of(Bits& names, std::string_view name) {
+  return names[fnv1a(name) / 64 % names.size()];
+}
+[[nodiscard]] std::uint64_t bit_of(std::string_view name) { return std::uint64_t{1} << (fnv1a(name) % 64); }
+
 /// Kedge's own regions are not listed.
 void put_listed(comm::Packer& packer, std::uint32_t rank, std::span<const format::PlacedRegion> regions) {
   for (const format::PlacedRegion& region : regions) {
     const format::RegionSpec& spec = region.spec;
     if (format::is_attributes(spec)) continue;
-    const bool is_own = std::holds_alternative<std::monostate>(spec.placement);
-    put(packer, is_own ? Kind::own : Kind::also, rank, {spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
+    put(packer, is_own(spec) ? Kind::own : Kind::also, rank,
+        {spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
   }
 }
 
 }  // namespace
+
+NameBits shared_names(std::span<const format::PlacedRegion> regions) {
+  NameBits names{};
+  for (const format::PlacedRegion& region : regions) {
+    if (!is_own(region.spec)) word_of(names, region.spec.name) |= bit_of(region.spec.name);
+  }
+  return names;
+}
+
+std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool changed, const NameBits& names) {
+  std::array<std::uint64_t, std::tuple_size_v<NameBits> + 1> words{};
+  std::ranges::copy(names, words.begin());
+  words.back() = changed ? 1 : 0;
+  words = group.bit_or(words);
+  if (words.back() == 0) return std::nullopt;
+  NameBits of_all{};
+  std::copy_n(words.begin(), of_all.size(), of_all.begin());
+  return of_all;
+}
+
+std::vector<SharedRegion> own_regions_among(const NameBits& names, std::span<const format::PlacedRegion> regions) {
+  std::vector<SharedRegion> own;
+  for (const format::PlacedRegion& region : regions) {
+    const format::RegionSpec& spec = region.spec;
+    if (!is_own(spec) || (word_of(names, spec.name) & bit_of(spec.name)) == 0) continue;
+    own.push_back({spec.name, spec.dtype, spec.shape, std::nullopt, spec.members});
+  }
+  return own;
+}
 
 std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions) {
   std::vector<SharedRegion> shared;
@@ -143,7 +186,8 @@ std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> r
   return shared;
 }
 
-GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const SharedRegion> mine) {
+GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const SharedRegion> mine,
+                                    std::span<const SharedRegion> own) {
   const auto me = static_cast<std::uint32_t>(group.rank());
   std::map<int, comm::Packer> packed;
   const auto home = [&](std::string_view name) { return static_cast<int>(fnv1a(name) % group.world_size()); };
@@ -152,6 +196,7 @@ GlobalArrays GlobalArrays::exchange(const comm::Group& group, std::span<const Sh
     put(packed[home(region.name)], kind_of(region), me, region);
     for_each_group(region.name, [&](std::string name) { groups.insert(std::move(name)); });
   }
+  for (const SharedRegion& region : own) put(packed[home(region.name)], Kind::own, me, region);
   for (const std::string& name : groups) put(packed[home(name)], Kind::group, me, {name, {}, {}, {}, {}});
   std::vector<Communicator::Message> messages;
   messages.reserve(packed.size());
@@ -169,7 +214,8 @@ void GlobalArrays::take_in(const std::vector<Communicator::Message>& messages) {
       auto [kind, rank, region] = get_record(unpacker);
       Homed& homed = homed_[region.name];
       if (kind == Kind::group) homed.group_of = rank;
-      else homed.regions.push_back({rank, std::move(region)});
+      else if (kind == Kind::own && !homed.own) homed.own = Part{rank, std::move(region)};
+      else if (kind != Kind::own) homed.regions.push_back({rank, std::move(region)});
     }
   }
 }
@@ -191,12 +237,14 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const Homed&
                 "'{0}/'; rename one of them",
                 name, first.rank, *homed.group_of));
   }
+  const auto disagree = [&](std::uint32_t rank, const std::string& description) {
+    return mismatch(compose("ranks {} and {} disagree about region '{}': it is {} and {}; save it alike on all ranks",
+                            first.rank, rank, name, describe(first.region), description));
+  };
+  if (homed.own) return disagree(homed.own->rank, describe_own(homed.own->region));
   std::vector<format::Block> blocks;
   for (const Part& part : homed.regions) {
-    if (!agree(first.region, part.region)) {
-      return mismatch(compose("ranks {} and {} disagree about region '{}': it is {} and {}; save it alike on all ranks",
-                              first.rank, part.rank, name, describe(first.region), describe(part.region)));
-    }
+    if (!agree(first.region, part.region)) return disagree(part.rank, describe(part.region));
     if (part.region.shard) blocks.push_back({part.rank, part.region.shard->offset, part.region.shape});
   }
   if (!first.region.shard) return std::nullopt;

@@ -1,6 +1,7 @@
 // What ranks save together: shards of global arrays and replicated regions, checked by homes that their names choose.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,12 +33,24 @@ inline constexpr std::uint64_t kListedRegionsMax = 1000;
 /// What of a container's regions is shared.
 [[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions);
 
+/// Of names, a few bits: a name for which it has none is not among them, one for which it has some may be.
+using NameBits = std::array<std::uint64_t, 8>;
+/// Of the names of shared regions.
+[[nodiscard]] NameBits shared_names(std::span<const format::PlacedRegion> regions);
+/// COLLECTIVE, one all-reduce. Those of all ranks if any rank's structure changed; else nothing.
+[[nodiscard]] std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool changed,
+                                                           const NameBits& names);
+/// The rank's own regions whose names may be among these: few, unless these are hundreds.
+[[nodiscard]] std::vector<SharedRegion> own_regions_among(const NameBits& names,
+                                                          std::span<const format::PlacedRegion> regions);
+
 /// Those of this process's arrays and replicas that are decided on here; no process knows all of them.
 class GlobalArrays {
  public:
   /// COLLECTIVE. Every rank sends the homes of its names what it saves under them: one sparse exchange, to be made when
-  /// the structure changed and not otherwise.
-  [[nodiscard]] static GlobalArrays exchange(const comm::Group& group, std::span<const SharedRegion> mine);
+  /// the structure changed and not otherwise. With `own`, also which regions are its own.
+  [[nodiscard]] static GlobalArrays exchange(const comm::Group& group, std::span<const SharedRegion> mine,
+                                             std::span<const SharedRegion> own = {});
 
   /// Local, to be voted on. `mismatch` with the first thing that is wrong here: ranks that disagree about dtype, shape
   /// or placement of a name; a hole or overlap; a name that is an array on one rank and a group on another. `io` if
@@ -57,6 +70,7 @@ class GlobalArrays {
   };
   struct Homed {
     std::vector<Part> regions;              ///< by rank
+    std::optional<Part> own;                ///< one that is a rank's own
     std::optional<std::uint32_t> group_of;  ///< a rank that has a region below this name
   };
   [[nodiscard]] static std::optional<Failure> check(const std::string& name, const Homed& homed);

@@ -106,6 +106,12 @@ class Group {
     reduce(mine, Reduction::sum);
     return mine;
   }
+  /// What is set on any rank.
+  template <std::size_t count>
+  [[nodiscard]] std::array<std::uint64_t, count> bit_or(std::array<std::uint64_t, count> mine) const {
+    reduce(mine, Reduction::bit_or);
+    return mine;
+  }
   /// The lowest rank for which this is true; nothing if it is for none.
   [[nodiscard]] std::optional<int> lowest_with(bool mine) const;
 

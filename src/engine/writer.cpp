@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "arrays/global_arrays.hpp"
 #include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -249,10 +248,15 @@ void Writer::save_attributes() {
 
 /// COLLECTIVE. Costs one all-reduce as long as no rank's structure changes.
 void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& layout) {
-  if (!parts_.group.any(layout != layout_)) return;
+  const bool is_new = layout != layout_;
+  const arrays::NameBits names = is_new ? arrays::shared_names(layout->regions) : shared_names_;
+  const auto of_all = arrays::names_if_any_changed(parts_.group, is_new, names);
+  if (!of_all) return;
   const auto mine = arrays::shared_regions(layout->regions);
-  const auto homed = arrays::GlobalArrays::exchange(parts_.group, mine);
+  const auto own = arrays::own_regions_among(*of_all, layout->regions);
+  const auto homed = arrays::GlobalArrays::exchange(parts_.group, mine, own);
   throw_given_up(checkpoint_->sealing.vote(homed.check()));
+  shared_names_ = names;
 }
 
 /// COLLECTIVE. Everything that can fail but the seal.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arrays/global_arrays.hpp"
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
 #include "format/container_writer.hpp"
@@ -71,6 +72,7 @@ class Writer {
   std::unique_ptr<Checkpoint> checkpoint_;
   std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
+  arrays::NameBits shared_names_{};               ///< in the layout that was checked last
 };
 
 }  // namespace kedge::engine

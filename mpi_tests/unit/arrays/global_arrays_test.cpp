@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -146,6 +147,45 @@ TEST(GlobalArrays, TheViewListsWhatEveryRankSavedUnlessThatIsTooMuch) {
     EXPECT_FALSE(none->rank_regions) << "whatever persistent.view_limit is";
     many.pop_back();
     EXPECT_TRUE(arrays.gather(group, 100 * kListedRegionsMax, many)->rank_regions);
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+}
+
+/// What a rank has of its own under a name that is shared on another would never come back as either.
+TEST(GlobalArrays, R35_ARanksOwnRegionHasNoNameThatOthersShare) {
+  for (const Placement& placement : {Placement(Replicated{}), Placement(Shard{Shape{2}, Shape{0}})}) {
+    for (const int odd : {0, 1, 2}) {
+      std::string message;
+      testing::InProcessWorld world(kRanks);
+      const auto outcomes = world.run_connected([&](Communicator& communicator) {
+        const comm::Group group(communicator, std::chrono::seconds(60));
+        const bool shares = group.rank() == odd;
+        const std::vector regions = {placed("other"), placed("x", shares ? placement : Placement())};
+        const auto names = names_if_any_changed(group, group.rank() == 1, shared_names(regions));
+        ASSERT_TRUE(names);
+        const auto arrays = GlobalArrays::exchange(group, shared_regions(regions), own_regions_among(*names, regions));
+        const auto failure = group.vote(arrays.check());
+        if (group.is_root() && failure) message = failure->message;
+      });
+      for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+      EXPECT_THAT(message, HasSubstr(compose("ranks {} and {} disagree about region 'x'", odd, odd == 0 ? 1 : 0)));
+      EXPECT_THAT(message, HasSubstr("the rank's own opaque of shape 2"));
+    }
+  }
+}
+
+TEST(GlobalArrays, R41_RegionsOfARanksOwnAreToldToOthersOnlyWhereTheirNamesMayBeShared) {
+  std::vector<format::PlacedRegion> regions = {placed("t", Replicated{})};
+  const NameBits names = shared_names(regions);
+  for (int i = 0; i < 1000; ++i) regions.push_back(placed(compose("own-{}", i)));
+  EXPECT_LT(own_regions_among(names, regions).size(), 10U);
+  EXPECT_TRUE(own_regions_among(shared_names(std::vector{placed("own-7")}), regions).empty());
+  const auto told = own_regions_among(shared_names(std::vector{placed("own-7", Replicated{})}), regions);
+  EXPECT_TRUE(std::ranges::any_of(told, [](const SharedRegion& region) { return region.name == "own-7"; }));
+  testing::InProcessWorld world(kRanks);
+  const auto outcomes = world.run_connected([&](Communicator& communicator) {
+    const comm::Group group(communicator, std::chrono::seconds(60));
+    EXPECT_FALSE(names_if_any_changed(group, false, names));
   });
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
 }
