@@ -48,20 +48,20 @@ persist::RunRecord record_of(const KnownRun& known, const RunAndPlace& ids) {
 
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
 /// same directory reached by another path is no copy.
-void follow(fs::FileSystem& file_system, persist::RunRecords& records, const persist::RunRecord& record,
-            KnownRun& known) {
+void follow(const Setup& setup, persist::RunRecords& records, const persist::RunRecord& record, KnownRun& known) {
   known.former = record.former;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
   const std::string there = persist::records_directory(record.prefix, known.run.name);
   bool is_same = false;
   auto failure = attempt([&] {
     is_same = records.lies_also_in(there);
-    known.is_copy = !is_same && is_still_at(file_system, there, known.run.id);
+    known.is_copy = !is_same && is_still_at(*setup.environment.file_system, there, known.run.id);
   });
-  if (failure) {  // each guess could cost commits
+  const bool is_decided = setup.options.open.adopt_store || setup.options.open.fresh;
+  if (failure && !is_decided) {  // each guess could cost commits
     failure->message +=
-        "; the prefix lay there at the last start, and whether it was moved or copied must be seen: start again when "
-        "that place can be read, or is gone";
+        "; the prefix lay there at the last start, and nobody can tell whether it was moved or copied: start again "
+        "when that place can be read or is gone or, if it was moved, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)";
     throw Error(*std::move(failure));
   }
   if (!is_same) known.moved_from = record.prefix;
@@ -99,7 +99,7 @@ KnownRun read_known(const Setup& setup, persist::RunRecords& records) {
     known.place_id = record->place_id;
     known.fingerprint = record->fingerprint;
     known.store = record->store;
-    follow(*setup.environment.file_system, records, *record, known);
+    follow(setup, records, *record, known);
     // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
     if (known.is_copy) {
       records.write_record(record_of(known, {known.run.id, known.place_id}));
