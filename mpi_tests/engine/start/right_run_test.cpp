@@ -340,21 +340,6 @@ TEST_F(RightRun, TheFirstLineOfAStartSaysRunPrefixStoreAndWhatWasFound) {
   EXPECT_TRUE(says(later, {"run 'main', incarnation 3, on /case/checkpoints", "has checkpoints"})) << later;
 }
 
-/// Checkpoints that were never flushed are in the stores of the last start: who sets another store.path steps back.
-TEST_F(RightRun, AStartWhoseStoresAreNewSaysWhereTheLastOneWas) {
-  commit_steps(job, {{"a", 1}});
-  job.options.store.path = "/nodes/{node}/other";
-  const std::string elsewhere = first_line();
-  EXPECT_TRUE(says(elsewhere, {"store /nodes/node0/other/kedge-1000-main-", "its stores are new",
-                               "at the last start this one was /nodes/node0/kedge-1000-main-"}))
-      << elsewhere;
-  const std::string again = first_line();
-  EXPECT_FALSE(says(again, {"its stores are new"})) << again;
-  for (int node = 0; node < 4; ++node) job.disk.remove_all(compose("/nodes/node{}/other", node));
-  const std::string lost = first_line();
-  EXPECT_TRUE(says(lost, {"its stores are new, so only those that were flushed are here"})) << lost;
-}
-
 TEST_F(RightRun, AnEngineThatReplacesOneInTheSameVariableIsToldAtOnceWhatToDo) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

@@ -1,0 +1,86 @@
+// A start whose stores are new says in its first line where rank 0's was at the last start, as the run's record knows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "base/text.hpp"
+#include "engine/start/right_run.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_records.hpp"
+
+namespace kedge::faults {
+namespace {
+
+class NewStores : public RightRun {
+ protected:
+  void use_other_stores() { job.options.store.path = "/nodes/{node}/other"; }
+  /// As it is recorded on the prefix of this directory.
+  [[nodiscard]] std::string recorded(const std::string& directory) {
+    const auto found =
+        persist::read_run_record(*job.disk.view(0), persist::records_directory(directory + "/checkpoints", "main"));
+    return found.record ? found.record->store : "no record";
+  }
+  /// A start in other stores names this one.
+  void expect_named(const std::string& store) {
+    use_other_stores();
+    const auto before = static_cast<std::ptrdiff_t>(job.log().size());
+    EXPECT_FALSE(reopen(job).failure);
+    const auto lines = job.log();
+    const std::string words = "its stores are new (at the last start this one was " + store + ")";
+    EXPECT_TRUE(std::any_of(lines.begin() + before, lines.end(), [&](const std::string& line) {
+      return says(line, {words});
+    })) << lines.back();
+  }
+};
+
+/// Checkpoints that were never flushed are in the stores of the last start: who sets another store.path steps back.
+TEST_F(NewStores, TheFirstLineSaysWhereTheLastOneWas) {
+  commit_steps(job, {{"a", 1}});
+  use_other_stores();
+  const std::string elsewhere = first_line();
+  EXPECT_TRUE(says(elsewhere, {"store /nodes/node0/other/kedge-1000-main-", "its stores are new",
+                               "at the last start this one was /nodes/node0/kedge-1000-main-"}))
+      << elsewhere;
+  const std::string again = first_line();
+  EXPECT_FALSE(says(again, {"its stores are new"})) << again;
+  for (int node = 0; node < 4; ++node) job.disk.remove_all(compose("/nodes/node{}/other", node));
+  const std::string lost = first_line();
+  EXPECT_TRUE(says(lost, {"its stores are new, so only those that were flushed are here"})) << lost;
+}
+
+TEST_F(NewStores, ACopyDoesNotNameTheOriginals) {
+  commit_steps(job, {{"a", 1}});
+  const std::string of_original = recorded("/case");
+  EXPECT_TRUE(of_original.starts_with("/nodes/node0/kedge-1000-main-")) << of_original;
+  copy("/case", "/copy");
+  enter("/copy");
+  const std::string line = first_line();
+  EXPECT_TRUE(says(line, {"a copy of /case", "its stores are new, so only those that were flushed are here"})) << line;
+  const std::string of_copy = recorded("/copy");
+  EXPECT_TRUE(of_copy.starts_with("/nodes/node0/kedge-1000-main-") && of_copy != of_original) << of_copy;
+  EXPECT_EQ(recorded("/case"), of_original);
+  expect_named(of_copy);
+}
+
+TEST_F(NewStores, AFreshRunNamesItsOwn) {
+  commit_steps(job, {{"a", 1}});
+  const std::string before = recorded("/case");
+  job.options.open.fresh = true;
+  reopen(job, latest, Newer::keep, {{"b", 2}});
+  job.options.open.fresh = false;
+  const std::string fresh = recorded("/case");
+  EXPECT_NE(fresh, before);
+  expect_named(fresh);
+}
+
+TEST_F(NewStores, ARecordThatIsRebuiltKnowsIt) {
+  commit_steps(job, {{"a", 1}});
+  const std::string store = recorded("/case");
+  job.disk.truncate_from_outside("/case/checkpoints/.kedge/main/run.json", 20);
+  expect_named(store);
+}
+
+}  // namespace
+}  // namespace kedge::faults
