@@ -221,12 +221,18 @@ class Start {
     group_.together([&] {
       if (!group_.is_root()) return;
       write_identity(*started_.prefix.records, known_, ids_,
-                     {fingerprint_, started_.node.store->directory(), setup_.options.open.fresh});
+                     {fingerprint_, store_with_commits(), setup_.options.open.fresh});
     });
     if (known_.former.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
     // that it moved: a start that fails in between leaves stores that are found from both places.
     group_.together([&] { started_.node.records->write_owner(owner()); });
+  }
+
+  /// Rank 0's, to be recorded. New stores that nothing was fetched into yet do not hide where the last ones were.
+  [[nodiscard]] const std::string& store_with_commits() const {
+    const bool are_new = started_.commits_exist && !stores_know_ && !known_.store.empty();
+    return are_new ? known_.store : started_.node.store->directory();
   }
 
   /// The first line of every start: a job that dies has said where its checkpoints are.

@@ -22,7 +22,7 @@ struct RunRecord {
   /// Drawn where the run began, and anew for each copy of the prefix: the stores are this place's.
   Id128 place_id = {};
   std::optional<std::string> fingerprint = {};  ///< what the run's commits depend on
-  std::string store = {};                       ///< rank 0's at the last start; empty if unknown
+  std::string store = {};  ///< rank 0's at the last start that had what there was in its stores; empty if unknown
   bool operator==(const RunRecord&) const = default;
 };
 

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "base/text.hpp"
@@ -79,6 +81,40 @@ TEST_F(NewStores, ARecordThatIsRebuiltKnowsIt) {
   commit_steps(job, {{"a", 1}});
   const std::string store = recorded("/case");
   job.disk.truncate_from_outside("/case/checkpoints/.kedge/main/run.json", 20);
+  expect_named(store);
+}
+
+TEST_F(NewStores, AStartThatFailsDoesNotHideIt) {
+  commit_steps(job, {{"a", 1}});
+  const std::string store = recorded("/case");
+  const auto before = job.disk.snapshot();
+  for (const bool fresh : {false, true}) {
+    use_other_stores();
+    job.options.open.fresh = fresh;
+    (void)job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); });
+    const auto operations = job.operations[0];
+    for (std::uint64_t n = 1; n <= operations; ++n) {
+      SCOPED_TRACE(compose("operation {} fails{}", n, fresh ? ", fresh" : ""));
+      job.disk.restore(before);
+      job.options.open.fresh = fresh;
+      job.disk.fail(0, n, EIO);
+      const auto outcomes = job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); });
+      job.options.open.fresh = false;
+      if (!outcomes[0].failure || (fresh && recorded("/case") != store)) continue;  // it took place
+      expect_named(store);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+/// It began, and fetched nothing into its stores.
+TEST_F(NewStores, AStartThatEndsBeforeItOpensDoesNotHideIt) {
+  commit_steps(job, {{"a", 1}});
+  const std::string store = recorded("/case");
+  use_other_stores();
+  for (int start = 0; start < 2; ++start) {
+    expect_all_returned(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }));
+  }
   expect_named(store);
 }
 
