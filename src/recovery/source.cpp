@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "recovery/agreement.hpp"
@@ -36,11 +37,12 @@ class SourceLook {
                           compose("'{}' of {} cannot be recovered: {}", source_.tag, source_.prefix, unreadable), -1,
                           tier_.where(), 0});
     }
-    throw Error(Failure{ErrorCode::not_found,
-                        compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
-                                source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
-                                source_.run.empty() ? "" : compose(" of run '{}'", source_.run), source_.prefix),
-                        -1, tier_.where(), 0});
+    throw Error(
+        Failure{ErrorCode::not_found,
+                compose("there is no checkpoint{}{} here; kedge ls {} lists what there is",
+                        source_.tag == "latest" ? "" : compose(" '{}'", source_.tag),
+                        source_.run.empty() ? "" : compose(" of run '{}'", source_.run), shell_word(source_.prefix)),
+                -1, tier_.where(), 0});
   }
 
  private:
