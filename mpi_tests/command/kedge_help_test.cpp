@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
 #include "harness/sample_store.hpp"
@@ -145,7 +146,7 @@ TEST_F(KedgeHelp, TagsAloneForScripts) {
 /// What bash offers for the last word.
 std::vector<std::string> offered(const std::vector<std::string>& words, const std::string& directory = "/") {
   std::string quoted;
-  for (const std::string& word : words) quoted += " '" + word + "'";
+  for (const std::string& word : words) quoted += compose(" {}", in_quotes(word));
   const std::string script = compose(
       "PATH={}:$PATH; cd '{}'; eval \"$(kedge completion bash)\"; COMP_WORDS=(kedge{}); COMP_CWORD={}; _kedge; "
       "printf '%s\\n' \"${{COMPREPLY[@]}}\"",
@@ -176,6 +177,19 @@ TEST_F(KedgeHelp, BashCompletesCommandsOptionsAndTags) {
   std::ofstream(prefix_.path("place.h5")) << "";
   EXPECT_THAT(offered({"verify", "pl"}, prefix_.directory()), Contains("place.h5"));
   EXPECT_THAT(offered({"ls", ""}, prefix_.directory()), Not(Contains("step-000200")));
+}
+
+/// bash passes the words as they were typed, with quotes and backslashes.
+TEST_F(KedgeHelp, BashCompletesTagsOfAPrefixWithSpaces) {
+  if (!has("bash")) GTEST_SKIP() << "no bash here";
+  const std::string prefix = prefix_.path("my check points");
+  write_checkpoint(prefix, sample_entry(2));
+  for (const std::string& typed :
+       {prefix, in_quotes(prefix), compose("\"{}\"", prefix), prefix_.path("my\\ check\\ points")}) {
+    EXPECT_THAT(offered({"show", "--prefix", typed, "step"}), ::testing::ElementsAre("step-000200")) << typed;
+  }
+  EXPECT_THAT(offered({"verify", "my"}, prefix_.directory()), Contains("my check points"));
+  EXPECT_THAT(offered({"extract", "-o", "my"}, prefix_.directory()), ::testing::ElementsAre("my check points"));
 }
 
 /// The options that a command's help lists are those that the completion offers: both are made from one list.
