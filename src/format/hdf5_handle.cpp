@@ -2,12 +2,10 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 
 #include "base/text.hpp"
 #include "format/hdf5_structure.hpp"
 #include "format/members.hpp"
-#include "fs/system_error.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
 
@@ -81,7 +79,6 @@ hid_t predefined(DataType dtype) {
 }  // namespace
 
 Hdf5Gate::Hdf5Gate() : lock_(process_wide().mutex) {
-  errno = 0;
   ++process_wide().entries;
   std::array<unsigned, 3> linked{};
   H5get_libversion(&linked[0], &linked[1], &linked[2]);
@@ -107,13 +104,9 @@ Hdf5Gate::~Hdf5Gate() {
 
 hid_t checked(hid_t result, const std::string& what) {
   if (result >= 0) return result;
-  const int code = errno;  // of the system call that failed, if it was one
   std::string words = "no reason given";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_description, &words);
   H5Eclear2(H5E_DEFAULT);
-  // HDF5's words have the system's, but not what to do: raise a limit.
-  const bool is_limit = fs::code_of(code) == ErrorCode::no_space;
-  if (is_limit) fs::throw_system_error(kedge::compose("{} with HDF5", what), {}, code);
   throw Error(ErrorCode::io, kedge::compose("HDF5 could not {}: {}", what, words));
 }
 

@@ -10,13 +10,12 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file_size_signal.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::format {
 
-/// Held around every stretch of HDF5 calls: the process-wide mutex; HDF5's habit of printing errors switched off for
-/// this thread and restored as the application had it; and no signal for a file that would become too large.
+/// Held around every stretch of HDF5 calls: the process-wide mutex; and HDF5's habit of printing errors switched off
+/// for this thread and restored as the application had it.
 class Hdf5Gate {
  public:
   Hdf5Gate();
@@ -26,7 +25,6 @@ class Hdf5Gate {
 
  private:
   std::unique_lock<std::mutex> lock_;
-  FileSizeSignalBlocked no_signal_;
   unsigned is_v2_ = 1;
   H5E_auto2_t auto2_ = nullptr;
 #ifndef H5_NO_DEPRECATED_SYMBOLS
@@ -62,7 +60,7 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// Throws Error{io | no_space} "HDF5 could not <what>: <its words>" if `result` is negative; otherwise returns it.
+/// Throws Error{io} "HDF5 could not <what>: <its words>" if `result` is negative; otherwise returns it.
 hid_t checked(hid_t result, const std::string& what);
 
 /// The file type of a region's elements. Call it under the gate.

@@ -7,34 +7,22 @@
 #include <utility>
 
 #include "format/hdf5_handle.hpp"
+#include "format/hdf5_memory.hpp"
 #include "format/hdf5_structure.hpp"
 
 namespace kedge::format {
 
 /// Made, used and destroyed under the gate.
 struct Hdf5Scratch::Impl {
-  explicit Impl(Hdf5Versions with);
+  explicit Impl(Hdf5Versions with) : versions(with) {}
 
   /// Of a dataset of this shape.
   [[nodiscard]] const Hdf5Handle& type(const Elements& elements, const Shape& shape);
   /// Makes a dataset and returns the offset of its bytes from the start of the file, 0 if it has none.
   [[nodiscard]] std::uint64_t create_placed(const std::string& path, hid_t type, hid_t space, hid_t creation) const;
 
-  class Descriptor {
-   public:
-    explicit Descriptor(int number) : number_(number) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor();
-    [[nodiscard]] int get() const noexcept { return number_; }
-
-   private:
-    int number_;
-  };
-
   Hdf5Versions versions;
-  Descriptor memory;
-  std::string name;
+  SparseMemory memory;
   Hdf5Handle groups, datasets, links;
   std::array<Hdf5Handle, 17> types;
   std::map<std::pair<std::string, std::uint64_t>, Hdf5Handle> structs;  // by their members and size

@@ -1,26 +1,16 @@
 #include "format/hdf5_structure.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <new>
 
 #include "format/hdf5_handle.hpp"
 #include "format/hdf5_scratch_impl.hpp"
 #include "format/on_disk.hpp"
-#include "fs/system_error.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::format {
 namespace {
 
-[[noreturn]] void system_failed(const std::string& message) {
-  const int code = errno;
-  throw Error(
-      Failure{fs::code_of(code) == ErrorCode::no_space ? ErrorCode::no_space : ErrorCode::io, message, -1, {}, code});
-}
+constexpr const char* kName = "structure";  // of no file on any disk
 
 Hdf5Handle file_creation() {
   Hdf5Handle list = object_properties(H5P_FILE_CREATE);
@@ -29,10 +19,10 @@ Hdf5Handle file_creation() {
 }
 
 // Old enough for every reader of today, and locking off: nobody else has this file.
-Hdf5Handle file_access(std::uint64_t meta_block_bytes, Hdf5Versions versions, H5F_libver_t oldest = H5F_LIBVER_V18) {
+Hdf5Handle file_access(SparseMemory& memory, std::uint64_t meta_block_bytes, Hdf5Versions versions,
+                       H5F_libver_t oldest = H5F_LIBVER_V18) {
   Hdf5Handle list(checked(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
-  // The default driver wants to resolve the name as a link, which a file in memory has no target for; stdio does not.
-  checked(H5Pset_fapl_stdio(list.get()), "select the file driver");
+  select_memory(list.get(), memory);
   const H5F_libver_t newest = versions == Hdf5Versions::v1_8 ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
   checked(H5Pset_libver_bounds(list.get(), oldest, newest), "set the version bounds");
   checked(H5Pset_alignment(list.get(), kLargeRegionBytes, kAlignmentBytes), "set the alignment");
@@ -58,17 +48,15 @@ Hdf5Handle link_creation() {
   return list;
 }
 
-Hdf5Handle create_file(const std::string& name, const Hdf5Handle& access) {
+Hdf5Handle create_file(const Hdf5Handle& access) {
   const Hdf5Handle creation = file_creation();
-  return {checked(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()),
-                  "create its scratch file (is /proc mounted?)"),
-          H5Fclose};
+  return {checked(H5Fcreate(kName, H5F_ACC_TRUNC, creation.get(), access.get()), "create its scratch file"), H5Fclose};
 }
 
 // Of the two forms of object headers only the old one has no checksum. HDF5 takes it for what it creates while the
 // version bounds permit the oldest libraries: for the root group alone.
-Hdf5Handle create_with_old_root(const std::string& name, std::uint64_t meta_block_bytes) {
-  Hdf5Handle file = create_file(name, file_access(meta_block_bytes, Hdf5Versions::v1_10, H5F_LIBVER_EARLIEST));
+Hdf5Handle create_with_old_root(SparseMemory& memory, std::uint64_t meta_block_bytes) {
+  Hdf5Handle file = create_file(file_access(memory, meta_block_bytes, Hdf5Versions::v1_10, H5F_LIBVER_EARLIEST));
   checked(H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "set the version bounds");
 #if H5_VERSION_GE(1, 12, 0)
   H5O_native_info_t root;
@@ -81,12 +69,6 @@ Hdf5Handle create_with_old_root(const std::string& name, std::uint64_t meta_bloc
     throw Error(ErrorCode::io, "HDF5 made a root group whose attributes cannot be overwritten; please report this");
   }
   return file;
-}
-
-int make_memory_file() {
-  const int number = ::memfd_create("kedge-structure", MFD_CLOEXEC);
-  if (number < 0) system_failed("cannot create a scratch file in memory for the HDF5 structure");
-  return number;
 }
 
 }  // namespace
@@ -105,11 +87,6 @@ Hdf5Handle dataspace(const Shape& shape) {
   const int dimensions = static_cast<int>(shape.dimensions());
   return {checked(H5Screate_simple(dimensions, extents.data(), nullptr), "create a dataspace"), H5Sclose};
 }
-
-Hdf5Scratch::Impl::Impl(Hdf5Versions with)
-    : versions(with), memory(make_memory_file()), name("/proc/self/fd/" + std::to_string(memory.get())) {}
-
-Hdf5Scratch::Impl::Descriptor::~Descriptor() { ::close(number_); }
 
 const Hdf5Handle& Hdf5Scratch::Impl::type(const Elements& elements, const Shape& shape) {
   if (!elements.members.empty()) {
@@ -144,8 +121,8 @@ Hdf5Scratch::Hdf5Scratch(std::uint64_t meta_block_bytes, Hdf5Versions versions) 
   impl->groups = object_properties(H5P_GROUP_CREATE);
   impl->datasets = dataset_creation();
   impl->links = link_creation();
-  impl->file = versions == Hdf5Versions::v1_10 ? create_with_old_root(impl->name, meta_block_bytes)
-                                               : create_file(impl->name, file_access(meta_block_bytes, versions));
+  impl->file = versions == Hdf5Versions::v1_10 ? create_with_old_root(impl->memory, meta_block_bytes)
+                                               : create_file(file_access(impl->memory, meta_block_bytes, versions));
   impl_ = std::move(impl);
 }
 
@@ -172,9 +149,8 @@ std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, const Element
 void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {
   const Hdf5Gate gate;
   checked(impl_->file.close(), "close its scratch file");
-  const Hdf5Handle access = file_access(meta_block_bytes, impl_->versions);
-  impl_->file = {checked(H5Fopen(impl_->name.c_str(), H5F_ACC_RDWR, access.get()), "reopen its scratch file"),
-                 H5Fclose};
+  const Hdf5Handle access = file_access(impl_->memory, meta_block_bytes, impl_->versions);
+  impl_->file = {checked(H5Fopen(kName, H5F_ACC_RDWR, access.get()), "reopen its scratch file"), H5Fclose};
 }
 
 std::uint64_t Hdf5Scratch::close() {
@@ -182,20 +158,10 @@ std::uint64_t Hdf5Scratch::close() {
     const Hdf5Gate gate;
     checked(impl_->file.close(), "close its scratch file");
   }
-  struct stat status {};
-  if (::fstat(impl_->memory.get(), &status) != 0) system_failed("cannot check the size of the scratch file in memory");
-  return static_cast<std::uint64_t>(status.st_size);
+  if (impl_->memory.is_incomplete()) throw std::bad_alloc();
+  return impl_->memory.size_bytes();
 }
 
-void Hdf5Scratch::read(std::uint64_t offset, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t got = ::pread(impl_->memory.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) system_failed("cannot read the scratch file in memory");
-    if (got == 0) throw Error(ErrorCode::io, "the scratch file of the HDF5 structure is shorter than HDF5 reported");
-    offset += static_cast<std::uint64_t>(got);
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-  }
-}
+void Hdf5Scratch::read(std::uint64_t offset, std::span<std::byte> bytes) const { impl_->memory.read(offset, bytes); }
 
 }  // namespace kedge::format
