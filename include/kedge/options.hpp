@@ -120,8 +120,8 @@ struct Options {
     /// Start a new run, ignoring the earlier checkpoints: none of them is opened or removed, in this start or later
     /// ones. Set it for one start only: every start with it begins another run.
     bool fresh = false;
-    /// Continue from commits in the stores of a run that the prefix has no record of, or whose prefix was moved from a
-    /// place that cannot be read.
+    /// Continue from commits in the stores of a run that the prefix has no record of, or of a run whose prefix was
+    /// moved and whose former path cannot be read.
     bool adopt_store = false;
     /// Continue from the run's checkpoints even if the fingerprint differs, and record the new one.
     bool accept_fingerprint = false;

@@ -100,10 +100,10 @@ def sweeps():
     """(name, where, whether there are redundancy and flush, [(option, limits, who has them)])"""
     disk, memory = tempfile.gettempdir(), "/dev/shm"
     if not FULL:
-        return [("disk", disk, True, [("-f", (300, 500), "mpirun"), ("-n", (64, 25, 22), "one rank")]),
+        return [("disk", disk, True, [("-f", (500, 300), "mpirun"), ("-n", (64, 25, 22), "one rank")]),
                 ("memory", memory, True, [("-f", (0, 500), "all ranks")])]
-    sizes, numbers = (0, 3, 16, 100, 300, 400, 407, 408, 409, 500), (64, *range(30, 16, -1))
-    series = [("-f", (100, 300, 500), "mpirun"), ("-f", sizes, "one rank"), ("-f", sizes, "all ranks"),
+    sizes, numbers = (0, 16, 100, 300, 407, 408, 409, 500, 408, 100), (64, *range(30, 16, -1))
+    series = [("-f", (500, 300, 100), "mpirun"), ("-f", sizes, "one rank"), ("-f", sizes, "all ranks"),
               ("-n", numbers, "one rank"), ("-n", numbers, "all ranks")]
     return [(f"{name}, {'protected' if is_protected else 'single'}", place, is_protected, series)
             for name, place in (("disk", disk), ("memory", memory)) for is_protected in (True, False)]

@@ -1,6 +1,5 @@
 // For LD_PRELOAD: removing a name below SLOW_REMOVAL_BELOW takes SLOW_REMOVAL_S seconds longer, as on a parallel
 // filesystem whose metadata server is busy.
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -14,8 +14,8 @@
 namespace kedge::arrays {
 namespace {
 
-// Records between processes of one job, never stored. The last two are not decided on: a region of the rank's own, and,
-// for the view alone, a shared one that it has as well.
+// Records between processes of one job, never stored. `own` is only compared with what is shared under its
+// name; `also` is for the view alone: a shared region that this rank has as well.
 enum class Kind : std::uint8_t { shard, replicated, group, own, also };
 constexpr Kind kLastKind = Kind::also;
 
@@ -75,7 +75,7 @@ std::string type_of(const SharedRegion& region) {
 }
 
 std::string describe_own(const SharedRegion& region) {
-  return compose("the rank's own {} of shape {}", type_of(region), to_string(region.shape));
+  return compose("a region of that rank alone, {} of shape {}", type_of(region), to_string(region.shape));
 }
 
 std::string describe(const SharedRegion& region) {
@@ -238,8 +238,10 @@ std::optional<Failure> GlobalArrays::check(const std::string& name, const Homed&
                 name, first.rank, *homed.group_of));
   }
   const auto disagree = [&](std::uint32_t rank, const std::string& description) {
-    return mismatch(compose("ranks {} and {} disagree about region '{}': it is {} and {}; save it alike on all ranks",
-                            first.rank, rank, name, describe(first.region), description));
+    return mismatch(
+        compose("ranks {0} and {1} disagree about region '{2}': on rank {0} it is {3}, on rank {1} {4}; save it "
+                "alike on all ranks, or rename one of them",
+                first.rank, rank, name, describe(first.region), description));
   };
   if (homed.own) return disagree(homed.own->rank, describe_own(homed.own->region));
   std::vector<format::Block> blocks;

@@ -33,9 +33,10 @@ inline constexpr std::uint64_t kListedRegionsMax = 1000;
 /// What of a container's regions is shared.
 [[nodiscard]] std::vector<SharedRegion> shared_regions(std::span<const format::PlacedRegion> regions);
 
-/// Of names, a few bits: a name for which it has none is not among them, one for which it has some may be.
+/// A set of names, one bit of 512 for each, by its hash: a name whose bit is clear is not in it, one whose bit is set
+/// may be.
 using NameBits = std::array<std::uint64_t, 8>;
-/// Of the names of shared regions.
+/// The names of the shared regions.
 [[nodiscard]] NameBits shared_names(std::span<const format::PlacedRegion> regions);
 /// COLLECTIVE, one all-reduce. Those of all ranks if any rank's structure changed; else nothing.
 [[nodiscard]] std::optional<NameBits> names_if_any_changed(const comm::Group& group, bool changed,

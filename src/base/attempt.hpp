@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "kedge/error.hpp"
@@ -29,6 +30,12 @@ template <class Step>
   } catch (const std::exception& error) {
     return to_failure(error);
   }
+}
+
+/// Throws it again with advice on what to do about the file. Where memory or descriptors ran out that would be wrong.
+[[noreturn]] inline void rethrow_with(Failure failure, std::string_view advice) {
+  if (failure.code == ErrorCode::io) failure.message += advice;
+  throw Error(std::move(failure));
 }
 
 }  // namespace kedge

@@ -262,8 +262,8 @@ std::vector<Field> open_fields() {
           "Start a new run, ignoring the earlier checkpoints; for one start only."),
       field(
           {"open", "adopt_store"}, [](auto& o) -> auto& { return o.open.adopt_store; }, all_ranks, "true or false",
-          "Continue from commits in the stores of a run that the prefix has no record of, or whose prefix was moved "
-          "from a place that cannot be read."),
+          "Continue from commits in the stores of a run that the prefix has no record of, or of a run whose "
+          "prefix was moved and whose former path cannot be read."),
       field(
           {"open", "accept_fingerprint"}, [](auto& o) -> auto& { return o.open.accept_fingerprint; }, all_ranks,
           "true or false", "Continue from the run's checkpoints even if the fingerprint differs."),

@@ -26,19 +26,23 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
   return persist::choose_run(communicator_name, runs, knows_own);
 }
 
-/// Whether the run's records still lie where they lay at its last start: then this prefix is a copy of that one. Those
-/// that are damaged, or that this user may not look at, count as its own.
-bool is_still_at(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
-  bool is_there = false;
+/// What is seen where a run's records lay at its last start.
+enum class Original { gone, there, denied };
+
+/// If the run's records still lie there, this prefix is a copy of that one. Damaged ones count as the original's.
+/// Throws io if that cannot be read.
+Original original_at(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
+  auto original = Original::gone;
   const auto failure = attempt([&] {
     const auto found = persist::read_run_record(file_system, directory);
     auto record = found.record;
     if (!record && file_system.status(directory)) record = persist::read_record_of_starts(file_system, directory);
-    is_there = record ? record->run_id == run_id : found.damaged;
+    if (!record && found.unreadable) throw Error(*found.unreadable);
+    if (record ? record->run_id == run_id : found.damaged) original = Original::there;
   });
-  if (!failure) return is_there;
+  if (!failure) return original;
   if (!fs::is_out_of_reach(failure->system_errno)) throw Error(*failure);
-  return failure->system_errno != ENOTDIR;
+  return failure->system_errno == ENOTDIR ? Original::gone : Original::denied;
 }
 
 /// Pure. What is known, under these ids.
@@ -47,23 +51,27 @@ persist::RunRecord record_of(const KnownRun& known, const RunAndPlace& ids) {
 }
 
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
-/// same directory reached by another path is no copy.
+/// same directory reached by another path is no copy. Each guess could cost commits.
 void follow(const Setup& setup, persist::RunRecords& records, const persist::RunRecord& record, KnownRun& known) {
   known.former = record.former;
   if (record.prefix == known.prefix || record.prefix.empty()) return;
   const std::string there = persist::records_directory(record.prefix, known.run.name);
   bool is_same = false;
+  auto original = Original::gone;
   auto failure = attempt([&] {
     is_same = records.lies_also_in(there);
-    known.is_copy = !is_same && is_still_at(*setup.environment.file_system, there, known.run.id);
+    if (!is_same) original = original_at(*setup.environment.file_system, there, known.run.id);
   });
-  const bool is_decided = setup.options.open.adopt_store || setup.options.open.fresh;
-  if (failure && !is_decided) {  // each guess could cost commits
-    failure->message +=
-        "; the prefix lay there at the last start, and nobody can tell whether it was moved or copied: start again "
-        "when that place can be read or is gone or, if it was moved, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)";
-    throw Error(*std::move(failure));
+  const Options::Open& options = setup.options.open;
+  if (failure && !failure->path.starts_with(there)) throw Error(*std::move(failure));
+  if (failure && !options.adopt_store && !options.fresh) {
+    rethrow_with(*std::move(failure),
+                 "; the prefix was at this path at the last start, and Kedge cannot tell whether it was moved or "
+                 "copied. Restart once the path is readable or gone. If the prefix was moved, or the original will not "
+                 "be used again, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to start over, set open.fresh "
+                 "(KEDGE_OPEN_FRESH=1)");
   }
+  known.is_copy = original == Original::there || (original == Original::denied && !options.adopt_store);
   if (!is_same) known.moved_from = record.prefix;
   if (known.is_copy) {
     known.former.clear();

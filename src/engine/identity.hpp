@@ -26,7 +26,7 @@ struct KnownRun {
   std::string moved_from;                  ///< where it lay at the last start, if that was elsewhere; rank 0's
   bool is_copy = false;                    ///< it still lies there: this prefix was copied from it; rank 0's
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
-  std::string store;                       ///< rank 0's at the last start, as recorded; rank 0's
+  std::string store;                       ///< as recorded (RunRecord::store); rank 0's
 };
 
 /// Whose the stores are.

@@ -270,13 +270,14 @@ class Start {
     if (!started_.commits_exist) return "no checkpoints yet, starts from scratch";
     if (!started_.noted.on_prefix) return "has checkpoints in the stores";
     if (stores_know_) return "has checkpoints";
-    return compose("has checkpoints; its stores are new{}, so only those that were flushed are here", store_before());
+    return compose("has checkpoints; all its stores are new{}, so only those that were flushed are available",
+                   store_before());
   }
 
   /// Checkpoints that were not flushed are there, unless that node is gone.
   [[nodiscard]] std::string store_before() const {
     if (known_.store.empty() || known_.store == started_.node.store->directory()) return {};
-    return compose(" (at the last start this one was {})", known_.store);
+    return compose(" (rank 0's was {} at the last start)", known_.store);
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.

@@ -1,5 +1,5 @@
-// Private to hdf5_structure: a file that HDF5 takes for one on a disk, in this process's memory. Shows hdf5.h; include
-// it there only.
+// Private to hdf5_structure and hdf5_view: a file that HDF5 takes for one on a disk, in this process's memory. Shows
+// hdf5.h; include it there only.
 #pragma once
 
 #include <hdf5.h>
@@ -14,7 +14,7 @@
 namespace kedge::format {
 
 /// Sparse: what nobody wrote takes no memory and reads as zeros. It has no descriptor, and no limit on files applies
-/// (ulimit -f, -n): HDF5 must not fail to close a file, for it would use what it freed when the process exits.
+/// (ulimit -f, -n): closing must never fail inside HDF5, which would keep the id of a freed file and crash at exit.
 class SparseMemory {
  public:
   [[nodiscard]] std::uint64_t size_bytes() const noexcept { return size_bytes_; }

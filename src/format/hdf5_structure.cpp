@@ -149,6 +149,7 @@ std::uint64_t Hdf5Scratch::create_dataset(const std::string& path, const Element
 void Hdf5Scratch::reopen(std::uint64_t meta_block_bytes) {
   const Hdf5Gate gate;
   checked(impl_->file.close(), "close its scratch file");
+  if (impl_->memory.is_incomplete()) throw std::bad_alloc();
   const Hdf5Handle access = file_access(impl_->memory, meta_block_bytes, impl_->versions);
   impl_->file = {checked(H5Fopen(kName, H5F_ACC_RDWR, access.get()), "reopen its scratch file"), H5Fclose};
 }

@@ -12,7 +12,7 @@ namespace kedge::fs {
 /// ENOENT is `not_found`; full disks, quotas, inodes and descriptors are `no_space`; the rest is `io`.
 [[nodiscard]] ErrorCode code_of(int system_errno) noexcept;
 
-/// Pure. Whether it says that this user cannot look there, or that the way there is gone, and nothing of the storage.
+/// Pure. Whether the error is about permission or the path (EACCES, EPERM, ENOTDIR), and not about the storage.
 [[nodiscard]] bool is_out_of_reach(int system_errno) noexcept;
 
 /// Throws Error "cannot <action>: <what to do>" with path and errno.

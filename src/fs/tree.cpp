@@ -51,9 +51,9 @@ std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& di
 
 bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough) {
   std::optional<Failure> first;
-  if (!remove_all_of(file_system, path, enough, first)) return false;
+  const bool is_done = remove_all_of(file_system, path, enough, first);
   if (first) throw Error(*std::move(first));
-  return true;
+  return is_done;
 }
 
 void make_directories(FileSystem& file_system, const std::string& path, std::uint32_t mode) {

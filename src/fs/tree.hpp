@@ -23,7 +23,8 @@ struct TreeFile {
 using Enough = std::function<bool()>;
 
 /// Local. Removes `path` and, if it is a directory, all below it; a name that does not exist is fine. What can be
-/// removed is removed, then the first failure is thrown: Error{io}. False if `enough` ended it before that.
+/// removed is removed, until there is `enough`; then the first failure is thrown: Error{io}. False if something is left
+/// for which there was no time.
 bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough = {});
 
 /// Local. Makes `path` and its missing parents. A parent may be a link to a directory: the user arranged it so. The

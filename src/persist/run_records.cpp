@@ -148,7 +148,7 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
   FoundRecord found;
   if (!file_system.status(path)) return found;
   // A record that cannot be read is rebuilt like a damaged one, from the notes of earlier starts.
-  (void)attempt([&] { found.record = parse_record(to_json(read_text(file_system, path))); });
+  found.unreadable = attempt([&] { found.record = parse_record(to_json(read_text(file_system, path))); });
   found.damaged = !found.record;
   return found;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fs/file_system.hpp"
+#include "kedge/error.hpp"
 #include "kedge/types.hpp"
 
 namespace kedge::persist {
@@ -22,14 +23,16 @@ struct RunRecord {
   /// Drawn where the run began, and anew for each copy of the prefix: the stores are this place's.
   Id128 place_id = {};
   std::optional<std::string> fingerprint = {};  ///< what the run's commits depend on
-  std::string store = {};  ///< rank 0's at the last start that had what there was in its stores; empty if unknown
+  /// Rank 0's at the last start whose stores had the run's checkpoints, or at the first; empty if unknown.
+  std::string store = {};
   bool operator==(const RunRecord&) const = default;
 };
 
 /// A record as it was found.
 struct FoundRecord {
   std::optional<RunRecord> record;
-  bool damaged = false;  ///< there is a run.json, and it is damaged
+  bool damaged = false;               ///< there is a run.json, and it is damaged
+  std::optional<Failure> unreadable;  ///< why it could not be read, if that is how it is damaged
 };
 
 /// Pure. Where the record of the run is whose records lie in `directory`.

@@ -77,7 +77,7 @@ void TierHistory::note_pinned(const Id128& commit_id) {
 }
 
 Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
-                const std::function<bool()>& enough) {
+                const fs::Enough& enough) {
   Retained retained;
   if (retention.keep == 0) return retained;
   std::optional<Failure> first;

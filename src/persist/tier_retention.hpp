@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
 #include "persist/run_records.hpp"
@@ -18,7 +18,8 @@ namespace kedge::persist {
 [[nodiscard]] std::vector<TagEntry> own_commits(Tier& tier, const Id128& run_id);
 
 /// Rank 0's. The run's commits on a tier: listed once and kept up to date from then on, so that what a commit costs
-/// does not grow with their number. What others do there meanwhile is seen when an entry is looked at.
+/// does not grow with their number. What others
+/// pin meanwhile is seen when its turn comes; what they unpin, when it is listed again.
 class TierHistory {
  public:
   /// Newest first.
@@ -63,7 +64,7 @@ struct Retained {
 /// in `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those
 /// in `unrecoverable` are not counted.
 [[nodiscard]] Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
-                              const std::function<bool()>& enough = {});
+                              const fs::Enough& enough = {});
 
 /// Rank 0. The newest of the run's commits of this tag that is not discarded. Throws not_found if there is none; busy.
 void set_pinned(Tier& tier, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned);

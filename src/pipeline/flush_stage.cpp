@@ -183,27 +183,40 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) const {
   }
 }
 
-/// COLLECTIVE.
+/// COLLECTIVE. What is not removed now is tried again after the next flush.
 void FlushStage::keep_house(const comm::Group& group, const Id128& flushed) {
+  const double begun_at = clock_.seconds();
+  Piece all;
+  std::size_t cleared = 0;
   for (int piece = 0; piece < kPieces; ++piece) {
-    const bool more = settings_.persistent.keep > 0 && retain(group, flushed);
-    removal_.step(group, kPieceBudget_s);
-    if (!more && removal_.is_done()) return;
+    Piece now;
+    if (settings_.persistent.keep > 0) now = retain(group, flushed);
+    all = {all.retracted + now.retracted, now.left, std::move(now.failure)};
+    cleared += removal_.step(group, kPieceBudget_s);
+    if (all.left == 0 && removal_.is_done()) break;
   }
+  if (!group.is_root()) return;
+  const double took_s = clock_.seconds() - begun_at;
+  if (all.failure) log_.warning("old commits could not be removed from the prefix: " + to_string(*all.failure));
+  if (all.left > 0 && !std::exchange(said_slow_, true)) {
+    log_.warning(
+        compose("removed {} of {} old checkpoints from the prefix (persistent.keep) in {:.1f} s; later flushes remove "
+                "the rest",
+                all.retracted, all.left + all.retracted, took_s));
+  }
+  removal_.say_if_slow(cleared, took_s);
 }
 
-/// COLLECTIVE. True if there was no time for all. What cannot be retracted now is tried again after the next flush;
-/// only a later start is an error.
-bool FlushStage::retain(const comm::Group& group, const Id128& flushed) {
-  bool more = false;
+/// COLLECTIVE. Only a later start is an error.
+FlushStage::Piece FlushStage::retain(const comm::Group& group, const Id128& flushed) {
+  Piece piece;
   std::vector<Id128> removed;
   std::vector<persist::Remains> remains;
-  const auto failure = group.try_together([&] {
+  piece.failure = group.try_together([&] {
     if (!group.is_root()) return;
     const std::uint64_t changes = ledger_.tier_changes();
     if (std::exchange(history_as_of_, changes) != changes) history_.forget();
-    const double begun_at = clock_.seconds();
-    const double give_up_at = begun_at + kPieceBudget_s;
+    const double give_up_at = clock_.seconds() + kPieceBudget_s;
     std::size_t begun = 0;
     // At least one each time, but a history that suddenly may go does not go in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
@@ -215,25 +228,16 @@ bool FlushStage::retain(const comm::Group& group, const Id128& flushed) {
       remains.push_back({entry.directory, entry.commit.world_size});
       log_.debug(compose("removed {} from the prefix (persistent.keep)", entry.directory));
     }
-    more = retained.left > 0;
-    if (more && !std::exchange(said_slow_, true)) {
-      log_.warning(compose(
-          "removed {} of {} old checkpoints from the prefix (persistent.keep) in {:.1f} s; later flushes remove "
-          "the rest",
-          removed.size(), retained.left + removed.size(), clock_.seconds() - begun_at));
-    }
+    piece.left = retained.left;
     comm::throw_if(retained.failure);
   });
   group.broadcast(removed);
-  group.broadcast(more);
+  group.broadcast(piece.left);
   for (const Id128& commit_id : removed) ledger_.set_persistent(commit_id, false);
   removal_.add(group, remains);
-  if (!failure) return more;
-  if (failure->code == ErrorCode::busy) throw Error(*failure);
-  if (group.is_root()) {
-    log_.warning("old commits could not be removed from the prefix: " + to_string(*failure));
-  }
-  return more;
+  piece.retracted = removed.size();
+  if (piece.failure && piece.failure->code == ErrorCode::busy) throw Error(*piece.failure);
+  return piece;
 }
 
 }  // namespace kedge::pipeline

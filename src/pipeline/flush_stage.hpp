@@ -68,8 +68,14 @@ class FlushStage final : public Stage {
   void publish(const comm::Group& group, const Upload& upload);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const Upload& upload) const;
+  /// What a piece of a flush's removals came to.
+  struct Piece {
+    std::size_t retracted = 0;
+    std::size_t left = 0;  ///< that may go, too; 0 everywhere if there was time for all
+    std::optional<Failure> failure;
+  };
   void keep_house(const comm::Group& group, const Id128& flushed);
-  [[nodiscard]] bool retain(const comm::Group& group, const Id128& flushed);
+  [[nodiscard]] Piece retain(const comm::Group& group, const Id128& flushed);
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;

@@ -46,21 +46,24 @@ void Removal::forget(const std::string& name) {
   std::erase_if(queue_, [&](const Item& item) { return item.remains.name == name; });
 }
 
-void Removal::step(const comm::Group& group, double budget_s) {
-  if (queue_.empty()) return;
-  const double begun_at = clock_.seconds();
-  const double give_up_at = begun_at + budget_s;
+std::size_t Removal::step(const comm::Group& group, double budget_s) {
+  if (queue_.empty()) return 0;
+  const double give_up_at = clock_.seconds() + budget_s;
   const std::uint64_t mine = remove_share(group, give_up_at);
   const std::uint64_t finished = group.min(mine);
   std::uint64_t cleared = 0;
   const auto failure = group.try_root_decides(cleared, [&] { return clear(finished, give_up_at); });
   comm::throw_if(failure);
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(cleared));
-  if (queue_.empty() || !group.is_root() || std::exchange(said_slow_, true)) return;
+  return cleared;
+}
+
+void Removal::say_if_slow(std::size_t cleared, double seconds) {
+  if (queue_.empty() || std::exchange(said_slow_, true)) return;
   log_.warning(compose(
       "removing old checkpoints from the prefix is slow: {} removed in {:.1f} s; later flushes and the next start "
       "remove the other {}",
-      cleared, clock_.seconds() - begun_at, queue_.size()));
+      cleared, seconds, queue_.size()));
 }
 
 /// Local. How many items at the front this process has nothing left to do for.

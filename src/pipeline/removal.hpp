@@ -1,6 +1,7 @@
 // What is no commit any more leaves the tier piece by piece, dealt out over the ranks: no call waits for all of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -24,9 +25,11 @@ class Removal {
   /// Local, on every rank alike. What is to be written again is not removed.
   void forget(const std::string& name);
   /// COLLECTIVE. Each rank removes files of its share, the oldest queued first, for about as long as said and at least
-  /// one; rank 0 clears what nothing is left of. A failure is logged once, and leaves what it is about to a later
-  /// start. Throws busy on all ranks if a later start of the run has begun.
-  void step(const comm::Group& group, double budget_s);
+  /// one; rank 0 clears what nothing is left of, and is told how many that were. A failure is logged once, and leaves
+  /// what it is about to a later start. Throws busy on all ranks if a later start of the run has begun.
+  std::size_t step(const comm::Group& group, double budget_s);
+  /// Rank 0. After steps that took so long; once.
+  void say_if_slow(std::size_t cleared, double seconds);
   /// The same on every rank.
   [[nodiscard]] bool is_done() const noexcept { return queue_.empty(); }
 

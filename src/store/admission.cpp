@@ -42,7 +42,7 @@ Admission::Announced Admission::announce(std::uint64_t bytes) const {
   return announced;
 }
 
-/// A note that cannot be opened says nothing, as one that could not be written.
+/// A note that cannot be opened is ignored, like one that could not be written.
 std::uint64_t Admission::others_bytes(const Announced& mine) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : file_system_->list(directory_)) {

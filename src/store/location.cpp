@@ -79,18 +79,18 @@ std::string directory_suffix(const Surroundings& surroundings) {
   return "@" + node;
 }
 
+constexpr std::size_t kHashDigits = 8;
 constexpr std::uint32_t kNumbersMax = 64;  // of stores of one place on a node: one is usual
 
-/// A store without a valid record is taken by its name alone, and so is one whose record cannot be read, unless a copy
-/// of the prefix may have taken it along: each has the same name once the original has moved.
+/// A store without a valid record is taken by its name alone, and so is one whose record cannot be read, unless it may
+/// be a copy's by now: original and copy look for the same name once the original has moved.
 bool belongs_to(fs::FileSystem& file_system, const std::string& directory, const Owner& owner) {
   StoreRecord record;
   auto failure = attempt([&] { record = read_store_record(file_system, directory); });
   if (failure && failure->code != ErrorCode::not_found && !owner.former.empty()) {
-    failure->message +=
-        "; a copy of the prefix may have taken this store along: start again when its record can be read, or remove "
-        "the record if there is no copy";
-    throw Error(*std::move(failure));
+    rethrow_with(*std::move(failure),
+                 "; a copy of the prefix may own this store by now: restart once this file can be read, or remove it "
+                 "if the prefix was never copied");
   }
   if (record.run_id.is_none()) return true;
   if (record.run_id != owner.run_id || record.place_id != owner.place_id) return false;
@@ -177,8 +177,12 @@ bool is_directory_of(std::string_view name, std::uint32_t user, const Surroundin
   return false;
 }
 
-bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run) {
-  return directory.starts_with(directory_prefix(user, run));
+bool may_be_of_run(std::string_view name, std::uint32_t user, const Surroundings& surroundings, std::string_view run) {
+  const std::string begin = directory_prefix(user, run);
+  const std::string end = directory_suffix(surroundings);
+  if (name.size() != begin.size() + kHashDigits + end.size() || !name.starts_with(begin) || !name.ends_with(end))
+    return false;
+  return name.substr(begin.size(), kHashDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,

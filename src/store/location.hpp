@@ -59,9 +59,9 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 [[nodiscard]] bool is_directory_of(std::string_view name, std::uint32_t user, const Surroundings& surroundings,
                                    const std::string& run, const Id128& place_id);
 
-/// Pure. Whether a directory of this name may belong to this run. Also true for runs whose names begin with this one
-/// and a dash.
-[[nodiscard]] bool may_be_of_run(std::string_view directory, std::uint32_t user, std::string_view run);
+/// Pure. Whether it is such a name, of any place and number.
+[[nodiscard]] bool may_be_of_run(std::string_view name, std::uint32_t user, const Surroundings& surroundings,
+                                 std::string_view run);
 
 /// Makes or finds this user's directory of this run and place, 0700, below `root`. One whose record says that it
 /// belongs to another prefix by now, and to none where this one lay before, is left to that: a prefix was copied and

@@ -26,18 +26,18 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
   std::vector<StoreOfName> stores;
   for (const std::string& name : file_system.list(root)) {
     const std::string directory = fs::join(root, name);
-    if (!may_be_of_run(name, file_system.user(), run) || !is_private(file_system, directory)) continue;
+    if (!may_be_of_run(name, file_system.user(), surroundings, run) || !is_private(file_system, directory)) continue;
     auto failure = attempt([&] {
       const StoreRecord record = read_store_record(file_system, directory);
       if (record.run_id.is_none() || !is_directory_of(name, file_system.user(), surroundings, run, record.place_id))
         return;
       stores.push_back({directory, record, noted_commit(file_system, directory) == record.run_id});
     });
-    if (!failure || failure->code == ErrorCode::not_found) continue;  // it may go meanwhile
-    failure->message +=
-        "; this store may be the run's: start again when it can be read, remove the store if no job needs it, or set "
-        "open.fresh (KEDGE_OPEN_FRESH=1) to start over beside it";
-    throw Error(*std::move(failure));
+    if (!failure || failure->code == ErrorCode::not_found) continue;  // it may disappear meanwhile
+    rethrow_with(*std::move(failure),
+                 "; this store may belong to this run: restart once the file can be read, remove the store's directory "
+                 "if no job needs it, or set open.fresh (KEDGE_OPEN_FRESH=1) to start over and leave the store as it "
+                 "is");
   }
   return stores;
 }

@@ -39,14 +39,14 @@ std::optional<LockName> parse_lock(std::string_view name) {
 /// A process that runs may hold a lock whose file can no longer be opened, and only a person can see whether it does.
 template <class Step>
 void explain_unopened(fs::FileSystem& file_system, const std::string& path, Step&& step) {
+  bool was_there = false;
+  (void)attempt([&] { was_there = file_system.status(path).has_value(); });
   auto failure = attempt(std::forward<Step>(step));
   if (!failure) return;
-  if (failure->code == ErrorCode::io && file_system.status(path)) {
-    failure->message +=
-        "; nobody can tell whether the job that made this lock still uses the node-local store: when it has ended, "
-        "remove this file";
-  }
-  throw Error(*std::move(failure));
+  rethrow_with(*std::move(failure),
+               was_there ? "; Kedge cannot tell whether the job that created this lock is still using the node-local "
+                           "store: once that job has ended, remove this file"
+                         : "; the node-local store needs a filesystem with file locks: set store.path to one");
 }
 
 }  // namespace

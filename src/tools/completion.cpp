@@ -130,7 +130,7 @@ std::string bash(const CLI::App& program) {
   }
   return text + "    :*)\n" + bash_reply({}, command_names(commands) + " " + option_names(words_of(program))) +
          "  esac\n"
-         "  prefix=${prefix//[\\\\\\'\\\"]/}  # as it was typed\n"
+         "  prefix=${prefix//[\\\\\\'\\\"]/}  # the word still has its quotes\n"
          "  [[ $tags ]] && words+=\" $(kedge ls --tags ${prefix:+\"$prefix\"} 2>/dev/null)\"\n"
          "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
          "  [[ $files ]] || return 0\n"

@@ -144,8 +144,10 @@ class Disagreement : public testing::TestWithParam<bool> {
 };
 
 TEST_P(Disagreement, AboutThePlacementIsAMismatch) {
-  expect_mismatch(numbers(kReplicated), numbers(kOwn), {"disagree about region 'x'", "replicated float64", "own"});
-  expect_mismatch(numbers(kOwn), numbers(kReplicated), {"disagree about region 'x'", "replicated float64", "own"});
+  expect_mismatch(numbers(kReplicated), numbers(kOwn),
+                  {"disagree about region 'x'", "replicated float64", "that rank alone"});
+  expect_mismatch(numbers(kOwn), numbers(kReplicated),
+                  {"disagree about region 'x'", "replicated float64", "that rank alone"});
   expect_mismatch(numbers(kReplicated), block(), {"disagree about region 'x'", "replicated float64", "a shard of"});
 }
 

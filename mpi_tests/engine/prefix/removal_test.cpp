@@ -48,7 +48,7 @@ TEST_F(Removal, AHistoryThatMayGoAtOnceGoesPieceByPieceAndTheRestWithTheNextStar
       EXPECT_EQ(engine.level("u"), Level::persistent);
     }
   }));
-  EXPECT_TRUE(job.logged("removed 1 of 39 old checkpoints from the prefix (persistent.keep) in "));
+  EXPECT_TRUE(job.logged("removed 2 of 39 old checkpoints from the prefix (persistent.keep) in "));
   EXPECT_LT(tags(job).size(), 43U);
   EXPECT_GT(directories_left(job), 30U);
   job.surroundings = nullptr;

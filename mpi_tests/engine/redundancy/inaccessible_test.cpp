@@ -42,6 +42,7 @@ class Bad {
 
 std::vector<std::string> containers_of(const SimulatedJob& job, const std::vector<int>& ranks, const Tag& tag) {
   std::vector<std::string> paths;
+  paths.reserve(ranks.size());
   for (const int rank : ranks) paths.push_back(container_of(job.disk, rank, tag));
   return paths;
 }

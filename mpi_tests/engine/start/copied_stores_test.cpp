@@ -17,7 +17,7 @@ class CopiedStores : public RightRun {
     const std::string start = compose("/nodes/{}/kedge-1000-main-", node);
     std::vector<std::string> found;
     for (const auto& [path, entry] : job.disk.snapshot()) {
-      if (path.starts_with(start) && path.find('/', start.size()) == path.npos) found.push_back(path);
+      if (path.starts_with(start) && path.find('/', start.size()) == std::string::npos) found.push_back(path);
     }
     EXPECT_EQ(found.size(), 1U) << node;
     return found.empty() ? "" : found.front();
@@ -45,7 +45,7 @@ TEST_F(CopiedStores, UnderAnotherNameTheyAreNeitherReadNorWritten) {
   expect_step(1, {{"b", 2}, {"c", 3}});
   expect_step(3);
   for (const auto& [path, entry] : before) {
-    if (path.find(".bak") == path.npos && path.find("00000000") == path.npos) continue;
+    if (path.find(".bak") == std::string::npos && path.find("00000000") == std::string::npos) continue;
     EXPECT_EQ(job.disk.snapshot().at(path).bytes, entry.bytes) << path;
   }
   // Nor are they what adopting finds.

@@ -128,7 +128,7 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeReadStopsTheStartUntilItCan) {
   deny("/case/", EIO);
   enter("/moved");
   const auto failure = expect_refused(ErrorCode::io);
-  EXPECT_TRUE(says(failure.message, {"whether it was moved or copied", "start again", "KEDGE_OPEN_ADOPT_STORE=1"}))
+  EXPECT_TRUE(says(failure.message, {"whether it was moved or copied", "Restart once", "KEDGE_OPEN_ADOPT_STORE=1"}))
       << failure.message;
   EXPECT_TRUE(failure.path.starts_with("/case/checkpoints/.kedge/main")) << failure.path;
   const auto before = job.disk.snapshot();
@@ -141,6 +141,28 @@ TEST_F(MovedPrefix, AnOldPlaceThatCannotBeReadStopsTheStartUntilItCan) {
   expect_at("/moved", 2);
   job.options.open.adopt_store = false;
   expect_at("/moved", 2);
+}
+
+TEST_F(MovedPrefix, WhoKnowsThatItWasMovedNeedsNoPermissionInTheOldPlace) {
+  move("/case", "/moved");
+  deny("/case/", EACCES);
+  job.options.open.adopt_store = true;
+  expect_at("/moved", 2);
+  job.options.open.adopt_store = false;
+  expect_at("/moved", 2);
+}
+
+/// Its directory can be looked at, and what lies in it cannot be read.
+TEST_F(MovedPrefix, AnOldRecordThatCannotBeReadIsNoGuessEither) {
+  copy("/case", "/copy");
+  const auto before = job.disk.snapshot();
+  for (const auto& [path, entry] : before) {
+    if (path.starts_with("/case/checkpoints/.kedge/main/") && entry.status.kind == fs::FileStatus::Kind::file)
+      job.disk.refuse_open(path);
+  }
+  enter("/copy");
+  const auto failure = expect_refused(ErrorCode::io);
+  EXPECT_EQ(failure.path, "/case/checkpoints/.kedge/main/run.json");
 }
 
 TEST_F(MovedPrefix, AFileInTheOldPlaceIsNoOriginal) {

@@ -30,7 +30,7 @@ class NewStores : public RightRun {
     const auto before = static_cast<std::ptrdiff_t>(job.log().size());
     EXPECT_FALSE(reopen(job).failure);
     const auto lines = job.log();
-    const std::string words = "its stores are new (at the last start this one was " + store + ")";
+    const std::string words = "all its stores are new (rank 0's was " + store + " at the last start)";
     EXPECT_TRUE(std::any_of(lines.begin() + before, lines.end(), [&](const std::string& line) {
       return says(line, {words});
     })) << lines.back();
@@ -43,13 +43,13 @@ TEST_F(NewStores, TheFirstLineSaysWhereTheLastOneWas) {
   use_other_stores();
   const std::string elsewhere = first_line();
   EXPECT_TRUE(says(elsewhere, {"store /nodes/node0/other/kedge-1000-main-", "its stores are new",
-                               "at the last start this one was /nodes/node0/kedge-1000-main-"}))
+                               "rank 0's was /nodes/node0/kedge-1000-main-"}))
       << elsewhere;
   const std::string again = first_line();
   EXPECT_FALSE(says(again, {"its stores are new"})) << again;
   for (int node = 0; node < 4; ++node) job.disk.remove_all(compose("/nodes/node{}/other", node));
   const std::string lost = first_line();
-  EXPECT_TRUE(says(lost, {"its stores are new, so only those that were flushed are here"})) << lost;
+  EXPECT_TRUE(says(lost, {"its stores are new, so only those that were flushed are available"})) << lost;
 }
 
 TEST_F(NewStores, ACopyDoesNotNameTheOriginals) {
@@ -59,7 +59,8 @@ TEST_F(NewStores, ACopyDoesNotNameTheOriginals) {
   copy("/case", "/copy");
   enter("/copy");
   const std::string line = first_line();
-  EXPECT_TRUE(says(line, {"a copy of /case", "its stores are new, so only those that were flushed are here"})) << line;
+  EXPECT_TRUE(says(line, {"a copy of /case", "its stores are new, so only those that were flushed are available"}))
+      << line;
   const std::string of_copy = recorded("/copy");
   EXPECT_TRUE(of_copy.starts_with("/nodes/node0/kedge-1000-main-") && of_copy != of_original) << of_copy;
   EXPECT_EQ(recorded("/case"), of_original);

@@ -52,10 +52,10 @@ class StaleLocks : public ::testing::Test {
     return run_directory_of(job.disk, node) + "/" + name;
   }
   Failure expect_refused(const std::string& path) {
-    const auto failure = reopen(job).failure.value_or(Failure{});
+    auto failure = reopen(job).failure.value_or(Failure{});
     EXPECT_EQ(failure.code, ErrorCode::io) << to_string(failure);
     EXPECT_EQ(failure.path, path);
-    EXPECT_TRUE(says(failure.message, {"nobody can tell", "has ended", "remove this file"})) << failure.message;
+    EXPECT_TRUE(says(failure.message, {"cannot tell", "has ended", "remove this file"})) << failure.message;
     return failure;
   }
 

@@ -169,7 +169,7 @@ TEST(GlobalArrays, R35_ARanksOwnRegionHasNoNameThatOthersShare) {
       });
       for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
       EXPECT_THAT(message, HasSubstr(compose("ranks {} and {} disagree about region 'x'", odd, odd == 0 ? 1 : 0)));
-      EXPECT_THAT(message, HasSubstr("the rank's own opaque of shape 2"));
+      EXPECT_THAT(message, HasSubstr("a region of that rank alone, opaque of shape 2"));
     }
   }
 }

@@ -57,9 +57,15 @@ TEST(Location, EachPlaceHasADirectoryOfItsOwn) {
   EXPECT_NE(name(1), name(1, 2));
   EXPECT_TRUE(store::is_directory_of(name(1, 2), 1000, here, "r", owner_of("/prefix", 1).place_id));
   EXPECT_FALSE(store::is_directory_of(name(2), 1000, here, "r", owner_of("/prefix", 1).place_id));
-  EXPECT_TRUE(store::may_be_of_run(name(1), 1000, "r"));
-  EXPECT_FALSE(store::may_be_of_run(name(1), 1000, "s"));
-  EXPECT_FALSE(store::may_be_of_run(name(1), 100, "r"));
+  const auto may_be = [&](const std::string& one, std::uint32_t user, std::string_view run) {
+    return store::may_be_of_run(one, user, here, run);
+  };
+  EXPECT_TRUE(may_be(name(1), 1000, "r"));
+  EXPECT_FALSE(may_be(name(1), 1000, "s"));
+  EXPECT_FALSE(may_be(name(1), 100, "r"));
+  EXPECT_FALSE(may_be("kedge-1000-r-fine-01234567", 1000, "r"));
+  EXPECT_FALSE(may_be("kedge-1000-r-0123456g", 1000, "r"));
+  EXPECT_FALSE(may_be(name(1) + "@n", 1000, "r")) << "another node's";
 }
 
 TEST(Location, AMovedPrefixKeepsItsDirectoryAndWhatTookItAlongKeepsItToo) {
@@ -123,7 +129,7 @@ TEST(Location, ARecordThatCannotBeReadIsNoneUnlessThePrefixMoved) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::io);
   EXPECT_EQ(failure->path, location.directory + "/run");
-  EXPECT_THAT(failure->message, HasSubstr("remove the record if there is no copy"));
+  EXPECT_THAT(failure->message, HasSubstr("remove it if the prefix was never copied"));
   disk.remove_all(location.directory + "/run");
   EXPECT_EQ(store::locate(*system, "/d", here, owner).directory, location.directory);
 }
