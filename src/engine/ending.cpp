@@ -35,13 +35,11 @@ class Ending {
     if (on_exit == OnExit::remove_if_persistent) remove_if_persistent();
     StoreUse use;
     use.nodes = is_first_of_node() ? 1 : 0;
-    const auto local = attempt([&] {
-      use.checkpoint_bytes = newest_bytes();
-      use.while_running_bytes = store().used_bytes();
-      store().give_back_unused();
-      use.kept_bytes = store().used_bytes();
-      started_.node.lock->release();
-    });
+    // What was not given back is swept by the next start.
+    if (const auto failure = attempt([&] { tidy_up(use); })) {
+      setup_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
+    }
+    const auto local = attempt([&] { started_.node.lock->release(); });
     const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
     const auto failure = group_.vote(local);
     if (group_.is_root()) {
@@ -52,6 +50,14 @@ class Ending {
   }
 
  private:
+  /// Local. Gives back what no commit needs, and measures.
+  void tidy_up(StoreUse& use) const {
+    use.checkpoint_bytes = newest_bytes();
+    use.while_running_bytes = store().used_bytes();
+    store().give_back_unused();
+    use.kept_bytes = store().used_bytes();
+  }
+
   [[nodiscard]] store::NodeStore& store() const { return *started_.node.store; }
 
   /// The next start may begin from zero, because this was asked for. The containers go first, on every rank, and what

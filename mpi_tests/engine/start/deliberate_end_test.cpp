@@ -1,12 +1,16 @@
 // store.on_exit = remove: what was removed on purpose is not missed by the next start, and nothing else is forgotten.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <iostream>
+#include <memory>
 #include <utility>
 
 #include "base/text.hpp"
+#include "fs/system_error.hpp"
 #include "harness/engine_checks.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
@@ -172,6 +176,38 @@ TEST(DeliberateEnd, AnEndThatFailsOnOneRankFailsOnAll) {
     EXPECT_EQ(reopen(job).step, 2);
   }
   EXPECT_GT(failed, 0);
+}
+
+/// Cannot list directories once it was told so, as where too many files are open.
+class Unlistable final : public ForwardingFileSystem {
+ public:
+  Unlistable(std::shared_ptr<fs::FileSystem> inner, std::shared_ptr<std::atomic<bool>> now)
+      : ForwardingFileSystem(std::move(inner)), now_(std::move(now)) {}
+  std::vector<std::string> list(const std::string& path) override {
+    if (*now_) fs::throw_system_error("list the directory", path, EMFILE);
+    return inner().list(path);
+  }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> now_;
+};
+
+/// A job that is done has not failed because something could not be tidied up: the next start does it.
+TEST(DeliberateEnd, WhatCannotBeTidiedUpIsAWarning) {
+  SimulatedJob job(4);
+  const auto now = std::make_shared<std::atomic<bool>>(false);
+  job.surroundings = [now](int rank, engine::Environment& environment) {
+    if (rank == 1) environment.file_system = std::make_shared<Unlistable>(environment.file_system, now);
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    if (scope.rank == 1) *now = true;
+    engine.finalize();
+  }));
+  EXPECT_TRUE(job.logged("the node-local store could not be tidied up"));
+  *now = false;
+  EXPECT_EQ(reopen(job).step, 1);
 }
 
 TEST(DeliberateEnd, AnotherStartThatCameInBetweenKeepsItsRecord) {
