@@ -14,6 +14,7 @@ void CommitNotes::note(const Id128& commit_id) {
           to_string(*failure));
     }
   }
+  record_store();
   if (noted_.on_prefix) return;
   const auto failure = group_.try_together([&] {
     if (run_records_ != nullptr) run_records_->note_first_commit(commit_id);
@@ -25,6 +26,15 @@ void CommitNotes::note(const Id128& commit_id) {
     log_.warning("the prefix could not record that a commit exists (will retry at the next commit or open): " +
                  to_string(*failure));
   }
+}
+
+/// Local, once. A later start that uses other stores says where the newest checkpoints were; without it, it says less.
+void CommitNotes::record_store() {
+  if (run_records_ == nullptr || !noted_.in_store || noted_.store_recorded) return;
+  noted_.store_recorded = true;
+  const auto failure = attempt([&] { run_records_->record_store(node_records_.directory()); });
+  if (!failure || failure->code == ErrorCode::busy) return;
+  log_.warning("the prefix could not record where the node-local store is: " + to_string(*failure));
 }
 
 void CommitNotes::forget() {

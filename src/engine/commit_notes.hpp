@@ -13,8 +13,9 @@ namespace kedge::engine {
 
 /// Who says that commits of the run exist.
 struct NotedCommits {
-  bool on_prefix = false;  ///< the same on every rank
-  bool in_store = false;   ///< this rank's
+  bool on_prefix = false;       ///< the same on every rank
+  bool in_store = false;        ///< this rank's
+  bool store_recorded = false;  ///< the run's record names rank 0's store; rank 0's
 };
 
 /// One note on the prefix and one in every store: the loss of either does not let a start begin from zero.
@@ -39,6 +40,8 @@ class CommitNotes {
   void forget();
 
  private:
+  void record_store();
+
   comm::Group group_;
   persist::RunRecords* run_records_;
   store::NodeRecords& node_records_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -72,6 +73,13 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
                  "(KEDGE_OPEN_FRESH=1)");
   }
   known.is_copy = original == Original::there || (original == Original::denied && !options.adopt_store);
+  if (original == Original::denied && known.is_copy && !options.fresh) {
+    setup.log.warning(
+        compose("the prefix was {} at the last start, where permission is denied: it counts as copied from there, and "
+                "gets new stores. If it was moved, checkpoints that were not flushed stay in the old stores{}; to take "
+                "these along, the first start after a move needs open.adopt_store",
+                record.prefix, record.store.empty() ? "" : compose(" (rank 0's is {})", record.store)));
+  }
   if (!is_same) known.moved_from = record.prefix;
   if (known.is_copy) {
     known.former.clear();
@@ -178,6 +186,9 @@ class IdsInStores {
             const Id128& run_id) {
     group_.together([&] {
       stores_ = store::stores_of_name(file_system, root, surroundings, known_.run.name);
+      std::ranges::copy_if(stores_, std::back_inserter(elsewhere_), [&](const store::StoreOfName& one) {
+        return one.record.prefix != known_.prefix && one.record.run_id == run_id && one.has_commits;
+      });
       std::erase_if(stores_, [&](const store::StoreOfName& one) {
         return one.record.prefix != known_.prefix || (!run_id.is_none() && one.record.run_id != run_id) ||
                !(one.has_commits || has_trace());
@@ -220,6 +231,24 @@ class IdsInStores {
     });
   }
 
+  /// A prefix that was moved and lost its records does not say that these stores are its own. Throws mismatch on all
+  /// ranks if any has one whose prefix is gone from where it lay: its commits may be newer than those on the prefix.
+  void refuse_left_behind(fs::FileSystem& file_system) const {
+    group_.together([&] {
+      for (const store::StoreOfName& one : elsewhere_) {
+        const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
+        if (original_at(file_system, records, one.record.run_id) != Original::gone) continue;
+        refuse(ErrorCode::mismatch,
+               compose("the prefix {} has checkpoints of run '{}' and lost its records; this store has checkpoints of "
+                       "the same run, whose prefix was {}. To continue from the store, move the prefix back there; to "
+                       "continue from the newest checkpoint on the prefix, run kedge drop on the store; to keep both "
+                       "but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                       known_.prefix, known_.run.name, one.record.prefix),
+               one.directory);
+      }
+    });
+  }
+
   /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
   [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits || !known_.run.id.is_none(); }
 
@@ -227,6 +256,7 @@ class IdsInStores {
   const comm::Group& group_;
   const KnownRun& known_;
   std::vector<store::StoreOfName> stores_;
+  std::vector<store::StoreOfName> elsewhere_;  ///< the same run's, with commits, for another prefix
 };
 
 /// COLLECTIVE. Of a run of which the prefix says no id, or not whose its stores are; none if it is new, or has none.
@@ -243,6 +273,10 @@ RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRu
   }
   IdsInStores in_stores(group, known);
   in_stores.look(*setup.environment.file_system, places.root, places.surroundings, run_id);
+  if (known.run.id.is_none() && !run_id.is_none()) {
+    in_stores.refuse_left_behind(*setup.environment.file_system);
+    return {run_id, in_stores.common().place_id, true};
+  }
   if (!run_id.is_none()) return {run_id, in_stores.common().place_id};
   if (!in_stores.has_trace() && !setup.options.open.adopt_store) in_stores.refuse_unknown();
   const RunAndPlace of_stores = in_stores.common();
@@ -262,9 +296,9 @@ RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRu
 /// other: then the locks of the stores decide between them.
 RunAndPlace record_ids(persist::RunRecords& records, const KnownRun& known, const RunAndPlace& found) {
   const auto other = records.read_record().record;
-  if (other && !other->place_id.is_none()) return {other->run_id, other->place_id};
+  if (other && !other->place_id.is_none()) return {other->run_id, other->place_id, found.from_manifests};
   const RunAndPlace ids{found.run_id.is_none() ? random_id() : found.run_id,
-                        found.place_id.is_none() ? random_id() : found.place_id};
+                        found.place_id.is_none() ? random_id() : found.place_id, found.from_manifests};
   records.write_record(record_of(known, ids));
   return ids;
 }

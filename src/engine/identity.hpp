@@ -33,6 +33,7 @@ struct KnownRun {
 struct RunAndPlace {
   Id128 run_id;
   Id128 place_id;
+  bool from_manifests = false;  ///< the prefix has checkpoints of it, and lost its records
 };
 
 /// What this start adds to the run's record.
@@ -58,7 +59,8 @@ struct PlacesOfRun {
 /// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix; if
 /// it has no trace of them, only if they are adopted on purpose; else new ones. They are in the run's record before
 /// anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run that the prefix
-/// does not know), corrupt (there were commits, and nothing says of which run).
+/// does not know, or of this one where its prefix lay before it lost its records), corrupt (there were commits, and
+/// nothing says of which run).
 [[nodiscard]] RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const KnownRun& known,
                                      const PlacesOfRun& places);
 

@@ -221,7 +221,7 @@ class Start {
     group_.together([&] {
       if (!group_.is_root()) return;
       write_identity(*started_.prefix.records, known_, ids_,
-                     {fingerprint_, store_with_commits(), setup_.options.open.fresh});
+                     {fingerprint_, store_to_record(), setup_.options.open.fresh});
     });
     if (known_.former.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
@@ -229,10 +229,12 @@ class Start {
     group_.together([&] { started_.node.records->write_owner(owner()); });
   }
 
-  /// Rank 0's, to be recorded. New stores that nothing was fetched into yet do not hide where the last ones were.
-  [[nodiscard]] const std::string& store_with_commits() const {
-    const bool are_new = started_.commits_exist && !stores_know_ && !known_.store.empty();
-    return are_new ? known_.store : started_.node.store->directory();
+  /// Rank 0's. Others than the last ones are recorded once a commit was made or opened there (CommitNotes).
+  [[nodiscard]] const std::string& store_to_record() {
+    const bool has_older = started_.commits_exist && !setup_.options.open.fresh && !known_.store.empty();
+    const std::string& own = started_.node.store->directory();
+    started_.noted.store_recorded = !has_older || known_.store == own;
+    return has_older ? known_.store : own;
   }
 
   /// The first line of every start: a job that dies has said where its checkpoints are.
@@ -267,9 +269,10 @@ class Start {
   [[nodiscard]] std::string what_was_found() const {
     if (setup_.options.open.fresh)
       return "starts over, ignoring earlier checkpoints (open.fresh; unset it for the next start)";
-    if (!started_.commits_exist) return "no checkpoints yet, starts from scratch";
-    if (!started_.noted.on_prefix) return "has checkpoints in the stores";
-    if (stores_know_) return "has checkpoints";
+    const bool on_prefix = started_.noted.on_prefix || ids_.from_manifests;
+    if (!started_.commits_exist && !on_prefix) return "no checkpoints yet, starts from scratch";
+    if (!on_prefix) return "has checkpoints in the stores";
+    if (stores_know_) return "has checkpoints" + other_store();
     return compose("has checkpoints; all its stores are new{}, so only those that were flushed are available",
                    store_before());
   }
@@ -278,6 +281,15 @@ class Start {
   [[nodiscard]] std::string store_before() const {
     if (known_.store.empty() || known_.store == started_.node.store->directory()) return {};
     return compose(" (rank 0's was {} at the last start)", known_.store);
+  }
+
+  /// Checkpoints were made there while these stores, which have older ones, were not used.
+  [[nodiscard]] std::string other_store() const {
+    if (known_.store.empty() || known_.store == started_.node.store->directory()) return {};
+    bool is_here = false;
+    (void)attempt([&] { is_here = file_system_.status(known_.store).has_value(); });
+    if (!is_here) return {};
+    return compose("; rank 0's store was {} at the last start and may have newer ones", known_.store);
   }
 
   /// Local. A start that failed must not make the one that runs think that it was replaced.

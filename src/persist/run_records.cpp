@@ -288,6 +288,14 @@ std::string RunRecords::text_of(const RunRecord& content) const {
 
 void RunRecords::write_record(const RunRecord& content) { replace(kRunFile, text_of(content)); }
 
+void RunRecords::record_store(const std::string& store) {
+  require_newest_incarnation();
+  std::optional<RunRecord> record = read_record().record;
+  if (!record || record->store == store) return;
+  record->store = store;
+  write_record(*record);
+}
+
 bool RunRecords::lies_also_in(const std::string& directory) {
   const std::string name = compose("{}{}", kProbePrefix, to_string(random_id()));
   if (!file_system_->create(record(name), 0644)) return false;

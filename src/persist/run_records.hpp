@@ -23,7 +23,7 @@ struct RunRecord {
   /// Drawn where the run began, and anew for each copy of the prefix: the stores are this place's.
   Id128 place_id = {};
   std::optional<std::string> fingerprint = {};  ///< what the run's commits depend on
-  /// Rank 0's at the last start whose stores had the run's checkpoints, or at the first; empty if unknown.
+  /// Rank 0's when a commit was last made or opened, or at the first start; empty if unknown.
   std::string store = {};
   bool operator==(const RunRecord&) const = default;
 };
@@ -85,6 +85,8 @@ class RunRecords {
 
   [[nodiscard]] FoundRecord read_record() { return read_run_record(*file_system_, directory_); }
   void write_record(const RunRecord& record);
+  /// Puts rank 0's store into the record. Throws Error{busy} if a later start has begun.
+  void record_store(const std::string& store);
   /// True if `directory` is seen to be the directory of these records, reached by another path; false also if it is out
   /// of this user's reach.
   [[nodiscard]] bool lies_also_in(const std::string& directory);

@@ -32,6 +32,9 @@ class NodeRecords {
  public:
   NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location location, LogicalRank writer);
 
+  /// The store's.
+  [[nodiscard]] const std::string& directory() const noexcept { return location_.directory; }
+
   /// Whether the record says this run and this place, on whatever prefix.
   [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& place_id);
   /// Records whose the store is. Nothing is written if the record says so already.

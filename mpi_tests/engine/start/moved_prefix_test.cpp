@@ -120,6 +120,7 @@ TEST_F(MovedPrefix, AnOldPlaceOutOfReachIsTakenForTheOriginal) {
   deny("/case/", EACCES);
   expect_at("/copy", 1);
   EXPECT_TRUE(job.logged("a copy of /case/checkpoints"));
+  EXPECT_TRUE(job.logged("needs open.adopt_store"));
 }
 
 /// A guess would cost the checkpoints in the stores, or take the original's.
@@ -163,6 +164,46 @@ TEST_F(MovedPrefix, AnOldRecordThatCannotBeReadIsNoGuessEither) {
   enter("/copy");
   const auto failure = expect_refused(ErrorCode::io);
   EXPECT_EQ(failure.path, "/case/checkpoints/.kedge/main/run.json");
+}
+
+/// Nothing on it says which stores are its own: those that name another prefix may have what is newer.
+TEST_F(MovedPrefix, OneThatLostItsRecordsDoesNotForgetItsStores) {
+  move("/case", "/moved");
+  job.disk.remove_all("/moved/checkpoints/.kedge");
+  enter("/moved");
+  const auto before = job.disk.snapshot();
+  for (const int nodes_lost : {0, 1}) {
+    SCOPED_TRACE(nodes_lost);
+    job.disk.restore(before);
+    for (int node = 0; node < nodes_lost; ++node) job.disk.remove_all(compose("/nodes/node{}", node));
+    const auto failure = expect_refused(ErrorCode::mismatch);
+    EXPECT_TRUE(says(failure.message, {"lost its records", "prefix was /case/checkpoints", "move the prefix back",
+                                       "kedge drop", "KEDGE_OPEN_FRESH=1"}))
+        << failure.message;
+    EXPECT_TRUE(failure.path.starts_with(compose("/nodes/node{}/kedge-", nodes_lost))) << failure.path;
+  }
+  // Each way on that it names.
+  for (int node = 0; node < 4; ++node) job.disk.remove_all(compose("/nodes/node{}", node));
+  expect_at("/moved", 1);
+  job.disk.restore(before);
+  move_and_start("/moved", "/case", 2);
+  job.disk.restore(before);
+  enter("/moved");
+  job.options.open.fresh = true;
+  EXPECT_EQ(reopen(job).tag, std::nullopt);
+}
+
+TEST_F(MovedPrefix, ACopyThatLostItsRecordsContinuesFromItsManifests) {
+  copy("/case", "/copy");
+  job.disk.remove_all("/copy/checkpoints/.kedge");
+  enter("/copy");
+  const auto lines = job.log().size();
+  expect_at("/copy", 1);
+  const auto log = job.log();
+  EXPECT_TRUE(std::any_of(log.begin() + static_cast<std::ptrdiff_t>(lines), log.end(), [](const auto& line) {
+    return says(line, {"run 'main', incarnation", "has checkpoints"});
+  })) << log.back();
+  expect_at("/case", 2);
 }
 
 TEST_F(MovedPrefix, AFileInTheOldPlaceIsNoOriginal) {

@@ -52,6 +52,34 @@ TEST_F(NewStores, TheFirstLineSaysWhereTheLastOneWas) {
   EXPECT_TRUE(says(lost, {"its stores are new, so only those that were flushed are available"})) << lost;
 }
 
+/// What was saved in the meantime is not lost, but nobody finds it who is not told.
+TEST_F(NewStores, WhoGoesBackToTheOldOnesIsToldOfTheNewOnes) {
+  commit_steps(job, {{"a", 1}});
+  const std::string old_path = job.options.store.path;
+  local_only();
+  use_other_stores();
+  reopen(job, latest, Newer::keep, {{"b", 2}});
+  EXPECT_TRUE(recorded("/case").starts_with("/nodes/node0/other/")) << recorded("/case");
+  const auto before = job.disk.snapshot();
+  job.options.store.path = old_path;
+  // A start that opens nothing changes nothing of that.
+  expect_all_returned(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }));
+  const std::string line = first_line();
+  EXPECT_TRUE(says(line, {"has checkpoints; rank 0's store was /nodes/node0/other/kedge-1000-main-",
+                          "at the last start and may have newer ones"}))
+      << line;
+  const std::string again = first_line();
+  EXPECT_FALSE(says(again, {"may have newer ones"})) << again;
+  // Where it is gone, nothing can be had there.
+  job.disk.restore(before);
+  job.disk.remove_all("/nodes/node0/other");
+  const std::string lost = first_line();
+  EXPECT_FALSE(says(lost, {"may have newer ones"})) << lost;
+  job.disk.restore(before);
+  use_other_stores();
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
 TEST_F(NewStores, ACopyDoesNotNameTheOriginals) {
   commit_steps(job, {{"a", 1}});
   const std::string of_original = recorded("/case");
