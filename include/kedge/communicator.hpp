@@ -15,37 +15,39 @@ namespace kedge {
 /// A point in time until which something may be waited for.
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  ///< Never set back.
 
-  [[nodiscard]] static Deadline never() noexcept { return Deadline{}; }
-  [[nodiscard]] static Deadline after(std::chrono::duration<double> wait) {
+  [[nodiscard]] static Deadline never() noexcept { return Deadline{}; }      ///< Wait as long as it takes.
+  [[nodiscard]] static Deadline after(std::chrono::duration<double> wait) {  ///< From now on.
     constexpr double kLongestWaitS = 3e8;  // ten years; more than that overflows the clock
     if (!(wait.count() < kLongestWaitS)) return never();
     Deadline deadline;
     deadline.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     return deadline;
   }
-  [[nodiscard]] bool finite() const noexcept { return at_.has_value(); }
-  [[nodiscard]] bool passed() const noexcept { return at_ && Clock::now() >= *at_; }
+  [[nodiscard]] bool finite() const noexcept { return at_.has_value(); }              ///< Not never().
+  [[nodiscard]] bool passed() const noexcept { return at_ && Clock::now() >= *at_; }  ///< It is over.
 
  private:
   std::optional<Clock::time_point> at_;
 };
 
-/// How the message-passing layer may be called from threads, as MPI names it.
+/// How the message-passing layer may be called from threads, as MPI names it: single, funneled, serialized, multiple.
 enum class ThreadSupport : std::uint8_t { single, funneled, serialized, multiple };
 
+/// What all_reduce does with the values: min, max, sum, bit_or or bit_and.
 enum class Reduction : std::uint8_t { min, max, sum, bit_or, bit_and };
 
 /// Ranks that can send to each other. All operations are non-blocking internally and polled against a deadline:
-/// a wait that exceeds it throws Error{timeout}, which names the rank it waited for. After that the communicator
-/// must not be used again. There is no split: a group is a list of ranks.
+/// a wait that exceeds it throws Error{timeout}, which names the rank it waited for, and one that fails throws
+/// Error{rank_failed}, which names the ranks that died where that is known. After either the communicator must not be
+/// used again. There is no split: a group is a list of ranks.
 class Communicator {
  public:
   /// One message of a sparse exchange; `peer` is the receiver in the argument, the sender in the result.
   struct Message {
-    int peer = 0;
-    std::vector<std::byte> bytes;
+    int peer = 0;                  ///< a rank
+    std::vector<std::byte> bytes;  ///< the content
   };
 
   /// A send or receive in progress. Destroying one that is not complete leaks its resources on purpose: the
@@ -57,7 +59,7 @@ class Communicator {
     Operation& operator=(const Operation&) = delete;
     virtual ~Operation() = default;
   };
-  using Request = std::unique_ptr<Operation>;
+  using Request = std::unique_ptr<Operation>;  ///< Null is complete.
 
   Communicator() = default;
   Communicator(const Communicator&) = delete;
@@ -71,16 +73,18 @@ class Communicator {
   /// another thread, where thread_support() allows it to communicate. Outlives this one if need be.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate(Deadline deadline) = 0;
 
-  [[nodiscard]] virtual int rank() const noexcept = 0;
-  [[nodiscard]] virtual int size() const noexcept = 0;
+  [[nodiscard]] virtual int rank() const noexcept = 0;  ///< Of this process, from 0.
+  [[nodiscard]] virtual int size() const noexcept = 0;  ///< How many ranks there are.
   /// The communicator's name if it has one, else empty; the default run name.
   [[nodiscard]] virtual std::string name() const = 0;
-  [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;
+  /// The message-passing library and its version, for messages, e.g. "Open MPI v4.1.4".
+  [[nodiscard]] virtual std::string library() const { return "the message-passing library"; }
+  [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;  ///< What may be called from threads.
 
   /// Local: starts a send or receive of exactly `bytes` on `channel` (0 to 1023). The memory must stay valid
   /// and untouched until the operation is complete. Messages between two ranks on one channel arrive in order.
   [[nodiscard]] virtual Request send(int to, int channel, std::span<const std::byte> bytes) = 0;
-  [[nodiscard]] virtual Request receive(int from, int channel, std::span<std::byte> bytes) = 0;
+  [[nodiscard]] virtual Request receive(int from, int channel, std::span<std::byte> bytes) = 0;  ///< As send.
   /// Local: true if complete; the request is then empty. A null request is complete.
   [[nodiscard]] virtual bool test(Request& request) = 0;
   /// Local: waits until all requests are complete.

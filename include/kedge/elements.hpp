@@ -21,10 +21,10 @@ namespace kedge {
 
 /// What the elements of a variable are.
 struct ElementType {
-  DataType dtype = DataType::opaque;
-  Shape shape;               ///< of one element: no dimension for a number, the bytes of a struct
-  std::string_view members;  ///< of a struct that is described; static storage
-  bool is_struct = false;    ///< the last extent is the size of a struct
+  DataType dtype = DataType::opaque;  ///< of what it is made of
+  Shape shape;                        ///< of one element: no dimension for a number, the bytes of a struct
+  std::string_view members;           ///< of a struct that is described; static storage
+  bool is_struct = false;             ///< the last extent is the size of a struct
 };
 
 template <class T>

@@ -28,26 +28,26 @@ struct Environment;
 /// Path of a file, or directory, routed through a checkpoint, and the call's status.
 struct Routed {
   std::string path;  ///< empty if status is not ok
-  Status status;
+  Status status;     ///< of the call
 };
 
 /// One region of the open checkpoint.
 struct RegionInfo {
-  std::string name;
-  DataType dtype = DataType::opaque;
-  Shape shape;
-  Placement placement;
-  std::uint64_t size_bytes = 0;
-  bool routed = false;  ///< a file: read it with route_in
-  std::string members;  ///< of structs, as kedge::members describes them; empty: none, or not described
+  std::string name;                   ///< as given to save or route_out
+  DataType dtype = DataType::opaque;  ///< of one element
+  Shape shape;                        ///< on this rank
+  Placement placement;                ///< in the whole job
+  std::uint64_t size_bytes = 0;       ///< on this rank
+  bool routed = false;                ///< a file: read it with route_in
+  std::string members;                ///< of structs, as kedge::members describes them; empty: none, or not described
 };
 
 /// The open checkpoint.
 struct CheckpointInfo : CommitHead {
-  LogicalRank logical_rank;  ///< the one whose container this process loads
-  RecoverySource source = RecoverySource::in_place;
-  std::uint64_t total_bytes = 0;  ///< container bytes of all ranks
-  Attributes attributes;          ///< as given to create
+  LogicalRank logical_rank;                          ///< the one whose container this process loads
+  RecoverySource source = RecoverySource::in_place;  ///< the costliest that any rank needed
+  std::uint64_t total_bytes = 0;                     ///< container bytes of all ranks
+  Attributes attributes;                             ///< as given to create
 };
 
 /// One run's checkpoint engine. Calls marked COLLECTIVE must be made by all ranks in the same order; they succeed
@@ -63,8 +63,8 @@ class Engine {
   Engine(std::unique_ptr<Communicator> communicator, Options options);
   /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order.
   ~Engine();
-  Engine(Engine&&) noexcept;
-  Engine& operator=(Engine&&) noexcept;
+  Engine(Engine&&) noexcept;             ///< Local.
+  Engine& operator=(Engine&&) noexcept;  ///< Local. The engine that is replaced is destroyed.
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -102,7 +102,7 @@ class Engine {
   /// COLLECTIVE. A pinned commit stays on the parallel filesystem until it is unpinned, regardless of persistent.keep.
   /// Throws not_found if no commit of this tag is persistent.
   void pin(std::string_view tag);
-  void unpin(std::string_view tag);
+  void unpin(std::string_view tag);  ///< COLLECTIVE. The reverse of pin.
 
   /// COLLECTIVE. Finds the checkpoint and makes every rank's container readable. Returns its tag, or nothing if the
   /// run has no commit yet or none matches. A Source that matches nothing throws not_found.

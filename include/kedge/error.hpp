@@ -10,7 +10,8 @@
 
 namespace kedge {
 
-/// The kind of failure. The same code is thrown on every rank (the one exception is `timeout`).
+/// The kind of failure. The same code is thrown on every rank, except for `timeout` and `rank_failed`, which end the
+/// engine.
 enum class ErrorCode : std::uint8_t {
   invalid_argument = 1,  ///< a bad value from the caller; the message names the field or the call
   bad_state,             ///< the call is not allowed now (wrong order, ranks in different calls, dead engine)
@@ -22,6 +23,7 @@ enum class ErrorCode : std::uint8_t {
   unrecoverable,         ///< checkpoints exist and none can be recovered; lists each and why it is lost
   timeout,               ///< a peer did not answer in time; the message names it
   busy,                  ///< held by another process; the message names it
+  rank_failed,           ///< a rank died, or communication with it failed; the message names it where MPI can tell
 };
 
 /// The code's name as written above, e.g. "no_space".
@@ -29,11 +31,11 @@ enum class ErrorCode : std::uint8_t {
 
 /// What failed and where. `message` is one sentence that says what happened and what to do.
 struct Failure {
-  ErrorCode code = ErrorCode::io;
-  std::string message;
-  int rank = -1;         ///< MPI rank on which it happened, -1 if not a single rank's
-  std::string path;      ///< the file concerned, or empty
-  int system_errno = 0;  ///< errno of the system call, or 0
+  ErrorCode code = ErrorCode::io;  ///< its kind
+  std::string message;             ///< what happened and what to do
+  int rank = -1;                   ///< MPI rank on which it happened, -1 if not a single rank's
+  std::string path;                ///< the file concerned, or empty
+  int system_errno = 0;            ///< errno of the system call, or 0
 };
 
 /// One line for people: "no_space on rank 3: … (path …: No space left on device)".
@@ -42,11 +44,12 @@ struct Failure {
 /// Thrown by collective calls, with the same code on every rank.
 class Error : public std::runtime_error {
  public:
-  explicit Error(Failure failure);
+  explicit Error(Failure failure);  ///< what() is to_string(failure).
+  /// Of no rank and no path.
   Error(ErrorCode code, std::string message) : Error(Failure{code, std::move(message), -1, {}, 0}) {}
 
-  [[nodiscard]] const Failure& failure() const noexcept { return failure_; }
-  [[nodiscard]] ErrorCode code() const noexcept { return failure_.code; }
+  [[nodiscard]] const Failure& failure() const noexcept { return failure_; }  ///< All that is known of it.
+  [[nodiscard]] ErrorCode code() const noexcept { return failure_.code; }     ///< The same on every rank.
 
  private:
   Failure failure_;
@@ -57,10 +60,11 @@ class Error : public std::runtime_error {
 class Status {
  public:
   Status() = default;
+  /// Of a call that failed.
   Status(Failure failure) : failure_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
-  [[nodiscard]] bool ok() const noexcept { return !failure_.has_value(); }
-  explicit operator bool() const noexcept { return ok(); }
+  [[nodiscard]] bool ok() const noexcept { return !failure_.has_value(); }  ///< Nothing failed.
+  explicit operator bool() const noexcept { return ok(); }                  ///< As ok().
 
   /// The failure; only if !ok().
   [[nodiscard]] const Failure& failure() const { return failure_.value(); }

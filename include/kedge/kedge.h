@@ -1,4 +1,5 @@
-/* Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. Its calls mirror
+/** @file
+ * Kedge's C interface (C99), also for languages that can call C; kedge_mpi.h creates engines over MPI. Its calls mirror
  * those of engine.hpp, but for checkpoint and restore, and descriptions of struct members, which are C++ only.
  *
  * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
@@ -35,88 +36,92 @@ extern "C" {
 
 /* Errors ------------------------------------------------------------------------------------------------------- */
 
+/** What a call returns: 0, or the kind of failure, numbered as kedge::ErrorCode. */
 typedef enum kedge_error KEDGE_AS_INT {
-  KEDGE_OK = 0,
-  KEDGE_INVALID_ARGUMENT = 1, /* a bad value from the caller; the text names the field or the call */
-  KEDGE_BAD_STATE = 2,        /* the call is not allowed now (wrong order, ranks in different calls, dead engine) */
-  KEDGE_NOT_FOUND = 3,        /* no such tag, region or attribute */
-  KEDGE_MISMATCH = 4,         /* not what was saved (type, shape, input, run), or ranks disagree */
-  KEDGE_NO_SPACE = 5,         /* storage full, no inodes, no memory; the text gives needed and free */
-  KEDGE_IO = 6,               /* a system call failed; path and errno are given */
-  KEDGE_CORRUPT = 7,          /* stored bytes differ from what was written */
-  KEDGE_UNRECOVERABLE = 8,    /* checkpoints exist and none can be recovered */
-  KEDGE_TIMEOUT = 9,          /* a peer did not answer in time; the engine accepts no more calls */
-  KEDGE_BUSY = 10             /* held by another process */
+  KEDGE_OK = 0,               /**< no failure */
+  KEDGE_INVALID_ARGUMENT = 1, /**< a bad value from the caller; the text names the field or the call */
+  KEDGE_BAD_STATE = 2,        /**< the call is not allowed now (wrong order, ranks in different calls, dead engine) */
+  KEDGE_NOT_FOUND = 3,        /**< no such tag, region or attribute */
+  KEDGE_MISMATCH = 4,         /**< not what was saved (type, shape, input, run), or ranks disagree */
+  KEDGE_NO_SPACE = 5,         /**< storage full, no inodes, no memory; the text gives needed and free */
+  KEDGE_IO = 6,               /**< a system call failed; path and errno are given */
+  KEDGE_CORRUPT = 7,          /**< stored bytes differ from what was written */
+  KEDGE_UNRECOVERABLE = 8,    /**< checkpoints exist and none can be recovered */
+  KEDGE_TIMEOUT = 9,          /**< a peer did not answer in time; the engine accepts no more calls */
+  KEDGE_BUSY = 10,            /**< held by another process */
+  KEDGE_RANK_FAILED = 11      /**< a rank died, or communication with it failed; the engine accepts no more calls */
 } kedge_error;
 
-/* The last failure in the calling thread. */
+/** The last failure in the calling thread. */
 typedef struct kedge_failure {
-  kedge_error code; /* KEDGE_OK if nothing has failed yet */
-  int rank;         /* rank on which it happened, -1 if not a single rank's */
-  int system_errno; /* errno of the system call, or 0 */
-  const char* text; /* one line for people: code, rank, path and what to do; never NULL */
-  const char* path; /* the file concerned, or empty; never NULL */
+  kedge_error code; /**< KEDGE_OK if nothing has failed yet */
+  int rank;         /**< rank on which it happened, -1 if not a single rank's */
+  int system_errno; /**< errno of the system call, or 0 */
+  const char* text; /**< one line for people: code, rank, path and what to do; never NULL */
+  const char* path; /**< the file concerned, or empty; never NULL */
 } kedge_failure;
 
-/* The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
+/** The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
 const char* kedge_error_name(kedge_error code);
 
-/* The failure of this thread's last failed call, on any engine. As with errno, successful calls leave it unchanged. The
- * struct belongs to Kedge; it and its texts are valid until this thread's next call into Kedge or until the thread
+/** The failure of this thread's last failed call, on any engine. As with errno, successful calls leave it unchanged.
+ * The struct belongs to Kedge; it and its texts are valid until this thread's next call into Kedge or until the thread
  * ends. Never NULL. */
 const kedge_failure* kedge_last_failure(void);
 
-/* The text of kedge_last_failure(), e.g. to print before exiting. Never NULL. */
+/** The text of kedge_last_failure(), e.g. to print before exiting. Never NULL. */
 const char* kedge_last_error(void);
 
 /* Options ------------------------------------------------------------------------------------------------------ */
 
+/** Options of an engine, made by kedge_options_load. */
 typedef struct kedge_options kedge_options;
 
-/* Defaults, then the configuration file (KEDGE_CONFIG, else ./kedge.toml), then environment variables. The first error
+/** Defaults, then the configuration file (KEDGE_CONFIG, else ./kedge.toml), then environment variables. The first error
  * in them is kept and reported by kedge_engine_new, on all ranks. The caller frees the result with kedge_options_free.
  * KEDGE_INVALID_ARGUMENT (`options` is NULL), KEDGE_NO_SPACE (out of memory). */
 KEDGE_MUST_CHECK kedge_error kedge_options_load(kedge_options** options);
 
-/* Sets one option, e.g. ("store.path", "/local/{node}") or ("redundancy.every", "2"): names as in the
+/** Sets one option, e.g. ("store.path", "/local/{node}") or ("redundancy.every", "2"): names as in the
  * configuration file, values as in the environment. KEDGE_INVALID_ARGUMENT: no such option (the text suggests one), or
  * a bad value. kedge_engine_new also reports it, on all ranks, so the result may be ignored. */
 kedge_error kedge_options_set(kedge_options* options, const char* name, const char* value);
 
-/* Copies the option's value as NUL-terminated text, truncated to `size` bytes; `length`, if not NULL, receives the
+/** Copies the option's value as NUL-terminated text, truncated to `size` bytes; `length`, if not NULL, receives the
  * length of the whole text without the NUL. `buffer` may be NULL if `size` is 0. KEDGE_INVALID_ARGUMENT: no such
  * option. */
 kedge_error kedge_options_get(const kedge_options* options, const char* name, char* buffer, size_t size,
                               size_t* length);
 
+/** Frees them; NULL is accepted. */
 void kedge_options_free(kedge_options* options);
 
 /* The engine --------------------------------------------------------------------------------------------------- */
 
-/* One run's checkpoint engine, created by kedge_engine_new (kedge_mpi.h). */
+/** One run's checkpoint engine, created by kedge_engine_new (kedge_mpi.h). */
 typedef struct kedge_engine kedge_engine;
 
-/* COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call except kedge_engine_free returns
+/** COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call except kedge_engine_free returns
  * KEDGE_BAD_STATE. */
 kedge_error kedge_finalize(kedge_engine* engine);
 
-/* Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
+/** Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
 void kedge_engine_free(kedge_engine* engine);
 
-/* COLLECTIVE. Sets `needed` to 1 when the schedule asks for a checkpoint now, else to 0; the same on every rank.
+/** COLLECTIVE. Sets `needed` to 1 when the schedule asks for a checkpoint now, else to 0; the same on every rank.
  * A NULL `needed` is reported on that rank alone. */
 KEDGE_MUST_CHECK kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed);
 
 /* Saving ------------------------------------------------------------------------------------------------------- */
 
 enum {
-  KEDGE_TAG_SIZE = 129,    /* the longest tag with its terminating NUL */
-  KEDGE_ID_SIZE = 33,      /* 32 hex digits and the terminating NUL */
-  KEDGE_PATH_SIZE = 4096,  /* the longest path of a routed file with its terminating NUL */
-  KEDGE_MAX_DIMENSIONS = 8 /* of a region */
+  KEDGE_TAG_SIZE = 129,    /**< the longest tag with its terminating NUL */
+  KEDGE_ID_SIZE = 33,      /**< 32 hex digits and the terminating NUL */
+  KEDGE_PATH_SIZE = 4096,  /**< the longest path of a routed file with its terminating NUL */
+  KEDGE_MAX_DIMENSIONS = 8 /**< of a region */
 };
 
-/* Element types. The numbers are on disk. */
+/** Element types. The numbers are on disk. */
 typedef enum kedge_dtype KEDGE_AS_INT {
   KEDGE_INT8 = 1,
   KEDGE_INT16 = 2,
@@ -130,63 +135,64 @@ typedef enum kedge_dtype KEDGE_AS_INT {
   KEDGE_BFLOAT16 = 10,
   KEDGE_FLOAT32 = 11,
   KEDGE_FLOAT64 = 12,
-  KEDGE_COMPLEX64 = 13,  /* two KEDGE_FLOAT32 */
-  KEDGE_COMPLEX128 = 14, /* two KEDGE_FLOAT64 */
-  KEDGE_BOOL = 15,       /* one byte, 0 or 1 */
-  KEDGE_OPAQUE = 16      /* one uninterpreted byte */
+  KEDGE_COMPLEX64 = 13,  /**< two KEDGE_FLOAT32 */
+  KEDGE_COMPLEX128 = 14, /**< two KEDGE_FLOAT64 */
+  KEDGE_BOOL = 15,       /**< one byte, 0 or 1 */
+  KEDGE_OPAQUE = 16      /**< one uninterpreted byte */
 } kedge_dtype;
 
+/** The type of an attribute's value. */
 typedef enum kedge_attribute_type KEDGE_AS_INT {
-  KEDGE_ATTRIBUTE_INT64 = 1,  /* int64_t */
-  KEDGE_ATTRIBUTE_DOUBLE = 2, /* double, finite */
-  KEDGE_ATTRIBUTE_STRING = 3  /* UTF-8, NUL-terminated */
+  KEDGE_ATTRIBUTE_INT64 = 1,  /**< int64_t */
+  KEDGE_ATTRIBUTE_DOUBLE = 2, /**< double, finite */
+  KEDGE_ATTRIBUTE_STRING = 3  /**< UTF-8, NUL-terminated */
 } kedge_attribute_type;
 
-/* A small fact attached to a checkpoint; at most 64 KiB per checkpoint in total. */
+/** A small fact attached to a checkpoint; at most 64 KiB per checkpoint in total. */
 typedef struct kedge_attribute {
-  const char* key; /* UTF-8, 1 to 255 bytes */
-  kedge_attribute_type type;
-  size_t count;      /* numbers: how many, 1 is a scalar; strings: ignored */
-  const void* value; /* the first number or character; NULL only if count is 0 */
+  const char* key;           /**< UTF-8, 1 to 255 bytes */
+  kedge_attribute_type type; /**< of the value */
+  size_t count;              /**< numbers: how many, 1 is a scalar; strings: ignored */
+  const void* value;         /**< the first number or character; NULL only if count is 0 */
 } kedge_attribute;
 
-/* How much a commit survives, in increasing order. */
+/** How much a commit survives, in increasing order. */
 typedef enum kedge_level KEDGE_AS_INT {
-  KEDGE_LEVEL_NONE = 0,      /* not committed */
-  KEDGE_LEVEL_SNAPSHOT = 1,  /* reserved: no commit has it, and kedge_wait refuses it */
-  KEDGE_LEVEL_LOCAL = 2,     /* on the node-local stores of all ranks; survives the death of processes */
-  KEDGE_LEVEL_PROTECTED = 3, /* survives the loss of a failure domain, and of more if the scheme allows */
-  KEDGE_LEVEL_PERSISTENT = 4 /* on the parallel filesystem; survives the allocation */
+  KEDGE_LEVEL_NONE = 0,      /**< not committed */
+  KEDGE_LEVEL_SNAPSHOT = 1,  /**< reserved: no commit has it, and kedge_wait refuses it */
+  KEDGE_LEVEL_LOCAL = 2,     /**< on the node-local stores of all ranks; survives the death of processes */
+  KEDGE_LEVEL_PROTECTED = 3, /**< survives the loss of a failure domain, and of more if the scheme allows */
+  KEDGE_LEVEL_PERSISTENT = 4 /**< on the parallel filesystem; survives the allocation */
 } kedge_level;
 
-/* "none", "snapshot", "local", "protected", "persistent"; "unknown" for any other number. Static storage. */
+/** "none", "snapshot", "local", "protected", "persistent"; "unknown" for any other number. Static storage. */
 const char* kedge_level_name(kedge_level level);
 
-/* COLLECTIVE. Begins a checkpoint. `tag`: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot; "latest" is
+/** COLLECTIVE. Begins a checkpoint. `tag`: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot; "latest" is
  * reserved. `attributes` are `attribute_count` attributes, or NULL if there are none; only rank 0's are stored.
  * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
 KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
                                           size_t attribute_count);
 
-/* Copies a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
+/** Copies a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
  * most KEDGE_MAX_DIMENSIONS) in elements, slowest dimension first. The memory may be reused when the call returns.
  * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. kedge_commit also reports a failure, on all ranks, so the
  * result may be ignored. KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
 kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
-/* The same for a region that is the block at `offset` of a global array of `global_shape`, both with `dimensions`
+/** The same for a region that is the block at `offset` of a global array of `global_shape`, both with `dimensions`
  * entries. The blocks of all ranks must cover the array exactly once, unless `holes_allowed` is not 0: then elements
  * may be saved by no rank. */
 kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                              int dimensions, const uint64_t* shape, const uint64_t* global_shape,
                              const uint64_t* offset, int holes_allowed);
 
-/* The same for a region that every rank saves with the same bytes. */
+/** The same for a region that every rank saves with the same bytes. */
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape);
 
-/* Gives a path on the node-local store to write a file of the application's own to, for codes that write files and not
+/** Gives a path on the node-local store to write a file of the application's own to, for codes that write files and not
  * memory; kedge_commit stores the file, as a region of this name. The path ends with `name`, e.g. "restart.bin" or
  * "out/restart.3", whose directories exist; all files that a rank routes in one checkpoint lie in one directory, which
  * is this rank's alone, and which kedge_commit and kedge_abandon remove with everything in it. A name that ends with
@@ -199,126 +205,131 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path,
                                              size_t size, size_t* length);
 
-/* COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. */
+/** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. */
 KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);
 
-/* COLLECTIVE. Drops the checkpoint that kedge_create began. */
+/** COLLECTIVE. Drops the checkpoint that kedge_create began. */
 kedge_error kedge_abandon(kedge_engine* engine);
 
-/* The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if
+/** The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if
  * it knows of no such commit. */
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level);
 
-/* COLLECTIVE. Returns when the newest commit of this tag has reached the level. KEDGE_NOT_FOUND (no such commit is
+/** COLLECTIVE. Returns when the newest commit of this tag has reached the level. KEDGE_NOT_FOUND (no such commit is
  * kept), KEDGE_INVALID_ARGUMENT (not a level, or one that the options rule out), or why it cannot be reached: the
  * commit is then unchanged. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
-/* COLLECTIVE. Pins (`pinned` is not 0) or unpins (0) the newest commit of this tag on the prefix. A pinned commit stays
- * there regardless of persistent.keep. KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
+/** COLLECTIVE. Pins (`pinned` is not 0) or unpins (0) the newest commit of this tag on the prefix. A pinned commit
+ * stays there regardless of persistent.keep. KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
 KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);
 
 /* Loading ------------------------------------------------------------------------------------------------------ */
 
-/* What becomes of commits newer than the one opened. */
+/** What becomes of commits newer than the one opened. */
 typedef enum kedge_newer KEDGE_AS_INT {
-  KEDGE_KEEP_NEWER = 0,   /* they stay candidates: opening the newest may return to them */
-  KEDGE_DISCARD_NEWER = 1 /* they are durably recorded as abandoned and never offered again */
+  KEDGE_KEEP_NEWER = 0,   /**< they stay candidates: opening the newest may return to them */
+  KEDGE_DISCARD_NEWER = 1 /**< they are durably recorded as abandoned and never offered again */
 } kedge_newer;
 
-/* COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; a NULL tag or "latest" is the
+/** COLLECTIVE. Opens the newest commit of this tag that can be recovered on all ranks; a NULL tag or "latest" is the
  * newest of all. Sets `found` to 1, or to 0 if the run has no commit yet or none of this tag; kedge_get_info returns
  * which one was opened. KEDGE_UNRECOVERABLE if commits that match exist and none of them can be
  * recovered. */
 KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/* COLLECTIVE. The same for the newest commit that is older than every commit of this tag. */
+/** COLLECTIVE. The same for the newest commit that is older than every commit of this tag. */
 KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/* COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as the starting point of a new run: it
+/** COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as the starting point of a new run: it
  * is read in place. `prefix` is the directory that holds the tag directories; `run` the run whose tags to consider,
  * NULL or empty for any; `tag` as for kedge_open. KEDGE_NOT_FOUND, and not a `found` of 0, if there is none;
  * KEDGE_IO if its files are not trusted (persistent.trust). */
 KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run,
                                                const char* tag, int* found);
 
-/* Where an opened checkpoint came from: the costliest source that any rank needed. */
+/** Where an opened checkpoint came from: the costliest source that any rank needed. */
 typedef enum kedge_source KEDGE_AS_INT {
-  KEDGE_SOURCE_IN_PLACE = 0,
-  KEDGE_SOURCE_MOVED = 1,
-  KEDGE_SOURCE_REBUILT = 2,
-  KEDGE_SOURCE_FETCHED = 3
+  KEDGE_SOURCE_IN_PLACE = 0, /**< the node-local stores */
+  KEDGE_SOURCE_MOVED = 1,    /**< the stores of other nodes */
+  KEDGE_SOURCE_REBUILT = 2,  /**< redundancy sets */
+  KEDGE_SOURCE_FETCHED = 3   /**< the parallel filesystem */
 } kedge_source;
 
-/* "in place", "moved", "rebuilt", "fetched"; "unknown" for any other number. Static storage. */
+/** "in place", "moved", "rebuilt", "fetched"; "unknown" for any other number. Static storage. */
 const char* kedge_source_name(kedge_source source);
 
+/** A checkpoint that was opened. */
 typedef struct kedge_info {
-  char tag[KEDGE_TAG_SIZE];
-  char commit_id[KEDGE_ID_SIZE];
-  char parent_commit_id[KEDGE_ID_SIZE]; /* zeros for the first of its lineage */
-  kedge_source source;
-  uint32_t world_size;   /* ranks that saved it */
-  uint32_t logical_rank; /* the one whose container this process loads */
-  uint64_t generation;
-  uint64_t incarnation;
-  uint64_t total_bytes; /* container bytes of all ranks */
-  int64_t time_ns;      /* creation time, since 1970-01-01 UTC */
-  size_t attribute_count;
-  uint64_t reserved[8]; /* zero */
+  char tag[KEDGE_TAG_SIZE];             /**< its name */
+  char commit_id[KEDGE_ID_SIZE];        /**< of this commit alone */
+  char parent_commit_id[KEDGE_ID_SIZE]; /**< zeros for the first of its lineage */
+  kedge_source source;                  /**< where it came from */
+  uint32_t world_size;                  /**< ranks that saved it */
+  uint32_t logical_rank;                /**< the one whose container this process loads */
+  uint64_t generation;                  /**< the order of commits */
+  uint64_t incarnation;                 /**< of the start that made it */
+  uint64_t total_bytes;                 /**< container bytes of all ranks */
+  int64_t time_ns;                      /**< creation time, since 1970-01-01 UTC */
+  size_t attribute_count;               /**< how many attributes it has */
+  uint64_t reserved[8];                 /**< zero */
 } kedge_info;
 
-/* The checkpoint that is open, or was opened last. KEDGE_BAD_STATE if there was none. */
+/** The checkpoint that is open, or was opened last. KEDGE_BAD_STATE if there was none. */
 kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info);
 
-/* An attribute of that checkpoint: copies up to `capacity` numbers to `values` (may be NULL if `capacity` is 0);
+/** An attribute of that checkpoint: copies up to `capacity` numbers to `values` (may be NULL if `capacity` is 0);
  * `count`, if not NULL, receives how many there are. KEDGE_NOT_FOUND: no such key; KEDGE_MISMATCH: it has another type
  * (the text says which); KEDGE_BAD_STATE. */
 kedge_error kedge_get_attribute_int64(const kedge_engine* engine, const char* key, int64_t* values, size_t capacity,
                                       size_t* count);
+/** The same for doubles. */
 kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* key, double* values, size_t capacity,
                                        size_t* count);
-/* The same for a string: NUL-terminated, truncated to `size` bytes; `length`, if not NULL, receives the length of the
+/** The same for a string: NUL-terminated, truncated to `size` bytes; `length`, if not NULL, receives the length of the
  * whole string without the NUL. */
 kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
                                        size_t* length);
 
+/** What a region is to the whole job. */
 typedef enum kedge_placement KEDGE_AS_INT {
-  KEDGE_PLACEMENT_OWN = 0,       /* the rank's own */
-  KEDGE_PLACEMENT_SHARD = 1,     /* a block of a global array */
-  KEDGE_PLACEMENT_REPLICATED = 2 /* the same on every rank */
+  KEDGE_PLACEMENT_OWN = 0,       /**< the rank's own */
+  KEDGE_PLACEMENT_SHARD = 1,     /**< a block of a global array */
+  KEDGE_PLACEMENT_REPLICATED = 2 /**< the same on every rank */
 } kedge_placement;
 
-/* One region of this rank's part of the open checkpoint. */
+/** One region of this rank's part of the open checkpoint. */
 typedef struct kedge_region {
-  const char* name; /* owned by the engine, valid until kedge_close */
-  uint64_t size_bytes;
-  kedge_dtype dtype;
-  kedge_placement placement;
-  int dimensions;
-  int routed; /* 1: a file: kedge_route_in, not kedge_load */
-  uint64_t shape[KEDGE_MAX_DIMENSIONS];
-  uint64_t global_shape[KEDGE_MAX_DIMENSIONS]; /* of a shard, else zero */
-  uint64_t offset[KEDGE_MAX_DIMENSIONS];       /* of a shard, else zero */
-  uint64_t reserved[8];                        /* zero */
+  const char* name;                            /**< owned by the engine, valid until kedge_close */
+  uint64_t size_bytes;                         /**< on this rank */
+  kedge_dtype dtype;                           /**< of one element */
+  kedge_placement placement;                   /**< in the whole job */
+  int dimensions;                              /**< how many extents `shape` has */
+  int routed;                                  /**< 1: a file: kedge_route_in, not kedge_load */
+  uint64_t shape[KEDGE_MAX_DIMENSIONS];        /**< on this rank, in elements */
+  uint64_t global_shape[KEDGE_MAX_DIMENSIONS]; /**< of a shard, else zero */
+  uint64_t offset[KEDGE_MAX_DIMENSIONS];       /**< of a shard, else zero */
+  uint64_t reserved[8];                        /**< zero */
 } kedge_region;
 
-/* The number of regions of the open checkpoint on this rank, and each by index or name, e.g. to allocate memory before
+/** The number of regions of the open checkpoint on this rank, and each by index or name, e.g. to allocate memory before
  * kedge_load. KEDGE_BAD_STATE: no checkpoint is open; KEDGE_NOT_FOUND: no such index or name. */
 kedge_error kedge_region_count(const kedge_engine* engine, size_t* count);
+/** By index, from 0. */
 kedge_error kedge_get_region(const kedge_engine* engine, size_t index, kedge_region* region);
+/** By name. */
 kedge_error kedge_find_region(const kedge_engine* engine, const char* name, kedge_region* region);
 
-/* Bytes of one element; 0 for a number that is not a type. */
+/** Bytes of one element; 0 for a number that is not a type. */
 size_t kedge_dtype_size(kedge_dtype dtype);
 
-/* Copies a region out and checks every byte; type and shape must match what was saved. On failure the memory's content
+/** Copies a region out and checks every byte; type and shape must match what was saved. On failure the memory's content
  * is undefined, and kedge_close reports the first failure on all ranks. KEDGE_NOT_FOUND, KEDGE_MISMATCH, KEDGE_CORRUPT,
  * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_IO. */
 kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
-/* Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name that
+/** Extracts a routed file and gives its path, which ends with `name` and is valid until kedge_close; with a name that
  * ends with '/', all that this rank routed in that directory, which is empty if there was nothing. Every byte is
  * checked. The path is given as by kedge_route_out; kedge_close also reports a failure, on all ranks. KEDGE_NOT_FOUND,
  * KEDGE_MISMATCH (not a file: use kedge_load), KEDGE_CORRUPT, KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE,
@@ -326,7 +337,7 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
 KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* name, char* path, size_t size,
                                             size_t* length);
 
-/* COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
+/** COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
  * it returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open takes the one before, in
  * the stores (store.keep) or on the prefix. */
 KEDGE_MUST_CHECK kedge_error kedge_close(kedge_engine* engine);

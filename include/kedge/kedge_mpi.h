@@ -1,4 +1,5 @@
-/* Kedge's engine over MPI, from C and Fortran. */
+/** @file
+ * Kedge's engine over MPI, from C and Fortran. */
 /* NOLINTBEGIN(modernize-*,readability-identifier-naming): names and forms are those of C */
 #ifndef KEDGE_KEDGE_MPI_H
 #define KEDGE_KEDGE_MPI_H
@@ -6,12 +7,19 @@
 #include <mpi.h>
 
 #include "kedge/kedge.h"
+#include "kedge/mpi_family.h"
+
+/* A program and a Kedge of different MPI libraries do not link. */
+/** \cond */
+#define kedge_engine_new KEDGE_MPI_NAME(kedge_engine_new)
+#define kedge_engine_new_f KEDGE_MPI_NAME(kedge_engine_new_f)
+/** \endcond */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* COLLECTIVE over all ranks of `comm`, an intra-communicator. Starts the run's next incarnation and takes over
+/** COLLECTIVE over all ranks of `comm`, an intra-communicator. Starts the run's next incarnation and takes over
  * its node-local store. `engine` receives the engine, which the caller frees with kedge_engine_free. `comm` is
  * duplicated and may be freed afterwards. NULL options are those of kedge_options_load. KEDGE_INVALID_ARGUMENT (a bad
  * option, or options that differ between ranks; `engine` is NULL on any rank), KEDGE_BAD_STATE (MPI is not initialized,
@@ -20,7 +28,7 @@ extern "C" {
  * KEDGE_NOT_FOUND (prefix or store cannot be used), KEDGE_BUSY (another start of this run is alive). */
 KEDGE_MUST_CHECK kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_engine** engine);
 
-/* The same for a Fortran communicator handle. */
+/** The same for a Fortran communicator handle. */
 KEDGE_MUST_CHECK kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine);
 
 #ifdef __cplusplus

@@ -7,8 +7,10 @@
 #include <memory>
 
 #include "kedge/communicator.hpp"
+#include "kedge/mpi_family.h"
 
 namespace kedge {
+inline namespace KEDGE_MPI_FAMILY {  // a program and a Kedge of different MPI libraries do not link
 
 /// A communicator over all ranks of `comm`, which may be a sub-communicator. Local and cheap: the private
 /// duplicate is made by Communicator::connect, which the Engine's constructor calls. MPI must be initialized
@@ -22,4 +24,5 @@ namespace kedge {
 /// ends the job. Programs that handle errors themselves catch kedge::Error instead.
 [[nodiscard]] int mpi_main(int argc, char** argv, const std::function<void()>& body);
 
+}  // namespace KEDGE_MPI_FAMILY
 }  // namespace kedge

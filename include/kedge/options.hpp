@@ -12,12 +12,13 @@
 
 namespace kedge {
 
+/// Severities of log lines: debug, info, warning, error; and off.
 enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 
-/// What finalize does with the node-local files; kedge.toml says more.
+/// What finalize does with the node-local files: keep, remove_if_persistent or remove; kedge.toml says more.
 enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 
-/// How much of the selected commit open verifies. What is loaded is checked in either case.
+/// How much of the selected commit open verifies: all, or headers. What is loaded is checked in either case.
 enum class Verify : std::uint8_t { all, headers };
 
 /// How large writes reach a store on block storage.
@@ -59,6 +60,7 @@ struct Options {
   /// others wait (comm.timeout_s).
   std::vector<std::string> fingerprint_files;
 
+  /// The node-local store, to which every checkpoint is written first.
   struct Store {
     /// Node-local directory; `{node}` becomes the node's name. Empty: the first of /dev/shm, $SLURM_TMPDIR,
     /// $TMPDIR and /tmp that is in memory; if none is, the first that exists.
@@ -71,13 +73,15 @@ struct Options {
     bool durable = false;
     /// How long a start waits for processes of an earlier start to exit.
     double lock_timeout_s = 30.0;
-    OnExit on_exit = OnExit::keep;
+    OnExit on_exit = OnExit::keep;  ///< What finalize does with the node-local files.
     /// Number of threads that copy a large region, the calling one included; 0 = automatic: the machine's cores per
     /// rank, at most 4. They do not call MPI.
     std::uint32_t copy_threads = 0;
+    /// How large writes reach a store on block storage.
     StoreIo io = StoreIo::automatic;
-  } store;
+  } store;  ///< The node-local store.
 
+  /// The parallel filesystem.
   struct Persistent {
     /// The prefix: a directory on the parallel filesystem, the same for all ranks.
     std::string path = "./checkpoints";
@@ -93,13 +97,14 @@ struct Options {
     /// Also flush routed files as plain files, for other programs: `files/<rank / 1000>/rank-<rank>/<name>` in the tag
     /// directory. They take up their space twice, and Kedge never reads them.
     bool plain_routed = false;
-    Trust trust = Trust::self;
+    Trust trust = Trust::self;  ///< Whose files on a prefix are trusted.
     /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
     std::uint64_t view_limit = 100'000;
-  } persistent;
+  } persistent;  ///< The parallel filesystem.
 
+  /// How ranks of different failure domains protect each other.
   struct Redundancy {
-    Scheme scheme = Scheme::automatic;
+    Scheme scheme = Scheme::automatic;  ///< How ranks of a set protect each other.
     /// Number of members of a redundancy set to aim for, 2 to 32; a set is larger where the ranks cannot be divided
     /// otherwise. Larger sets need less space and more often lose two.
     std::uint32_t set_size = 8;
@@ -113,10 +118,11 @@ struct Options {
     std::uint64_t piece_bytes = 0;
     /// Number of pieces that a rank has in flight at once, 1 to 64.
     std::uint32_t depth = 4;
-  } redundancy;
+  } redundancy;  ///< Protection.
 
+  /// How a start takes up earlier checkpoints.
   struct Open {
-    Verify verify = Verify::all;
+    Verify verify = Verify::all;  ///< How much of the selected commit open verifies.
     /// Start a new run, ignoring the earlier checkpoints: none of them is opened or removed, in this start or later
     /// ones. Set it for one start only: every start with it begins another run.
     bool fresh = false;
@@ -125,8 +131,9 @@ struct Options {
     bool adopt_store = false;
     /// Continue from the run's checkpoints even if the fingerprint differs, and record the new one.
     bool accept_fingerprint = false;
-  } open;
+  } open;  ///< How a start takes up earlier checkpoints.
 
+  /// When need_checkpoint() returns true.
   struct Schedule {
     /// need_checkpoint() returns true at every Nth call, and only then; 0 = as seconds and overhead say, whichever is
     /// first.
@@ -136,25 +143,28 @@ struct Options {
     /// True as soon as checkpoints cost at most this share of the run time, as measured: 0.01 is 1 %. The first call is
     /// due, since nothing was measured yet. 0 = disabled; with every and seconds 0 too, never.
     double overhead = 0.01;
-  } schedule;
+  } schedule;  ///< When need_checkpoint() returns true.
 
+  /// Which ranks share a node, and what fails together.
   struct Topology {
     /// Simulates nodes of this many consecutive ranks each; 0 = the real nodes.
     std::uint32_t ranks_per_node = 0;
     /// What fails together: `node`, or `env:NAME`: all ranks with the same value of this environment variable.
     std::string failure_domain = "node";
-  } topology;
+  } topology;  ///< Nodes and failure domains.
 
+  /// Messages between ranks.
   struct Comm {
     /// How long a collective call waits for the other ranks before it throws `timeout`.
     double timeout_s = 300.0;
-  } comm;
+  } comm;  ///< Messages between ranks.
 
+  /// What is logged, and where.
   struct Log {
-    LogLevel level = LogLevel::info;
+    LogLevel level = LogLevel::info;  ///< The lowest severity that is logged.
     /// Called with each line, on the rank that logs it, instead of writing to standard error. Must not throw.
     std::function<void(LogLevel, std::string_view)> sink;
-  } log;
+  } log;  ///< The log.
 
   /// The first error that load() found, if any; Engine's constructor reports it on all ranks.
   std::optional<Failure> load_failure;

@@ -12,11 +12,11 @@ namespace kedge {
 
 /// For open: the newest commit that can be recovered on all ranks.
 struct Latest {};
-inline constexpr Latest latest{};
+inline constexpr Latest latest{};  ///< What open takes by default.
 
 /// For open: the newest commit that is older than every commit of this tag.
 struct Before {
-  Tag tag;
+  Tag tag;  ///< Of which all commits are too new.
 };
 
 /// For open: another run's checkpoint, or a copied tag directory, as the starting point of a new run. It is read in
@@ -37,7 +37,7 @@ enum class Newer : std::uint8_t {
   discard,  ///< they are durably recorded as abandoned and never offered again
 };
 
-/// Where an opened checkpoint came from: the costliest source that any rank needed.
+/// Where an opened checkpoint came from: in_place, moved, rebuilt, fetched; the costliest that any rank needed.
 enum class RecoverySource : std::uint8_t { in_place, moved, rebuilt, fetched };
 
 /// "in place", "moved", "rebuilt", "fetched".

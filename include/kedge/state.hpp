@@ -19,14 +19,16 @@ namespace kedge {
 /// or a std::array is one, unlike in Engine::save.
 struct Block {
   Block() = default;
+  /// Placed, of as many elements as the variable has.
   template <class P>
   // NOLINTNEXTLINE(google-explicit-constructor): a Shard is one
   requires std::constructible_from<Placement, const P&> Block(const P& placed) : placement(placed) {}
+  /// Of this shape, and placed.
   Block(const Shape& extents, Placement placed = {}) : shape(extents), placement(std::move(placed)) {}  // NOLINT
 
   /// Of as many elements as the variable has; without dimensions, all of them in one row.
   Shape shape;
-  Placement placement;
+  Placement placement;  ///< Where in a global array; nothing: the rank's own.
 };
 
 namespace detail {
@@ -83,6 +85,7 @@ class State {
         name, view_of(fixed), {}, [block]() mutable -> Block { return block(); }, true);
   }
 
+  /// Does not compile.
   template <class T, std::size_t extent, class... Rest>
   State& add(const std::string&, std::span<T, extent>&&, const Rest&...) {
     static_assert(sizeof(T) == 0,
@@ -96,14 +99,15 @@ class State {
     MutableRegion region;                ///< of one row, and of what one element is
     std::size_t element_dimensions = 0;  ///< how many dimensions at its end belong to one element
   };
+  /// One entry of the list.
   struct Item {
-    std::string name;
-    std::function<View()> view;
+    std::string name;                               ///< as given to add
+    std::function<View()> view;                     ///< the variable, when it is asked for
     std::function<void(std::size_t count)> resize;  ///< empty: its size is fixed
-    std::function<Block()> block;
-    bool block_is_function = false;  ///< its block changes from checkpoint to checkpoint
+    std::function<Block()> block;                   ///< its block, when it is asked for
+    bool block_is_function = false;                 ///< its block changes from checkpoint to checkpoint
   };
-  [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
+  [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }  ///< In the order of add.
 
  private:
   static std::function<View()> view_of(const MutableRegion& fixed) {

@@ -48,20 +48,22 @@ enum class DataType : std::uint8_t {
 /// on one rank alone.
 class Shape {
  public:
-  static constexpr std::size_t kMaxDimensions = 8;
+  static constexpr std::size_t kMaxDimensions = 8;  ///< Of a region.
 
   Shape() = default;
+  /// Slowest dimension first.
   Shape(std::initializer_list<std::uint64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  explicit Shape(std::span<const std::uint64_t> extents) noexcept {
+  explicit Shape(std::span<const std::uint64_t> extents) noexcept {  ///< Slowest dimension first.
     too_long_ = extents.size() > kMaxDimensions;
     for (std::size_t i = 0; i < extents.size() && i < kMaxDimensions; ++i) extents_[dimensions_++] = extents[i];
   }
 
-  [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
-  [[nodiscard]] bool too_long() const noexcept { return too_long_; }
+  [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }  ///< How many; 0 is a scalar.
+  [[nodiscard]] bool too_long() const noexcept { return too_long_; }  ///< More than kMaxDimensions were given.
+  /// All extents; valid as long as this Shape.
   [[nodiscard]] std::span<const std::uint64_t> extents() const noexcept { return {extents_.data(), dimensions_}; }
-  std::uint64_t operator[](std::size_t i) const noexcept { return extents_[i]; }
-  bool operator==(const Shape&) const = default;
+  std::uint64_t operator[](std::size_t i) const noexcept { return extents_[i]; }  ///< One extent, below dimensions().
+  bool operator==(const Shape&) const = default;                                  ///< The same extents.
 
  private:
   std::array<std::uint64_t, kMaxDimensions> extents_{};
@@ -99,19 +101,19 @@ inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>(
 
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
 struct Region {
-  const void* data = nullptr;
-  DataType dtype = DataType::opaque;
-  Shape shape;
+  const void* data = nullptr;         ///< Owned by the caller.
+  DataType dtype = DataType::opaque;  ///< Of one element.
+  Shape shape;                        ///< In elements, row-major.
   /// Of structs: opaque, with the bytes of one as last extent, and what members() of kedge/elements.hpp says of them.
   std::string_view members = {};
 };
 
 /// Memory to load into; dtype and shape must match what was saved.
 struct MutableRegion {
-  void* data = nullptr;
-  DataType dtype = DataType::opaque;
-  Shape shape;
-  std::string_view members = {};
+  void* data = nullptr;               ///< Owned by the caller.
+  DataType dtype = DataType::opaque;  ///< Of one element.
+  Shape shape;                        ///< In elements, row-major.
+  std::string_view members = {};      ///< As in Region.
 };
 
 /// A contiguous range as a region, one-dimensional unless a shape is given.
@@ -120,30 +122,30 @@ template <class T, std::size_t extent>
   return {values.data(), kDataType<T>, Shape{values.size()}};
 }
 template <class T>
-[[nodiscard]] Region region(const T* values, Shape shape) {
+[[nodiscard]] Region region(const T* values, Shape shape) {  ///< Elements of this shape as a region.
   return {values, kDataType<T>, shape};
 }
 template <class T, std::size_t extent>
-[[nodiscard]] MutableRegion mutable_region(std::span<T, extent> values) {
+[[nodiscard]] MutableRegion mutable_region(std::span<T, extent> values) {  ///< To load into.
   return {values.data(), kDataType<T>, Shape{values.size()}};
 }
 template <class T>
-[[nodiscard]] MutableRegion mutable_region(T* values, Shape shape) {
+[[nodiscard]] MutableRegion mutable_region(T* values, Shape shape) {  ///< To load into.
   return {values, kDataType<T>, shape};
 }
 
 /// The region is the block of a global array that starts at `offset`. The blocks of all ranks must cover the array
 /// exactly once; commit throws `mismatch` with the first hole or overlap.
 struct Shard {
-  Shape global_shape;
-  Shape offset;
+  Shape global_shape;          ///< extents of the whole array
+  Shape offset;                ///< where the block begins
   bool holes_allowed = false;  ///< elements may be saved by no rank; they read as zeros in the manifest's view
-  bool operator==(const Shard&) const = default;
+  bool operator==(const Shard&) const = default;  ///< Member by member.
 };
 
 /// Every rank saves the same bytes under this name. The bytes are not compared; each rank loads what it saved.
 struct Replicated {
-  bool operator==(const Replicated&) const = default;
+  bool operator==(const Replicated&) const = default;  ///< Always true.
 };
 
 /// What a region is to the whole job: the rank's own (monostate), a shard, or replicated.
@@ -151,15 +153,15 @@ using Placement = std::variant<std::monostate, Shard, Replicated>;
 
 /// The rank that owned a container when it was saved, as opposed to the MPI rank that runs now.
 struct LogicalRank {
-  std::uint32_t value = 0;
-  auto operator<=>(const LogicalRank&) const = default;
+  std::uint32_t value = 0;                               ///< From 0.
+  auto operator<=>(const LogicalRank&) const = default;  ///< By value.
 };
 
 /// 128 random bits: a run UUID or a commit id. All zero means none.
 struct Id128 {
-  std::array<std::uint8_t, 16> bytes{};
-  auto operator<=>(const Id128&) const = default;
-  [[nodiscard]] bool is_none() const noexcept { return *this == Id128{}; }
+  std::array<std::uint8_t, 16> bytes{};                                     ///< Most significant first.
+  auto operator<=>(const Id128&) const = default;                           ///< As their hex digits.
+  [[nodiscard]] bool is_none() const noexcept { return *this == Id128{}; }  ///< All bits are zero.
 };
 
 /// 32 lower-case hex digits.
@@ -174,15 +176,15 @@ using Tag = std::string;
 
 /// The identity of a commit: the same on every rank and in every file that belongs to it.
 struct CommitHead {
-  Id128 run_id;
+  Id128 run_id;                   ///< of the run that made it
   Id128 id;                       ///< 128 random bits; binds what belongs to one commit
   Id128 parent_id;                ///< the commit opened or committed before it; none for the first of its lineage
   std::uint64_t generation = 0;   ///< order of commits goes by it, then by id
   std::uint64_t incarnation = 0;  ///< of the start that made it
   std::uint32_t world_size = 0;   ///< logical ranks
   std::int64_t time_ns = 0;       ///< since 1970, when it was created
-  Tag tag;
-  bool operator==(const CommitHead&) const = default;
+  Tag tag;                        ///< its name
+  bool operator==(const CommitHead&) const = default;  ///< Member by member.
 };
 
 /// Newest first: by generation, then by id, so that commits that two starts made side by side have one order for

@@ -35,7 +35,6 @@ class Job:
         self.directory, self.arguments, self.ranks, self.launches = pathlib.Path(directory), arguments, ranks, 0
         self.directory.mkdir(parents=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "KEDGE_STORE_PATH": f"{directory}/store", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_PERSISTENT_EVERY": "0",  # what is tried here are the stores
             "KEDGE_LOG_LEVEL": "debug"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
@@ -49,8 +48,7 @@ class Job:
         ranks = ["sh", "-c", 'out=$1 err=$2; shift 2; exec "$@" >>"$out" 2>>"$err"', "sh", str(self.out),
                  str(self.err), HEAT2D, *self.arguments, *more]
         return subprocess.Popen(
-            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-             "mpi_yield_when_idle", "1", "-n", str(self.ranks), *ranks],
+            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "-n", str(self.ranks), *ranks],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True)
 

@@ -33,7 +33,7 @@ class Job:
     def __init__(self, directory, is_protected):
         self.directory, self.step, self.newest = directory, 0, None
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PMIX_MCA_gds": "hash",  # not files
+            "PMIX_MCA_gds": "hash",  # not files
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_PERSISTENT_EVERY": "1" if is_protected else "0",
             "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1" if is_protected else "0"}
@@ -50,7 +50,7 @@ class Job:
         begin = time.monotonic()
         done = subprocess.run(
             ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), *(under_limit if limited == "mpirun" else []), MPIEXEC,
-             "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", *without_files, *ranks],
+             *without_files, *ranks],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         check(time.monotonic() - begin < LAUNCH_LIMIT_S, limit, "a launch did not end in time:", done.stdout)
         committed = [int(step) for step in re.findall(r"committed step-(\d+) \(generation", done.stdout)]

@@ -32,7 +32,6 @@ class Job:
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_REDUNDANCY_SCHEME": scheme
         } | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
@@ -41,8 +40,8 @@ class Job:
         """(exit code, the lines that were printed); `watch` is called with each line as it comes."""
         begin, output = time.monotonic(), ""
         with subprocess.Popen(
-                ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none",
-                 "--mca", "mpi_yield_when_idle", "1", "-n", str(RANKS), HEAT2D, "--steps", str(STEPS), "--every",
+                ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC,
+                 "-n", str(RANKS), HEAT2D, "--steps", str(STEPS), "--every",
                  str(EVERY), *more],
                 env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True) as job:

@@ -53,8 +53,8 @@ class Job:
         """(exit code, what was printed)"""
         begin = time.monotonic()
         done = subprocess.run(
-            as_nobody("timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none",
-                      "--mca", "mpi_yield_when_idle", "1", "-n", str(RANKS), self.program, "--steps", str(steps),
+            as_nobody("timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC,
+                      "-n", str(RANKS), self.program, "--steps", str(steps),
                       "--every", str(EVERY), *map(str, more)),
             cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)

@@ -34,7 +34,6 @@ class Job:
     def launch(self, steps, removal_s=None, every=1, **variables):
         """What was printed by a launch that ended well."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "KEDGE_STORE_PATH": f"{self.directory}/store", "KEDGE_PERSISTENT_PATH": str(self.prefix),
             "KEDGE_PERSISTENT_EVERY": "1"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
         slow = []
@@ -42,8 +41,8 @@ class Job:
             slow = ["env", f"LD_PRELOAD={SLOW_REMOVAL}", f"SLOW_REMOVAL_BELOW={self.prefix}", f"SLOW_REMOVAL_S={removal_s}"]
         begin = time.monotonic()
         done = subprocess.run(
-            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-             "mpi_yield_when_idle", "1", "-n", str(RANKS), *slow, HEAT2D, "--steps", str(steps),
+            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC,
+             "-n", str(RANKS), *slow, HEAT2D, "--steps", str(steps),
              "--every", str(every)],
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         check(time.monotonic() - begin < LAUNCH_LIMIT_S, "a launch did not end within its time limit:", done.stdout)

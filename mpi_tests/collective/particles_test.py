@@ -30,7 +30,6 @@ class Job:
         self.directory = directory
         directory.mkdir(parents=True)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_TOPOLOGY_RANKS_PER_NODE": str(RANKS_PER_NODE), "KEDGE_PERSISTENT_EVERY": "3"}
 
@@ -38,8 +37,8 @@ class Job:
         """(exit code, the printed lines by step)"""
         begin = time.monotonic()
         job = subprocess.run(
-            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-             "mpi_yield_when_idle", "1", "-n", str(RANKS), PARTICLES, "--particles", str(COUNT), "--steps", str(STEPS),
+            ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC,
+             "-n", str(RANKS), PARTICLES, "--particles", str(COUNT), "--steps", str(STEPS),
              "--every", str(EVERY), *map(str, more)],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         check(time.monotonic() - begin < LAUNCH_LIMIT_S, "a launch did not end within its time limit:", job.stdout)

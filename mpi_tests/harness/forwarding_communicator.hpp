@@ -23,6 +23,7 @@ class ForwardingCommunicator : public Communicator {
   [[nodiscard]] int rank() const noexcept override { return inner_.rank(); }
   [[nodiscard]] int size() const noexcept override { return inner_.size(); }
   [[nodiscard]] std::string name() const override { return inner_.name(); }
+  [[nodiscard]] std::string library() const override { return inner_.library(); }
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return inner_.thread_support(); }
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
     return inner_.send(to, channel, bytes);

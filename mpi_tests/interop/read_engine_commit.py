@@ -18,12 +18,11 @@ RANKS_PER_DIRECTORY = 1024
 
 def launch(directory, what):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "KEDGE_PERSISTENT_EVERY": "1",
+        "KEDGE_PERSISTENT_EVERY": "1",
         "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
         "KEDGE_TOPOLOGY_RANKS_PER_NODE": "2"}
     done = subprocess.run(
-        ["timeout", "--kill-after=5", "60", MPIEXEC, "--oversubscribe", "--bind-to", "none", "--mca",
-         "mpi_yield_when_idle", "1", "-n", str(read_manifest.RANKS), PROGRAM, what],
+        ["timeout", "--kill-after=5", "60", MPIEXEC, "-n", str(read_manifest.RANKS), PROGRAM, what],
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -47,9 +47,9 @@ class Node:
     def run(self, *steps, ranks=RANKS):
         """{tag: how its checkpoint ended}"""
         environment = testbed.environment() | {
-            "KEDGE_STORE_PATH": self.store, "KEDGE_PERSISTENT_PATH": self.prefix, "KEDGE_PERSISTENT_EVERY": "0"}
-        command = ["timeout", "--kill-after=5", str(LIMIT_S), self.mpiexec, "--oversubscribe", "--bind-to", "none",
-                   "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "-n", str(ranks), self.program, *steps]
+            "KEDGE_STORE_PATH": self.store, "KEDGE_PERSISTENT_PATH": self.prefix, "KEDGE_PERSISTENT_EVERY": "0",
+            "OMPI_MCA_btl": "self,vader"}
+        command = ["timeout", "--kill-after=5", str(LIMIT_S), self.mpiexec, "-n", str(ranks), self.program, *steps]
         result = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL, preexec_fn=self.group.enter, cwd=self.prefix,
                                 timeout=LIMIT_S + 20)

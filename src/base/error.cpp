@@ -16,6 +16,7 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::unrecoverable: return "unrecoverable";
     case ErrorCode::timeout: return "timeout";
     case ErrorCode::busy: return "busy";
+    case ErrorCode::rank_failed: return "rank_failed";
   }
   return "unknown";
 }

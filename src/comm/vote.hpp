@@ -30,6 +30,12 @@ struct Ballot {
 [[nodiscard]] Ballot vote_and_ask(Communicator& communicator, const std::optional<Failure>& local, bool asks,
                                   Deadline deadline);
 
+/// After such a failure ranks may know different things and messages may still be under way: no call may communicate
+/// any more, and no memory that a message uses may be freed.
+[[nodiscard]] constexpr bool ends_communication(ErrorCode code) noexcept {
+  return code == ErrorCode::timeout || code == ErrorCode::rank_failed;
+}
+
 /// Throws Error if there is a failure.
 void throw_if(const std::optional<Failure>& failure);
 

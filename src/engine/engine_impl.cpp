@@ -146,7 +146,7 @@ void EngineImpl::finalize() {
     try {
       reader_.close();
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::timeout) throw;
+      if (comm::ends_communication(error.code())) throw;
       failure = error.failure();  // the same on all ranks; the end goes on
     }
   }

@@ -10,11 +10,13 @@
 #include "base/options_fields.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
+#include "comm/reductions_proof.hpp"
 #include "engine/calls.hpp"
 #include "engine/fingerprint.hpp"
 #include "engine/identity.hpp"
 #include "engine/proof.hpp"
 #include "engine/store_io.hpp"
+#include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
 #include "persist/posix_tier.hpp"
 
@@ -30,6 +32,7 @@ class Start {
 
   Started run() {
     group_.communicator().connect(group_.deadline());
+    comm::prove_reductions(group_.communicator(), group_.deadline());
     check_options();
     find_nodes();
     share_cores();
@@ -48,6 +51,11 @@ class Start {
     } catch (const Error&) {
       withdraw();
       throw;
+    }
+    if (group_.is_root()) {
+      if (const auto words = format::hdf5_warning(format::loaded_hdf5(), format::is_in_program())) {
+        setup_.log.warning(*words);
+      }
     }
     if (group_.communicator().thread_support() == ThreadSupport::single && group_.is_root()) {
       setup_.log.debug(

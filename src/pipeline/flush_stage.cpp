@@ -54,8 +54,8 @@ std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFil
   try {
     flush(group, files);
     return std::nullopt;
-  } catch (const Error& error) {  // the same on every rank, unless one did not answer in time
-    if (error.code() == ErrorCode::timeout) throw;
+  } catch (const Error& error) {  // the same on every rank, unless communication ended
+    if (comm::ends_communication(error.code())) throw;
     return error.failure();
   }
 }
@@ -142,7 +142,7 @@ void FlushStage::publish(const comm::Group& group, const Upload& upload) {
     });
   } catch (const Error& error) {
     // An old start that was overtaken removes nothing any more; nor does one that does not know what the others did.
-    if (error.code() != ErrorCode::busy && error.code() != ErrorCode::timeout) discard(group, entry);
+    if (error.code() != ErrorCode::busy && !comm::ends_communication(error.code())) discard(group, entry);
     throw;
   }
   if (left_out.empty()) return;

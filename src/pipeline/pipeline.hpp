@@ -38,7 +38,7 @@ struct Submitted {
 
 /// Superseded commits leave the stores in these calls and nowhere else: what takes a commit to a higher level also
 /// retires those that it supersedes. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE
-/// and throw Error{timeout}.
+/// and throw what ends communication.
 class Pipeline {
  public:
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,

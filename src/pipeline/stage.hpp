@@ -27,7 +27,7 @@ class Stage {
   /// The level of a commit for which run() succeeded.
   [[nodiscard]] virtual Level reaches() const noexcept = 0;
   /// COLLECTIVE. The failure, the same on every rank: the commit is then as it was, but for `busy`, which may come
-  /// after it has reached the level. Throws Error{timeout} only.
+  /// after it has reached the level. Throws only what ends communication.
   [[nodiscard]] virtual std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) = 0;
 };
 

@@ -123,14 +123,14 @@ void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) 
 }
 
 /// COLLECTIVE. A node may be lost, or a bit flip, between the look and the recovery, and what a rebuild reads is
-/// checked no sooner: then nothing is returned, and another look is needed. Throws no_space and timeout, which no other
-/// commit would cure.
+/// checked no sooner: then nothing is returned, and another look is needed. Throws no_space, timeout and rank_failed,
+/// which no other commit would cure.
 std::optional<Recovered> Recovery::try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth) {
   try {
     const RecoverySettings settings{policy_.durable, policy_.pieces, chosen.commit, &storage_.tier, chosen.directory};
     return carry_out(group_, storage_.store, plan.orders, settings);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::timeout || error.code() == ErrorCode::no_space) throw;
+    if (comm::ends_communication(error.code()) || error.code() == ErrorCode::no_space) throw;
     if (group_.is_root()) {
       log_.warning(
           compose("{} (generation {}) could not be recovered: {}; reading every byte of it before the next attempt",

@@ -64,7 +64,7 @@ class Recovery {
   /// commits that they are discarded: a crash after that finds the older one, as asked.
   ///
   /// The ledger then has the survey, without what was discarded; that this commit is open is for the caller to say.
-  /// Throws unrecoverable, io (the prefix cannot be read), no_space, timeout.
+  /// Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
   [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer);
 
  private:

@@ -56,9 +56,9 @@ struct Traffic {
 };
 
 /// COLLECTIVE over the set's members, which are ranks of the group; its timeout is for each wait, not for all of it. A
-/// member has one input in a stripe at most, and no stripe may need what another one makes. Throws Error{timeout} only;
-/// what else goes wrong is in the result. After a timeout messages may still be sent from `mapped`: it must then stay
-/// mapped until the process ends.
+/// member has one input in a stripe at most, and no stripe may need what another one makes. Throws only what ends
+/// communication (comm::ends_communication); what else goes wrong is in the result. After that messages may still be
+/// sent from `mapped`: it must then stay mapped until the process ends.
 [[nodiscard]] Exchanged exchange(const comm::Group& group, const Membership& membership,
                                  std::span<const Stripe> stripes, const PartFile& container, const PartFile& parity,
                                  const Traffic& traffic);

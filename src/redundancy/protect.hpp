@@ -34,7 +34,7 @@ struct Protection {
 
 /// COLLECTIVE over all ranks. The container's checksums are checked as it is read: a flipped bit is not protected as
 /// good. Beside parity and descriptors of another protection of the same commit, which stay as they are. Throws
-/// Error{timeout} only.
+/// only what ends communication.
 [[nodiscard]] Protection protect(const comm::Group& group, store::NodeStore& store, const Subject& subject,
                                  const Membership& membership, bool durable, const Traffic& traffic);
 

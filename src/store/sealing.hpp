@@ -43,8 +43,8 @@ class Draft final : public fs::ByteAccess {
 };
 
 /// The files that one collective step reads and makes on this rank, and the two votes by which they become files of the
-/// store. Whoever began one ends it with a seal or give_up(), but for a timeout: then another rank may have sealed, and
-/// nothing is taken back.
+/// store. Whoever began one ends it with a seal or give_up(), but for what ends communication: then another rank may
+/// have sealed, and nothing is taken back.
 class Sealing {
  public:
   Sealing(comm::Group group, NodeStore& store, bool durable)

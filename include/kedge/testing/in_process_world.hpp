@@ -29,6 +29,7 @@ struct RankOutcome {
   bool died = false;               ///< by SimulatedDeath
   std::optional<Failure> failure;  ///< it threw kedge::Error
   std::exception_ptr exception;    ///< it threw this std::exception (also set beside failure)
+  /// Neither died nor threw.
   [[nodiscard]] bool returned() const noexcept { return !died && exception == nullptr; }
 };
 
@@ -50,7 +51,7 @@ class InProcessWorld {
   InProcessWorld(const InProcessWorld&) = delete;
   InProcessWorld& operator=(const InProcessWorld&) = delete;
 
-  [[nodiscard]] int size() const noexcept;
+  [[nodiscard]] int size() const noexcept;  ///< How many ranks there are.
 
   /// Local: a communicator of one rank, not yet connected; may outlive the world. A rank may have several: the nth
   /// that each rank connects belong together and never receive what was sent on others. Throws
@@ -75,7 +76,7 @@ class InProcessWorld {
 
   /// Local, from any thread: messages sent so far by all ranks, and the events so far of one.
   [[nodiscard]] std::uint64_t messages() const;
-  [[nodiscard]] std::uint64_t events(int rank) const;
+  [[nodiscard]] std::uint64_t events(int rank) const;  ///< As messages, of one rank.
 
  private:
   std::shared_ptr<Mailboxes> mailboxes_;

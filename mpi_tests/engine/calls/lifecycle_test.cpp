@@ -38,8 +38,8 @@ TEST(Lifecycle, AnErrorThatAllRanksThrowEndsNothing) {
   }
 }
 
-TEST(Lifecycle, AfterATimeoutOrALaterStartNoCallIsTaken) {
-  for (const ErrorCode code : {ErrorCode::timeout, ErrorCode::busy}) {
+TEST(Lifecycle, AfterATimeoutAFailedRankOrALaterStartNoCallIsTaken) {
+  for (const ErrorCode code : {ErrorCode::timeout, ErrorCode::rank_failed, ErrorCode::busy}) {
     const AfterOneThatThrows calls(Error(code, "why it ended"));
     EXPECT_EQ(calls.first->code, code);
     EXPECT_FALSE(calls.entered);

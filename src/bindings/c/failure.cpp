@@ -20,6 +20,7 @@ static_assert(KEDGE_CORRUPT == static_cast<int>(ErrorCode::corrupt));
 static_assert(KEDGE_UNRECOVERABLE == static_cast<int>(ErrorCode::unrecoverable));
 static_assert(KEDGE_TIMEOUT == static_cast<int>(ErrorCode::timeout));
 static_assert(KEDGE_BUSY == static_cast<int>(ErrorCode::busy));
+static_assert(KEDGE_RANK_FAILED == static_cast<int>(ErrorCode::rank_failed));
 
 /// One thread's last failure, in memory reserved for it, so that it works when memory runs out.
 struct LastFailure {
@@ -96,8 +97,8 @@ extern "C" {
 const char* kedge_error_name(kedge_error code) {
   if (code == KEDGE_OK) return "ok";
   // The names are literals, so they end in a zero. A number that is no code fits no case there.
-  return code >= KEDGE_INVALID_ARGUMENT && code <= KEDGE_BUSY ? to_string(static_cast<ErrorCode>(code)).data()
-                                                              : "unknown";
+  return code >= KEDGE_INVALID_ARGUMENT && code <= KEDGE_RANK_FAILED ? to_string(static_cast<ErrorCode>(code)).data()
+                                                                     : "unknown";
 }
 
 const kedge_failure* kedge_last_failure(void) { return &bindings::last().shown; }

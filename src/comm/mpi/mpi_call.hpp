@@ -9,19 +9,43 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "comm/mpi/mpi_library.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::comm {
 
-/// Throws Error{io} with MPI's own text unless `code` is MPI_SUCCESS. `call` is the function's name.
-inline void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
+/// MPI's own text for an error code.
+[[nodiscard]] inline std::string mpi_text(int code) {
   std::string text(MPI_MAX_ERROR_STRING, '\0');
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
   text.resize(static_cast<std::size_t>(length));
-  throw Error(ErrorCode::io, compose("{} failed with code {}: {}; see the MPI library's messages", call, code, text));
+  return text;
+}
+
+/// For calls that do not communicate: throws Error{io} with MPI's own text unless `code` is MPI_SUCCESS. `call` is the
+/// function's name.
+inline void check_local(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  throw Error(ErrorCode::io,
+              compose("{} failed with code {}: {}; see the MPI library's messages", call, code, mpi_text(code)));
+}
+
+/// For calls that communicate, likewise: throws Error{rank_failed}, for whatever the reason the ranks can no longer
+/// rely on each other.
+inline void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  if (is_process_failure(code)) {
+    throw Error(
+        ErrorCode::rank_failed,
+        compose("{} failed with code {}: {}; a rank died: see the MPI library's messages, and start the job again",
+                call, code, mpi_text(code)));
+  }
+  throw Error(ErrorCode::rank_failed,
+              compose("{} failed with code {}: {}; a rank may have died, or the network failed: see the MPI library's "
+                      "messages, and start the job again",
+                      call, code, mpi_text(code)));
 }
 
 /// Waits politely: at first it asks again at once, then gives way to others on the core, then sleeps a little.
@@ -58,6 +82,7 @@ template <class Done>
 }
 
 [[nodiscard]] inline bool test_mpi(MPI_Request& request) {
+  const ErrorsReturn errors_return;
   int done = 0;
   check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   return done != 0;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
-#include <limits>
 #include <utility>
 
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_exchange.hpp"
+#include "comm/mpi/mpi_library.hpp"
+#include "comm/mpi/mpi_transfer.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/mpi.hpp"
 
@@ -15,6 +15,13 @@ namespace kedge::comm {
 namespace {
 
 static_assert(kChannelLimit <= 32767, "the MPI standard promises tags up to 32767 only");
+
+/// Added to unsigned values it keeps their order among signed ones.
+constexpr std::uint64_t kSignBit = std::uint64_t{1} << 63U;
+
+/// MPICH compares unsigned values as signed ones (pmodels/mpich 6083), and Open MPI those of MPI_UNSIGNED_LONG: in
+/// these reductions MPI gets signed ones.
+bool compares(Reduction reduction) { return reduction == Reduction::min || reduction == Reduction::max; }
 
 MPI_Op mpi_op(Reduction reduction) {
   switch (reduction) {
@@ -29,7 +36,7 @@ MPI_Op mpi_op(Reduction reduction) {
 
 ThreadSupport query_thread_support() {
   int provided = MPI_THREAD_SINGLE;
-  check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
+  check_local(MPI_Query_thread(&provided), "MPI_Query_thread");
   if (provided == MPI_THREAD_MULTIPLE) return ThreadSupport::multiple;
   if (provided == MPI_THREAD_SERIALIZED) return ThreadSupport::serialized;
   if (provided == MPI_THREAD_FUNNELED) return ThreadSupport::funneled;
@@ -41,7 +48,7 @@ ThreadSupport query_thread_support() {
 std::string given_name(MPI_Comm comm) {
   std::string name(MPI_MAX_OBJECT_NAME, '\0');
   int length = 0;
-  check_mpi(MPI_Comm_get_name(comm, name.data(), &length), "MPI_Comm_get_name");
+  check_local(MPI_Comm_get_name(comm, name.data(), &length), "MPI_Comm_get_name");
   name.resize(static_cast<std::size_t>(length));
   return name.starts_with("MPI COMMUNICATOR ") ? std::string() : name;
 }
@@ -49,15 +56,15 @@ std::string given_name(MPI_Comm comm) {
 void check_can_communicate(MPI_Comm comm) {
   int initialized = 0;
   int finalized = 0;
-  check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
-  check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
+  check_local(MPI_Initialized(&initialized), "MPI_Initialized");
+  check_local(MPI_Finalized(&finalized), "MPI_Finalized");
   if (initialized == 0) throw Error(ErrorCode::bad_state, "MPI is not initialized; call MPI_Init before kedge::mpi");
   if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalized; call kedge::mpi before MPI_Finalize");
   if (comm == MPI_COMM_NULL) {
     throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it only on ranks of the communicator");
   }
   int inter = 0;
-  check_mpi(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+  check_local(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
   if (inter != 0) {
     throw Error(ErrorCode::invalid_argument,
                 "kedge::mpi got an inter-communicator; merge it first (MPI_Intercomm_merge)");
@@ -71,126 +78,66 @@ struct Pending {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-/// Polls it; false if the deadline passed, and then it is leaked: MPI may still write there.
+/// Polls it; false if the deadline passed. It is leaked then, and where MPI fails: MPI may still write there.
 template <class Value>
 [[nodiscard]] bool finish(std::unique_ptr<Pending<Value>>& pending, Deadline deadline) {
-  if (poll([&] { return test_mpi(pending->request); }, deadline)) return true;
+  try {
+    if (poll([&] { return test_mpi(pending->request); }, deadline)) return true;
+  } catch (const Error&) {
+    static_cast<void>(pending.release());
+    throw;
+  }
   static_cast<void>(pending.release());
   return false;
 }
 
+std::string listed(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += compose("{}{}", text.empty() ? "" : ", ", rank);
+  return text;
+}
+
 }  // namespace
-
-/// A send or receive of one message in pieces. On internal channels it goes through memory of its own (see
-/// tree_collectives.hpp).
-class MpiCommunicator::Transfer final : public Communicator::Operation {
- public:
-  Transfer(MPI_Comm comm, int peer, int channel, std::span<const std::byte> bytes, std::size_t piece_bytes)
-      : peer_(peer), bytes_(bytes.size()) {
-    if (channel >= kUserChannels) {
-      own_ = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
-      bytes = *own_;
-    }
-    start(bytes.size(), piece_bytes, [&](std::size_t offset, int length, MPI_Request* request) {
-      check_mpi(MPI_Isend(bytes.data() + offset, length, MPI_BYTE, peer, channel, comm, request), "MPI_Isend");
-    });
-  }
-  Transfer(MPI_Comm comm, int peer, int channel, std::span<std::byte> bytes, std::size_t piece_bytes)
-      : peer_(peer), bytes_(bytes.size()), receives_(true) {
-    if (channel >= kUserChannels) {
-      own_ = std::make_unique<std::vector<std::byte>>(bytes.size());
-      target_ = std::exchange(bytes, *own_);
-    }
-    start(bytes.size(), piece_bytes, [&](std::size_t offset, int length, MPI_Request* request) {
-      check_mpi(MPI_Irecv(bytes.data() + offset, length, MPI_BYTE, peer, channel, comm, request), "MPI_Irecv");
-    });
-  }
-  ~Transfer() override {
-    if (!complete()) static_cast<void>(own_.release());  // MPI still works on it
-  }
-
-  [[nodiscard]] int peer() const noexcept { return peer_; }
-  [[nodiscard]] bool complete() const noexcept { return next_ == pieces_.size(); }
-
-  /// True if complete. Throws Error{bad_state} if a message of another size came.
-  [[nodiscard]] bool test() {
-    while (!complete()) {
-      auto& piece = pieces_[next_];
-      int done = 0;
-      MPI_Status status;
-      const int code = MPI_Test(&piece.request, &done, &status);
-      if (code != MPI_SUCCESS) {
-        ++next_;
-        if (receives_ && is_truncation(code)) throw_size("more");
-        check_mpi(code, "MPI_Test");
-      }
-      if (done == 0) return false;
-      ++next_;
-      int length = piece.length;
-      if (receives_) check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-      if (length != piece.length) throw_size("fewer");
-    }
-    if (receives_ && own_ && !own_->empty()) std::memcpy(target_.data(), own_->data(), own_->size());
-    own_.reset();
-    return true;
-  }
-
- private:
-  struct Piece {
-    int length = 0;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
-
-  template <class Start>
-  void start(std::size_t size, std::size_t piece_bytes, Start&& start_piece) {
-    pieces_.reserve(size / piece_bytes + 1);
-    std::size_t offset = 0;
-    do {
-      auto& piece = pieces_.emplace_back();
-      piece.length = static_cast<int>(std::min(piece_bytes, size - offset));
-      start_piece(offset, piece.length, &piece.request);
-      offset += static_cast<std::size_t>(piece.length);
-    } while (offset < size);
-  }
-  static bool is_truncation(int code) {
-    int error_class = MPI_SUCCESS;
-    return MPI_Error_class(code, &error_class) == MPI_SUCCESS && error_class == MPI_ERR_TRUNCATE;
-  }
-  [[noreturn]] void throw_size(std::string_view how_many) const {
-    throw Error(ErrorCode::bad_state,
-                compose("expected {} bytes from rank {} and got {}; send and receive sizes must match", bytes_, peer_,
-                        how_many));
-  }
-
-  int peer_;
-  std::size_t bytes_;
-  bool receives_ = false;
-  std::unique_ptr<std::vector<std::byte>> own_;
-  std::span<std::byte> target_;
-  std::vector<Piece> pieces_;
-  std::size_t next_ = 0;  // first piece that is not complete
-};
 
 MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiLimits limits) : source_(comm), limits_(limits) {
   limits_.piece_bytes = std::clamp<std::size_t>(limits_.piece_bytes, 1, INT_MAX);
   check_can_communicate(comm);
-  check_mpi(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
+  check_local(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+  check_local(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
   name_ = given_name(comm);
   thread_support_ = query_thread_support();
+}
+
+template <class Body>
+auto MpiCommunicator::communicate(Body&& body) {
+  check_usable();
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::rank_failed) throw;
+    has_ended_ = true;
+    Failure failure = error.failure();
+    const auto ranks = comm_ == MPI_COMM_NULL ? std::vector<int>() : failed_ranks(comm_);
+    if (!ranks.empty()) {
+      failure.message = compose("{} {} died: {}", ranks.size() == 1 ? "rank" : "ranks", listed(ranks), failure.message);
+    }
+    throw Error(std::move(failure));
+  }
 }
 
 void MpiCommunicator::connect(Deadline deadline) {
   if (comm_ != MPI_COMM_NULL)
     throw Error(ErrorCode::bad_state, "this communicator is already connected; connect it only once");
-  if (timed_out_) check_usable();
+  if (has_ended_) check_usable();
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
   check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
   if (!finish(duplicate, deadline)) time_out(everybody_in("MPI_Comm_idup"));
   comm_ = duplicate->values.front();
-  check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
+
+std::string MpiCommunicator::library() const { return mpi_library(); }
 
 std::unique_ptr<Communicator> MpiCommunicator::duplicate(Deadline deadline) {
   check_usable();
@@ -199,26 +146,35 @@ std::unique_ptr<Communicator> MpiCommunicator::duplicate(Deadline deadline) {
   try {
     copy->connect(deadline);
   } catch (const Error&) {
-    timed_out_ = true;  // MPI may still work on this one for it
+    has_ended_ = true;  // MPI may still work on this one for it
     throw;
   }
   return copy;
 }
 
 Communicator::Request MpiCommunicator::send(int to, int channel, std::span<const std::byte> bytes) {
-  check(to, channel);
-  return std::make_unique<Transfer>(comm_, to, channel, bytes, limits_.piece_bytes);
+  return started(to, channel, bytes);
 }
 
 Communicator::Request MpiCommunicator::receive(int from, int channel, std::span<std::byte> bytes) {
-  check(from, channel);
-  return std::make_unique<Transfer>(comm_, from, channel, bytes, limits_.piece_bytes);
+  return started(from, channel, bytes);
+}
+
+template <class Bytes>
+Communicator::Request MpiCommunicator::started(int peer, int channel, Bytes bytes) {
+  return communicate([&] {
+    check(peer, channel);
+    auto transfer = std::make_unique<MpiTransfer>(peer, channel, bytes);
+    transfer->start(comm_, limits_.piece_bytes);
+    return Request(std::move(transfer));
+  });
 }
 
 bool MpiCommunicator::test(Request& request) {
-  check_usable();
-  if (request != nullptr && static_cast<Transfer&>(*request).test()) request.reset();
-  return request == nullptr;
+  return communicate([&] {
+    if (request != nullptr && static_cast<MpiTransfer&>(*request).test()) request.reset();
+    return request == nullptr;
+  });
 }
 
 void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
@@ -232,72 +188,81 @@ void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
   std::string whom;
   for (const auto& request : requests) {
     if (request == nullptr) continue;
-    whom += compose("{}rank {}", whom.empty() ? "" : ", ", static_cast<const Transfer&>(*request).peer());
+    whom += compose("{}rank {}", whom.empty() ? "" : ", ", static_cast<const MpiTransfer&>(*request).peer());
   }
   time_out(whom);
 }
 
 void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
                                  std::span<const int> group) {
-  check_usable();
   if (!group.empty()) return tree_all_reduce(*this, values, reduction, deadline, group);
   if (values.size() > INT_MAX) {
     throw Error(ErrorCode::invalid_argument,
                 compose("all_reduce got {} values; pass at most {}", values.size(), INT_MAX));
   }
-  auto pending = std::make_unique<Pending<std::uint64_t>>();
-  pending->values.assign(values.begin(), values.end());
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, pending->values.data(), static_cast<int>(values.size()), MPI_UINT64_T,
-                           mpi_op(reduction), comm_, &pending->request),
-            "MPI_Iallreduce");
-  if (!finish(pending, deadline)) time_out(everybody_in("MPI_Iallreduce"));
-  std::copy(pending->values.begin(), pending->values.end(), values.begin());
+  communicate([&] {
+    const std::uint64_t bias = compares(reduction) ? kSignBit : 0;
+    auto pending = std::make_unique<Pending<std::uint64_t>>();
+    for (const std::uint64_t value : values) pending->values.push_back(value ^ bias);
+    check_mpi(
+        MPI_Iallreduce(MPI_IN_PLACE, pending->values.data(), static_cast<int>(values.size()),
+                       compares(reduction) ? MPI_INT64_T : MPI_UINT64_T, mpi_op(reduction), comm_, &pending->request),
+        "MPI_Iallreduce");
+    if (!finish(pending, deadline)) time_out(everybody_in("MPI_Iallreduce"));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = pending->values[i] ^ bias;
+  });
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) {
-  check_usable();
   check_peer(root);
   if (!group.empty()) return tree_broadcast(*this, bytes, root, deadline, group);
-  for (std::size_t offset = 0; offset < bytes.size(); offset += limits_.piece_bytes) {
-    const auto part = bytes.subspan(offset, std::min(limits_.piece_bytes, bytes.size() - offset));
-    auto pending = std::make_unique<Pending<std::byte>>();
-    if (rank_ == root) pending->values.assign(part.begin(), part.end());
-    else pending->values.resize(part.size());
-    check_mpi(
-        MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
-        "MPI_Ibcast");
-    if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibcast"));
-    std::copy(pending->values.begin(), pending->values.end(), part.begin());
-  }
+  communicate([&] {
+    for (std::size_t offset = 0; offset < bytes.size(); offset += limits_.piece_bytes) {
+      const auto part = bytes.subspan(offset, std::min(limits_.piece_bytes, bytes.size() - offset));
+      auto pending = std::make_unique<Pending<std::byte>>();
+      if (rank_ == root) pending->values.assign(part.begin(), part.end());
+      else pending->values.resize(part.size());
+      check_mpi(
+          MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
+          "MPI_Ibcast");
+      if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibcast"));
+      std::copy(pending->values.begin(), pending->values.end(), part.begin());
+    }
+  });
 }
 
 void MpiCommunicator::barrier(Deadline deadline, std::span<const int> group) {
-  check_usable();
   if (!group.empty()) return tree_barrier(*this, deadline, group);
-  auto pending = std::make_unique<Pending<std::byte>>();
-  check_mpi(MPI_Ibarrier(comm_, &pending->request), "MPI_Ibarrier");
-  if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibarrier"));
+  communicate([&] {
+    auto pending = std::make_unique<Pending<std::byte>>();
+    check_mpi(MPI_Ibarrier(comm_, &pending->request), "MPI_Ibarrier");
+    if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibarrier"));
+  });
 }
 
 std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<Message> messages, Deadline deadline) {
-  check_usable();
   for (const auto& message : messages) check_peer(message.peer);
-  odd_exchange_ = !odd_exchange_;
-  const int tag = odd_exchange_ ? kExchangeChannelOdd : kExchangeChannel;
-  auto exchange = std::make_unique<MpiExchange>(comm_, tag, std::move(messages), limits_.piece_bytes);
-  try {
-    if (poll([&] { return exchange->test(); }, deadline)) return exchange->take();
-  } catch (const Error&) {
-    static_cast<void>(exchange.release());  // MPI still works on it
-    throw;
-  }
-  const auto whom = exchange->waits_for();
-  static_cast<void>(exchange.release());
-  time_out(whom);
+  return communicate([&] {
+    odd_exchange_ = !odd_exchange_;
+    const int tag = odd_exchange_ ? kExchangeChannelOdd : kExchangeChannel;
+    auto exchange = std::make_unique<MpiExchange>(comm_, tag, std::move(messages), limits_.piece_bytes);
+    try {
+      exchange->start();
+      if (poll([&] { return exchange->test(); }, deadline)) return exchange->take();
+    } catch (const Error&) {
+      static_cast<void>(exchange.release());  // MPI still works on it
+      throw;
+    }
+    const auto whom = exchange->waits_for();
+    static_cast<void>(exchange.release());
+    time_out(whom);
+  });
 }
 
 void MpiCommunicator::check_usable() const {
-  if (timed_out_) throw Error(ErrorCode::bad_state, "this communicator timed out and cannot be used again");
+  if (has_ended_) {
+    throw Error(ErrorCode::bad_state, "this communicator timed out or failed, and cannot be used again");
+  }
   if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }
 
@@ -315,7 +280,7 @@ void MpiCommunicator::check(int peer, int channel) const {
 }
 
 void MpiCommunicator::time_out(const std::string& whom) {
-  timed_out_ = true;
+  has_ended_ = true;
   throw Error(ErrorCode::timeout, compose("rank {} timed out waiting for {}; check what delays it", rank_, whom));
 }
 
@@ -326,7 +291,9 @@ std::string MpiCommunicator::everybody_in(std::string_view call) const {
 }  // namespace kedge::comm
 
 namespace kedge {
+inline namespace KEDGE_MPI_FAMILY {
 
 std::unique_ptr<Communicator> mpi(MPI_Comm comm) { return std::make_unique<comm::MpiCommunicator>(comm); }
 
+}  // namespace KEDGE_MPI_FAMILY
 }  // namespace kedge

@@ -20,8 +20,8 @@ struct MpiLimits {
   std::size_t piece_bytes = std::size_t{1} << 30U;  ///< of a message; a longer one is split
 };
 
-/// Only non-blocking MPI calls, polled. Memory that MPI works on when a wait times out is never freed: what
-/// belongs to a collective call or an internal channel is leaked here on purpose, the rest is the caller's.
+/// Only non-blocking MPI calls, polled. Memory that MPI works on when a wait times out or a call fails is never
+/// freed: what belongs to a collective call or an internal channel is leaked here on purpose, the rest is the caller's.
 ///
 /// The duplicate made by connect is not freed. MPI_Comm_free is collective, and a destructor that runs during
 /// unwinding on one rank, or after MPI_Finalize, must not communicate; MPI_Finalize takes it back.
@@ -35,6 +35,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::string library() const override;
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return thread_support_; }
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override;
@@ -49,8 +50,10 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
 
  private:
-  class Transfer;
-
+  template <class Body>
+  auto communicate(Body&& body);
+  template <class Bytes>
+  [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
   void check_usable() const;
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
@@ -65,7 +68,7 @@ class MpiCommunicator final : public Communicator {
   std::string name_;
   ThreadSupport thread_support_ = ThreadSupport::single;
   bool odd_exchange_ = false;
-  std::atomic<bool> timed_out_ = false;
+  std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
 };
 
 }  // namespace kedge::comm

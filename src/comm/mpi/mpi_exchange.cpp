@@ -8,7 +8,9 @@
 namespace kedge::comm {
 
 MpiExchange::MpiExchange(MPI_Comm comm, int tag, std::vector<Communicator::Message> messages, std::size_t piece_bytes)
-    : comm_(comm), tag_(tag), piece_bytes_(piece_bytes), outgoing_(std::move(messages)) {
+    : comm_(comm), tag_(tag), piece_bytes_(piece_bytes), outgoing_(std::move(messages)) {}
+
+void MpiExchange::start() {
   for (const auto& message : outgoing_) start_sends(message);
 }
 

@@ -19,9 +19,13 @@ namespace kedge::comm {
 /// A message travels in pieces of `piece_bytes`; a shorter one (maybe empty) ends it, so no header is needed.
 class MpiExchange {
  public:
-  /// COLLECTIVE. `tag` must differ from that of the exchange before: a fast rank may already be in the next
-  /// one (never further, for that needs this rank in its barrier).
+  /// `tag` must differ from that of the exchange before: a fast rank may already be in the next one (never further, for
+  /// that needs this rank in its barrier).
   MpiExchange(MPI_Comm comm, int tag, std::vector<Communicator::Message> messages, std::size_t piece_bytes);
+
+  /// COLLECTIVE. Before the first test(). MPI works on this object's memory from here on: where a call throws, it must
+  /// not be destroyed.
+  void start();
 
   /// Local: makes progress; true when all is done.
   [[nodiscard]] bool test();

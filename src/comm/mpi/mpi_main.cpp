@@ -32,6 +32,8 @@ void print(const std::string& program, const std::exception& error) {
 
 }  // namespace
 
+inline namespace KEDGE_MPI_FAMILY {
+
 int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   int provided = 0;
   int rank = 0;
@@ -57,4 +59,5 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   return exit_code;
 }
 
+}  // namespace KEDGE_MPI_FAMILY
 }  // namespace kedge

@@ -1,0 +1,182 @@
+// MPI that reduces wrongly, fails in a call, or loses a rank: what an engine over it says, and that nothing is freed
+// that MPI may still use. The calls of MPI are replaced here by ones that go wrong on demand.
+#include <gmock/gmock.h>
+#include <mpi.h>
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/shared_directory.hpp"
+#include "comm/mpi/mpi_communicator.hpp"
+#include "kedge/kedge.hpp"
+#include "kedge/mpi.hpp"
+
+namespace {
+
+/// What goes wrong in this process; nothing by default.
+struct Faults {
+  bool maximum_is_wrong = false;
+  int tests_until_failure = -1;  ///< of MPI_Test on a request under way; then each fails
+  int failure = MPI_ERR_OTHER;   ///< with this
+};
+
+Faults& faults() {
+  static Faults now;
+  return now;
+}
+
+}  // namespace
+
+// The linker takes these for MPI's own, which are still there under their other names.
+extern "C" int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                              MPI_Request* request) {
+  const MPI_Op given = faults().maximum_is_wrong && op == MPI_MAX ? MPI_MIN : op;
+  return PMPI_Iallreduce(from, to, count, type, given, comm, request);
+}
+
+extern "C" int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  int& left = faults().tests_until_failure;
+  if (left == 0) return faults().failure;  // and the request stays under way
+  if (left > 0) --left;
+  return PMPI_Test(request, flag, status);
+}
+
+namespace kedge {
+namespace {
+
+using ::testing::HasSubstr;
+
+int rank_of_world() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int ranks_of_world() {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
+}
+
+template <class Call>
+std::optional<Failure> failure_of(Call&& call) {
+  try {
+    call();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.failure();
+  }
+}
+
+class MpiFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = make_shared_directory("/dev/shm");
+    ASSERT_FALSE(directory_.empty());
+    options_.store.path = directory_ + "/store/{node}";
+    options_.persistent.path = directory_ + "/prefix";
+    options_.persistent.every = 0;
+    options_.topology.ranks_per_node = 1;
+    options_.comm.timeout_s = 3;
+    options_.log.level = LogLevel::error;
+  }
+  void TearDown() override {
+    faults() = {};
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank_ == 0 && !directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+
+  [[nodiscard]] Engine make_engine() const { return Engine(mpi(MPI_COMM_WORLD), options_); }
+
+  int rank_ = rank_of_world();
+  int ranks_ = ranks_of_world();
+  std::string directory_;
+  Options options_;
+};
+
+TEST_F(MpiFaults, AnMpiThatReducesWronglyIsRefusedByName) {
+  faults().maximum_is_wrong = true;
+  const auto failure = failure_of([&] { (void)make_engine(); });
+  faults() = {};
+  if (ranks_ == 1) return;  // there the least is the greatest
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
+  EXPECT_THAT(failure->message, HasSubstr(mpi(MPI_COMM_WORLD)->library()));
+  EXPECT_THAT(failure->message, HasSubstr("the maximum of 64-bit unsigned integers is wrong"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/store"));
+}
+
+TEST_F(MpiFaults, MinimumAndMaximumAreThoseOfUnsignedIntegers) {
+  const auto communicator = mpi(MPI_COMM_WORLD);
+  communicator->connect(Deadline::after(std::chrono::seconds(20)));
+  const std::uint64_t highest = std::uint64_t{1} << 63U;
+  for (const Reduction reduction : {Reduction::min, Reduction::max}) {
+    std::vector<std::uint64_t> values{rank_ == 0 ? 1 : highest + 1, rank_ == 0 ? ~std::uint64_t{0} : 0,
+                                      highest - 1 + static_cast<std::uint64_t>(rank_)};
+    communicator->all_reduce(values, reduction, Deadline::after(std::chrono::seconds(20)));
+    if (ranks_ == 1) continue;
+    const bool least = reduction == Reduction::min;
+    EXPECT_EQ(values[0], least ? 1 : highest + 1);
+    EXPECT_EQ(values[1], least ? 0 : ~std::uint64_t{0});
+    EXPECT_EQ(values[2], highest - 1 + (least ? 0 : static_cast<std::uint64_t>(ranks_ - 1)));
+  }
+}
+
+/// A commit in which one rank's nth test of a request fails, for more and more tests until a commit succeeds: that rank
+/// gets rank_failed, the others that or timeout. The engine then takes no calls, and is destroyed while messages are
+/// under way from its mapped files: these must stay mapped, or MPI reads what is gone.
+TEST_F(MpiFaults, AfterACallThatFailedTheEngineEndsAndUnmapsNothing) {
+  if (ranks_ == 1) return;
+  options_.comm.timeout_s = 0.5;
+  std::vector<double> state(200'000, rank_);
+  bool is_over = false;
+  for (int after = 0; !is_over; after = after * 3 / 2 + 1) {
+    std::optional<Failure> failure;
+    {
+      Engine engine = make_engine();
+      engine.create("step");
+      engine.save("state", region(std::span(state)));
+      if (rank_ == 1) faults().tests_until_failure = after;
+      failure = failure_of([&] { engine.commit(); });
+      faults() = {};
+      if (rank_ == 1 && failure) {
+        EXPECT_EQ(failure->code, ErrorCode::rank_failed) << to_string(*failure);
+        EXPECT_THAT(failure->message, HasSubstr("MPI_Test failed with code"));
+      } else if (failure) {
+        EXPECT_TRUE(failure->code == ErrorCode::timeout || failure->code == ErrorCode::rank_failed)
+            << to_string(*failure);
+      }
+      if (failure) {
+        const auto next = failure_of([&] { engine.create("next"); });
+        ASSERT_TRUE(next);
+        EXPECT_EQ(next->code, ErrorCode::bad_state);
+      }
+    }
+    int failures = failure ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    is_over = failures == 0;
+    options_.run = "after-" + std::to_string(after);  // a dead engine's store stays this process's
+    options_.store.path = directory_ + "/" + options_.run + "/{node}";
+  }
+}
+
+#if defined(MPIX_ERR_PROC_FAILED)
+/// Where MPI can say that a process failed. A rank that really dies cannot be tested: Open MPI 4 ends the job, and
+/// MPICH's launcher may, or the others time out.
+TEST_F(MpiFaults, AFailedProcessIsToldAsSuch) {
+  Engine engine = make_engine();
+  if (rank_ == 0) faults() = {.tests_until_failure = 0, .failure = MPIX_ERR_PROC_FAILED};
+  const auto failure = failure_of([&] { engine.create("step"); });
+  faults() = {};
+  ASSERT_TRUE(failure || rank_ != 0);
+  if (rank_ != 0) return;
+  EXPECT_EQ(failure->code, ErrorCode::rank_failed) << to_string(*failure);
+  EXPECT_THAT(failure->message, HasSubstr("a rank died: see"));
+}
+#endif
+
+}  // namespace
+}  // namespace kedge
