@@ -6,6 +6,7 @@
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -77,8 +78,9 @@ void run(const heat2d::Arguments& arguments) {
   state.add("step", step, kedge::Replicated{});
   if (const auto tag = restore(engine, state, arguments.from); tag && plate.rank() == 0) {
     const kedge::CheckpointInfo info = engine.info();
-    std::cout << "resumed " << *tag << ' ' << step << ' ' << to_string(info.source) << ' ' << info.total_bytes
-              << std::endl;
+    std::ostringstream line;  // written at once: some MPI launchers mix what ranks write in pieces
+    line << "resumed " << *tag << ' ' << step << ' ' << to_string(info.source) << ' ' << info.total_bytes << '\n';
+    std::cout << line.str() << std::flush;
   }
 
   std::uint64_t computed = 0;
@@ -96,7 +98,9 @@ void run(const heat2d::Arguments& arguments) {
   const std::vector<double> field = plate.gather();
   if (plate.rank() != 0) return;
   if (!arguments.output.empty()) heat2d::save_picture(arguments.output, field, picture.width, picture.height);
-  std::cout << "steps computed " << computed << '\n' << "checksum " << heat2d::checksum(field) << std::endl;
+  std::ostringstream lines;
+  lines << "steps computed " << computed << '\n' << "checksum " << heat2d::checksum(field) << '\n';
+  std::cout << lines.str() << std::flush;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <iomanip>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -75,8 +76,9 @@ void run(const Arguments& arguments) {
   const auto report = [&](const char* what) {
     const std::uint64_t checksum = cloud.checksum();
     if (cloud.rank() != 0) return;
-    std::cout << what << ' ' << step << " checksum " << std::hex << std::setw(16) << std::setfill('0') << checksum
-              << std::dec << std::endl;
+    std::ostringstream line;  // written at once: some MPI launchers mix what ranks write in pieces
+    line << what << ' ' << step << " checksum " << std::hex << std::setw(16) << std::setfill('0') << checksum << '\n';
+    std::cout << line.str() << std::flush;
   };
 
   // [kedge] The state is the particles, wherever they are in memory, and the step. In the

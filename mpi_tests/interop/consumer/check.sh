@@ -1,47 +1,96 @@
 #!/usr/bin/env bash
-# check.sh BUILD_DIRECTORY WORK_DIRECTORY WITH_MPI CMAKE: installs Kedge, builds a user's project against what was
+# check.sh BUILD_DIRECTORY WORK_DIRECTORY WITH_MPI CMAKE LAUNCH: installs Kedge, builds a user's project against what was
 # installed and runs it.
 set -euo pipefail
-build=$1 work=$2 with_mpi=$3 cmake=$4
+build=$1 work=$2 with_mpi=$3 cmake=$4 launch=$5
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 rm -rf "$work"
 mkdir -p "$work"
 
 # The consumer sees a moved installation: nothing in it may name the place it was made for.
 "$cmake" --install "$build" --prefix "$work/made" >"$work/install.log"
-mv "$work/made" "$work/prefix"
-"$work/prefix/bin/kedge" --version
+prefix="$work/a prefix"
+mv "$work/made" "$prefix"
+"$prefix/bin/kedge" --version
 for completion in bash-completion/completions/kedge zsh/site-functions/_kedge fish/vendor_completions.d/kedge.fish; do
-  grep -q verify "$work/prefix/share/$completion" || { echo "no completion in share/$completion"; exit 1; }
+  grep -q verify "$prefix/share/$completion" || { echo "no completion in share/$completion"; exit 1; }
 done
 for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h \
-    include/kedge/testing/in_process_job.hpp; do
-  [[ -f $work/prefix/$file ]] || { echo "$file was not installed"; exit 1; }
+    include/kedge/testing/in_process_job.hpp share/doc/kedge/LICENSE share/kedge/modulefiles/kedge.lua share/kedge/examples/heat2d/main.cpp; do
+  [[ -f $prefix/$file ]] || { echo "$file was not installed"; exit 1; }
 done
-for header in mpi.hpp kedge_mpi.h; do
-  if [[ $with_mpi != 1 && -e $work/prefix/include/kedge/$header ]]; then
+for header in mpi.hpp kedge_mpi.h mpi_family.h; do
+  if [[ $with_mpi != 1 && -e $prefix/include/kedge/$header ]]; then
     echo "kedge/$header was installed without MPI"
     exit 1
   fi
 done
-if grep -rIl "$build" "$work/prefix/lib"*/cmake; then
+if grep -rIl "$build" "$prefix/lib"*/cmake "$prefix/lib"*/pkgconfig; then
   echo "the package names the build directory"
   exit 1
 fi
 
-configure() { "$cmake" -S "$project" -B "$work/$1" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCONSUMER_MPI="$2" && "$cmake" --build "$work/$1"; }
+configure() { "$cmake" -S "$project" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCONSUMER_MPI="$2" && "$cmake" --build "$work/$1"; }
+# Into a staging directory, as packagers do.
+DESTDIR=$work/staged "$cmake" --install "$build" --prefix /opt/kedge >"$work/staged.log"
+[[ -f $work/staged/opt/kedge/include/kedge/kedge.hpp ]] || { echo "DESTDIR was ignored"; exit 1; }
+rm -rf "$work/staged"
+
+# refused WORDS CONFIGURE_ARGUMENTS...: a project that is told so.
+refused() {
+  local words=$1 said
+  shift
+  rm -rf "$work/refused"
+  if said=$("$cmake" -S "$project/refused" -B "$work/refused" -DCMAKE_PREFIX_PATH="$prefix" "$@" 2>&1); then
+    echo "a project was not refused with: $words"
+    exit 1
+  fi
+  # CMake breaks lines.
+  tr -s ' \n' ' ' <<<"$said" | grep -q -F "$words" || { echo "$said"; echo "it was not told: $words"; exit 1; }
+}
+
 cd "$work"
+refused "write project(... LANGUAGES C CXX)" -DREFUSED_LANGUAGES=C -DREFUSED_COMPONENTS=core
+[[ $with_mpi == 1 ]] || refused "this Kedge was built without MPI" -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge
 configure core OFF
 core/without_mpi
 core/without_mpi_c
 core/killed_rank "$work/killed_rank"
 if [[ $with_mpi == 1 ]]; then
   configure mpi ON
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export KEDGE_STORE_PATH=$work/store KEDGE_PERSISTENT_PATH=$work/checkpoints
-  launch() { timeout --kill-after=5 60 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -n 2 "mpi/$1"; }
+  launch() { timeout --kill-after=5 60 "$launch" -n 2 "mpi/$1"; }
   launch with_mpi | grep "was none, is 1"
   launch with_mpi | grep "was step-1, is 2"
-  "$work/prefix/bin/kedge" verify "$work"/store/kedge-*
+  "$prefix/bin/kedge" verify "$work"/store/kedge-*
   launch with_mpi_c | grep "is 3: well"  # the same run, from C
+fi
+
+if [[ $with_mpi == 1 ]]; then
+  # Without CMake, and from an installation in a path with a space.
+  export PKG_CONFIG_PATH=$(echo "$prefix"/lib*/pkgconfig)
+  mpicxx=$(pkg-config --variable=mpicxx kedge) family=$(pkg-config --variable=mpi kedge)
+  mkdir "$work/make"
+  export LD_LIBRARY_PATH=$(dirname "$(ls "$prefix"/lib*/libkedge_core.* | head -n 1)")  # where libraries are shared
+  make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project" CXX="$mpicxx" CC="${mpicxx/cxx/cc}"
+  timeout --kill-after=5 60 "$launch" -n 2 "$work/make/with_mpi" | grep "was step, is 4"
+  timeout --kill-after=5 60 "$launch" -n 2 "$work/make/with_mpi_c" | grep "is 5: well"
+  # The examples, by themselves.
+  "$cmake" -S "$prefix/share/kedge/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DMPI_CXX_COMPILER="$mpicxx" >"$work/examples.log"
+  "$cmake" --build "$work/examples" --target heat_c
+
+  # Another MPI than Kedge's: in words from CMake, and it does not link.
+  other=$(command -v mpicxx.mpich || true)
+  [[ $family != mpich ]] || other=$(command -v mpicxx.openmpi || true)
+  if [[ -n $other ]]; then
+    refused "give both the same MPI" -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge -DMPI_CXX_COMPILER="$other"
+    if said=$(make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project" -B CXX="$other" with_mpi 2>&1); then
+      echo "a program of another MPI was linked"
+      exit 1
+    fi
+    grep -q "undefined reference to .*built_with_" <<<"$said" || { echo "$said"; exit 1; }
+  else
+    echo "there is no other MPI here: a program of another one was not tried"
+  fi
 fi
