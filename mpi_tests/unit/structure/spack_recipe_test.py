@@ -1,12 +1,43 @@
-"""The Spack recipe and CMakeLists.txt know the same options. Standard library only; Spack is not needed."""
+"""The Spack recipe, CMakeLists.txt, README.md, share/kedge/install-dependencies and Debian 12 agree with each other.
+
+Standard library only: Spack is not needed. With Spack itself: mpi_tests/interop/spack/check.sh.
+"""
 
 import ast
+import os
 import re
+import subprocess
+import tarfile
+import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 RECIPE = ROOT / "spack/spack_repo/kedge/packages/kedge/package.py"
+
+# Spack's name: (README's word, Debian 12's package, its version). A floor above the version would refuse what Kedge is
+# built and tested with.
+DEPENDENCIES = {
+    "cmake": ("CMake", "cmake", "3.25.1"),
+    "mpi": ("MPI", "libopenmpi-dev", "3.1"),  # the version of the standard
+    "hdf5": ("HDF5", "libhdf5-dev", "1.10.8"),
+    "isa-l": ("ISA-L", "libisal-dev", "2.30.0"),
+    "boost": ("Boost.Filesystem", "libboost-filesystem-dev", "1.74.0"),
+    "liburing": ("liburing", "liburing-dev", "2.3"),
+    "fmt": ("fmt", "libfmt-dev", "9.1.0"),
+    "spdlog": ("spdlog", "libspdlog-dev", "1.10.0"),
+    "nlohmann-json": ("nlohmann-json", "nlohmann-json3-dev", "3.11.2"),
+    "tomlplusplus": ("toml++", "libtomlplusplus-dev", "3.3.0"),
+    "cli11": ("CLI11", "libcli11-dev", "2.1.2"),
+}
+FOR_TESTS = {"googletest": ("libgmock-dev", "1.12.1"), "benchmark": ("libbenchmark-dev", "1.7.1")}
+LANGUAGES = {"c", "cxx", "fortran"}
+# Variants that Debian's packages cannot be said to have are not asked for; these are.
+VARIANTS_ASKED_FOR = {"boost": "+filesystem", "googletest": "+gmock", "hdf5": "~mpi"}
+# CMake's own option, with another default: an installation for a centre is shared, a build for a look is not.
+STANDARD = {"BUILD_SHARED_LIBS": "shared"}
+# Options that a recipe may name before CMakeLists.txt has them: CMake ignores an unknown one.
+AHEAD = set()
 
 
 def cmake_options(text):
@@ -16,29 +47,29 @@ def cmake_options(text):
     return options
 
 
+def calls(text, *names):
+    """(name, constant arguments, constant keyword arguments) of each call of these functions and methods."""
+    for node in ast.walk(ast.parse(text)):
+        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if name in names:
+            keywords = {key.arg: key.value.value for key in node.keywords if isinstance(key.value, ast.Constant)}
+            yield name, [arg.value for arg in node.args if isinstance(arg, ast.Constant)], keywords
+
+
 def recipe_facts(text):
     """Declared variants with their defaults, options defined from a variant, options defined otherwise."""
-    variants, from_variant, plain = {}, {}, set()
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        words = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
-        if name == "variant":
-            variants[words[0]] = {key.arg: ast.literal_eval(key.value) for key in node.keywords}["default"]
-        elif name == "define_from_variant":
-            from_variant[words[0]] = words[1]
-        elif name == "define":
-            plain.add(words[0])
+    variants = {words[0]: keywords["default"] for _, words, keywords in calls(text, "variant")}
+    from_variant = {words[0]: words[1] for _, words, _ in calls(text, "define_from_variant")}
+    plain = {words[0] for _, words, _ in calls(text, "define") if words[0].startswith("KEDGE_")}
     return variants, from_variant, plain
 
 
 def differences(cmake_text, recipe_text):
     options = cmake_options(cmake_text)
     variants, from_variant, plain = recipe_facts(recipe_text)
-    defined = set(from_variant) | plain
+    defined = {name for name in from_variant if name not in STANDARD} | plain
     found = [f"{name} is in CMakeLists.txt and not in the recipe" for name in sorted(set(options) - defined)]
-    found += [f"{name} is in the recipe and not in CMakeLists.txt" for name in sorted(defined - set(options))]
+    found += [f"{name} is in the recipe and not in CMakeLists.txt" for name in sorted(defined - set(options) - AHEAD)]
     found += [f"variant {name} defines no option" for name in sorted(set(variants) - set(from_variant.values()))]
     for option, variant in from_variant.items():
         if variant not in variants:
@@ -48,11 +79,97 @@ def differences(cmake_text, recipe_text):
     return found
 
 
+def page_problems(cmake_text, page_text):
+    """What the installation page's table of options has otherwise than CMakeLists.txt."""
+    rows = dict(re.findall(r"^\| `(KEDGE_\w+)` \| ([^|]*?) \|", page_text, re.M))
+    options = cmake_options(cmake_text)
+    found = [f"{name} is not on the page" for name in sorted(set(options) - set(rows))]
+    found += [f"{name} is on the page alone" for name in sorted(set(rows) - set(options))]
+    return found + [f"{name} is {options[name]}, and on the page {words}" for name, words in rows.items()
+                    if options.get(name) in ("ON", "OFF") and options[name] != words]
+
+
+def dependencies(recipe_text):
+    """(package, floor or "", variants, types) of each depends_on."""
+    for _, words, keywords in calls(recipe_text, "depends_on"):
+        name, floor, variants = re.fullmatch(r"([\w-]+)(?:@([\d.]+):)?((?:[+~]\w+)*)", words[0]).groups(default="")
+        yield name, floor, variants, keywords.get("type", "")
+
+
+def number(version):
+    return [int(part) for part in version.split(".")]
+
+
+def floor_problems(recipe_text):
+    known = {name: row[2] for name, row in DEPENDENCIES.items()} | {name: row[1] for name, row in FOR_TESTS.items()}
+    found, seen = [], set()
+    for name, floor, variants, kind in dependencies(recipe_text):
+        if name in LANGUAGES:
+            continue
+        if name not in known:
+            found.append(f"{name} is not known here")
+            continue
+        seen.add(name)
+        if floor and number(floor) > number(known[name])[: len(number(floor))]:
+            found.append(f"{name}@{floor}: refuses Debian 12's {known[name]}")
+        if variants and variants != VARIANTS_ASKED_FOR.get(name):
+            found.append(f"{name} is asked for {variants}")
+        if (name in FOR_TESTS) != (kind == "test"):
+            found.append(f"{name} has type '{kind}'")
+    return found + [f"{name} is not in the recipe" for name in sorted(set(known) - seen)]
+
+
+def readme_list(text):
+    """Word to version ("" where none is given) of README's list of what a build needs."""
+    sentence = re.search(r"It needs a C\+\+20 compiler \(g\+\+ (\d+)\), (.*?);", text, re.S)
+    items = re.split(r", | and ", " ".join(sentence.group(2).split()))
+    return {"g++": sentence.group(1)} | dict(re.fullmatch(r"(\S+) ?([\d.]*)", item).groups() for item in items)
+
+
+def readme_problems(readme_text, recipe_text):
+    listed = readme_list(readme_text)
+    floors = {name: floor for name, floor, _, _ in dependencies(recipe_text) if floor}
+    refused = re.search(r'conflicts\("%gcc@:(\d+)"', recipe_text)
+    floors["g++"] = str(int(refused.group(1)) + 1) if refused else ""
+    words = {row[0]: name for name, row in DEPENDENCIES.items()} | {"g++": "g++"}
+    found = [f"README.md does not list {word}" for word in sorted(set(words) - set(listed))]
+    for word, version in listed.items():
+        if word not in words:
+            found.append(f"README.md lists {word}, which is not known here")
+        elif version and version != floors.get(words[word]):
+            found.append(f"README.md has {word} {version}, the recipe {floors.get(words[word])}")
+    return found
+
+
 class SpackRecipe(unittest.TestCase):
+    def setUp(self):
+        self.recipe = RECIPE.read_text()
+        self.readme = (ROOT / "README.md").read_text()
+
     def test_knows_the_options_of_cmake(self):
         text = (ROOT / "CMakeLists.txt").read_text()
-        self.assertGreaterEqual(len(cmake_options(text)), 5)
-        self.assertEqual(differences(text, RECIPE.read_text()), [])
+        self.assertGreaterEqual(len(cmake_options(text)), 6)
+        self.assertEqual(differences(text, self.recipe), [])
+        self.assertEqual(set(recipe_facts(self.recipe)[0]), {"mpi", "shared", "tools", "examples", "fortran"})
+
+    def test_the_installation_page_has_every_option_with_its_default(self):
+        cmake, page = (ROOT / "CMakeLists.txt").read_text(), (ROOT / "share/doc/install.md").read_text()
+        self.assertEqual(page_problems(cmake, page), [])
+        self.assertTrue(page_problems(cmake, page.replace("`KEDGE_TOOLS` | ON", "`KEDGE_TOOLS` | OFF")))
+        self.assertTrue(page_problems(cmake, page.replace("`KEDGE_MPI`", "`KEDGE_MPI2`")))
+
+    def test_floors_are_not_above_debian(self):
+        self.assertEqual(floor_problems(self.recipe), [])
+
+    def test_readme_and_debian_list_the_same(self):
+        self.assertEqual(readme_problems(self.readme, self.recipe), [])
+        script = (ROOT / "share/kedge/install-dependencies").read_text()
+        for package in [row[1] for row in DEPENDENCIES.values()] + [row[0] for row in FOR_TESTS.values()]:
+            self.assertIn(f" {package} ", script.replace("\n", " "))
+
+    def test_says_licence_and_languages(self):
+        self.assertIn('license("BSD-3-Clause")', self.recipe)
+        self.assertEqual({name for name, *_ in dependencies(self.recipe)} & LANGUAGES, LANGUAGES)
 
     def test_lies_where_spack_looks_for_it(self):
         repo = RECIPE.parents[2]
@@ -61,10 +178,72 @@ class SpackRecipe(unittest.TestCase):
         self.assertEqual(repo.parent.name, "spack_repo")
 
     def test_takes_the_source_tree_it_lies_in(self):
-        depth = re.search(r"parents\[(\d+)\]", RECIPE.read_text())
+        depth = re.search(r"parents\[(\d+)\]", self.recipe)
         self.assertEqual(RECIPE.parents[int(depth.group(1))], ROOT)
 
-    def test_sees_every_kind_of_difference(self):
+
+class Archive(unittest.TestCase):
+    def archive(self, tree, *words):
+        return subprocess.run([tree / "share/kedge/archive", *words], capture_output=True, text=True)
+
+    def test_is_named_with_its_checksum_in_the_recipe_beside_it(self):
+        if not (ROOT / ".git").exists():
+            self.skipTest("not a git clone: there is no commit to make an archive of")
+        with tempfile.TemporaryDirectory() as directory:
+            sums = set()
+            for name in ("a", "b"):
+                done = self.archive(ROOT, f"{directory}/{name}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                sums.add(done.stdout.split()[0])
+            self.assertEqual(len(sums), 1, "the same commit gave two archives")
+            file = Path(done.stdout.split()[1])
+            with tarfile.open(file) as archive:
+                stem = file.name[: -len(".tar.gz")]
+                self.assertIn(f"{stem}/CMakeLists.txt", archive.getnames())
+            recipe = (file.parent / RECIPE.relative_to(ROOT)).read_text()
+            versions = [(words, keywords) for _, words, keywords in calls(recipe, "version")]
+            self.assertEqual(versions, [([stem.split("-")[1]], {"sha256": sums.pop()})])
+            self.assertIn(f'url = (SOURCE_TREE / "{file.name}")', recipe)
+            self.assertNotIn("    git = ", recipe)
+
+    def test_is_not_made_where_nothing_is_committed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            tree = Path(directory) / "tree/share/kedge"
+            tree.mkdir(parents=True)
+            (tree / "archive").write_bytes((ROOT / "share/kedge/archive").read_bytes())
+            (tree / "archive").chmod(0o755)
+            done = self.archive(tree.parents[1], f"{directory}/out")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is not a git clone", done.stderr)
+
+
+class Check(unittest.TestCase):
+    def run_check(self, *words, **variables):
+        script = ROOT / "mpi_tests/interop/spack/check.sh"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KEDGE_")} | variables
+        return subprocess.run([script, *words], env=environment, capture_output=True, text=True)
+
+    def test_says_what_is_missing_and_where_to_get_it(self):
+        for variables, words in (
+            ({}, "KEDGE_SPACK_ROOT is not set"),
+            ({"KEDGE_SPACK_ROOT": "/nonexistent"}, "/nonexistent/bin/spack is not there"),
+        ):
+            done = self.run_check(**variables)
+            self.assertEqual(done.returncode, 77, done.stderr)
+            self.assertIn(f"skipped: {words}", done.stdout)
+            self.assertIn("share/doc/spack.md says how to get a Spack", done.stdout)
+
+    def test_has_every_mpi_with_every_hdf5_and_kind_of_library(self):
+        listed = self.run_check("--list").stdout.split()
+        for mpi in ("openmpi", "mpich"):
+            for hdf5 in ("serial", "parallel"):
+                for libraries in ("shared", "static"):
+                    name = f"{mpi}-{hdf5}-{libraries}-"
+                    self.assertTrue(any(line in (name + "tree", name + "archive") for line in listed), name)
+
+
+class Rules(unittest.TestCase):
+    def test_see_every_kind_of_difference(self):
         cmake = 'option(KEDGE_A "a" ON)\noption(KEDGE_B "b" OFF)\nset(KEDGE_C "" CACHE STRING "c")\n'
         recipe = (
             'variant("a", default=True)\nvariant("b", default=False)\n'
@@ -80,6 +259,30 @@ class SpackRecipe(unittest.TestCase):
             (cmake, recipe.replace('"a", default=True', '"a", default=False')),
         ):
             self.assertEqual(len(differences(changed_cmake, changed_recipe)), 1)
+
+    def test_see_a_floor_a_variant_or_a_package_that_debian_does_not_have(self):
+        recipe = RECIPE.read_text()
+        for old, new, problem in (
+            ("cli11@2.1:", "cli11@2.3:", "cli11@2.3: refuses Debian 12's 2.1.2"),
+            ("spdlog@1.10:", "spdlog@1.10:+fmt_external", "spdlog is asked for +fmt_external"),
+            ("fmt@9:", "fmt@9.1.1:", "fmt@9.1.1: refuses"),
+            ("isa-l@2.30:", "isal@2.30:", "isal is not known"),
+            ('+gmock", type="test"', '+gmock"', "googletest has type ''"),
+        ):
+            self.assertIn(old, recipe)
+            self.assertIn(problem, " ".join(floor_problems(recipe.replace(old, new))))
+
+    def test_see_a_list_in_the_readme_that_is_another(self):
+        recipe, readme = RECIPE.read_text(), (ROOT / "README.md").read_text()
+        for old, new, problem in (
+            ("HDF5 1.10.8,", "HDF5 1.10.7,", "README.md has HDF5 1.10.7, the recipe 1.10.8"),
+            ("(g++ 12)", "(g++ 11)", "README.md has g++ 11, the recipe 12"),
+            (" ISA-L,", " ISA-L, zlib,", "README.md lists zlib"),
+            (" liburing,", "", "README.md does not list liburing"),
+        ):
+            self.assertIn(old, readme)
+            self.assertEqual(len(readme_problems(readme.replace(old, new, 1), recipe)), 1)
+            self.assertIn(problem, readme_problems(readme.replace(old, new, 1), recipe)[0])
 
 
 if __name__ == "__main__":
