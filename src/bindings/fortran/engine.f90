@@ -1,0 +1,180 @@
+! The engine's life, and the calls around the regions of a checkpoint that is written.
+module kedge_m_engine
+  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_loc, c_null_ptr, c_ptr, c_size_t
+  use kedge_m_attributes, only: attributes_for_c, kedge_attributes
+  use kedge_m_c_api
+  use kedge_m_constants, only: KEDGE_OK
+  use kedge_m_failures, only: from_c, on_all_ranks, on_this_rank, settle, to_c
+  use kedge_m_options, only: kedge_options
+  implicit none
+  private
+  public :: kedge_init_integer, kedge_finalize, kedge_free, kedge_is_initialized, kedge_need_checkpoint
+  public :: kedge_create, kedge_commit, kedge_abandon
+  public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_pin, kedge_unpin
+
+  ! One run's checkpoint engine, made by kedge_init. A copy refers to the same engine. Its component is Kedge's own.
+  type, public :: kedge_engine
+    type(c_ptr) :: handle = c_null_ptr
+  end type kedge_engine
+
+contains
+
+  ! COLLECTIVE over all ranks of `comm`, an intra-communicator as `use mpi` and mpif.h have it. Starts the run's next
+  ! incarnation and takes over its node-local store. `comm` is duplicated and may be freed afterwards. Without options
+  ! those of kedge_options_load are taken. Errors: as of kedge_engine_new in kedge_mpi.h.
+  subroutine kedge_init_integer(engine, comm, options, stat, errmsg)
+    type(kedge_engine), intent(inout) :: engine
+    integer, intent(in) :: comm
+    type(kedge_options), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_ptr), target :: made
+    type(c_ptr) :: given
+    integer(c_int) :: code
+
+    given = c_null_ptr
+    if (present(options)) given = options%handle
+    if (c_associated(engine%handle)) then
+      code = c_engine_new_f(int(comm, c_int), given, c_null_ptr)  ! refused on all ranks
+      call settle(code, on_all_ranks, stat, errmsg, "kedge_init: this engine is in use; call kedge_free first")
+      return
+    end if
+    made = c_null_ptr
+    code = c_engine_new_f(int(comm, c_int), given, c_loc(made))
+    if (code == KEDGE_OK) engine%handle = made
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_init_integer
+
+  ! Local. Whether there is an engine: after kedge_init, until kedge_free.
+  function kedge_is_initialized(engine) result(initialized)
+    type(kedge_engine), intent(in) :: engine
+    logical :: initialized
+
+    initialized = c_associated(engine%handle)
+  end function kedge_is_initialized
+
+  ! COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call but kedge_free is KEDGE_BAD_STATE.
+  subroutine kedge_finalize(engine, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_finalize(engine%handle), on_all_ranks, stat, errmsg)
+  end subroutine kedge_finalize
+
+  ! Local. Frees the engine; nothing if there is none. Never communicates, safe after MPI_Finalize; call kedge_finalize
+  ! first to shut down in order.
+  subroutine kedge_free(engine)
+    type(kedge_engine), intent(inout) :: engine
+
+    call c_engine_free(engine%handle)
+    engine%handle = c_null_ptr
+  end subroutine kedge_free
+
+  ! COLLECTIVE. Whether the schedule asks for a checkpoint now; the same on every rank.
+  subroutine kedge_need_checkpoint(engine, needed, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    logical, intent(out) :: needed
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: answer, code
+
+    answer = 0
+    code = c_need_checkpoint(engine%handle, answer)
+    needed = code == KEDGE_OK .and. answer /= 0
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_need_checkpoint
+
+  ! COLLECTIVE. Begins a checkpoint. `tag`: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot; "latest" is
+  ! reserved. Only rank 0's attributes are stored.
+  subroutine kedge_create(engine, tag, attributes, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    type(kedge_attributes), intent(in), target, optional :: attributes
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_attribute), allocatable :: given(:)
+    integer(c_int) :: code
+
+    if (present(attributes)) then
+      given = attributes_for_c(attributes)
+    else
+      allocate (given(0))
+    end if
+    code = c_create(engine%handle, to_c(tag), given, size(given, kind=c_size_t))
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_create
+
+  ! COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create.
+  subroutine kedge_commit(engine, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_commit(engine%handle), on_all_ranks, stat, errmsg)
+  end subroutine kedge_commit
+
+  ! COLLECTIVE. Drops the checkpoint that kedge_create began.
+  subroutine kedge_abandon(engine, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_abandon(engine%handle), on_all_ranks, stat, errmsg)
+  end subroutine kedge_abandon
+
+  ! "none", "snapshot", "local", "protected", "persistent"; "unknown" for any other number.
+  function kedge_level_name(level) result(name)
+    integer, intent(in) :: level
+    character(len=:), allocatable :: name
+
+    name = from_c(c_level_name(int(level, c_int)))
+  end function kedge_level_name
+
+  ! Local. The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if it
+  ! knows of no such commit.
+  subroutine kedge_get_level(engine, tag, level, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    integer, intent(out) :: level
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: answer, code
+
+    answer = 0
+    code = c_get_level(engine%handle, to_c(tag), answer)
+    level = int(answer)
+    call settle(code, on_this_rank, stat, errmsg)
+  end subroutine kedge_get_level
+
+  ! COLLECTIVE. Returns when the newest commit of this tag has reached the level.
+  subroutine kedge_wait(engine, tag, level, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    integer, intent(in) :: level
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_wait(engine%handle, to_c(tag), int(level, c_int)), on_all_ranks, stat, errmsg)
+  end subroutine kedge_wait
+
+  ! COLLECTIVE. Pins the newest commit of this tag on the prefix: it stays there regardless of persistent.keep.
+  subroutine kedge_pin(engine, tag, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_pin(engine%handle, to_c(tag), 1_c_int), on_all_ranks, stat, errmsg)
+  end subroutine kedge_pin
+
+  ! COLLECTIVE. Ends that.
+  subroutine kedge_unpin(engine, tag, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_pin(engine%handle, to_c(tag), 0_c_int), on_all_ranks, stat, errmsg)
+  end subroutine kedge_unpin
+end module kedge_m_engine

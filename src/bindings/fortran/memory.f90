@@ -1,0 +1,89 @@
+! What saving and loading have in common for all types and ranks: dimensions in C's order, and where a block lies.
+module kedge_m_memory
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_null_ptr, c_ptr
+  use, intrinsic :: iso_fortran_env, only: int64
+  use kedge_m_c_api, only: c_load, c_save, c_save_replicated, c_save_shard
+  use kedge_m_constants, only: KEDGE_OPAQUE, KEDGE_PLACEMENT_REPLICATED, KEDGE_PLACEMENT_SHARD
+  use kedge_m_engine, only: kedge_engine
+  use kedge_m_failures, only: reported_later, settle, to_c
+  use kedge_m_placement, only: kedge_placement
+  implicit none
+  private
+  public :: save_memory, load_memory, refuse_save
+
+contains
+
+  ! Saves contiguous elements. `extents` are Fortran's, the fastest first; the first `inner` of them are not the
+  ! program's (the length of strings), so a placement does not name them.
+  subroutine save_memory(engine, name, memory, dtype, extents, inner, placement, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: memory
+    integer, intent(in) :: dtype
+    integer(int64), intent(in) :: extents(:)
+    integer, intent(in) :: inner
+    type(kedge_placement), intent(in), optional :: placement
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(kedge_placement) :: where_to
+    integer(c_int64_t), dimension(size(extents)) :: c_extents, global_shape, offset
+    integer(c_int) :: code, dimensions
+
+    if (present(placement)) where_to = placement
+    if (where_to%kind == KEDGE_PLACEMENT_SHARD .and. where_to%problem == "" .and. &
+        where_to%dimensions /= size(extents) - inner) then
+      where_to%problem = "kedge_shard: global_shape has another rank than the data"
+    end if
+    if (where_to%problem /= "") then
+      call refuse_save(engine, name, trim(where_to%problem), stat, errmsg)
+      return
+    end if
+
+    dimensions = size(extents, kind=c_int)
+    c_extents = reversed(extents)
+    select case (where_to%kind)
+    case (KEDGE_PLACEMENT_SHARD)
+      global_shape = reversed([extents(:inner), where_to%global_shape(:dimensions - inner)])
+      offset = reversed([0 * extents(:inner), where_to%start(:dimensions - inner) - 1])
+      code = c_save_shard(engine%handle, to_c(name), memory, int(dtype, c_int), dimensions, c_extents, global_shape, &
+        offset, merge(1_c_int, 0_c_int, where_to%holes_allowed))
+    case (KEDGE_PLACEMENT_REPLICATED)
+      code = c_save_replicated(engine%handle, to_c(name), memory, int(dtype, c_int), dimensions, c_extents)
+    case default
+      code = c_save(engine%handle, to_c(name), memory, int(dtype, c_int), dimensions, c_extents)
+    end select
+    call settle(code, reported_later, stat, errmsg)
+  end subroutine save_memory
+
+  ! The same way back; `code` is the outcome, with which the caller calls settle.
+  subroutine load_memory(engine, name, memory, dtype, extents, code)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: memory
+    integer, intent(in) :: dtype
+    integer(int64), intent(in) :: extents(:)
+    integer(c_int), intent(out) :: code
+
+    code = c_load(engine%handle, to_c(name), memory, int(dtype, c_int), size(extents, kind=c_int), &
+      reversed(extents))
+  end subroutine load_memory
+
+  ! A save that cannot be passed to C: the engine is given what it refuses too, so that kedge_commit fails on all ranks.
+  subroutine refuse_save(engine, name, text, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: name, text
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: code
+
+    code = c_save(engine%handle, to_c(name), c_null_ptr, int(KEDGE_OPAQUE, c_int), 1_c_int, [1_c_int64_t])
+    call settle(code, reported_later, stat, errmsg, trim(name) // ": " // text)
+  end subroutine refuse_save
+
+  pure function reversed(numbers) result(others)
+    integer(int64), intent(in) :: numbers(:)
+    integer(c_int64_t) :: others(size(numbers))
+
+    others = numbers(size(numbers):1:-1)
+  end function reversed
+end module kedge_m_memory

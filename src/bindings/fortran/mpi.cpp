@@ -1,0 +1,42 @@
+// What the module needs of MPI: the engine over a communicator, and how a program ends that did not ask for `stat`.
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "kedge/kedge_mpi.h"
+
+namespace {
+
+/// What all ranks have to say is said by rank 0; the others let it end the job.
+constexpr std::chrono::seconds kOthersWait{3};
+
+/// MPICH's launcher drops what it has not forwarded yet when it is told to abort (seen: no message at all).
+constexpr std::chrono::milliseconds kForwarded{500};
+
+}  // namespace
+
+extern "C" {
+
+/// kedge_engine_new_f under a name that is the same with every MPI.
+kedge_error kedge_fortran_engine_new(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
+  return kedge_engine_new_f(comm, options, engine);
+}
+
+/// Local. Prints the message and ends all ranks by MPI_Abort; returns only if MPI is not there to do that.
+void kedge_fortran_end_program(const char* text, int on_all_ranks) {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  const bool with_mpi = initialized != 0 && finalized == 0;
+  int rank = 0;
+  if (with_mpi) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (on_all_ranks != 0 && rank != 0) std::this_thread::sleep_for(kOthersWait);
+  std::fprintf(stderr, "kedge: %s\n", text);
+  std::fflush(stderr);
+  if (!with_mpi) return;
+  std::this_thread::sleep_for(kForwarded);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+}  // extern "C"
