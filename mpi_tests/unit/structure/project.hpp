@@ -23,7 +23,7 @@ inline std::string read_file(const std::filesystem::path& path) {
 
 /// All files below the directories whose text people write.
 inline std::vector<Source> read_sources(const std::vector<std::string>& directories) {
-  static const std::set<std::string> kinds = {".c", ".h", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".f90", ""};
+  static const std::set<std::string> kinds = {".c", ".h", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".f90", ".in", ""};
   std::vector<Source> sources;
   for (const std::string& directory : directories) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / directory)) {

@@ -33,17 +33,18 @@ struct Library {
 
 const std::vector<Library>& libraries() {
   static const std::vector<Library> table = {
-      {"fmt/", {"base"}},           {"spdlog/", {"base"}},   {"nlohmann/", {"base"}}, {"toml++/", {"base"}},
-      {"isa-l", {"base", "codec"}}, {"hdf5", {"format"}},    {"H5", {"format"}},      {"boost/", {"fs"}},
-      {"liburing", {"fs"}},         {"mpi.h", {"comm/mpi"}}, {"cuda", {"device"}},    {"CLI/", {"tools"}}};
+      {"fmt/", {"base"}},           {"spdlog/", {"base"}},   {"nlohmann/", {"base"}},     {"toml++/", {"base"}},
+      {"isa-l", {"base", "codec"}}, {"hdf5", {"format"}},    {"H5", {"format"}},          {"boost/", {"fs"}},
+      {"liburing", {"fs"}},         {"mpi.h", {"comm/mpi"}}, {"mpi-ext.h", {"comm/mpi"}}, {"cuda", {"device"}},
+      {"CLI/", {"tools"}}};
   return table;
 }
 
 // C headers of the system. Those of C++ have neither a dot nor a slash.
 bool is_system_header(std::string_view name) {
-  static const std::set<std::string_view> names = {"unistd.h", "fcntl.h",  "poll.h",      "pwd.h",
-                                                   "dirent.h", "dlfcn.h",  "sched.h",     "spawn.h",
-                                                   "signal.h", "mntent.h", "immintrin.h", "libgen.h"};
+  static const std::set<std::string_view> names = {"unistd.h", "fcntl.h",     "poll.h",  "pwd.h",   "dirent.h",
+                                                   "dlfcn.h",  "link.h",      "sched.h", "spawn.h", "signal.h",
+                                                   "mntent.h", "immintrin.h", "libgen.h"};
   return name.find_first_of("./") == std::string_view::npos || name.starts_with("sys/") || name.starts_with("linux/") ||
          names.contains(name);
 }
@@ -85,7 +86,9 @@ const Library* library_of(std::string_view name) {
 }
 
 // The public headers that show mpi.h.
-bool is_mpi_header(std::string_view name) { return name == "kedge/mpi.hpp" || name == "kedge/kedge_mpi.h"; }
+bool is_mpi_header(std::string_view name) {
+  return name == "kedge/mpi.hpp" || name == "kedge/kedge_mpi.h" || name == "kedge/mpi_family.h";
+}
 
 // The public headers of the C interface show C programs what every C99 compiler has.
 bool is_for_c(std::string_view path) { return path.starts_with("include/") && path.ends_with(".h"); }
@@ -94,7 +97,7 @@ std::optional<std::string> c_problem(const Source& source, const Include& includ
   const std::string& name = include.name;
   const bool house = include.quoted && name.starts_with("kedge/") && name.ends_with(".h");
   const bool outside = !include.quoted && (name == "stddef.h" || name == "stdint.h");
-  const bool mpi = source.path == "include/kedge/kedge_mpi.h" && name == "mpi.h";
+  const bool mpi = is_mpi_header(source.path.substr(std::string_view("include/").size())) && name == "mpi.h";
   if (house || outside || mpi) return std::nullopt;
   return compose("{} includes {}: a header for C needs stddef.h, stdint.h and its like only", source.path, name);
 }
@@ -233,6 +236,30 @@ std::vector<std::string> include_problems(const Source& source) {
     if (source.path.starts_with("examples/") && quoted && floor_of(first_part(name)) >= 0) {
       problems.push_back(compose("{} includes \"{}\": examples use what users have", source.path, name));
     }
+  }
+  return problems;
+}
+
+std::vector<std::string> use_problems(const Source& source) {
+  const bool binding = source.path.starts_with("src/bindings/fortran/");
+  const bool example = source.path.starts_with("examples/");
+  if (!binding && !example) return {};
+  std::vector<std::string> problems;
+  std::istringstream lines{source.text};
+  for (std::string line; std::getline(lines, line);) {
+    std::string_view rest = line;
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    if (!rest.starts_with("use ") && !rest.starts_with("use,")) continue;
+    if (const auto colons = rest.find("::"); colons != std::string_view::npos) rest.remove_prefix(colons + 2);
+    else rest.remove_prefix(4);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const std::string name(rest.substr(0, rest.find_first_of(", ")));
+    if (example && name.starts_with("kedge_m_")) {
+      problems.push_back(compose("{} uses {}: examples use what users have", source.path, name));
+    }
+    const bool known = name.starts_with("kedge_m_") || name.starts_with("iso_") ||
+                       (name == "mpi_f08" && source.path.ends_with("/mpi_f08.f90"));
+    if (binding && !known) problems.push_back(compose("{} uses {}, which has no room here", source.path, name));
   }
   return problems;
 }

@@ -31,6 +31,10 @@ inline constexpr std::size_t kLongestFile = 400;  // lines
 /// headers and examples may show.
 [[nodiscard]] std::vector<std::string> include_problems(const Source& source);
 
+/// What is wrong with the modules that a Fortran file uses: MPI's is used by one file alone, so that the rest can do
+/// without it; examples use what users have.
+[[nodiscard]] std::vector<std::string> use_problems(const Source& source);
+
 [[nodiscard]] std::vector<std::string> length_problems(const Source& source);
 
 /// Names at the top of the project that do not belong there.

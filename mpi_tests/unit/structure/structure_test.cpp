@@ -46,6 +46,7 @@ TEST(Structure, IncludesGoDownAndLibrariesStayInTheirRooms) {
   for (const Source& source : sources) {
     if (source.path.ends_with("CMakeLists.txt")) continue;
     EXPECT_THAT(include_problems(source), IsEmpty());
+    EXPECT_THAT(use_problems(source), IsEmpty());
   }
 }
 
@@ -116,6 +117,7 @@ TEST(StructureRules, PermitWhatTheFloorsPermit) {
                                                         {"include/kedge/kedge.h", "<stdint.h>"},
                                                         {"src/bindings/c/a.cpp", "\"kedge/engine.hpp\""},
                                                         {"src/bindings/c/a.cpp", "\"kedge/mpi.hpp\""},
+                                                        {"src/bindings/fortran/a.cpp", "\"kedge/kedge_mpi.h\""},
                                                         {"src/bindings/c/a.cpp", "\"bindings/c/handle.hpp\""},
                                                         {"src/bindings/c/a.cpp", "\"base/attempt.hpp\""},
                                                         {"src/testing/a.cpp", "\"comm/tree_collectives.hpp\""},
@@ -175,6 +177,17 @@ TEST(StructureRules, SeeTheWorldInAPureRoom) {
 TEST(StructureRules, SeeWhatPublicHeadersAndExamplesMustNotShow) {
   EXPECT_THAT(problems("include/kedge/a.hpp", "\"base/text.hpp\""), ElementsAre(HasSubstr("not public")));
   EXPECT_THAT(problems("examples/heat2d/a.cpp", "\"base/text.hpp\""), ElementsAre(HasSubstr("what users have")));
+}
+
+TEST(StructureRules, SeeAFortranModuleInTheWrongPlace) {
+  const auto uses = [](const std::string& path, const std::string& line) { return use_problems({path, line + "\n"}); };
+  EXPECT_THAT(uses("src/bindings/fortran/a.f90", "  use kedge_m_engine, only: kedge_engine"), IsEmpty());
+  EXPECT_THAT(uses("src/bindings/fortran/a.f90", "  use, intrinsic :: iso_c_binding, only: c_int"), IsEmpty());
+  EXPECT_THAT(uses("src/bindings/fortran/mpi_f08.f90", "  use mpi_f08, only: MPI_Comm"), IsEmpty());
+  EXPECT_THAT(uses("examples/a/main.f90", "use mpi_f08\n  use kedge"), IsEmpty());
+  EXPECT_THAT(uses("src/bindings/fortran/a.f90", "use mpi_f08"), ElementsAre(HasSubstr("no room here")));
+  EXPECT_THAT(uses("src/bindings/fortran/a.f90.in", "use, intrinsic :: hdf5"), ElementsAre(HasSubstr("uses hdf5")));
+  EXPECT_THAT(uses("examples/a/main.f90", "  use kedge_m_engine"), ElementsAre(HasSubstr("what users have")));
 }
 
 TEST(StructureRules, SeeALongFileAStrayNameAndAMissingWord) {

@@ -1,0 +1,111 @@
+"""The prolog and the epilog of share/kedge/slurm, run without Slurm, as the user who runs the test. (The job script runs
+as part of the guide "on Slurm".)
+
+slurm_test.py SOURCE_DIR KEDGE HEAT2D MPIEXEC
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+SOURCE_DIR, KEDGE, HEAT2D, MPIEXEC = (Path(word).resolve() for word in sys.argv[1:5])
+SCRIPTS = SOURCE_DIR / "share/kedge/slurm"
+
+
+class Slurm(unittest.TestCase):
+    def setUp(self):
+        self.work = Path(tempfile.mkdtemp(prefix="ks"))
+        self.roots = self.work / "roots"
+        self.roots.mkdir()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KEDGE_", "SLURM_"))}
+        self.environment = {**kept, "KEDGE_STORE_PATH": str(self.roots), "STORE_ROOTS": str(self.roots),
+                            "KEDGE": str(KEDGE), "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "KEDGE_LOG_LEVEL": "warning",
+                            "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_USER": self.user()}
+
+    def tearDown(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    @staticmethod
+    def user():
+        return subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+
+    def heat(self, *arguments):
+        return ["timeout", "--kill-after=5", "60", str(MPIEXEC), "-n", "1", str(HEAT2D), *arguments]
+
+    def make_store(self):
+        subprocess.run(self.heat("--steps", "4", "--every", "2"), cwd=self.work, env=self.environment, check=True,
+                       capture_output=True)
+        self.assertEqual(len(self.stores()), 1)
+
+    def stores(self):
+        return [path for path in self.roots.iterdir() if path.name.startswith("kedge-")]
+
+    def script(self, name, **changes):
+        environment = {key: value for key, value in {**self.environment, **changes}.items() if value is not None}
+        return subprocess.run(["bash", SCRIPTS / name], cwd=self.work, env=environment, capture_output=True, text=True,
+                              timeout=100)
+
+    def test_all_scripts_parse(self):
+        for script in SCRIPTS.iterdir():
+            done = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+            if shutil.which("shellcheck"):
+                done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (0, ""), script)
+
+    def test_the_epilog_frees_the_users_stores_and_nothing_else(self):
+        self.make_store()
+        other = self.roots / f"kedge-{os.getuid()}-not-a-store"
+        other.mkdir(mode=0o755)
+        (other / "file").write_text("mine")
+        link = self.roots / f"kedge-{os.getuid()}-link"
+        link.symlink_to(other)
+        done = self.script("epilog.sh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(self.stores()), sorted([other, link]))
+        self.assertEqual((other / "file").read_text(), "mine")
+
+    def test_the_epilog_leaves_what_a_job_is_using(self):
+        with subprocess.Popen(self.heat("--steps", "100000000", "--every", "50"), cwd=self.work, env=self.environment,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as job:
+            try:
+                deadline = time.monotonic() + 30
+                while not (self.work / "checkpoints").exists() or not self.stores():
+                    self.assertLess(time.monotonic(), deadline, "the job made no store")
+                    time.sleep(0.2)
+                done = self.script("epilog.sh")
+                self.assertEqual(done.returncode, 0)
+                self.assertIn("in use by a job", done.stderr + done.stdout)
+                self.assertEqual(len(self.stores()), 1)
+            finally:
+                os.killpg(job.pid, signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while self.stores():  # processes of a job that was ended may need a moment
+            self.assertLess(time.monotonic(), deadline, "the store of a job that ended was not freed")
+            self.assertEqual(self.script("epilog.sh").returncode, 0)
+
+    def test_the_prolog_leaves_the_stores_of_the_jobs_user(self):
+        self.make_store()
+        self.assertEqual(self.script("prolog.sh").returncode, 0)
+        self.assertEqual(len(self.stores()), 1)
+        done = self.script("prolog.sh", SLURM_JOB_UID=str(os.getuid() + 1))
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(self.stores(), [], done.stderr)
+
+    def test_without_what_they_need_they_do_nothing_and_never_fail(self):
+        self.make_store()
+        for name in ("epilog.sh", "prolog.sh"):
+            self.assertEqual(self.script(name, SLURM_JOB_UID=None).returncode, 0)
+            self.assertEqual(self.script(name, KEDGE="/nowhere/kedge", SLURM_JOB_UID=str(os.getuid())).returncode, 0)
+        self.assertEqual(len(self.stores()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

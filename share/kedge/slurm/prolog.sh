@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Prolog of slurmd, on nodes that one user has alone: frees the node-local stores of all other users before a job
+# begins. Those of the job's own user stay, since a job that was queued again continues from them; so do stores that a
+# job is using.
+#
+# Slurm drains a node whose prolog fails, so this one never does.
+# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp.
+set -uo pipefail
+
+kedge=${KEDGE:-kedge}
+[[ -n ${SLURM_JOB_UID:-} ]] || exit 0
+
+# kedge drop frees what belongs to the user who calls it, and nothing else.
+as_user() { # as_user UID COMMAND...
+  local uid=$1 user
+  shift
+  if [[ $(id -u) == "$uid" ]]; then "$@"; return; fi
+  user=$(id -nu "$uid" 2>/dev/null) || return
+  runuser -u "$user" -- "$@"
+}
+
+for root in ${STORE_ROOTS:-/dev/shm /tmp}; do
+  for store in "$root"/kedge-[0-9]*-*; do
+    [[ -d $store && ! -L $store ]] || continue
+    uid=$(stat --format=%u "$store") || continue
+    [[ $uid != "$SLURM_JOB_UID" && ${store##*/} == "kedge-$uid-"* ]] || continue
+    as_user "$uid" timeout 60 "$kedge" drop --yes "$store" || true
+  done
+done
+exit 0
