@@ -131,9 +131,9 @@ TEST_F(MpiFaults, MinimumAndMaximumAreThoseOfUnsignedIntegers) {
 TEST_F(MpiFaults, AfterACallThatFailedTheEngineEndsAndUnmapsNothing) {
   if (ranks_ == 1) return;
   options_.comm.timeout_s = 0.5;
-  std::vector<double> state(200'000, rank_);
+  std::vector<double> state(1'000'000, rank_);
   bool is_over = false;
-  for (int after = 0; !is_over; after = after * 3 / 2 + 1) {
+  for (int after = 0; !is_over; after = after * 5 / 4 + 1) {
     std::optional<Failure> failure;
     {
       Engine engine = make_engine();
