@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # check.sh BUILD_DIRECTORY WORK_DIRECTORY: makes the Debian package of a build, installs it into a root that has nothing
 # but Debian's base system, and runs heat2d and the kedge command there. By hand: as root, with debootstrap and a mirror
-# of Debian 12 (KEDGE_DEB_MIRROR, if the machine's own is not the default). Needs 1 GiB below WORK_DIRECTORY.
+# of Debian 12 (DEB_MIRROR, if the machine's own is not the default). Needs 1 GiB below WORK_DIRECTORY.
 set -euo pipefail
 build=$(cd "$1" && pwd) work=$2
 if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
   echo "skipped: it needs root and debootstrap (Debian: debootstrap)"
   exit 77
 fi
-mirror=${KEDGE_DEB_MIRROR-$(sed -n 's|^URIs: *\([^ ]*\).*|\1|p; s|^deb \(\[[^]]*\] \)\?\([^ ]*\) .*|\2|p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1)}
+mirror=${DEB_MIRROR-$(sed -n 's|^URIs: *\([^ ]*\).*|\1|p; s|^deb \(\[[^]]*\] \)\?\([^ ]*\) .*|\2|p' /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1 || true)}
 mkdir -p "$work"
 work=$(cd "$work" && pwd) root=$work/root
 finish() { umount "$root/proc" "$root/dev/shm" 2>/dev/null || true; }
