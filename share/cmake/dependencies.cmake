@@ -13,7 +13,7 @@ macro(kedge_need name debian spack)
   endif()
 endmacro()
 
-# kedge_need_library(PREFIX NAME HEADER DEBIAN SPACK): one that comes without a package for CMake.
+# kedge_need_library(PREFIX NAME HEADER DEBIAN SPACK): a library without a CMake package.
 macro(kedge_need_library prefix name header debian spack)
   find_path(${prefix}_INCLUDE_DIR ${header})
   find_library(${prefix}_LIBRARY ${name})

@@ -11,7 +11,7 @@ set(KEDGE_HDF5_INCLUDE_DIRS ${HDF5_C_INCLUDE_DIRS})
 list(GET HDF5_C_LIBRARIES 0 kedge_hdf5_library)  # what follows are the libraries that it was built with
 set(KEDGE_HDF5_LIBRARIES ${HDF5_C_LIBRARIES})
 if(kedge_hdf5_library MATCHES "\\.so")
-  set(KEDGE_HDF5_LIBRARIES ${kedge_hdf5_library})  # it brings them itself
+  set(KEDGE_HDF5_LIBRARIES ${kedge_hdf5_library})  # it loads what it needs itself
 endif()
 set(kedge_hdf5_advice "Set HDF5_ROOT to the prefix of one HDF5, in an empty build directory.")
 
@@ -65,7 +65,7 @@ if(parallel_line)
     find_package(MPI COMPONENTS C)
     if(NOT MPI_C_FOUND)
       message(FATAL_ERROR "The HDF5 in ${HDF5_C_INCLUDE_DIRS} is parallel, and its header needs mpi.h, which was not "
-        "found. Take a serial HDF5 (Debian: libhdf5-dev; Spack: hdf5~mpi), or set MPI_C_COMPILER to the mpicc that HDF5 was built with.")
+        "found. Use a serial HDF5 (Debian: libhdf5-dev; Spack: hdf5~mpi), or set MPI_C_COMPILER to the mpicc that HDF5 was built with.")
     endif()
     list(APPEND KEDGE_HDF5_INCLUDE_DIRS ${MPI_C_INCLUDE_DIRS})
     set(kedge_hdf5_mpi_libraries ${MPI_C_LIBRARIES})

@@ -15,7 +15,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_GENERATOR DEB)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION science)
-  # What its programs need is read from them. To build against static libraries takes what these are made of, besides.
+  # What its programs need is read from them. Linking the static libraries also needs their dependencies.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/src ${CMAKE_BINARY_DIR}/src/testing)
   set(CPACK_DEBIAN_PACKAGE_SUGGESTS

@@ -67,7 +67,7 @@ void prove_reductions(Communicator& communicator, Deadline deadline) {
   if (first >= kReductions.size()) return;
   throw Error(ErrorCode::invalid_argument,
               compose("{} gives wrong results: the {} of 64-bit unsigned integers is wrong on rank {}. Use another "
-                      "version of it: with this one, ranks would not agree on whether a checkpoint is complete",
+                      "version: with this one, ranks would not agree on whether a checkpoint is complete",
                       communicator.library(), kReductions[first].name, verdict[0] % size));
 }
 

@@ -9,7 +9,8 @@
 #include <mpi-ext.h>
 #endif
 
-// Names its failed ranks: Open MPI 5 with ULFM. MPICH 4 aborts in MPIX_Comm_failure_ack, without which it names none.
+// Names its failed ranks: Open MPI 5 with ULFM. MPICH 4 aborts in MPIX_Comm_failure_ack, so its failed ranks cannot be
+// listed.
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI) && OMPI_HAVE_MPI_EXT_FTMPI
 #define KEDGE_MPI_NAMES_FAILED_RANKS 1
 #endif
@@ -71,11 +72,11 @@ std::vector<int> failed_ranks([[maybe_unused]] MPI_Comm comm) {
   return ranks;
 }
 
-#if defined(MPICH_VERSION)
+#if defined(MPICH_VERSION) || defined(MPICH_NAME)
 
 namespace {
 
-/// The application's handler, while any thread has errors returned.
+/// The application's handler, saved while any ErrorsReturn exists. One per process, as MPI_COMM_WORLD is.
 struct Replaced {
   std::mutex mutex;
   int users = 0;
@@ -93,14 +94,15 @@ ErrorsReturn::ErrorsReturn() {
   Replaced& now = replaced();
   const std::lock_guard guard(now.mutex);
   if (now.users++ > 0) return;
-  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now.handler);
+  now.handler = MPI_ERRHANDLER_NULL;
+  if (MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now.handler) != MPI_SUCCESS) return;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
 ErrorsReturn::~ErrorsReturn() {
   Replaced& now = replaced();
   const std::lock_guard guard(now.mutex);
-  if (--now.users > 0) return;
+  if (--now.users > 0 || now.handler == MPI_ERRHANDLER_NULL) return;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, now.handler);
   MPI_Errhandler_free(&now.handler);
 }
