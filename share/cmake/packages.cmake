@@ -4,7 +4,8 @@ if(BUILD_SHARED_LIBS)
   set(kedge_module_libraries "prepend_path(\"LD_LIBRARY_PATH\", pathJoin(prefix, \"${CMAKE_INSTALL_LIBDIR}\"))")
 endif()
 configure_file(kedge/packaging/kedge.lua.in ${CMAKE_CURRENT_BINARY_DIR}/kedge.lua @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kedge.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/kedge/modulefiles)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kedge.lua RENAME ${PROJECT_VERSION}.lua
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/kedge/modulefiles/kedge)
 
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_PACKAGE_NAME kedge)

@@ -16,9 +16,10 @@ for completion in bash-completion/completions/kedge zsh/site-functions/_kedge fi
   grep -q verify "$prefix/share/$completion" || { echo "no completion in share/$completion"; exit 1; }
 done
 for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h \
-    include/kedge/testing/in_process_job.hpp share/doc/kedge/LICENSE share/kedge/modulefiles/kedge.lua share/kedge/examples/heat2d/main.cpp; do
+    include/kedge/testing/in_process_job.hpp share/doc/kedge/LICENSE share/kedge/examples/heat2d/main.cpp; do
   [[ -f $prefix/$file ]] || { echo "$file was not installed"; exit 1; }
 done
+ls "$prefix"/share/kedge/modulefiles/kedge/*.lua >/dev/null || { echo "no modulefile was installed"; exit 1; }
 for header in mpi.hpp kedge_mpi.h mpi_family.h; do
   if [[ $with_mpi != 1 && -e $prefix/include/kedge/$header ]]; then
     echo "kedge/$header was installed without MPI"

@@ -32,20 +32,35 @@ inline void check_local(int code, const char* call) {
               compose("{} failed with code {}: {}; see the MPI library's messages", call, code, mpi_text(code)));
 }
 
-/// For calls that communicate, likewise: throws Error{rank_failed}, for whatever the reason the ranks can no longer
-/// rely on each other.
-inline void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
-  if (is_process_failure(code)) {
-    throw Error(
-        ErrorCode::rank_failed,
-        compose("{} failed with code {}: {}; a rank died: see the MPI library's messages, and start the job again",
-                call, code, mpi_text(code)));
+/// A call that communicates failed: whatever the cause, ranks can no longer rely on each other.
+class MpiFailed final : public Error {
+ public:
+  MpiFailed(int code, const char* call)
+      : Error(ErrorCode::rank_failed, advise(code, what_failed(code, call))), what_failed_(what_failed(code, call)) {}
+
+  /// E.g. "MPI_Test failed with code 75: Process Failure".
+  [[nodiscard]] const std::string& what_failed() const noexcept { return what_failed_; }
+
+ private:
+  static std::string what_failed(int code, const char* call) {
+    return compose("{} failed with code {}: {}", call, code, mpi_text(code));
   }
-  throw Error(ErrorCode::rank_failed,
-              compose("{} failed with code {}: {}; a rank may have died, or the network failed: see the MPI library's "
-                      "messages, and start the job again",
-                      call, code, mpi_text(code)));
+  static std::string advise(int code, const std::string& failed) {
+    if (is_process_failure(code)) {
+      return compose("{}; a rank died: see the MPI library's messages, and start the job again", failed);
+    }
+    return compose(
+        "{}; a rank may have died, or the network failed: see the MPI library's messages, and start the job "
+        "again",
+        failed);
+  }
+
+  std::string what_failed_;
+};
+
+/// Throws MpiFailed unless `code` is MPI_SUCCESS.
+inline void check_mpi(int code, const char* call) {
+  if (code != MPI_SUCCESS) throw MpiFailed(code, call);
 }
 
 /// Waits politely: at first it asks again at once, then gives way to others on the core, then sleeps a little.

@@ -113,15 +113,13 @@ auto MpiCommunicator::communicate(Body&& body) {
   check_usable();
   try {
     return body();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::rank_failed) throw;
+  } catch (const MpiFailed& failed) {
     has_ended_ = true;
-    Failure failure = error.failure();
     const auto ranks = comm_ == MPI_COMM_NULL ? std::vector<int>() : failed_ranks(comm_);
-    if (!ranks.empty()) {
-      failure.message = compose("{} {} died: {}", ranks.size() == 1 ? "rank" : "ranks", listed(ranks), failure.message);
-    }
-    throw Error(std::move(failure));
+    if (ranks.empty()) throw;
+    throw Error(ErrorCode::rank_failed,
+                compose("{} {} died: {}; start the job again", ranks.size() == 1 ? "rank" : "ranks", listed(ranks),
+                        failed.what_failed()));
   }
 }
 
