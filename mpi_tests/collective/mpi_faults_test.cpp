@@ -1,5 +1,5 @@
-// MPI that reduces wrongly, fails in a call, or loses a rank: what an engine over it says, and that nothing is freed
-// that MPI may still use. The calls of MPI are replaced here by ones that go wrong on demand.
+// MPI that reduces wrongly or fails in a call: what an engine over it says, and that nothing is freed that MPI may
+// still use. The calls of MPI are replaced here by ones that go wrong on demand.
 #include <gmock/gmock.h>
 #include <mpi.h>
 

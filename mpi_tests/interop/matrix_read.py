@@ -16,7 +16,7 @@ def main():
         data = checkpoint["temperature"][:]
         if int(checkpoint.attrs["step"]) != 40:
             sys.exit(f"{newest} is of step {checkpoint.attrs['step']}, not 40")
-    for container in sorted((prefix / newest / "data").iterdir()):
+    for container in sorted((prefix / newest / "data").rglob("*.h5")):
         with h5py.File(container, "r") as file:
             file.visit(lambda name: None)
     if not first.exists():

@@ -58,8 +58,8 @@ std::size_t first_wrong(Communicator& communicator, Deadline deadline) {
 
 void prove_reductions(Communicator& communicator, Deadline deadline) {
   const std::uint64_t wrong = first_wrong(communicator, deadline);
-  // The lowest number of a reduction, and of the ranks that it went wrong for. The sums of a tree over sends and
-  // receives do not rest on what is in doubt.
+  // The lowest number of a reduction, and of the ranks that it went wrong for. A minimum by a tree of sends and
+  // receives does not rest on what is in doubt.
   const auto size = static_cast<std::uint64_t>(communicator.size());
   std::array<std::uint64_t, 1> verdict{wrong * size + static_cast<std::uint64_t>(communicator.rank())};
   tree_all_reduce(communicator, verdict, Reduction::min, deadline);

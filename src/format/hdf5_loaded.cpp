@@ -81,8 +81,7 @@ std::optional<std::string> hdf5_warning(const std::vector<LoadedHdf5>& loaded, b
   }
   return text +
          "; if HDF5 reports errors such as \"not a file access list\", build Kedge with the program's HDF5 (HDF5_ROOT) "
-         "or "
-         "as a shared library (BUILD_SHARED_LIBS=ON)";
+         "or as a shared library (BUILD_SHARED_LIBS=ON)";
 }
 
 bool is_in_program() {
