@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# each_option.sh SOURCE WORK_DIRECTORY CMAKE BUILD_DIRECTORY: Kedge configures with each of its options turned over alone.
+set -euo pipefail
+source=$1 work=$2 cmake=$3 build=$4
+rm -rf "$work"
+mkdir -p "$work"
+# With the MPI and HDF5 of this build.
+mapfile -t same < <(sed -n -E 's/^((MPI_C|MPI_CXX|MPI_Fortran|HDF5_C)_COMPILER(_EXECUTABLE)?|HDF5_PREFER_PARALLEL):[A-Z]+=(.+)$/-D\1=\4/p' \
+  "$build/CMakeCache.txt" | grep -v NOTFOUND)
+tried=0
+while read -r option default; do
+  [[ $default == ON ]] && value=OFF || value=ON
+  [[ $default == OFF || $default == ON ]] || value=OFF  # on where Kedge is the top level
+  if [[ $option == KEDGE_FORTRAN ]] && ! command -v gfortran >/dev/null; then continue; fi
+  rm -rf "$work/configured"
+  "$cmake" -S "$source" -B "$work/configured" "${same[@]}" "-D$option=$value" >"$work/log" 2>&1 ||
+    { cat "$work/log"; echo "does not configure with $option=$value"; exit 1; }
+  tried=$((tried + 1))
+done < <(sed -n -E 's/^option\((KEDGE_[A-Z_]+) "[^"]*" ([^)]*)\)$/\1 \2/p' "$source/CMakeLists.txt")
+((tried >= 5)) || { echo "only $tried options were found in CMakeLists.txt"; exit 1; }
+rm -rf "$work/configured"
+echo "configures with each of $tried options turned over"
