@@ -79,6 +79,8 @@ class Communicator {
   [[nodiscard]] virtual std::string name() const = 0;
   /// The message-passing library and its version, for messages, e.g. "Open MPI v4.1.4".
   [[nodiscard]] virtual std::string library() const { return "the message-passing library"; }
+  /// What to tell the user when an engine starts on it, e.g. of a launcher that belongs to another library; else empty.
+  [[nodiscard]] virtual std::string start_warning() const { return {}; }
   [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;  ///< What may be called from threads.
 
   /// Local: starts a send or receive of exactly `bytes` on `channel` (0 to 1023). The memory must stay valid

@@ -75,8 +75,11 @@ class Engine {
   /// no_space, io.
   void create(std::string_view tag, const Attributes& attributes = {});
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8; `/`
-  /// separates groups.
+  /// separates groups. Outside of create and commit nothing but the status says that it was refused (bad_state).
   Status save(std::string_view name, const Region& region, const Placement& placement = {});
+  /// Local, never throws. For interfaces to other languages: a region that could not even be passed to save or load.
+  /// The commit or close that follows throws invalid_argument with the name and the reason, on all ranks.
+  Status refuse(std::string_view name, std::string_view reason);
   /// Local, never throws. Returns a path on the node-local store to write a file of the application's own to; commit
   /// stores the file as a region of this name. The path ends with `name`, whose directories exist; all files that a
   /// rank routes in one checkpoint lie in one directory, which is this rank's alone, and which commit and abandon

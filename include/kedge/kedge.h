@@ -176,8 +176,9 @@ KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag,
 
 /** Copies a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
  * most KEDGE_MAX_DIMENSIONS) in elements, slowest dimension first. The memory may be reused when the call returns.
- * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. kedge_commit also reports a failure, on all ranks, so the
- * result may be ignored. KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
+ * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. kedge_commit also reports a failure, on all ranks, so between
+ * kedge_create and kedge_commit the result may be ignored; outside, this call alone returns KEDGE_BAD_STATE.
+ * KEDGE_INVALID_ARGUMENT, KEDGE_BAD_STATE, KEDGE_NO_SPACE, KEDGE_IO. */
 kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,
                        const uint64_t* shape);
 
@@ -204,6 +205,11 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
  * KEDGE_IO. */
 KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path,
                                              size_t size, size_t* length);
+
+/** For interfaces to other languages: a region that could not be passed to kedge_save or kedge_load. The kedge_commit or
+ * kedge_close that follows returns KEDGE_INVALID_ARGUMENT on all ranks, with the name and the reason; so does this call.
+ * KEDGE_BAD_STATE outside of a checkpoint. */
+kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason);
 
 /** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. */
 KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);

@@ -1,6 +1,10 @@
 // All of Kedge's C++ interface except the MPI communicator (kedge/mpi.hpp).
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Kedge's headers are C++20: compile with -std=c++20 (CMake: kedge::kedge and kedge::core ask for it)"
+#endif
+
 #include "kedge/attributes.hpp"    // IWYU pragma: export
 #include "kedge/communicator.hpp"  // IWYU pragma: export
 #include "kedge/elements.hpp"      // IWYU pragma: export

@@ -1,6 +1,10 @@
 // Kedge over MPI. The only C++ header that includes a third-party one.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Kedge's headers are C++20: compile with -std=c++20 (CMake: kedge::kedge and kedge::core ask for it)"
+#endif
+
 #include <mpi.h>
 
 #include <functional>

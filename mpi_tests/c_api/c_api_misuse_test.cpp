@@ -47,6 +47,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_save_replicated(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "save_replicated");
   refused(kedge_route_out(nullptr, "a", 0, &letter, 1, &count), "route_out");
   refused(kedge_route_in(nullptr, "a", &letter, 1, &count), "route_in");
+  refused(kedge_refuse(nullptr, "a", "b"), "refuse");
   refused(kedge_commit(nullptr), "commit");
   refused(kedge_abandon(nullptr), "abandon");
   refused(kedge_get_level(nullptr, "a", &level), "get_level");
@@ -156,6 +157,25 @@ TEST(CApiMisuse, ARegionThatCannotBeSavedFailsTheCommitOnAllRanks) {
   }
 }
 
+TEST(CApiMisuse, WhyARegionCouldNotEvenBePassedIsToldByCommitAndCloseOnAllRanks) {
+  SimulatedJob job(2);
+  run_in_c(job, [](int rank, kedge_engine* engine) {
+    EXPECT_EQ(kedge_refuse(engine, "a", "of no use"), KEDGE_BAD_STATE) << "no commit follows that would tell";
+    EXPECT_EQ(kedge_create(engine, "a", nullptr, 0), KEDGE_OK);
+    if (rank == 1) expect_refused(kedge_save(engine, "field", nullptr, KEDGE_INT32, 99, &kOne), "save");
+    EXPECT_EQ(kedge_commit(engine), KEDGE_INVALID_ARGUMENT);
+    EXPECT_THAT(kedge_last_error(), HasSubstr("on rank 1: field: the number of dimensions must not exceed"));
+    EXPECT_EQ(commit_value_in_c(engine, "a", 1), KEDGE_OK);
+    EXPECT_EQ(opened(engine), "a");
+    if (rank == 0) expect_refused(kedge_refuse(engine, "field", "of no use"), "load");
+    EXPECT_EQ(kedge_close(engine), KEDGE_INVALID_ARGUMENT);
+    EXPECT_THAT(kedge_last_error(), HasSubstr("on rank 0: field: of no use"));
+    expect_refused(kedge_refuse(engine, nullptr, "of no use"), "no name");
+    expect_refused(kedge_refuse(engine, "field", nullptr), "no reason");
+    EXPECT_EQ(kedge_refuse(engine, "field", "late"), KEDGE_BAD_STATE);
+  });
+}
+
 TEST(CApiMisuse, LocalCallsRefuseNullPlaces) {
   SimulatedJob job(1);
   run_in_c(job, [](int, kedge_engine* engine) {
@@ -195,7 +215,8 @@ TEST(CApiMisuse, ALoadWithoutANameOrShapeIsToldByClose) {
                                   nullptr),
                        "load");
       }
-      EXPECT_EQ(kedge_close(engine), KEDGE_NOT_FOUND) << "the same on all ranks";
+      EXPECT_EQ(kedge_close(engine), KEDGE_INVALID_ARGUMENT) << "the same on all ranks";
+      EXPECT_THAT(kedge_last_error(), HasSubstr("name and shape must not be NULL"));
     }
   });
 }

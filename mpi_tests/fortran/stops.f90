@@ -1,4 +1,4 @@
-! Ends by a failure that it does not ask for. Usage: fortran_stops all | one | save | load
+! Ends by a failure that it does not ask for. Usage: fortran_stops all | one | early | late | save | load
 program stops
   use kedge
   use mpi_f08
@@ -21,6 +21,14 @@ program stops
     call kedge_create(engine, "tag")
     call kedge_commit(engine)
     call MPI_Barrier(MPI_COMM_WORLD)
+  case ("early")  ! kedge_commit would not know of it
+    call kedge_save(engine, "number", rank)
+    write (*, "(a)") "went on"
+    call kedge_create(engine, "tag")
+  case ("late")
+    call kedge_open(engine, found)
+    call kedge_load(engine, "number", number)  ! nothing was found
+    write (*, "(a)") "went on"
   case ("save")  ! goes on until kedge_commit
     call kedge_create(engine, "tag")
     if (rank == 1) call kedge_save(engine, "", rank)

@@ -131,6 +131,8 @@ contains
       overlaps = try == 3 .and. ranks > 1  ! alone it is a start of 0
       call check_all(code, merge(KEDGE_MISMATCH, KEDGE_INVALID_ARGUMENT, overlaps), "kedge_commit", reason)
       call expect_text(reason, "field")
+      if (try < 3) call expect_text(reason, "field: kedge_shard: ")  ! on all ranks, what was wrong on one
+      if (try == 4) call expect_text(reason, "field: kedge_shard: start(1) is 0; the first index is 1")
     end do
     call check(kedge_last_error() == reason, "kedge_last_error is not errmsg")
     failure = kedge_last_failure()

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <toml++/toml.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "base/options_fields.hpp"
@@ -92,6 +94,15 @@ std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
   return std::nullopt;
 }
 
+// As it would be written in the file, in one line.
+std::string shown(const toml::node& node) {
+  std::ostringstream text;
+  text << toml::toml_formatter(node, toml::toml_formatter::default_flags & ~toml::format_flags::indentation);
+  std::string line = text.str();
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
 std::string place(const std::string& path, const toml::source_region& region) {
   return compose("{}:{}", path, region.begin.line);
 }
@@ -111,7 +122,7 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
     const Field* field = find_field(section, key.str());
     if (field == nullptr) refuse_unknown(origin, section, key.str());
     const auto text = as_text(node, field->kind);
-    if (!text) refuse(compose("{}: {} must be {}", origin, dotted_name(*field), field->expects));
+    if (!text) refuse(compose("{}: {} must be {}, not {}", origin, dotted_name(*field), field->expects, shown(node)));
     assign(loaded, *field, *text, origin);
   }
 }
@@ -140,9 +151,12 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
 
 // The environment side ----------------------------------------------------------------------------------
 
-/// Variables that start with KEDGE_ and are not options: read elsewhere, or used by scripts.
+/// Variables that start with KEDGE_ and are not options: read elsewhere, used by scripts, or set by module files of the
+/// system to say where Kedge is.
 bool is_no_option(std::string_view name) {
-  return name == "KEDGE_CONFIG" || name == "KEDGE_NODE" || name.starts_with("KEDGE_TEST_") ||
+  static constexpr std::array kNames = {"KEDGE_CONFIG", "KEDGE_NODE", "KEDGE_ROOT",
+                                        "KEDGE_DIR",    "KEDGE_HOME", "KEDGE_VERSION"};
+  return std::ranges::find(kNames, name) != kNames.end() || name.starts_with("KEDGE_TEST_") ||
          name.starts_with("KEDGE_BUILD_");
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/attempt.hpp"
+#include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 #include "engine/state_io.hpp"
 #include "kedge/state.hpp"
@@ -28,6 +30,16 @@ void Engine::create(std::string_view tag, const Attributes& attributes) {
 
 Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
   return impl_->writer().save(name, region, placement);
+}
+
+Status Engine::refuse(std::string_view name, std::string_view reason) {
+  Status refused;
+  auto failure = attempt([&] {
+    const Failure given{ErrorCode::invalid_argument, compose("{}: {}", name, reason), -1, {}, 0};
+    refused = impl_->lifecycle().phase() == engine::Phase::reading ? impl_->reader().refuse(given)
+                                                                   : impl_->writer().refuse(given);
+  });
+  return failure ? Status(*failure) : refused;
 }
 
 Routed Engine::route_out(std::string_view name, std::uint64_t max_bytes) {

@@ -224,6 +224,11 @@ std::optional<Failure> Reader::not_reading(std::string_view call) const {
   return parts_.lifecycle.wrong_phase(call, Phase::reading, "open");
 }
 
+Status Reader::refuse(const Failure& failure) {
+  if (auto wrong = not_reading("load")) return *wrong;
+  return remember(failure);
+}
+
 Status Reader::remember(Failure failure) {
   failure.rank = parts_.group.rank();
   const std::lock_guard guard(mutex_);

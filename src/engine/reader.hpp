@@ -26,6 +26,8 @@ class Reader {
   /// A `placement` that is stated must be the one that was saved.
   Status load(std::string_view name, const MutableRegion& region, const Placement& placement = {});
   Routed route_in(std::string_view name);
+  /// Local. A load that was refused before it came here: as one that failed.
+  Status refuse(const Failure& failure);
   /// Local. The checkpoint was not loaded as wanted: close will throw the first such failure on all ranks.
   Status remember(Failure failure);
   /// Local. What of this name this rank's container has. Throws not_found.

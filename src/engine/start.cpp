@@ -31,6 +31,7 @@ class Start {
       : setup_(setup), group_(group), file_system_(*setup.environment.file_system) {}
 
   Started run() {
+    warn_of_launcher();
     group_.communicator().connect(group_.deadline());
     comm::prove_reductions(group_.communicator(), group_.deadline());
     check_options();
@@ -66,6 +67,12 @@ class Start {
   }
 
  private:
+  /// First: with another MPI's launcher, starts that take each other for the same job fail on what follows.
+  void warn_of_launcher() const {
+    const std::string words = group_.communicator().start_warning();
+    if (group_.is_root() && !words.empty()) setup_.log.warning(words);
+  }
+
   void check_options() const {
     std::optional<Failure> local = setup_.options.load_failure;
     if (!local) local = check(setup_.options);

@@ -118,6 +118,11 @@ Status Writer::remember(Failure failure) {
   return failure;
 }
 
+Status Writer::refuse(const Failure& failure) {
+  if (auto wrong = not_writing("save")) return *wrong;
+  return remember(failure);
+}
+
 Status Writer::save(std::string_view name, const Region& region, const Placement& placement) {
   if (auto failure = not_writing("save")) return *failure;
   const double begin_s = parts_.clock().seconds();

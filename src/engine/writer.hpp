@@ -26,6 +26,8 @@ class Writer {
   void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   Status save(std::string_view name, const Region& region, const Placement& placement);
   Routed route_out(std::string_view name, std::uint64_t max_bytes);
+  /// Local. A save that was refused before it came here: as one that failed.
+  Status refuse(const Failure& failure);
   /// Local. The checkpoint cannot be committed: commit will throw the first such failure on all ranks.
   Status remember(Failure failure);
   /// How many seconds the application waited for the checkpoint, from create on.

@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 #include <hdf5.h>
-#include <link.h>
 
 #include <string_view>
 
+#include "base/loaded_objects.hpp"
 #include "base/text.hpp"
 
 namespace kedge::format {
@@ -26,22 +26,10 @@ bool is_hdf5(std::string_view path) {
   return name.starts_with(".so") || name.starts_with("-");
 }
 
-int note_path(dl_phdr_info* object, std::size_t /*size*/, void* paths) {
-  if (object->dlpi_name != nullptr && is_hdf5(object->dlpi_name)) {
-    static_cast<std::vector<std::string>*>(paths)->emplace_back(object->dlpi_name);
-  }
-  return 0;
-}
-
-std::string file_of(const void* address) {
-  Dl_info found{};
-  return dladdr(address, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
-}
-
 /// In the object itself; a look-up by its handle also searches what it depends on.
 void* symbol_in(void* object, const std::string& path, const char* name) {
   void* const address = dlsym(object, name);
-  return address != nullptr && file_of(address) == path ? address : nullptr;
+  return address != nullptr && object_of(address) == path ? address : nullptr;
 }
 
 std::string words(const LoadedHdf5& library) {
@@ -49,14 +37,25 @@ std::string words(const LoadedHdf5& library) {
                  library.is_parallel ? "parallel" : "serial");
 }
 
+/// A static HDF5 that is part of the program.
+LoadedHdf5 linked_hdf5(const std::string& program) {
+  LoadedHdf5 library{program, {}, false, true};
+  H5get_libversion(&library.version[0], &library.version[1], &library.version[2]);
+#ifdef H5_HAVE_PARALLEL
+  library.is_parallel = true;
+#endif
+  return library;
+}
+
 }  // namespace
 
 std::vector<LoadedHdf5> loaded_hdf5() {
-  std::vector<std::string> paths;
-  dl_iterate_phdr(note_path, &paths);
-  const std::string ours = file_of(reinterpret_cast<const void*>(&H5open));
+  const auto* const our_open = reinterpret_cast<const void*>(&H5open);
+  const std::string ours = object_of(our_open);
   std::vector<LoadedHdf5> loaded;
-  for (const std::string& path : paths) {
+  if (kedge::is_in_program(our_open)) loaded.push_back(linked_hdf5(ours));
+  for (const std::string& path : loaded_objects()) {
+    if (!is_hdf5(path)) continue;
     void* const object = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (object == nullptr) continue;
     LoadedHdf5 library{path, {}, false, path == ours};
@@ -84,21 +83,6 @@ std::optional<std::string> hdf5_warning(const std::vector<LoadedHdf5>& loaded, b
          "or as a shared library (BUILD_SHARED_LIBS=ON)";
 }
 
-bool is_in_program() {
-  // The program is what the system loaded first, and has no name there.
-  const std::string here = file_of(reinterpret_cast<const void*>(&is_in_program));
-  std::vector<std::string> names;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, std::size_t, void* all) {
-        static_cast<std::vector<std::string>*>(all)->emplace_back(object->dlpi_name == nullptr ? ""
-                                                                                               : object->dlpi_name);
-        return 0;
-      },
-      &names);
-  for (const std::string& name : names) {
-    if (!name.empty() && name == here) return false;
-  }
-  return true;
-}
+bool is_in_program() { return kedge::is_in_program(reinterpret_cast<const void*>(&loaded_hdf5)); }
 
 }  // namespace kedge::format

@@ -15,7 +15,8 @@ struct LoadedHdf5 {
   bool is_ours = false;  ///< Kedge's calls go to it
 };
 
-/// Local. Those that are loaded as shared libraries, in the order in which the system looks names up.
+/// Local. In the order in which the system looks names up: one that is linked into the program first, by the program's
+/// path, then shared libraries.
 [[nodiscard]] std::vector<LoadedHdf5> loaded_hdf5();
 
 /// What to tell the user, if there are two where Kedge is part of the program itself: calls of the program to HDF5 may

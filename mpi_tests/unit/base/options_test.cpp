@@ -138,9 +138,12 @@ TEST_F(OptionsTest, BadValueNamesFileLineAndField) {
   write_toml("[store]\n\nkeep = 0\n");
   EXPECT_THAT(failure(), AllOf(HasSubstr(path() + ":3: store.keep must be a whole number from 1"), HasSubstr("\"0\"")));
   write_toml("[store]\nkeep = 'three'\n");
-  EXPECT_THAT(failure(), HasSubstr(path() + ":2: store.keep must be a whole number"));
+  EXPECT_THAT(failure(), HasSubstr(path() + ":2: store.keep must be a whole number from 1 to"));
+  EXPECT_THAT(failure(), HasSubstr(", not 'three'"));
   write_toml("[store]\ndurable = 1\n");
-  EXPECT_THAT(failure(), HasSubstr(path() + ":2: store.durable must be true or false"));
+  EXPECT_THAT(failure(), HasSubstr(path() + ":2: store.durable must be true or false, not 1"));
+  write_toml("[store]\nkeep = { a = [1, 2] }\n");
+  EXPECT_THAT(failure(), HasSubstr(", not { a = [ 1, 2 ] }"));
   write_toml("[comm]\ntimeout_s = -1.0\n");
   EXPECT_THAT(failure(), HasSubstr(path() + ":2: comm.timeout_s must be seconds, more than 0"));
   write_toml("run = 'a/b'\n");
@@ -218,6 +221,8 @@ TEST_F(OptionsTest, UnknownVariableOfAKnownSectionIsAnErrorWithASuggestion) {
   EXPECT_THAT(failure({"KEDGE_SOTRE_KEEP=2"}), HasSubstr("KEDGE_STORE_KEEP"));
   EXPECT_THAT(failure({"KEDGE_UNRELATED=1"}), HasSubstr("unknown environment variable KEDGE_UNRELATED"));
   EXPECT_EQ(failure({"KEDGE_NODE=n1", "KEDGE_TEST_FULL=1", "KEDGE_BUILD_JOBS=2"}), "no failure");
+  // Module files of many systems set these for every package.
+  EXPECT_EQ(failure({"KEDGE_ROOT=/opt", "KEDGE_DIR=/opt", "KEDGE_HOME=/opt", "KEDGE_VERSION=1"}), "no failure");
 }
 
 TEST_F(OptionsTest, FingerprintFilesAreAListOfPathsOrPathsWithColonsBetween) {

@@ -23,6 +23,9 @@ kedge_error refuse(std::string message) noexcept;
   throw Error(ErrorCode::invalid_argument, std::move(message));
 }
 
+/// Inside of guarded(): what the engine made of a refusal.
+[[noreturn]] inline void throw_refused(const Status& status) { throw Error(status.failure()); }
+
 /// Local. The result of a call that has no engine to work with.
 kedge_error no_engine(const char* call) noexcept;
 

@@ -68,11 +68,11 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
   return bindings::guarded([&] {
     const bool fits = dimensions >= 0 && dimensions <= KEDGE_MAX_DIMENSIONS;
     if (name == nullptr || !fits || (dimensions != 0 && shape == nullptr)) {
-      (void)engine->engine.load("", {});  // there is no such region: close fails on all ranks
-      bindings::refuse_argument(
-          compose("kedge_load of region {} with {} dimensions: name and shape must not be NULL, and the number of "
-                  "dimensions must be 0 to {}",
-                  name == nullptr ? "(null)" : name, dimensions, static_cast<int>(KEDGE_MAX_DIMENSIONS)));
+      bindings::throw_refused(engine->engine.refuse(
+          name == nullptr ? "(null)" : name,
+          compose("kedge_load with {} dimensions: name and shape must not be NULL, and the number of dimensions must "
+                  "be 0 to {}",
+                  dimensions, static_cast<int>(KEDGE_MAX_DIMENSIONS))));
     }
     const MutableRegion region{data, bindings::data_type_of(dtype),
                                Shape(std::span(shape, static_cast<std::size_t>(dimensions)))};

@@ -3,8 +3,10 @@
 
 #include <memory>
 
+#include "base/loaded_objects.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
+#include "comm/mpi/mpi_mixture.hpp"
 #include "kedge/kedge_mpi.h"
 
 using namespace kedge;
@@ -23,7 +25,17 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
 }
 
 kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
-  return kedge_engine_new(MPI_Comm_f2c(comm), options, engine);
+  // Before any call to MPI: with two of them, nobody knows which one answers.
+  if (const auto words = comm::two_mpi_libraries(loaded_objects(), comm::mpi_name())) {
+    return bindings::guarded([&] { throw Error(ErrorCode::bad_state, *words); });
+  }
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  // To translate the communicator, MPI must run; without one it is refused with the reason.
+  const bool runs = initialized != 0 && finalized == 0;
+  return kedge_engine_new(runs ? MPI_Comm_f2c(comm) : MPI_COMM_NULL, options, engine);
 }
 
 }  // extern "C"

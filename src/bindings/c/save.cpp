@@ -55,9 +55,7 @@ kedge_error save(kedge_engine* engine, const char* name, const Array& array, con
   if (engine == nullptr) return no_engine("kedge_save");
   return guarded([&] {
     if (const char* problem = problem_of(name, array, block)) {
-      // The engine gets a region that it refuses too, so that commit fails on all ranks.
-      (void)engine->engine.save(name == nullptr ? "" : name, {nullptr, DataType::opaque, Shape{1}});
-      refuse_argument(name == nullptr ? problem : compose("{}: {}", name, problem));
+      throw_refused(engine->engine.refuse(name == nullptr ? "(null)" : name, problem));
     }
     if (block != nullptr) {
       placement = Shard{shape_of(array, block->global_shape), shape_of(array, block->offset), block->holes_allowed};
@@ -119,6 +117,12 @@ kedge_error kedge_save_shard(kedge_engine* engine, const char* name, const void*
 kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype,
                                   int dimensions, const uint64_t* shape) {
   return bindings::save(engine, name, {data, dtype, dimensions, shape}, nullptr, Replicated{});
+}
+
+kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason) {
+  if (engine == nullptr) return bindings::no_engine("kedge_refuse");
+  if (name == nullptr || reason == nullptr) return bindings::refuse("kedge_refuse: name and reason must not be NULL");
+  return bindings::guarded([&] { bindings::throw_refused(engine->engine.refuse(name, reason)); });
 }
 
 kedge_error kedge_commit(kedge_engine* engine) {

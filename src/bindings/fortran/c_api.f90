@@ -171,6 +171,14 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_save_replicated
 
+    function c_refuse(engine, name, reason) bind(c, name="kedge_refuse") result(outcome)
+      import :: c_char, c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      character(kind=c_char), intent(in) :: name(*), reason(*)
+      integer(c_int) :: outcome
+    end function c_refuse
+
     function c_route_out(engine, name, max_bytes, path, size, length) bind(c, name="kedge_route_out") result(outcome)
       import :: c_char, c_int, c_int64_t, c_ptr, c_size_t
       implicit none

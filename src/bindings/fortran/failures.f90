@@ -2,7 +2,7 @@
 module kedge_m_failures
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_null_char, c_ptr, c_size_t
   use kedge_m_c_api, only: c_end_program, c_error_name, c_failure, c_last_error, c_last_failure, c_strlen
-  use kedge_m_constants, only: KEDGE_OK, KEDGE_RANK_FAILED, KEDGE_TIMEOUT
+  use kedge_m_constants, only: KEDGE_BAD_STATE, KEDGE_OK, KEDGE_RANK_FAILED, KEDGE_TIMEOUT
   implicit none
   private
   public :: from_c, to_c, settle, kedge_error_name, kedge_last_error, kedge_last_failure
@@ -61,7 +61,9 @@ contains
     if (present(stat)) stat = int(code)
     if (code == KEDGE_OK) return
     if (present(errmsg)) errmsg = reason()
-    if (present(stat) .or. reach == reported_later) return
+    if (present(stat)) return
+    ! Outside of a checkpoint no collective call follows that would report it.
+    if (reach == reported_later .and. code /= KEDGE_BAD_STATE) return
     alike = reach == on_all_ranks .and. code /= KEDGE_TIMEOUT .and. code /= KEDGE_RANK_FAILED
     call c_end_program(to_c(reason()), merge(1_c_int, 0_c_int, alike))
     error stop 1  ! MPI is not there to end the program

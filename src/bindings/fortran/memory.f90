@@ -1,9 +1,9 @@
 ! What saving and loading have in common for all types and ranks: dimensions in C's order, and where a block lies.
 module kedge_m_memory
-  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr
   use, intrinsic :: iso_fortran_env, only: int64
-  use kedge_m_c_api, only: c_load, c_save, c_save_replicated, c_save_shard
-  use kedge_m_constants, only: KEDGE_OPAQUE, KEDGE_PLACEMENT_REPLICATED, KEDGE_PLACEMENT_SHARD
+  use kedge_m_c_api, only: c_load, c_refuse, c_save, c_save_replicated, c_save_shard
+  use kedge_m_constants, only: KEDGE_PLACEMENT_REPLICATED, KEDGE_PLACEMENT_SHARD
   use kedge_m_engine, only: kedge_engine
   use kedge_m_failures, only: reported_later, settle, to_c
   use kedge_m_placement, only: kedge_placement
@@ -68,16 +68,14 @@ contains
       reversed(extents))
   end subroutine load_memory
 
-  ! A save that cannot be passed to C: the engine is given what it refuses too, so that kedge_commit fails on all ranks.
+  ! A save that cannot be passed to C: kedge_commit fails on all ranks, with this text.
   subroutine refuse_save(engine, name, text, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: name, text
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    integer(c_int) :: code
 
-    code = c_save(engine%handle, to_c(name), c_null_ptr, int(KEDGE_OPAQUE, c_int), 1_c_int, [1_c_int64_t])
-    call settle(code, reported_later, stat, errmsg, trim(name) // ": " // text)
+    call settle(c_refuse(engine%handle, to_c(name), to_c(text)), reported_later, stat, errmsg)
   end subroutine refuse_save
 
   pure function reversed(numbers) result(others)

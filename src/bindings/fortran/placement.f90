@@ -12,7 +12,7 @@ module kedge_m_placement
     integer :: kind = KEDGE_PLACEMENT_OWN
     integer :: dimensions = 0
     logical :: holes_allowed = .false.
-    character(len=64) :: problem = ""
+    character(len=80) :: problem = ""
     integer(int64) :: global_shape(KEDGE_MAX_DIMENSIONS) = 0
     integer(int64) :: start(KEDGE_MAX_DIMENSIONS) = 1
   end type kedge_placement
@@ -41,6 +41,7 @@ contains
     integer(int64), intent(in) :: global_shape(:), start(:)
     logical, intent(in), optional :: holes_allowed
     type(kedge_placement) :: placement
+    integer :: i
 
     placement%kind = KEDGE_PLACEMENT_SHARD
     if (present(holes_allowed)) placement%holes_allowed = holes_allowed
@@ -52,7 +53,8 @@ contains
     else if (any(global_shape < 0)) then
       placement%problem = "kedge_shard: an extent of global_shape is negative"
     else if (any(start < 1)) then
-      placement%problem = "kedge_shard: start is less than 1, the first index"
+      i = findloc(start < 1, .true., dim=1)
+      write (placement%problem, "(a,i0,a,i0,a)") "kedge_shard: start(", i, ") is ", start(i), "; the first index is 1"
     else
       placement%global_shape(:size(start)) = global_shape
       placement%start(:size(start)) = start

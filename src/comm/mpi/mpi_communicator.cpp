@@ -4,9 +4,11 @@
 #include <climits>
 #include <utility>
 
+#include "base/options_load.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_exchange.hpp"
 #include "comm/mpi/mpi_library.hpp"
+#include "comm/mpi/mpi_mixture.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/mpi.hpp"
@@ -136,6 +138,12 @@ void MpiCommunicator::connect(Deadline deadline) {
 }
 
 std::string MpiCommunicator::library() const { return mpi_library(); }
+
+std::string MpiCommunicator::start_warning() const {
+  int world_size = 0;
+  check_local(MPI_Comm_size(MPI_COMM_WORLD, &world_size), "MPI_Comm_size");
+  return launcher_warning(world_size, process_variable, mpi_library()).value_or("");
+}
 
 std::unique_ptr<Communicator> MpiCommunicator::duplicate(Deadline deadline) {
   check_usable();

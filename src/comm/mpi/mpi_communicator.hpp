@@ -36,6 +36,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string library() const override;
+  [[nodiscard]] std::string start_warning() const override;
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return thread_support_; }
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override;

@@ -1,0 +1,61 @@
+// Two MPI libraries in one process, and a launcher of another one.
+#include "comm/mpi/mpi_mixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "base/loaded_objects.hpp"
+#include "kedge/mpi.hpp"
+
+namespace kedge::comm {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(MpiMixture, OpenMpiAndMpichTogetherAreNamed) {
+  const auto words = two_mpi_libraries({"/a/libmpi.so.40", "/b/libmpich.so.12", "/c/libc.so.6"}, "Open MPI");
+  ASSERT_TRUE(words);
+  EXPECT_THAT(*words, HasSubstr("two MPI libraries, /a/libmpi.so.40 and /b/libmpich.so.12; compile"));
+  EXPECT_THAT(*words, HasSubstr("that Kedge was built with, Open MPI"));
+  EXPECT_TRUE(two_mpi_libraries({"/a/libmpi.so.40", "/b/libmpi.so.12"}, "MPICH")) << "Intel MPI's name";
+}
+
+TEST(MpiMixture, OneMpiIsNoMixture) {
+  EXPECT_FALSE(two_mpi_libraries({"/a/libmpi.so.40", "/a/libmpi_mpifh.so.40", "/a/libmpi_cxx.so.40"}, "Open MPI"));
+  EXPECT_FALSE(two_mpi_libraries({"/b/libmpich.so.12", "/b/libmpichfort.so.12", "/b/libmpi.so.12"}, "MPICH"));
+  EXPECT_FALSE(two_mpi_libraries({"/b/libmpi.so", "libmpi.so.", ""}, "MPICH"));
+  EXPECT_FALSE(two_mpi_libraries(loaded_objects(), mpi_name())) << "those of this program";
+}
+
+TEST(MpiMixture, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {
+  const auto says = [](std::string name, std::string value) {
+    return [=](const std::string& asked) {
+      return asked == name ? std::optional(value) : std::optional<std::string>();
+    };
+  };
+  const auto words = launcher_warning(1, says("PMI_SIZE", "4"), "Open MPI v4.1.4");
+  ASSERT_TRUE(words);
+  EXPECT_THAT(*words, HasSubstr("the launcher started 4 processes (PMI_SIZE), and Open MPI v4.1.4 sees only this one"));
+  EXPECT_TRUE(launcher_warning(1, says("OMPI_COMM_WORLD_SIZE", "2"), "MPICH"));
+  EXPECT_FALSE(launcher_warning(4, says("PMI_SIZE", "4"), "MPICH"));
+  EXPECT_FALSE(launcher_warning(1, says("PMI_SIZE", "1"), "MPICH"));
+  EXPECT_FALSE(launcher_warning(1, says("PMI_SIZE", "many"), "MPICH"));
+  EXPECT_FALSE(launcher_warning(1, says("SLURM_NTASKS", "4"), "MPICH")) << "also set where a program is started alone";
+}
+
+TEST(MpiMixture, TheCommunicatorAsksTheProcessesOwnWorldAndVariables) {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  EXPECT_EQ(mpi(MPI_COMM_WORLD)->start_warning(), "");
+  EXPECT_EQ(mpi(MPI_COMM_SELF)->start_warning(), "") << "a program may choose to have one engine per rank";
+  ::setenv("OMPI_COMM_WORLD_SIZE", "7", 1);
+  EXPECT_EQ(mpi(MPI_COMM_WORLD)->start_warning().empty(), size != 1);
+}
+
+}  // namespace
+}  // namespace kedge::comm

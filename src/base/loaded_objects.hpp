@@ -1,0 +1,18 @@
+// The shared libraries that this process has loaded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kedge {
+
+/// Local. Their paths, in the order in which the system looks names up; without the program itself.
+[[nodiscard]] std::vector<std::string> loaded_objects();
+
+/// Local. The file that this address was loaded from; empty if the system does not say.
+[[nodiscard]] std::string object_of(const void* address);
+
+/// Local. Whether this address is in the program itself, and not in a shared library.
+[[nodiscard]] bool is_in_program(const void* address);
+
+}  // namespace kedge
