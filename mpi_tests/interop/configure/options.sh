@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# options.sh SOURCE WORK_DIRECTORY CMAKE [MPICXX [MPIFORT]]: the configure step ends well with each option of CMakeLists.txt changed
+# alone, ON and OFF. One build directory, so that the libraries are looked for once; KEDGE_TESTS is on where it is not
+# the option tried, since tests name most targets.
+set -euo pipefail
+source=$1 work=$2 cmake=$3 mpicxx=${4-} mpifort=${5-}
+rm -rf "$work"
+mkdir -p "$work"
+configure() {
+  "$cmake" -S "$source" -B "$work/build" "${mpi[@]}" "$@" >"$work/log" 2>&1 || { cat "$work/log"; echo "failed with $*"; exit 1; }
+}
+
+# What needs an MPI or a compiler for Fortran that this build does not have stays as it is.
+mpi=(${mpicxx:+"-DMPI_CXX_COMPILER=$mpicxx"} ${mpifort:+"-DMPI_Fortran_COMPILER=$mpifort"}) fixed=""
+[[ -n $mpifort ]] || fixed+=" KEDGE_FORTRAN"
+[[ -n $mpicxx ]] || fixed+=" KEDGE_MPI"
+mapfile -t options < <(sed -n 's/^option(\([A-Z_]*\) .*/\1/p' "$source/CMakeLists.txt")
+((${#options[@]} >= 6)) || { echo "CMakeLists.txt has only these options: ${options[*]}"; exit 1; }
+defaults=()
+for option in "${options[@]}"; do
+  defaults+=("-D$option=$(sed -n "s/^option($option .* \(ON\|OFF\|\${PROJECT_IS_TOP_LEVEL}\))$/\1/p" "$source/CMakeLists.txt" |
+    sed 's/\$.*/ON/')")
+  [[ " $fixed " != *" KEDGE_MPI "* || $option != KEDGE_MPI ]] || defaults[-1]=-DKEDGE_MPI=OFF
+done
+tried=0
+for option in "${options[@]}"; do
+  for value in ON OFF; do
+    [[ " ${defaults[*]} " != *" -D$option=$value "* ]] || continue  # that is what all the others are tried with
+    [[ " $fixed " != *" $option "* ]] || continue
+    configure "${defaults[@]}" "-D$option=$value"
+    tried=$((tried + 1))
+  done
+done
+configure "${defaults[@]}"
+
+# A wrong HDF5_ROOT is named where the missing libraries are listed.
+if "$cmake" -S "$source" -B "$work/no_hdf5" "${mpi[@]}" "${defaults[@]}" -DHDF5_ROOT="$work/nowhere" >"$work/log" 2>&1; then
+  echo "an HDF5_ROOT that does not exist was taken"
+  exit 1
+fi
+tr -s ' \n' ' ' <"$work/log" | grep -q "HDF5_ROOT is set to $work/nowhere, and no HDF5 was found there" || { cat "$work/log"; exit 1; }
+echo "configured with $tried options changed, one at a time"
