@@ -5,7 +5,6 @@ include(CheckCXXSymbolExists)
 # as include/kedge/mpi_family.h has it, of the MPI whose mpi.h a program with MPI::MPI_CXX gets.
 function(kedge_find_mpi_family result)
   set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
-  set(CMAKE_REQUIRED_FLAGS -w)  # a warning must not become the answer where the project makes it an error
   set(CMAKE_REQUIRED_QUIET TRUE)
   # The answer belongs to one mpi.h: another one is asked again.
   get_target_property(directories MPI::MPI_CXX INTERFACE_INCLUDE_DIRECTORIES)

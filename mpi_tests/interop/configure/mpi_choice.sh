@@ -43,7 +43,7 @@ library=$(cache MPI_CXX_LIB_NAMES) include=$(cache MPI_CXX_COMPILER_INCLUDE_DIRS
 library=${library##*;}  # of several, the last is the library itself
 takes "takes $family of /.*, wrapper FALSE" -DMPI_CXX_LIB_NAMES="$library" -DMPI_CXX_COMPILER_INCLUDE_DIRS="$include" \
   -DMPI_CXX_HEADER_DIR="${include%%;*}" -DMPI_"$library"_LIBRARY="$(cache "MPI_${library}_LIBRARY")"
-# Where the compiler is the wrapper, and a warning that mpi.h has is an error.
+# Where the compiler is the wrapper, and a warning that mpi.h has is an error (CMake leaves -Werror out of such checks).
 takes "takes $family of $mpicxx, wrapper TRUE" -DCMAKE_CXX_COMPILER="$mpicxx"
 "$cmake" -S project -B build -DCMAKE_CXX_FLAGS="-Wpadded -Werror" \
   -U 'KEDGE_IS*' -U 'KEDGE_HAS*' >log 2>&1 || { cat log; exit 1; }
