@@ -33,6 +33,21 @@ for option in "${options[@]}"; do
 done
 configure "${defaults[@]}"
 
+# What was chosen is said at the end.
+grep -q "^-- Kedge .*: Release, static libraries, Fortran no, tools yes" "$work/log" || { cat "$work/log"; echo "no summary"; exit 1; }
+[[ -z $mpicxx ]] || grep -q "^-- MPI: .* ($mpicxx)" "$work/log" || { cat "$work/log"; echo "the MPI is not named"; exit 1; }
+
+# Absolute places: below the prefix they move with it, elsewhere they stay.
+in_pc() { grep -q -x -F -- "$1" "$work/build/share/kedge-core.pc" || { cat "$work/build/share/kedge-core.pc"; echo "not in it: $1"; exit 1; }; }
+configure -DCMAKE_INSTALL_PREFIX=/opt/kedge -DCMAKE_INSTALL_LIBDIR=/opt/kedge/lib/deep -DCMAKE_INSTALL_INCLUDEDIR=/opt/kedge/include
+in_pc 'prefix=${pcfiledir}/../../..'
+in_pc 'libdir=${prefix}/lib/deep'
+in_pc 'includedir=${prefix}/include'
+configure -DCMAKE_INSTALL_LIBDIR=/elsewhere/lib
+in_pc 'prefix=/opt/kedge'
+in_pc 'libdir=/elsewhere/lib'
+in_pc 'includedir=${prefix}/include'
+
 # A wrong HDF5_ROOT is named where the missing libraries are listed.
 if "$cmake" -S "$source" -B "$work/no_hdf5" "${mpi[@]}" "${defaults[@]}" -DHDF5_ROOT="$work/nowhere" >"$work/log" 2>&1; then
   echo "an HDF5_ROOT that does not exist was taken"
