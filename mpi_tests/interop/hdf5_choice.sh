@@ -58,6 +58,8 @@ again -DHDF5_ROOT="$work/serial/" || { cat log; echo "refused the same HDF5_ROOT
 hdf5 another serial serial 1.99.1 1.99.1
 refused_by again "was configured with HDF5_ROOT=$work/serial, and .* HDF5_ROOT=$work/another needs an empty build directory" \
   -DHDF5_ROOT="$work/another"
+configure -DHDF5_ROOT="$work/serial" -DHDF5_PREFER_PARALLEL=ON
+again -DHDF5_PREFER_PARALLEL=TRUE || { cat log; echo "refused the same preference"; exit 1; }
 configure && refused_by again "was configured without HDF5_ROOT" -DHDF5_ROOT="$work/another"
 
 hdf5 serial_header serial parallel 1.99.1 1.99.1

@@ -9,6 +9,8 @@ function(kedge_chosen result variable)
   endif()
   if(NOT value)
     set(value "")
+  elseif(variable MATCHES "_PREFER_")
+    set(value ON)  # however it was written
   endif()
   set(${result} "${value}" PARENT_SCOPE)
 endfunction()

@@ -72,6 +72,8 @@ fi
 
 # A static Kedge takes the application's HDF5 also where it asked for another language's library alone.
 if [[ -n $(find "$prefix" -name libkedge_core.a) ]]; then
+  refused "Kedge's libraries are linked with spdlog, which was not found: install it, or" -DREFUSED_LANGUAGES="C;CXX" \
+    -DREFUSED_COMPONENTS=core -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON
   "$cmake" -S "$project" -B "$work/hdf5_cxx" -DCMAKE_PREFIX_PATH="$prefix" -DCONSUMER_HDF5=CXX >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   if grep -q "^HDF5_CXX_LIBRARY_hdf5_cpp:.*=/" "$work/hdf5_cxx/CMakeCache.txt"; then
     grep -rq "libhdf5_cpp" "$work/hdf5_cxx/build.ninja" "$work/hdf5_cxx"/CMakeFiles/without_mpi.dir/link.txt 2>/dev/null ||
