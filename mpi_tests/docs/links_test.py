@@ -1,6 +1,6 @@
-"""That every link of the pages leads to a file of the source tree, and to a heading that is there.
+"""That every link of the pages leads to a file that is there, and to a heading of it.
 
-links_test.py SOURCE_DIR
+links_test.py SOURCE_DIR, for the source tree; or links_test.py --installed DIRECTORY, for all pages below it
 """
 
 import re
@@ -52,9 +52,10 @@ def self_test():
 
 def main():
     self_test()
-    source_dir = Path(sys.argv[1])
+    source_dir = Path(sys.argv[-1])
+    patterns = ("**/*.md",) if "--installed" in sys.argv else PAGES
     problems, count = [], 0
-    for page in sorted({path for pattern in PAGES for path in source_dir.glob(pattern)}):
+    for page in sorted({path for pattern in patterns for path in source_dir.glob(pattern)}):
         count += 1
 
         def read(path, page=page):
@@ -62,6 +63,8 @@ def main():
             return (file.read_text() if file.suffix == ".md" else "") if file.exists() else None
 
         problems += problems_of(page.relative_to(source_dir), page.read_text(), read)
+    if count == 0:
+        problems.append(f"there are no pages in {source_dir}")
     print("\n".join(problems) if problems else f"all links of {count} pages lead somewhere")
     return 1 if problems else 0
 

@@ -11,7 +11,8 @@ tried=0
 while read -r option default; do
   [[ $default == ON ]] && value=OFF || value=ON
   [[ $default == OFF || $default == ON ]] || value=OFF  # on where Kedge is the top level
-  if [[ $option == KEDGE_FORTRAN ]] && ! command -v gfortran >/dev/null; then continue; fi
+  # Without Fortran in this build, the wrapper of the PATH may be of another MPI, which would be refused.
+  if [[ $option == KEDGE_FORTRAN && " ${same[*]} " != *" -DMPI_Fortran_COMPILER="* ]]; then continue; fi
   rm -rf "$work/configured"
   "$cmake" -S "$source" -B "$work/configured" "${same[@]}" "-D$option=$value" >"$work/log" 2>&1 ||
     { cat "$work/log"; echo "does not configure with $option=$value"; exit 1; }

@@ -1,14 +1,23 @@
 # Finds HDF5 (HDF5_ROOT before all other places), sets KEDGE_HDF5_INCLUDE_DIRS, and refuses headers and a library that
 # do not belong together: with those, wrong constants are compiled in without a warning.
 
+include(${CMAKE_CURRENT_LIST_DIR}/mpi_family.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/remembered.cmake)
+
 # Its own CMake package would give a target's name instead of a path, and what uses an installed Kedge would need it too.
 set(HDF5_NO_FIND_PACKAGE_CONFIG_FILE ON)
+set(kedge_hdf5_choices HDF5_ROOT HDF5_C_COMPILER_EXECUTABLE HDF5_PREFER_PARALLEL)
+kedge_refuse_another(${kedge_hdf5_choices})
 find_package(HDF5 QUIET COMPONENTS C)
 if(NOT HDF5_FOUND)
   return()
 endif()
+kedge_remember(${kedge_hdf5_choices})
 set(KEDGE_HDF5_INCLUDE_DIRS ${HDF5_C_INCLUDE_DIRS})
-list(GET HDF5_C_LIBRARIES 0 kedge_hdf5_library)  # what follows are the libraries that it was built with
+set(kedge_hdf5_library "of ${CMAKE_C_COMPILER}")  # where the compiler brings it itself
+if(HDF5_C_LIBRARIES)
+  list(GET HDF5_C_LIBRARIES 0 kedge_hdf5_library)  # what follows are the libraries that it was built with
+endif()
 set(KEDGE_HDF5_LIBRARIES ${HDF5_C_LIBRARIES})
 if(kedge_hdf5_library MATCHES "\\.so")
   set(KEDGE_HDF5_LIBRARIES ${kedge_hdf5_library})  # it loads what it needs itself
@@ -31,25 +40,6 @@ function(kedge_hdf5_header_line result regex)
   set(${result} "" PARENT_SCOPE)
 endfunction()
 
-# kedge_mpi_of_files(RESULT FILES...): of the MPI libraries among these files' own names and the names of what they need:
-# "Open MPI", "MPICH", or nothing where there is none or it is neither.
-function(kedge_mpi_of_files result)
-  set(${result} "" PARENT_SCOPE)
-  foreach(file IN LISTS ARGN)
-    if(NOT EXISTS "${file}" OR NOT CMAKE_READELF)
-      continue()
-    endif()
-    execute_process(COMMAND ${CMAKE_READELF} -d ${file} OUTPUT_VARIABLE names ERROR_QUIET)
-    if(names MATCHES "\\[libmpi\\.so\\.([0-9]+)\\]" AND CMAKE_MATCH_1 GREATER_EQUAL 20)
-      set(${result} "Open MPI" PARENT_SCOPE)
-      return()
-    elseif(names MATCHES "\\[lib(mpich|mpi|mpi_[a-z0-9_]+)\\.so\\.12\\]")
-      set(${result} "MPICH" PARENT_SCOPE)  # and all that have its binary interface
-      return()
-    endif()
-  endforeach()
-endfunction()
-
 kedge_hdf5_header_line(parallel_line "^#define H5_HAVE_PARALLEL")
 kedge_hdf5_header_line(version_line "^#define H5_VERSION ")
 string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" kedge_hdf5_header_version "${version_line}")
@@ -61,14 +51,33 @@ if(parallel_line)
   if(KEDGE_MPI)
     list(APPEND KEDGE_HDF5_INCLUDE_DIRS ${MPI_CXX_INCLUDE_DIRS})
     set(kedge_hdf5_mpi_libraries ${MPI_CXX_LIBRARIES})
+    # By mpi.h: the libraries are unknown where the compilers are MPI's wrappers.
+    kedge_find_mpi_family(kedge_hdf5_mpi)
+    kedge_mpi_name(kedge_hdf5_mpi ${kedge_hdf5_mpi})
+    set(kedge_hdf5_mpi_variable MPI_CXX_COMPILER)
   else()
-    find_package(MPI COMPONENTS C)
-    if(NOT MPI_C_FOUND)
+    set(kedge_given "${MPI_C_COMPILER}")
+    kedge_refuse_another(MPI_C_COMPILER)
+    find_package(MPI QUIET COMPONENTS C)
+    if(NOT MPI_C_FOUND AND kedge_given)
+      set(MPI_C_COMPILER "${kedge_given}" CACHE FILEPATH "MPI compiler" FORCE)
+      message(FATAL_ERROR "The HDF5 in ${HDF5_C_INCLUDE_DIRS} is parallel, and no MPI was found by MPI_C_COMPILER=${kedge_given}: "
+        "set it to the mpicc that HDF5 was built with, or use a serial HDF5.")
+    elseif(NOT MPI_C_FOUND)
       message(FATAL_ERROR "The HDF5 in ${HDF5_C_INCLUDE_DIRS} is parallel, and its header needs mpi.h, which was not "
         "found. Use a serial HDF5 (Debian: libhdf5-dev; Spack: hdf5~mpi), or set MPI_C_COMPILER to the mpicc that HDF5 was built with.")
     endif()
+    kedge_remember(MPI_C_COMPILER)
     list(APPEND KEDGE_HDF5_INCLUDE_DIRS ${MPI_C_INCLUDE_DIRS})
     set(kedge_hdf5_mpi_libraries ${MPI_C_LIBRARIES})
+    kedge_mpi_of_language(kedge_hdf5_mpi C)
+    set(kedge_hdf5_mpi_variable MPI_C_COMPILER)
+  endif()
+  kedge_mpi_of_files(hdf5_family ${HDF5_C_LIBRARIES})
+  if(hdf5_family AND kedge_hdf5_mpi AND NOT hdf5_family STREQUAL kedge_hdf5_mpi)
+    message(FATAL_ERROR "The HDF5 library ${kedge_hdf5_library} was built with ${hdf5_family}, but the MPI found is ${kedge_hdf5_mpi} "
+      "(${kedge_hdf5_mpi_variable}=${${kedge_hdf5_mpi_variable}}). Set HDF5_ROOT to an HDF5 of this MPI or to a serial one, or "
+      "${kedge_hdf5_mpi_variable} to the compiler wrapper of ${hdf5_family}, in an empty build directory.")
   endif()
 else()
   set(kedge_hdf5_kind serial)
@@ -109,13 +118,4 @@ if(NOT CMAKE_CROSSCOMPILING)
   endif()
 endif()
 
-if(parallel_line)
-  kedge_mpi_of_files(hdf5_family ${HDF5_C_LIBRARIES})
-  kedge_mpi_of_files(mpi_family ${kedge_hdf5_mpi_libraries})
-  if(hdf5_family AND mpi_family AND NOT hdf5_family STREQUAL mpi_family)
-    message(FATAL_ERROR "The HDF5 library ${kedge_hdf5_library} was built with ${hdf5_family}, but the MPI found is ${mpi_family} "
-      "(${kedge_hdf5_mpi_libraries}). Set HDF5_ROOT to an HDF5 of this MPI or to a serial one, or MPI_CXX_COMPILER to the mpicxx of "
-      "${hdf5_family}, in an empty build directory.")
-  endif()
-endif()
 message(STATUS "HDF5 ${kedge_hdf5_header_version}, ${kedge_hdf5_kind}: ${kedge_hdf5_library}")

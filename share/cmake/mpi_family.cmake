@@ -1,7 +1,8 @@
-# kedge_find_mpi_family(RESULT): open_mpi, mpich (and what shares its ABI: Intel MPI, MVAPICH, Cray MPICH) or another_mpi,
-# as include/kedge/mpi_family.h has it, of the MPI behind MPI::MPI_CXX. Used by Kedge's build and by kedgeConfig.cmake.
+# Which MPI it is: of a project's compilers, libraries and HDF5. Used by Kedge's build and by kedgeConfig.cmake.
 include(CheckCXXSymbolExists)
 
+# kedge_find_mpi_family(RESULT): open_mpi, mpich (and what shares its ABI: Intel MPI, MVAPICH, Cray MPICH) or another_mpi,
+# as include/kedge/mpi_family.h has it, of the MPI whose mpi.h a program with MPI::MPI_CXX gets.
 function(kedge_find_mpi_family result)
   set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
   set(CMAKE_REQUIRED_QUIET TRUE)
@@ -19,4 +20,83 @@ function(kedge_find_mpi_family result)
     set(family mpich)
   endif()
   set(${result} ${family} PARENT_SCOPE)
+endfunction()
+
+# kedge_mpi_name(RESULT FAMILY): "Open MPI" or "MPICH", or nothing for another_mpi, of which libraries tell nothing.
+function(kedge_mpi_name result family)
+  string(REGEX REPLACE "^another_mpi$" "" name "${family}")
+  string(REPLACE open_mpi "Open MPI" name "${name}")
+  string(REPLACE mpich MPICH name "${name}")
+  set(${result} "${name}" PARENT_SCOPE)
+endfunction()
+
+# kedge_mpi_of_files(RESULT FILES...): of the MPI libraries among these files' own names and the names of what they need:
+# "Open MPI", "MPICH", or nothing where there is none or it is neither.
+function(kedge_mpi_of_files result)
+  set(${result} "" PARENT_SCOPE)
+  foreach(file IN LISTS ARGN)
+    if(TARGET "${file}")
+      get_target_property(imported ${file} IMPORTED)
+      if(imported)
+        get_target_property(file ${file} LOCATION)
+      endif()
+    endif()
+    if(NOT EXISTS "${file}" OR NOT CMAKE_READELF)
+      continue()
+    endif()
+    execute_process(COMMAND ${CMAKE_READELF} -d ${file} OUTPUT_VARIABLE names ERROR_QUIET)
+    if(names MATCHES "\\[libmpi(_[a-z0-9_]+)?\\.so\\.([0-9]+)\\]" AND CMAKE_MATCH_2 GREATER_EQUAL 20)
+      set(${result} "Open MPI" PARENT_SCOPE)
+      return()
+    elseif(names MATCHES "\\[lib(mpi|mpich|mpichf90|mpichfort|mpifort)(_[a-z0-9_]+)?\\.so\\.12\\]")
+      set(${result} "MPICH" PARENT_SCOPE)  # and all that have its binary interface
+      return()
+    endif()
+  endforeach()
+endfunction()
+
+# kedge_mpi_of_language(RESULT LANGUAGE): the same, of the MPI behind MPI::MPI_<LANGUAGE> (C or Fortran). Where the
+# compiler is a wrapper that brings the libraries itself, they are seen in a program that it has linked.
+function(kedge_mpi_of_language result language)
+  kedge_mpi_of_files(name ${MPI_${language}_LIBRARIES})
+  if(NOT name)
+    set(directory ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/kedge-mpi)
+    if(language STREQUAL "Fortran")
+      set(source ${directory}/probe.f90)
+      file(WRITE ${source} "program probe\n  external mpi_init\n  integer :: error\n  call mpi_init(error)\nend program\n")
+    else()
+      set(source ${directory}/probe.c)
+      file(WRITE ${source} "#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+    endif()
+    file(REMOVE ${directory}/probe)
+    unset(KEDGE_MPI_PROBE_LINKS CACHE)
+    try_compile(KEDGE_MPI_PROBE_LINKS ${directory}/${language} SOURCES ${source} LINK_LIBRARIES MPI::MPI_${language}
+      COPY_FILE ${directory}/probe COPY_FILE_ERROR ignored)
+    unset(KEDGE_MPI_PROBE_LINKS CACHE)
+    kedge_mpi_of_files(name ${directory}/probe)
+  endif()
+  set(${result} "${name}" PARENT_SCOPE)
+endfunction()
+
+# kedge_mpi_problem(RESULT FAMILY LANGUAGES...): what is wrong if the compilers of these languages bring several MPIs,
+# or nothing. FAMILY is that of mpi.h.
+function(kedge_mpi_problem result family)
+  set(${result} "" PARENT_SCOPE)
+  kedge_mpi_name(name ${family})
+  kedge_mpi_of_files(linked ${MPI_CXX_LIBRARIES})
+  if(name AND linked AND NOT name STREQUAL linked)
+    set(${result} "the compiler ${CMAKE_CXX_COMPILER} brings the mpi.h of ${name}, but MPI_CXX_COMPILER=${MPI_CXX_COMPILER} is of ${linked}: set CMAKE_CXX_COMPILER to the compiler without MPI, or to the mpicxx of ${linked}, in an empty build directory" PARENT_SCOPE)
+    return()
+  endif()
+  if(NOT "Fortran" IN_LIST ARGN)
+    return()
+  endif()
+  kedge_mpi_of_language(fortran Fortran)
+  if(name AND fortran AND NOT name STREQUAL fortran)
+    set(variable MPI_Fortran_COMPILER)
+    if(NOT MPI_Fortran_LIBRARIES)
+      set(variable "CMAKE_Fortran_COMPILER and MPI_Fortran_COMPILER")  # the compiler itself is the wrapper
+    endif()
+    set(${result} "the Fortran compiler's MPI is ${fortran} (MPI_Fortran_COMPILER=${MPI_Fortran_COMPILER}), but that of C++ is ${name} (MPI_CXX_COMPILER=${MPI_CXX_COMPILER}): set ${variable} to the mpif90 of ${name}, in an empty build directory" PARENT_SCOPE)
+  endif()
 endfunction()

@@ -1,7 +1,13 @@
 # Packages for a system: cpack -G DEB (or TGZ), and an Lmod modulefile.
+foreach(name IN ITEMS BINDIR LIBDIR MANDIR)
+  set(kedge_module_${name} "pathJoin(prefix, \"${CMAKE_INSTALL_${name}}\")")
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${name}}")
+    set(kedge_module_${name} "\"${CMAKE_INSTALL_${name}}\"")
+  endif()
+endforeach()
 set(kedge_module_libraries)
 if(BUILD_SHARED_LIBS)
-  set(kedge_module_libraries "prepend_path(\"LD_LIBRARY_PATH\", pathJoin(prefix, \"${CMAKE_INSTALL_LIBDIR}\"))")
+  set(kedge_module_libraries "prepend_path(\"LD_LIBRARY_PATH\", ${kedge_module_LIBDIR})")
 endif()
 configure_file(kedge/packaging/kedge.lua.in ${CMAKE_CURRENT_BINARY_DIR}/kedge.lua @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kedge.lua RENAME ${PROJECT_VERSION}.lua

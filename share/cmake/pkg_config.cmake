@@ -1,7 +1,17 @@
 # kedge.pc and kedge-core.pc, for builds without CMake. All that a program links stands in Libs, also for static
 # libraries, so that nobody has to know which were built.
-file(RELATIVE_PATH kedge_pc_to_prefix ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" kedge_pc_to_prefix "${kedge_pc_to_prefix}")
+# They lie below the prefix and move with it, unless the libraries were given another place.
+set(kedge_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH kedge_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" kedge_pc_prefix "\${pcfiledir}/${kedge_pc_prefix}")
+endif()
+foreach(name IN ITEMS LIBDIR INCLUDEDIR)
+  set(kedge_pc_${name} "${CMAKE_INSTALL_${name}}")
+  if(NOT IS_ABSOLUTE "${kedge_pc_${name}}")
+    set(kedge_pc_${name} "\${prefix}/${kedge_pc_${name}}")
+  endif()
+endforeach()
 
 set(kedge_pc_made_of)
 if(kedge_core_type STREQUAL "STATIC_LIBRARY")

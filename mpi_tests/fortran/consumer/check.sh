@@ -17,7 +17,7 @@ grep -q "end program" "$work/count_to_ten.f90"
 
 configure() {  # configure DIRECTORY LANGUAGES
   "$cmake" -S "$project" -B "$work/$1" -DCMAKE_PREFIX_PATH="$work/prefix" -DCONSUMER_LANGUAGES="$2" \
-    -DCONSUMER_PROGRAM="$work/count_to_ten.f90"
+    -DCONSUMER_PROGRAM="$work/count_to_ten.f90" ${MPI-}
 }
 launch() {  # launch PROGRAM [ARGUMENT ...]: two ranks
   /usr/bin/python3 -B "$project/../launch.py" --output "$1" "$launcher" 2 "$work/run" "${@:2}"
@@ -41,6 +41,18 @@ for languages in "Fortran" "C;CXX"; do
   expect "$(tr -s ' \n' ' ' <"$work/refused.log")" "project(... LANGUAGES C CXX Fortran)"
   rm -rf "$work/refused"
 done
+
+# A project whose Fortran compiler brings another MPI, where there is one (Debian's names).
+other=mpif90.mpich
+[[ $("$compiler" -show) != *mpich* ]] || other=mpif90.openmpi
+if command -v $other >/dev/null; then
+  if MPI=-DMPI_Fortran_COMPILER=$(command -v $other) configure refused "C;CXX;Fortran" >"$work/refused.log" 2>&1; then
+    echo "the Fortran wrapper of another MPI was taken"
+    exit 1
+  fi
+  expect "$(tr -s ' \n' ' ' <"$work/refused.log")" "the Fortran compiler's MPI is .*MPI_Fortran_COMPILER=$(command -v $other)"
+  rm -rf "$work/refused"
+fi
 
 rm -rf "$work/run"  # each program begins a run of its own
 # The installed examples are a project of their own, where there is a Fortran compiler with heat_fortran.

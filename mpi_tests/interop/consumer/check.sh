@@ -16,10 +16,11 @@ for completion in bash-completion/completions/kedge zsh/site-functions/_kedge fi
   grep -q verify "$prefix/share/$completion" || { echo "no completion in share/$completion"; exit 1; }
 done
 for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hpp include/kedge/kedge.h \
-    include/kedge/testing/in_process_job.hpp share/doc/kedge/LICENSE share/kedge/examples/heat2d/main.cpp; do
+    include/kedge/testing/in_process_job.hpp share/doc/kedge/LICENSE share/doc/kedge/README.md share/doc/kedge/CHANGELOG.md share/kedge/examples/heat2d/main.cpp; do
   [[ -f $prefix/$file ]] || { echo "$file was not installed"; exit 1; }
 done
 ls "$prefix"/share/kedge/modulefiles/kedge/*.lua >/dev/null || { echo "no modulefile was installed"; exit 1; }
+/usr/bin/python3 -B "$project/../../docs/links_test.py" --installed "$prefix/share/doc/kedge"
 for header in mpi.hpp kedge_mpi.h mpi_family.h; do
   if [[ $with_mpi != 1 && -e $prefix/include/kedge/$header ]]; then
     echo "kedge/$header was installed without MPI"
@@ -53,6 +54,8 @@ refused() {
 cd "$work"
 refused "write project(... LANGUAGES C CXX)" -DREFUSED_LANGUAGES=C -DREFUSED_COMPONENTS=core
 [[ $with_mpi == 1 ]] || refused "this Kedge was built without MPI" -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge
+refused "Kedge has no component 'kegde'; it has core, testing, kedge, c and fortran" -DREFUSED_LANGUAGES="C;CXX" \
+  -DREFUSED_COMPONENTS="core;kegde"
 configure core OFF
 core/without_mpi
 core/without_mpi_c
@@ -65,6 +68,17 @@ if [[ $with_mpi == 1 ]]; then
   launch with_mpi | grep "was step-1, is 2"
   "$prefix/bin/kedge" verify "$work"/store/kedge-*
   launch with_mpi_c | grep "is 3: well"  # the same run, from C
+fi
+
+# A static Kedge takes the application's HDF5 also where it asked for another language's library alone.
+if [[ -n $(find "$prefix" -name libkedge_core.a) ]]; then
+  refused "Kedge's libraries are linked with spdlog, which was not found: install it, or" -DREFUSED_LANGUAGES="C;CXX" \
+    -DREFUSED_COMPONENTS=core -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON
+  "$cmake" -S "$project" -B "$work/hdf5_cxx" -DCMAKE_PREFIX_PATH="$prefix" -DCONSUMER_HDF5=CXX >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+  if grep -q "^HDF5_CXX_LIBRARY_hdf5_cpp:.*=/" "$work/hdf5_cxx/CMakeCache.txt"; then
+    grep -rq "libhdf5_cpp" "$work/hdf5_cxx/build.ninja" "$work/hdf5_cxx"/CMakeFiles/without_mpi.dir/link.txt 2>/dev/null ||
+      { cat "$work/log"; echo "the HDF5 that the project has found was not taken"; exit 1; }
+  fi
 fi
 
 if [[ $with_mpi == 1 ]]; then
@@ -81,16 +95,37 @@ if [[ $with_mpi == 1 ]]; then
     -DMPI_CXX_COMPILER="$mpicxx" >"$work/examples.log"
   "$cmake" --build "$work/examples" --target heat_c
 
+  refused "no MPI was found by MPI_CXX_COMPILER=mpicxx.nowhere: set it to the compiler wrapper of the MPI that" \
+    -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge -DMPI_CXX_COMPILER=mpicxx.nowhere
+  # An HDF5 of the other MPI: a library that needs one of its name.
+  soname=libmpi.so.40 name="Open MPI"
+  [[ $family != open_mpi ]] || soname=libmpich.so.12 name=MPICH
+  echo "int kedge_no_mpi;" | cc -shared -fPIC -Wl,-soname,$soname -o "$work/$soname" -x c -
+  echo "int kedge_no_hdf5;" | cc -shared -fPIC -Wl,--no-as-needed -o "$work/libhdf5.so" -x c - -x none "$work/$soname"
+  [[ $family == another_mpi ]] || refused "this project has found an HDF5 that was built with $name" \
+    -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge -DREFUSED_HDF5="$work/libhdf5.so"
+
   # Another MPI than Kedge's: in words from CMake, and it does not link.
   other=$(command -v mpicxx.mpich || true)
   [[ $family != mpich ]] || other=$(command -v mpicxx.openmpi || true)
   if [[ -n $other ]]; then
-    refused "give both the same MPI" -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge -DMPI_CXX_COMPILER="$other"
+    for_mpi=(-DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge)
+    refused "give both the same MPI, e.g. -DMPI_CXX_COMPILER=$mpicxx in" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
+    # Where the project's own compiler is the wrapper, MPI_CXX_COMPILER changes nothing.
+    refused "set CMAKE_CXX_COMPILER to the compiler without MPI, or to" "${for_mpi[@]}" -DCMAKE_CXX_COMPILER="$other"
+    refused "give both the same MPI, by CMAKE_CXX_COMPILER: the compiler without MPI, or" "${for_mpi[@]}" \
+      -DCMAKE_CXX_COMPILER="$other" -DMPI_CXX_COMPILER="$other"
     if said=$(make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project" -B CXX="$other" with_mpi 2>&1); then
       echo "a program of another MPI was linked"
       exit 1
     fi
     grep -q "undefined reference to .*built_with_" <<<"$said" || { echo "$said"; exit 1; }
+    # The MPI that Kedge was built with is gone, and the first of the PATH is another one.
+    package=$(dirname "$(find "$prefix" -name kedgeMpi.cmake)")
+    cp "$package/kedgeMpi.cmake" "$work/kedgeMpi.cmake"
+    sed -i "s|\"$mpicxx\"|\"/nowhere/mpicxx\"|" "$package/kedgeMpi.cmake"
+    refused "(/nowhere/mpicxx, which is no longer there) and this project uses" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
+    cp "$work/kedgeMpi.cmake" "$package/kedgeMpi.cmake"
   else
     echo "there is no other MPI here: a program of another one was not tried"
   fi

@@ -1,0 +1,37 @@
+# Installs the guides with README, CHANGELOG and CONTRIBUTING beside them. Their links lead to the source tree: those to
+# what is installed elsewhere are rewritten. A test follows all links of an installation.
+cmake_path(ABSOLUTE_PATH KEDGE_INSTALL_DOCDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE kedge_docdir)
+foreach(name IN ITEMS DATADIR INCLUDEDIR)
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_${name} BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE kedge_place)
+  file(RELATIVE_PATH kedge_to_${name} "${kedge_docdir}" "${kedge_place}")
+  string(REGEX REPLACE "/$" "" kedge_to_${name} "${kedge_to_${name}}")
+endforeach()
+
+# kedge_install_page(PAGE): from the source directory; README and its like go to the guides.
+function(kedge_install_page page)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
+  file(READ ${PROJECT_SOURCE_DIR}/${page} text)
+  string(REPLACE "](share/doc/" "](" text "${text}")
+  string(REPLACE "](share/kedge/" "](${kedge_to_DATADIR}/kedge/" text "${text}")
+  string(REPLACE "](../kedge/" "](${kedge_to_DATADIR}/kedge/" text "${text}")
+  foreach(up IN ITEMS "" ../../)
+    string(REPLACE "](${up}include/" "](${kedge_to_INCLUDEDIR}/" text "${text}")
+    string(REPLACE "](${up}examples/" "](${kedge_to_DATADIR}/kedge/examples/" text "${text}")
+  endforeach()
+  string(REGEX REPLACE "\\]\\(\\.\\./\\.\\./([A-Z]+\\.md)" "](\\1" text "${text}")
+  string(REGEX REPLACE "^share/doc/" "" installed ${page})
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/guides/${installed})
+  file(CONFIGURE OUTPUT ${made} CONTENT "@text@" @ONLY)  # written only where it is another text
+  get_filename_component(directory ${installed} DIRECTORY)
+  install(FILES ${made} DESTINATION ${KEDGE_INSTALL_DOCDIR}/${directory})
+endfunction()
+
+file(GLOB_RECURSE kedge_pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/share/doc/*.md)
+list(FILTER kedge_pages EXCLUDE REGEX "^share/doc/site/")
+foreach(page IN LISTS kedge_pages ITEMS README.md CHANGELOG.md CONTRIBUTING.md)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${page})
+    kedge_install_page(${page})
+  endif()
+endforeach()
+install(DIRECTORY doc/ DESTINATION ${KEDGE_INSTALL_DOCDIR} OPTIONAL PATTERN site EXCLUDE PATTERN *.md EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${KEDGE_INSTALL_DOCDIR})
