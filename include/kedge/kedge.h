@@ -206,9 +206,9 @@ kedge_error kedge_save_replicated(kedge_engine* engine, const char* name, const 
 KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* name, uint64_t max_bytes, char* path,
                                              size_t size, size_t* length);
 
-/** For interfaces to other languages: a region that could not be passed to kedge_save or kedge_load. The kedge_commit or
- * kedge_close that follows returns KEDGE_INVALID_ARGUMENT on all ranks, with the name and the reason; so does this call.
- * KEDGE_BAD_STATE outside of a checkpoint. */
+/** For interfaces to other languages: a region that could not be passed to kedge_save or kedge_load. The kedge_commit
+ * or kedge_close that follows returns KEDGE_INVALID_ARGUMENT on all ranks, with the name and the reason; so does this
+ * call. KEDGE_BAD_STATE outside of a checkpoint. */
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason);
 
 /** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. */

@@ -3,13 +3,25 @@
 
 #include <memory>
 
+#include "base/loaded_mpi.hpp"
 #include "base/loaded_objects.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
-#include "comm/mpi/mpi_mixture.hpp"
 #include "kedge/kedge_mpi.h"
 
 using namespace kedge;
+
+namespace {
+
+#if defined(OPEN_MPI)
+constexpr const char* kMpi = "Open MPI";
+#elif defined(MPICH_VERSION) || defined(MPICH_NAME)
+constexpr const char* kMpi = "MPICH";
+#else
+constexpr const char* kMpi = "another MPI";
+#endif
+
+}  // namespace
 
 extern "C" {
 
@@ -26,7 +38,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
 
 kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
   // Before any call to MPI: with two of them, nobody knows which one answers.
-  if (const auto words = comm::two_mpi_libraries(loaded_objects(), comm::mpi_name())) {
+  if (const auto words = two_mpi_libraries(loaded_objects(), kMpi)) {
     return bindings::guarded([&] { throw Error(ErrorCode::bad_state, *words); });
   }
   int initialized = 0;

@@ -55,19 +55,16 @@ module kedge_m_c_api
       integer(c_int), value :: code
       type(c_ptr) :: outcome
     end function c_error_name
-
     function c_last_failure() bind(c, name="kedge_last_failure") result(outcome)
       import :: c_ptr
       implicit none
       type(c_ptr) :: outcome
     end function c_last_failure
-
     function c_last_error() bind(c, name="kedge_last_error") result(outcome)
       import :: c_ptr
       implicit none
       type(c_ptr) :: outcome
     end function c_last_error
-
     function c_options_load(options) bind(c, name="kedge_options_load") result(outcome)
       import :: c_int, c_ptr
       implicit none

@@ -1,6 +1,4 @@
 // Two MPI libraries in one process, and a launcher of another one.
-#include "comm/mpi/mpi_mixture.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -9,7 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "base/loaded_mpi.hpp"
 #include "base/loaded_objects.hpp"
+#include "comm/mpi/mpi_launcher.hpp"
 #include "kedge/mpi.hpp"
 
 namespace kedge::comm {
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(MpiMixture, OpenMpiAndMpichTogetherAreNamed) {
+TEST(SignsOfAnotherMpi, OpenMpiAndMpichTogetherAreNamed) {
   const auto words = two_mpi_libraries({"/a/libmpi.so.40", "/b/libmpich.so.12", "/c/libc.so.6"}, "Open MPI");
   ASSERT_TRUE(words);
   EXPECT_THAT(*words, HasSubstr("two MPI libraries, /a/libmpi.so.40 and /b/libmpich.so.12; compile"));
@@ -25,18 +25,17 @@ TEST(MpiMixture, OpenMpiAndMpichTogetherAreNamed) {
   EXPECT_TRUE(two_mpi_libraries({"/a/libmpi.so.40", "/b/libmpi.so.12"}, "MPICH")) << "Intel MPI's name";
 }
 
-TEST(MpiMixture, OneMpiIsNoMixture) {
+TEST(SignsOfAnotherMpi, OneMpiIsNoMixture) {
   EXPECT_FALSE(two_mpi_libraries({"/a/libmpi.so.40", "/a/libmpi_mpifh.so.40", "/a/libmpi_cxx.so.40"}, "Open MPI"));
   EXPECT_FALSE(two_mpi_libraries({"/b/libmpich.so.12", "/b/libmpichfort.so.12", "/b/libmpi.so.12"}, "MPICH"));
   EXPECT_FALSE(two_mpi_libraries({"/b/libmpi.so", "libmpi.so.", ""}, "MPICH"));
-  EXPECT_FALSE(two_mpi_libraries(loaded_objects(), mpi_name())) << "those of this program";
+  EXPECT_FALSE(two_mpi_libraries(loaded_objects(), "this one")) << "those of this program";
 }
 
-TEST(MpiMixture, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {
+TEST(SignsOfAnotherMpi, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {
   const auto says = [](std::string name, std::string value) {
-    return [=](const std::string& asked) {
-      return asked == name ? std::optional(value) : std::optional<std::string>();
-    };
+    return
+        [=](const std::string& asked) { return asked == name ? std::optional(value) : std::optional<std::string>(); };
   };
   const auto words = launcher_warning(1, says("PMI_SIZE", "4"), "Open MPI v4.1.4");
   ASSERT_TRUE(words);
@@ -48,7 +47,7 @@ TEST(MpiMixture, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {
   EXPECT_FALSE(launcher_warning(1, says("SLURM_NTASKS", "4"), "MPICH")) << "also set where a program is started alone";
 }
 
-TEST(MpiMixture, TheCommunicatorAsksTheProcessesOwnWorldAndVariables) {
+TEST(SignsOfAnotherMpi, TheCommunicatorAsksTheProcessesOwnWorldAndVariables) {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   EXPECT_EQ(mpi(MPI_COMM_WORLD)->start_warning(), "");

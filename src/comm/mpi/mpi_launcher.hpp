@@ -1,0 +1,17 @@
+// Whether the launcher that started this process belongs to its MPI.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kedge::comm {
+
+/// What to tell the user if MPI_COMM_WORLD has one process and a launcher's variable says that it started several:
+/// then it belongs to another MPI, and each process is a job of its own. `library` is MPI's name and version.
+[[nodiscard]] std::optional<std::string> launcher_warning(
+    int world_size, const std::function<std::optional<std::string>(const std::string&)>& variable,
+    std::string_view library);
+
+}  // namespace kedge::comm
