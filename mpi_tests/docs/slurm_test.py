@@ -60,6 +60,37 @@ class Slurm(unittest.TestCase):
                 done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stdout), (0, ""), script)
 
+    def job(self, srun):
+        """job.sbatch with this body of `srun`; returns what it and the stand-ins said, in order."""
+        stand_in = self.work / "stand-in"
+        stand_in.mkdir()
+        for name, body in {"srun": srun, "scontrol": "echo scontrol $1"}.items():
+            (stand_in / name).write_text(f"#!/bin/bash\n{body}\n")
+            (stand_in / name).chmod(0o755)
+        environment = {**self.environment, "PATH": f"{stand_in}:{os.environ['PATH']}", "SLURM_JOB_ID": "1"}
+        # In a process group of its own, as a batch script has.
+        done = subprocess.run(["bash", SCRIPTS / "job.sbatch"], cwd=self.work, env=environment, capture_output=True,
+                              text=True, timeout=60, start_new_session=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split("\n")[:-1]
+
+    def test_a_launch_that_fails_at_once_is_tried_again_and_queued(self):
+        said = self.job("exit 3")
+        self.assertEqual([line.split(";")[0] for line in said],
+                         [f"attempt {n} ended with status 3" for n in (1, 2, 3)] + ["scontrol requeue"])
+
+    def test_a_job_that_ends_well_is_queued_again_until_it_is_finished(self):
+        self.assertEqual(self.job("exit 0"), ["scontrol requeue"])
+
+    def test_the_signal_reaches_the_launcher_once_and_its_end_is_waited_for(self):
+        said = self.job("trap 'echo told; sleep 1; echo through; exit 0' USR1\nkill -USR1 $PPID\n"
+                        "while :; do sleep 0.1; done")
+        self.assertEqual(said, ["told", "through", "scontrol requeue"])
+
+    def test_a_signal_between_two_launches_starts_no_other(self):
+        said = self.job("kill -USR1 $PPID\ntrap '' USR1\nexit 5")
+        self.assertEqual(said, ["scontrol requeue"])
+
     def test_the_epilog_frees_the_users_stores_and_nothing_else(self):
         self.make_store()
         other = self.roots / f"kedge-{os.getuid()}-not-a-store"

@@ -10,10 +10,10 @@ A COMBINATION is MPI-HDF5-LIBRARIES-SOURCE, with variants behind it if wanted:
   LIBRARIES  shared, static                SOURCE   tree (what is committed), archive (of share/kedge/archive)
   for example openmpi-serial-shared-tree~tools~examples. Without one: the first two of --list.
 Environment:
-  KEDGE_SPACK_ROOT      the Spack to use (a directory with bin/spack)
-  KEDGE_SPACK_PACKAGES  its package repository (a directory with repos/spack_repo/builtin)
-  KEDGE_SPACK_PYTHON    where Python finds clingo, if it does not by itself (pip install --target)
-  KEDGE_SPACK_WORK      work directory, kept for the next call (default: kedge-spack in the temporary directory)
+  SPACK_CHECK_ROOT      the Spack to use (a directory with bin/spack)
+  SPACK_CHECK_PACKAGES  its package repository (a directory with repos/spack_repo/builtin)
+  SPACK_CHECK_PYTHON    where Python finds clingo, if it does not by itself (pip install --target)
+  SPACK_CHECK_WORK      work directory, kept for the next call (default: kedge-spack in the temporary directory)
 Everything else comes from this machine; nothing is downloaded and nothing of the user's Spack configuration is read.
 Exit status: 0 all passed, 1 failed, 77 skipped: no Spack here.
 TEXT
@@ -35,19 +35,19 @@ esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$(cd "$here/../../.." && pwd)
 . "$here/machine.sh"  # mpi_prefix, hdf5_prefix, packages_yaml
-spack_root=${KEDGE_SPACK_ROOT-} packages=${KEDGE_SPACK_PACKAGES-} python=${KEDGE_SPACK_PYTHON-}
-work=${KEDGE_SPACK_WORK-${TMPDIR:-/tmp}/kedge-spack}
+spack_root=${SPACK_CHECK_ROOT-} packages=${SPACK_CHECK_PACKAGES-} python=${SPACK_CHECK_PYTHON-}
+work=${SPACK_CHECK_WORK-${TMPDIR:-/tmp}/kedge-spack}
 builtin=$packages/repos/spack_repo/builtin
 
 skip() {
   echo "skipped: $1"
-  echo "share/doc/spack.md says how to get a Spack that needs no network; then set KEDGE_SPACK_ROOT, KEDGE_SPACK_PACKAGES"
-  echo "and KEDGE_SPACK_PYTHON (--help)."
+  echo "share/doc/spack.md says how to get a Spack that needs no network; then set SPACK_CHECK_ROOT, SPACK_CHECK_PACKAGES"
+  echo "and SPACK_CHECK_PYTHON (--help)."
   exit 77
 }
-[[ -n $spack_root ]] || skip "KEDGE_SPACK_ROOT is not set"
+[[ -n $spack_root ]] || skip "SPACK_CHECK_ROOT is not set"
 [[ -x $spack_root/bin/spack ]] || skip "$spack_root/bin/spack is not there"
-[[ -e $builtin/repo.yaml ]] || skip "KEDGE_SPACK_PACKAGES has no repos/spack_repo/builtin"
+[[ -e $builtin/repo.yaml ]] || skip "SPACK_CHECK_PACKAGES has no repos/spack_repo/builtin"
 spack_python=/usr/bin/python3
 PYTHONPATH=$python "$spack_python" -c 'import clingo' 2>/dev/null || skip "$spack_python does not find clingo"
 [[ -e $tree/.git ]] || skip "$tree is not a git clone, from which Spack could fetch"

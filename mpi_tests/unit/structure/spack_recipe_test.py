@@ -225,8 +225,8 @@ class Check(unittest.TestCase):
 
     def test_says_what_is_missing_and_where_to_get_it(self):
         for variables, words in (
-            ({}, "KEDGE_SPACK_ROOT is not set"),
-            ({"KEDGE_SPACK_ROOT": "/nonexistent"}, "/nonexistent/bin/spack is not there"),
+            ({}, "SPACK_CHECK_ROOT is not set"),
+            ({"SPACK_CHECK_ROOT": "/nonexistent"}, "/nonexistent/bin/spack is not there"),
         ):
             done = self.run_check(**variables)
             self.assertEqual(done.returncode, 77, done.stderr)

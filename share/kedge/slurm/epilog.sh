@@ -4,7 +4,7 @@
 # from there. Sites that would rather keep it until another user needs the node take prolog.sh instead.
 #
 # Slurm drains a node whose epilog fails, so this one never does.
-# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp.
+# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp; with spaces between.
 set -uo pipefail
 
 kedge=${KEDGE:-kedge}

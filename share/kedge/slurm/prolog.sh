@@ -4,7 +4,7 @@
 # job is using.
 #
 # Slurm drains a node whose prolog fails, so this one never does.
-# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp.
+# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp; with spaces between.
 set -uo pipefail
 
 kedge=${KEDGE:-kedge}
@@ -15,8 +15,9 @@ as_user() { # as_user UID COMMAND...
   local uid=$1 user
   shift
   if [[ $(id -u) == "$uid" ]]; then "$@"; return; fi
-  user=$(id -nu "$uid" 2>/dev/null) || return
-  runuser -u "$user" -- "$@"
+  user=$(id -nu "$uid" 2>/dev/null)
+  if [[ -n $user ]]; then runuser -u "$user" -- "$@"; return; fi
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups -- "$@"  # the account is gone, its memory is still taken
 }
 
 for root in ${STORE_ROOTS:-/dev/shm /tmp}; do
