@@ -60,7 +60,8 @@ void check_can_communicate(MPI_Comm comm) {
   int finalized = 0;
   check_local(MPI_Initialized(&initialized), "MPI_Initialized");
   check_local(MPI_Finalized(&finalized), "MPI_Finalized");
-  if (initialized == 0) throw Error(ErrorCode::bad_state, "MPI is not initialized; call MPI_Init before the engine is made");
+  if (initialized == 0)
+    throw Error(ErrorCode::bad_state, "MPI is not initialized; call MPI_Init before the engine is made");
   if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalized; make the engine before MPI_Finalize");
   if (comm == MPI_COMM_NULL) {
     throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it only on ranks of the communicator");
