@@ -167,6 +167,7 @@ contains
     type(kedge_engine), intent(in) :: engine
     integer, intent(in) :: rank, ranks
     type(kedge_region) :: region
+    character(len=200) :: reason
     integer :: count, i, seen, code
 
     call kedge_region_count(engine, count)
@@ -177,8 +178,9 @@ contains
       if (region%name == "field" .or. region%name == "name") seen = seen + 1
     end do
     call check(seen == 2, "regions by index")
-    call kedge_get_region(engine, 0, region, stat=code)
+    call kedge_get_region(engine, 0, region, stat=code, errmsg=reason)
     call check_code(code, KEDGE_NOT_FOUND, "region 0")
+    call expect_text(reason, "there is no region 0; this rank has 6 regions, and the first is 1")
     call kedge_get_region(engine, count + 1, region, stat=code)
     call check_code(code, KEDGE_NOT_FOUND, "a region behind the last")
 

@@ -121,6 +121,8 @@ contains
       if (wrong .and. try == 3) placement = kedge_shard([4, 4 * ranks], [1, 4 * rank])
       if (wrong .and. try == 4) placement = kedge_shard([4, 4 * ranks], [0, 4 * rank + 1])
       if (wrong .and. try == 5) placement = kedge_shard([4, 4 * ranks], [2, 4 * rank + 1])
+      if (.not. wrong .and. try == 1) placement = kedge_shard([4, 4 * ranks], int([1, 4 * rank + 1], int64))
+      if (.not. wrong .and. try == 2) placement = kedge_shard(int([4, 4 * ranks], int64), [1, 4 * rank + 1])
       call kedge_create(engine, "wrong")
       call kedge_save(engine, "field", field, placement, stat=code, errmsg=reason)
       if (wrong .and. (try < 3 .or. try == 4)) then

@@ -184,7 +184,7 @@ Failure describe(std::string_view array, const Shape& global_shape, const std::v
   std::string message;
   if (ranks.empty()) {
     message = kedge::compose(
-        "{}: no rank saves {}; the blocks must cover the whole array (or set Shard::holes_allowed)", what, which);
+        "{}: no rank saves {}; the blocks must cover the whole array (or be saved with holes_allowed)", what, which);
   } else {
     message = kedge::compose("{}: {} is saved by ranks {} and {}; save each element on one rank", what, which, ranks[0],
                              ranks[1]);

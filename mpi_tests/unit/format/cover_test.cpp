@@ -99,14 +99,16 @@ TEST(FormatCover, WholeArraysPass) {
 }
 
 TEST(FormatCover, MessagesNameArrayElementAndRanks) {
-  EXPECT_EQ(message(Shape{40, 20}, {{0, Shape{0, 0}, Shape{12, 20}}, {1, Shape{13, 0}, Shape{27, 20}}}),
-            "global array 'T' (40 x 20): no rank saves element (12, 0); the blocks must cover the whole array (or set "
-            "Shard::holes_allowed)");
+  EXPECT_EQ(
+      message(Shape{40, 20}, {{0, Shape{0, 0}, Shape{12, 20}}, {1, Shape{13, 0}, Shape{27, 20}}}),
+      "global array 'T' (40 x 20): no rank saves element (12, 0); the blocks must cover the whole array (or be saved "
+      "with holes_allowed)");
   EXPECT_EQ(message(Shape{40, 20}, {{5, Shape{3, 4}, Shape{1, 1}}, {2, Shape{0, 0}, Shape{40, 20}}}),
             "global array 'T' (40 x 20): element (3, 4) is saved by ranks 2 and 5; save each element on one rank");
-  EXPECT_EQ(message(Shape{}, {}),
-            "global array 'T' (scalar): no rank saves its only element; the blocks must cover the whole array (or set "
-            "Shard::holes_allowed)");
+  EXPECT_EQ(
+      message(Shape{}, {}),
+      "global array 'T' (scalar): no rank saves its only element; the blocks must cover the whole array (or be saved "
+      "with holes_allowed)");
   EXPECT_EQ(message(Shape{}, {{7, {}, {}}, {4, {}, {}}}),
             "global array 'T' (scalar): its only element is saved by ranks 4 and 7; save each element on one rank");
   EXPECT_THAT(check_cover(std::string(1000, 'n'), Shape{1}, {}, false)->message.size(), ::testing::Lt(300U));

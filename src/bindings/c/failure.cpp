@@ -82,7 +82,8 @@ kedge_error refuse(std::string message) noexcept {
 
 kedge_error no_engine(const char* call) noexcept {
   try {
-    return refuse(compose("{}: engine must not be NULL; pass the one that kedge_engine_new created", call));
+    return refuse(compose(
+        "{}: engine must not be NULL; pass the one that kedge_engine_new, or kedge_init in Fortran, made", call));
   } catch (const std::exception&) {
     return keep(KEDGE_INVALID_ARGUMENT, -1, 0, "invalid_argument: engine must not be NULL", "");
   }

@@ -3,8 +3,8 @@ module kedge_m_contents
   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_null_char, c_size_t
   use, intrinsic :: iso_fortran_env, only: int64
   use kedge_m_c_api
-  use kedge_m_constants, only: KEDGE_ID_SIZE, KEDGE_MAX_DIMENSIONS, KEDGE_OK, KEDGE_PLACEMENT_OWN, &
-    KEDGE_PLACEMENT_SHARD, KEDGE_SOURCE_IN_PLACE, KEDGE_TAG_SIZE
+  use kedge_m_constants, only: KEDGE_ID_SIZE, KEDGE_MAX_DIMENSIONS, KEDGE_NOT_FOUND, KEDGE_OK, &
+    KEDGE_PLACEMENT_OWN, KEDGE_PLACEMENT_SHARD, KEDGE_SOURCE_IN_PLACE, KEDGE_TAG_SIZE
   use kedge_m_engine, only: kedge_engine
   use kedge_m_failures, only: from_c, on_this_rank, settle, to_c
   implicit none
@@ -91,11 +91,20 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
     type(c_region) :: known
-    integer(c_int) :: code
+    integer(c_int) :: code, counted
+    integer(c_size_t) :: number
+    character(len=100) :: text
 
     code = c_get_region(engine%handle, int(index, c_size_t) - 1, known)  ! 0 is beyond all indexes
     if (code == KEDGE_OK) call take_region(known, region)
-    call settle(code, on_this_rank, stat, errmsg)
+    if (code /= KEDGE_NOT_FOUND) then
+      call settle(code, on_this_rank, stat, errmsg)
+      return
+    end if
+    number = 0
+    counted = c_region_count(engine%handle, number)
+    write (text, "(a,i0,a,i0,a)") "there is no region ", index, "; this rank has ", number, " regions, and the first is 1"
+    call settle(code, on_this_rank, stat, errmsg, trim(text))
   end subroutine kedge_get_region
 
   ! Local. The region of this name, e.g. to allocate memory before kedge_load. KEDGE_NOT_FOUND: no such name.

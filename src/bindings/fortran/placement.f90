@@ -24,7 +24,7 @@ module kedge_m_placement
   ! element in it, where 1 is the first of each dimension. The blocks of all ranks must cover the array exactly once,
   ! unless `holes_allowed`: then elements may be saved by no rank.
   interface kedge_shard
-    module procedure shard_int32, shard_int64
+    module procedure shard_int32, shard_int64, shard_int32_int64, shard_int64_int32
   end interface kedge_shard
 
 contains
@@ -36,6 +36,24 @@ contains
 
     placement = shard_int64(int(global_shape, int64), int(start, int64), holes_allowed)
   end function shard_int32
+
+  pure function shard_int32_int64(global_shape, start, holes_allowed) result(placement)
+    integer(int32), intent(in) :: global_shape(:)
+    integer(int64), intent(in) :: start(:)
+    logical, intent(in), optional :: holes_allowed
+    type(kedge_placement) :: placement
+
+    placement = shard_int64(int(global_shape, int64), start, holes_allowed)
+  end function shard_int32_int64
+
+  pure function shard_int64_int32(global_shape, start, holes_allowed) result(placement)
+    integer(int64), intent(in) :: global_shape(:)
+    integer(int32), intent(in) :: start(:)
+    logical, intent(in), optional :: holes_allowed
+    type(kedge_placement) :: placement
+
+    placement = shard_int64(global_shape, int(start, int64), holes_allowed)
+  end function shard_int64_int32
 
   pure function shard_int64(global_shape, start, holes_allowed) result(placement)
     integer(int64), intent(in) :: global_shape(:), start(:)
