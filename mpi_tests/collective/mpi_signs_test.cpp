@@ -45,6 +45,15 @@ TEST(SignsOfAnotherMpi, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {
   EXPECT_FALSE(launcher_warning(1, says("PMI_SIZE", "1"), "MPICH"));
   EXPECT_FALSE(launcher_warning(1, says("PMI_SIZE", "many"), "MPICH"));
   EXPECT_FALSE(launcher_warning(1, says("SLURM_NTASKS", "4"), "MPICH")) << "also set where a program is started alone";
+  EXPECT_THAT(launcher_warning(1, says("SLURM_STEP_NUM_TASKS", "4"), "MPICH").value_or(""),
+              HasSubstr("srun started 4 tasks"));
+  EXPECT_FALSE(launcher_warning(4, says("SLURM_STEP_NUM_TASKS", "4"), "MPICH"));
+  const auto started_by_srun_and_mpirun = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "SLURM_STEP_NUM_TASKS") return "2";  // mpirun's daemons, one on each node
+    if (name == "OMPI_COMM_WORLD_SIZE") return "1";
+    return std::nullopt;
+  };
+  EXPECT_FALSE(launcher_warning(1, started_by_srun_and_mpirun, "Open MPI"));
 }
 
 TEST(SignsOfAnotherMpi, TheCommunicatorAsksTheProcessesOwnWorldAndVariables) {

@@ -145,19 +145,25 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
   try {
     apply_table(loaded, toml::parse(text, path), "", path);
   } catch (const toml::parse_error& error) {
-    refuse(compose("{}: not valid TOML: {}", place(path, error.source()), error.description()));
+    refuse(compose("{}: not valid TOML: {} (text, and a number with a unit, are written in quotes: \"64 GiB\")",
+                   place(path, error.source()), error.description()));
   }
 }
 
 // The environment side ----------------------------------------------------------------------------------
 
-/// Variables that start with KEDGE_ and are not options: read elsewhere, used by scripts, or set by module files of the
-/// system to say where Kedge is.
+/// What module files of a system call the places of a library. A list, not everything that is near to no option: a
+/// misspelt KEDGE_RUN must never be ignored.
+constexpr std::array kOfModuleFiles = {"ROOT",        "DIR",         "HOME",    "BASE",    "PREFIX",  "PATH",
+                                       "INSTALL_DIR", "BIN",         "BIN_DIR", "LIB",     "LIBS",    "LIBDIR",
+                                       "LIB_DIR",     "LIBRARY_DIR", "INC",     "INCDIR",  "INC_DIR", "INCLUDE",
+                                       "INCLUDE_DIR", "DOC",         "MAN",     "VERSION", "MODULE"};
+
+/// Variables that start with KEDGE_ and are not options: read elsewhere, used by scripts, or set by module files.
 bool is_no_option(std::string_view name) {
-  static constexpr std::array kNames = {"KEDGE_CONFIG", "KEDGE_NODE", "KEDGE_ROOT",
-                                        "KEDGE_DIR",    "KEDGE_HOME", "KEDGE_VERSION"};
-  return std::ranges::find(kNames, name) != kNames.end() || name.starts_with("KEDGE_TEST_") ||
-         name.starts_with("KEDGE_BUILD_");
+  const std::string_view word = name.substr(std::string_view("KEDGE_").size());
+  return word == "CONFIG" || word == "NODE" || word.starts_with("TEST_") || word.starts_with("BUILD_") ||
+         std::ranges::find(kOfModuleFiles, word) != kOfModuleFiles.end();
 }
 
 void apply_variable(LoadedOptions& loaded, const std::string& name, const std::string& value) {

@@ -223,6 +223,8 @@ TEST_F(OptionsTest, UnknownVariableOfAKnownSectionIsAnErrorWithASuggestion) {
   EXPECT_EQ(failure({"KEDGE_NODE=n1", "KEDGE_TEST_FULL=1", "KEDGE_BUILD_JOBS=2"}), "no failure");
   // Module files of many systems set these for every package.
   EXPECT_EQ(failure({"KEDGE_ROOT=/opt", "KEDGE_DIR=/opt", "KEDGE_HOME=/opt", "KEDGE_VERSION=1"}), "no failure");
+  EXPECT_EQ(failure({"KEDGE_PREFIX=/opt", "KEDGE_INC=/opt", "KEDGE_LIBDIR=/opt", "KEDGE_BASE=/opt"}), "no failure");
+  EXPECT_THAT(failure({"KEDGE_RNU=b"}), HasSubstr("did you mean KEDGE_RUN?"));
 }
 
 TEST_F(OptionsTest, FingerprintFilesAreAListOfPathsOrPathsWithColonsBetween) {
