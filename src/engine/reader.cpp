@@ -58,8 +58,8 @@ std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& save
   if (wanted.shape != spec.shape) {
     return failure_of(
         ErrorCode::mismatch,
-        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; regions() lists the "
-                "shapes; if another program saved it, give this one a run name of its own (option run)",
+        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; load it with the shape "
+                "that was saved, or, if another program saved it, give this one a run name of its own (option run)",
                 spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
   }
   if (is_elsewhere(spec.placement, placement)) {

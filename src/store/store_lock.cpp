@@ -93,9 +93,8 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
     // No use waiting: only this process can end it, and it is here.
     if (holder && lock->rank == std::to_string(rank_) && file_system_->holds_lock(path)) {
       throw Error(Failure{ErrorCode::busy,
-                          "this process still has an engine for this run; call finalize() on it before constructing "
-                          "another (engine = Engine(...) constructs the new one first)",
-                          -1, path, 0});
+                          "this process still has an engine for this run; finalize it before making another", -1, path,
+                          0});
     }
     if (holder && lock->incarnation > incarnation_) {
       throw Error(Failure{ErrorCode::busy,

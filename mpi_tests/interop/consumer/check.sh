@@ -111,6 +111,7 @@ if [[ $with_mpi == 1 ]]; then
   if [[ -n $other ]]; then
     for_mpi=(-DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge)
     refused "give both the same MPI, e.g. -DMPI_CXX_COMPILER=$mpicxx in" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
+    refused "the C compiler's MPI is" "${for_mpi[@]}" -DREFUSED_FINDS_C_FIRST=ON -DMPI_C_COMPILER="${other/cxx/cc}"
     # Where the project's own compiler is the wrapper, MPI_CXX_COMPILER changes nothing.
     refused "set CMAKE_CXX_COMPILER to the compiler without MPI, or to" "${for_mpi[@]}" -DCMAKE_CXX_COMPILER="$other"
     refused "give both the same MPI, by CMAKE_CXX_COMPILER: the compiler without MPI, or" "${for_mpi[@]}" \
