@@ -349,7 +349,8 @@ TEST_F(RightRun, AnEngineThatReplacesOneInTheSameVariableIsToldAtOnceWhatToDo) {
       ADD_FAILURE() << "two engines at once";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::busy);
-      EXPECT_TRUE(says(error.what(), {"still has an engine for this run", "finalize it before making another"})) << error.what();
+      EXPECT_TRUE(says(error.what(), {"still has an engine for this run", "finalize it before making another"}))
+          << error.what();
     }
     commit_step(engine, scope.rank, "b", 2);
     engine.finalize();
