@@ -1,9 +1,10 @@
-! Ends by a failure that it does not ask for. Usage: fortran_stops all | one | early | late | save | load
+! Ends by a failure that it does not ask for. Usage: fortran_stops all | one | unset | early | late | save | load
 program stops
   use kedge
   use mpi_f08
   implicit none
   type(kedge_engine) :: engine
+  type(kedge_options) :: options
   character(len=10) :: manner
   character(len=:), allocatable :: path
   integer :: provided, rank, number
@@ -20,6 +21,9 @@ program stops
     if (rank == 1) call kedge_route_out(engine, "file", path)
     call kedge_create(engine, "tag")
     call kedge_commit(engine)
+    call MPI_Barrier(MPI_COMM_WORLD)
+  case ("unset")  ! these options were not loaded, so kedge_init would not know of it
+    if (rank == 1) call kedge_options_set(options, "redundancy.every", "2")
     call MPI_Barrier(MPI_COMM_WORLD)
   case ("early")  ! kedge_commit would not know of it
     call kedge_save(engine, "number", rank)

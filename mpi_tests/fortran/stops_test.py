@@ -35,6 +35,7 @@ def main():
         said = ended(directory, "all", r"^invalid_argument.*a tag with spaces", 0)
         check(len(said) == 1, "all ranks failed alike, and not one of them says so but", len(said))
         ended(directory, "one", r"^bad_state", 0)
+        ended(directory, "unset", r"^invalid_argument.*kedge_options_load first", 0)
         ended(directory, "early", r"^bad_state.*save", 0)
         ended(directory, "late", r"^bad_state.*load", 0)
         ended(directory, "save", r"^invalid_argument on rank 1", RANKS)

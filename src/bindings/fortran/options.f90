@@ -1,6 +1,6 @@
 ! Options: as in the configuration file and the environment, or set by the program.
 module kedge_m_options
-  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_null_ptr, c_ptr, c_size_t
   use kedge_m_c_api, only: c_options_free, c_options_get, c_options_load, c_options_set
   use kedge_m_constants, only: KEDGE_OK
   use kedge_m_failures, only: on_this_rank, reported_later, settle, to_c
@@ -34,14 +34,21 @@ contains
   end subroutine kedge_options_load
 
   ! Local. Sets one option, e.g. ("redundancy.every", "2"): names as in the configuration file, values as in the
-  ! environment. kedge_init also reports a failure, on all ranks, so the program goes on without `stat`.
+  ! environment. kedge_init also reports a failure, on all ranks, so the program goes on without `stat`; but options that
+  ! were not loaded keep nothing for it, so the program ends.
   subroutine kedge_options_set(options, name, value, stat, errmsg)
     type(kedge_options), intent(in) :: options
     character(len=*), intent(in) :: name, value
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: code
 
-    call settle(c_options_set(options%handle, to_c(name), to_c(value)), reported_later, stat, errmsg)
+    code = c_options_set(options%handle, to_c(name), to_c(value))
+    if (c_associated(options%handle)) then
+      call settle(code, reported_later, stat, errmsg)
+    else
+      call settle(code, on_this_rank, stat, errmsg, "kedge_options_set: call kedge_options_load first")
+    end if
   end subroutine kedge_options_set
 
   ! Local. The option's value as text.
