@@ -47,6 +47,14 @@ class Slurm(unittest.TestCase):
     def stores(self):
         return [path for path in self.roots.iterdir() if path.name.startswith("kedge-")]
 
+    def installed(self):
+        """The scripts and the command, as an installation has them."""
+        scripts = self.work / "opt/share/kedge/slurm"
+        shutil.copytree(SCRIPTS, scripts)
+        (self.work / "opt/bin").mkdir()
+        (self.work / "opt/bin/kedge").symlink_to(KEDGE)
+        return scripts
+
     def script(self, name, **changes):
         environment = {key: value for key, value in {**self.environment, **changes}.items() if value is not None}
         return subprocess.run(["bash", SCRIPTS / name], cwd=self.work, env=environment, capture_output=True, text=True,
@@ -129,6 +137,25 @@ class Slurm(unittest.TestCase):
         done = self.script("prolog.sh", SLURM_JOB_UID=str(os.getuid() + 1))
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.stores(), [], done.stderr)
+
+    def test_they_need_no_search_path_and_no_variable_but_slurms(self):
+        self.make_store()
+        slurms = {name: value for name, value in self.environment.items() if name.startswith("SLURM_")}
+        scripts = self.installed()
+        for script in (scripts / "epilog.sh", scripts / "prolog.sh"):  # the directories that users may have chosen
+            script.write_text(script.read_text().replace("/dev/shm /tmp", str(self.roots)))
+        done = subprocess.run([scripts / "prolog.sh"], env=slurms, capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr, len(self.stores())), (0, "", 1))
+        link = self.work / "epilog.d"  # as a site may refer to it
+        link.symlink_to(scripts / "epilog.sh")
+        done = subprocess.run([link], env=slurms, capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr, self.stores()), (0, "", []))
+
+    def test_they_say_that_the_command_is_missing(self):
+        for name in ("epilog.sh", "prolog.sh"):
+            done = self.script(name, KEDGE=None)
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, r"nothing was freed: there is no .*/bin/kedge; set kedge= in .*" + name)
 
     def test_without_what_they_need_they_do_nothing_and_never_fail(self):
         self.make_store()

@@ -17,13 +17,14 @@ if(NOT PROJECT_IS_TOP_LEVEL)
   set(KEDGE_INSTALL_DOCDIR "${CMAKE_INSTALL_DATAROOTDIR}/doc/kedge")
 endif()
 
-# kedge_rpath_from(RESULT DIRECTORY): where programs that are installed in DIRECTORY find the libraries.
-function(kedge_rpath_from result directory)
-  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${directory}")
-    cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" NORMALIZE OUTPUT_VARIABLE rpath)
+# kedge_way(RESULT FROM TO): where what is installed in the directory FROM finds the directory TO: below $ORIGIN, so that
+# it survives a move of the installation, unless one of the two is an absolute place.
+function(kedge_way result from to)
+  if(IS_ABSOLUTE "${from}" OR IS_ABSOLUTE "${to}")
+    cmake_path(ABSOLUTE_PATH to BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" NORMALIZE OUTPUT_VARIABLE way)
   else()
-    file(RELATIVE_PATH rpath "/${directory}" "/${CMAKE_INSTALL_LIBDIR}")
-    set(rpath "$ORIGIN/${rpath}")
+    file(RELATIVE_PATH way "/${from}" "/${to}")
+    set(way "$ORIGIN/${way}")
   endif()
-  set(${result} "${rpath}" PARENT_SCOPE)
+  set(${result} "${way}" PARENT_SCOPE)
 endfunction()

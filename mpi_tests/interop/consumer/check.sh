@@ -90,6 +90,9 @@ if [[ $with_mpi == 1 ]]; then
   make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project" CXX="$mpicxx" CC="${mpicxx/cxx/cc}"
   timeout --kill-after=5 60 "$launch" -n 2 "$work/make/with_mpi" | grep "was step, is 4"
   timeout --kill-after=5 60 "$launch" -n 2 "$work/make/with_mpi_c" | grep "is 5: well"
+  # The store that this left, as slurmd calls the epilog.
+  env -i STORE_ROOTS="$work/store" SLURM_JOB_USER="$(id -un)" SLURM_JOB_UID="$(id -u)" "$prefix/share/kedge/slurm/epilog.sh"
+  [[ -z $(find "$work/store" -name 'kedge-*') ]] || { echo "the epilog did not free the store"; exit 1; }
   # The examples, by themselves.
   "$cmake" -S "$prefix/share/kedge/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$prefix" \
     -DMPI_CXX_COMPILER="$mpicxx" >"$work/examples.log"

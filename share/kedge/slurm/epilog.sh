@@ -3,17 +3,24 @@
 # this user is using. What was not flushed to the parallel filesystem is lost then: a job that is queued again continues
 # from there. Sites that would rather keep it until another user needs the node take prolog.sh instead.
 #
-# Slurm drains a node whose epilog fails, so this one never does.
-# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp; with spaces between.
+# Slurm runs it without a search path, and drains a node whose epilog fails, so this one never does.
 set -uo pipefail
 
-kedge=${KEDGE:-kedge}
+# The command, by its whole path: where it was installed with this script. In a copy of this script, write it here.
+kedge=${KEDGE:-$(dirname "$(readlink -f "$0")")/../../../bin/kedge}
+# The directories in which stores may lie, with spaces between.
+roots=${STORE_ROOTS:-/dev/shm /tmp}
+
 user=${SLURM_JOB_USER:-} uid=${SLURM_JOB_UID:-}
 [[ -n $user && -n $uid ]] || exit 0
+[[ -x $kedge ]] || {
+  echo "nothing was freed: there is no $kedge; set kedge= in $0" | tee /dev/stderr | logger -t kedge
+  exit 0
+}
 
 as_user() { if [[ $(id -u) == "$uid" ]]; then "$@"; else runuser -u "$user" -- "$@"; fi; }
 
-for root in ${STORE_ROOTS:-/dev/shm /tmp}; do
+for root in $roots; do
   for store in "$root/kedge-$uid-"*; do
     [[ -d $store && ! -L $store ]] || continue
     as_user timeout 60 "$kedge" drop --yes "$store" || true  # in use by another job, or not a store of Kedge

@@ -3,12 +3,19 @@
 # begins. Those of the job's own user stay, since a job that was queued again continues from them; so do stores that a
 # job is using.
 #
-# Slurm drains a node whose prolog fails, so this one never does.
-# KEDGE: the command; STORE_ROOTS: where stores may lie, if not below /dev/shm and /tmp; with spaces between.
+# Slurm runs it without a search path, and drains a node whose prolog fails, so this one never does.
 set -uo pipefail
 
-kedge=${KEDGE:-kedge}
+# The command, by its whole path: where it was installed with this script. In a copy of this script, write it here.
+kedge=${KEDGE:-$(dirname "$(readlink -f "$0")")/../../../bin/kedge}
+# The directories in which stores may lie, with spaces between.
+roots=${STORE_ROOTS:-/dev/shm /tmp}
+
 [[ -n ${SLURM_JOB_UID:-} ]] || exit 0
+[[ -x $kedge ]] || {
+  echo "nothing was freed: there is no $kedge; set kedge= in $0" | tee /dev/stderr | logger -t kedge
+  exit 0
+}
 
 # kedge drop frees what belongs to the user who calls it, and nothing else.
 as_user() { # as_user UID COMMAND...
@@ -20,7 +27,7 @@ as_user() { # as_user UID COMMAND...
   setpriv --reuid="$uid" --regid="$uid" --clear-groups -- "$@"  # the account is gone, its memory is still taken
 }
 
-for root in ${STORE_ROOTS:-/dev/shm /tmp}; do
+for root in $roots; do
   for store in "$root"/kedge-[0-9]*-*; do
     [[ -d $store && ! -L $store ]] || continue
     uid=$(stat --format=%u "$store") || continue
