@@ -56,7 +56,7 @@ takes serial -DHDF5_ROOT="$work/serial" -DHDF5_PREFER_PARALLEL=ON
 # In the same build directory again: CMake would keep the first one without a word.
 again -DHDF5_ROOT="$work/serial/" || { cat log; echo "refused the same HDF5_ROOT"; exit 1; }
 hdf5 another serial serial 1.99.1 1.99.1
-refused_by again "was configured with HDF5_ROOT=$work/serial, and .* HDF5_ROOT=$work/another needs an empty build directory" \
+refused_by again "was configured with HDF5_ROOT=$work/serial, and .* use an empty build directory for HDF5_ROOT=$work/another" \
   -DHDF5_ROOT="$work/another"
 configure -DHDF5_ROOT="$work/serial" -DHDF5_PREFER_PARALLEL=ON
 again -DHDF5_PREFER_PARALLEL=TRUE || { cat log; echo "refused the same preference"; exit 1; }
@@ -96,7 +96,7 @@ else
   # Nothing but the header needs MPI then, and it must be found for that.
   hdf5 parallel parallel parallel 1.99.1 1.99.1
   refuses "is parallel, and its header needs mpi.h" -DHDF5_ROOT="$work/parallel" -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON
-  refuses "no MPI was found by MPI_C_COMPILER=mpicc.nowhere" -DHDF5_ROOT="$work/parallel" -DMPI_C_COMPILER=mpicc.nowhere
+  refuses "is parallel, and MPI_C_COMPILER=mpicc.nowhere did not lead to an MPI: set it" -DHDF5_ROOT="$work/parallel" -DMPI_C_COMPILER=mpicc.nowhere
   if command -v mpicc >/dev/null; then
     # Of another MPI: the variable is that of the language in which MPI was looked for.
     refused=""

@@ -21,16 +21,19 @@ endforeach()
 kedge_refuse_another(${kedge_mpi_choices})
 find_package(MPI QUIET COMPONENTS ${kedge_mpi_languages})
 foreach(language IN LISTS kedge_mpi_languages)
-  if(NOT MPI_${language}_FOUND AND kedge_given_${language})
-    # Not forgotten: the next run would take the first MPI of the PATH.
-    set(MPI_${language}_COMPILER "${kedge_given_${language}}" CACHE FILEPATH "MPI compiler" FORCE)
-    message(FATAL_ERROR "No MPI was found by MPI_${language}_COMPILER=${kedge_given_${language}}: set it to the compiler "
-      "wrapper of an installed MPI (mpicxx for MPI_CXX_COMPILER, mpif90 for MPI_Fortran_COMPILER).")
+  kedge_given_mpi_problem(kedge_problem ${language} "${kedge_given_${language}}")
+  if(kedge_problem)
+    message(FATAL_ERROR "${kedge_problem}: set it to the compiler wrapper of an installed MPI (mpicxx for "
+      "MPI_CXX_COMPILER, mpif90 for MPI_Fortran_COMPILER).")
   endif()
 endforeach()
 if(NOT MPI_FOUND)
-  kedge_report_missing(MPI libopenmpi-dev openmpi)
+  kedge_report_missing("MPI 3" libopenmpi-dev openmpi "(or configure with -DKEDGE_MPI=OFF for the library without MPI)")
   return()
+endif()
+if(MPI_CXX_VERSION AND MPI_CXX_VERSION VERSION_LESS 3)
+  message(FATAL_ERROR "Kedge needs MPI 3 or newer, and that of ${MPI_CXX_COMPILER} is ${MPI_CXX_VERSION}: set "
+    "MPI_CXX_COMPILER to the compiler wrapper of a newer one, in an empty build directory.")
 endif()
 kedge_remember(${kedge_mpi_choices})
 

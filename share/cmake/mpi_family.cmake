@@ -78,6 +78,16 @@ function(kedge_mpi_of_language result language)
   set(${result} "${name}" PARENT_SCOPE)
 endfunction()
 
+# kedge_given_mpi_problem(RESULT LANGUAGE GIVEN): after the search, what is wrong if MPI_<LANGUAGE>_COMPILER was given and
+# led nowhere, or nothing. It is not forgotten: the next run would take the first MPI of the PATH.
+function(kedge_given_mpi_problem result language given)
+  set(${result} "" PARENT_SCOPE)
+  if(given AND NOT MPI_${language}_FOUND)
+    set(MPI_${language}_COMPILER "${given}" CACHE FILEPATH "MPI compiler" FORCE)
+    set(${result} "MPI_${language}_COMPILER=${given} did not lead to an MPI" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # kedge_mpi_problem(RESULT FAMILY LANGUAGES...): what is wrong if the compilers of these languages (CXX, C, Fortran) bring
 # several MPIs, or nothing. FAMILY is that of mpi.h.
 function(kedge_mpi_problem result family)

@@ -1,5 +1,5 @@
 # CMake keeps in a build directory what it has found: a choice that is given later is ignored without a word. So Kedge
-# remembers the choices that it has searched with, and stops where one is another now.
+# remembers the choices that it has searched with, and stops if one has changed.
 
 # kedge_chosen(RESULT VARIABLE): what is given now, in the variable or, as CMake's search has it, in the environment.
 function(kedge_chosen result variable)
@@ -34,8 +34,8 @@ function(kedge_refuse_another)
     if(before STREQUAL "")
       set(words "without ${variable}")
     endif()
-    message(FATAL_ERROR "This build directory was configured ${words}, and keeps what was found so: "
-      "${variable}=${now} needs an empty build directory.")
+    message(FATAL_ERROR "This build directory was configured ${words}, and CMake keeps what it found then: "
+      "use an empty build directory for ${variable}=${now}.")
   endforeach()
 endfunction()
 

@@ -30,9 +30,9 @@ refused_by() {
 }
 
 # A misspelt one is named, and not forgotten by the next run for the first MPI of the PATH.
-refuses "No MPI was found by MPI_CXX_COMPILER=mpicxx.nowhere: set it to" -DMPI_CXX_COMPILER=mpicxx.nowhere
-refused_by again "No MPI was found by MPI_CXX_COMPILER=mpicxx.nowhere: set it to"
-refuses "No MPI was found by MPI_CXX_COMPILER=/nowhere/mpicxx: set it to" -DMPI_CXX_COMPILER=/nowhere/mpicxx
+refuses "MPI_CXX_COMPILER=mpicxx.nowhere did not lead to an MPI: set it to" -DMPI_CXX_COMPILER=mpicxx.nowhere
+refused_by again "MPI_CXX_COMPILER=mpicxx.nowhere did not lead to an MPI: set it to"
+refuses "MPI_CXX_COMPILER=/nowhere/mpicxx did not lead to an MPI: set it to" -DMPI_CXX_COMPILER=/nowhere/mpicxx
 
 takes "takes [a-z_]* of $mpicxx, wrapper TRUE" -DMPI_CXX_COMPILER="$mpicxx"
 family=$(sed -n 's/^-- takes \([a-z_]*\) of .*/\1/p' log)
@@ -57,7 +57,7 @@ if [[ -z $other_cxx ]]; then
   exit 0
 fi
 takes "takes $family" -DMPI_CXX_COMPILER="$mpicxx"
-refused_by again "was configured with MPI_CXX_COMPILER=$mpicxx, .* MPI_CXX_COMPILER=$other_cxx needs an empty build directory" \
+refused_by again "was configured with MPI_CXX_COMPILER=$mpicxx, .* use an empty build directory for MPI_CXX_COMPILER=$other_cxx" \
   -DMPI_CXX_COMPILER="$other_cxx"
 refuses "brings the mpi.h of .*, but MPI_CXX_COMPILER=$mpicxx is of .*: set CMAKE_CXX_COMPILER to" \
   -DCMAKE_CXX_COMPILER="$other_cxx" -DMPI_CXX_COMPILER="$mpicxx"

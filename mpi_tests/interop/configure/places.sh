@@ -26,10 +26,26 @@ in_pc 'includedir=${prefix}/include'
 grep -q "^-- Kedge .*: Release, static libraries, Fortran no, tools yes, tests no" "$work/log" || { cat "$work/log"; echo "no summary"; exit 1; }
 [[ -z $mpicxx ]] || grep -q "^-- MPI: .* ($mpicxx)" "$work/log" || { cat "$work/log"; echo "the MPI is not named"; exit 1; }
 
+# refuses WORDS DIRECTORY ARGUMENTS...
+refuses() {
+  local words=$1 directory=$2
+  shift 2
+  if "$cmake" -S "$source" -B "$work/$directory" "${choices[@]}" "$@" >"$work/log" 2>&1; then
+    echo "was configured, instead of: $words"
+    exit 1
+  fi
+  tr -s ' \n' ' ' <"$work/log" | grep -q -- "$words" || { cat "$work/log"; echo "did not say: $words"; exit 1; }
+}
+
+# What is missing is listed, with what it takes to do without.
+refuses "spdlog 1.10: libspdlog-dev (Debian), spdlog (Spack) On Debian, share/kedge/install-dependencies installs" missing \
+  -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON
+# What was found is remembered all the same, as CMake keeps it.
+refuses "without HDF5_ROOT, and .* an empty build directory" missing -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=OFF -DHDF5_ROOT="$work"
+refuses "GTest 1.12: .* configure with -DKEDGE_TESTS=OFF. On Debian, share/kedge/install-dependencies test installs" no_tests \
+  -DKEDGE_TESTS=ON -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
+[[ -z $mpicxx ]] || refuses "MPI 3: .* (or configure with -DKEDGE_MPI=OFF for the library without MPI)" no_mpi \
+  -DMPI_CXX_COMPILER= -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON
 # A wrong HDF5_ROOT is named where the missing libraries are listed.
-if "$cmake" -S "$source" -B "$work/no_hdf5" "${choices[@]}" -DHDF5_ROOT="$work/nowhere" >"$work/log" 2>&1; then
-  echo "an HDF5_ROOT that does not exist was taken"
-  exit 1
-fi
-tr -s ' \n' ' ' <"$work/log" | grep -q "HDF5_ROOT is set to $work/nowhere, and no HDF5 was found there" || { cat "$work/log"; exit 1; }
+refuses "HDF5_ROOT is set to $work/nowhere, and no HDF5 was found there" no_hdf5 -DHDF5_ROOT="$work/nowhere"
 echo "says what was chosen, and where it lies"

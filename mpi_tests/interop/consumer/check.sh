@@ -98,7 +98,7 @@ if [[ $with_mpi == 1 ]]; then
     -DMPI_CXX_COMPILER="$mpicxx" >"$work/examples.log"
   "$cmake" --build "$work/examples" --target heat_c
 
-  refused "no MPI was found by MPI_CXX_COMPILER=mpicxx.nowhere: set it to the compiler wrapper of the MPI that" \
+  refused "MPI_CXX_COMPILER=mpicxx.nowhere did not lead to an MPI: set it to the compiler wrapper of the MPI that" \
     -DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge -DMPI_CXX_COMPILER=mpicxx.nowhere
   # An HDF5 of the other MPI: a library that needs one of its name.
   soname=libmpi.so.40 name="Open MPI"
