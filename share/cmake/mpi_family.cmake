@@ -30,6 +30,15 @@ function(kedge_mpi_name result family)
   set(${result} "${name}" PARENT_SCOPE)
 endfunction()
 
+# kedge_mpi_title(RESULT FAMILY): the same for people to read, "another MPI" where there is no name.
+function(kedge_mpi_title result family)
+  kedge_mpi_name(name ${family})
+  if(NOT name)
+    set(name "another MPI")
+  endif()
+  set(${result} "${name}" PARENT_SCOPE)
+endfunction()
+
 # kedge_mpi_of_files(RESULT FILES...): of the MPI libraries among these files' own names and the names of what they need:
 # "Open MPI", "MPICH", or nothing where there is none or it is neither.
 function(kedge_mpi_of_files result)

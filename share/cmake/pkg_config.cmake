@@ -1,4 +1,4 @@
-# kedge.pc and kedge-core.pc, for builds without CMake. All that a program links stands in Libs, also for static
+# kedge-core.pc, kedge.pc and kedge-fortran.pc, for builds without CMake. All that a program links stands in Libs, also for static
 # libraries, so that nobody has to know which were built.
 # They lie below the prefix and move with it, unless the libraries were given another place.
 set(kedge_pc_prefix "${CMAKE_INSTALL_PREFIX}")
@@ -39,8 +39,11 @@ set(kedge_pc_files kedge-core)
 if(KEDGE_MPI)
   list(APPEND kedge_pc_files kedge)
 endif()
+if(KEDGE_FORTRAN)
+  list(APPEND kedge_pc_files kedge-fortran)
+endif()
 foreach(name IN LISTS kedge_pc_files)
-  configure_file(kedge/${name}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc.made @ONLY)
+  configure_file(cmake/${name}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc.made @ONLY)
   file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc INPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc.made)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

@@ -66,6 +66,7 @@ mkdir -p "$work/run/prefix"
 pc=$(find "$work/prefix" -name kedge-fortran.pc)
 [[ -n $pc ]] || { echo "kedge-fortran.pc was not installed"; exit 1; }
 export PKG_CONFIG_PATH=${pc%/*}
+[[ $(pkg-config --variable=mpifort kedge-fortran) == "$compiler" ]] || { echo "kedge-fortran.pc names another compiler"; exit 1; }
 read -ra flags < <(pkg-config --cflags --libs kedge-fortran)
 "$compiler" "$work/count_to_ten.f90" -o "$work/by_pkg_config" "${flags[@]}" -Wl,-rpath,"${pc%/pkgconfig/*}"
 expect "$(launch "$work/by_pkg_config")" "step 2, field 2.0"

@@ -19,7 +19,8 @@ for file in share/kedge/kedge.toml share/man/man1/kedge.1 include/kedge/kedge.hp
     include/kedge/testing/in_process_job.hpp share/doc/kedge/LICENSE share/doc/kedge/README.md share/doc/kedge/CHANGELOG.md share/kedge/examples/heat2d/main.cpp; do
   [[ -f $prefix/$file ]] || { echo "$file was not installed"; exit 1; }
 done
-ls "$prefix"/share/kedge/modulefiles/kedge/*.lua >/dev/null || { echo "no modulefile was installed"; exit 1; }
+grep -q "Built with\(out MPI\|.* (.*): load that MPI's module as well\)\.]]" "$prefix"/share/kedge/modulefiles/kedge/*.lua ||
+  { echo "no modulefile was installed, or it does not say which MPI"; exit 1; }
 /usr/bin/python3 -B "$project/../../docs/links_test.py" --installed "$prefix/share/doc/kedge"
 for header in mpi.hpp kedge_mpi.h mpi_family.h; do
   if [[ $with_mpi != 1 && -e $prefix/include/kedge/$header ]]; then
@@ -72,7 +73,7 @@ fi
 
 # A static Kedge takes the application's HDF5 also where it asked for another language's library alone.
 if [[ -n $(find "$prefix" -name libkedge_core.a) ]]; then
-  refused "Kedge's libraries are linked with spdlog, which was not found: install it, or" -DREFUSED_LANGUAGES="C;CXX" \
+  refused "this static Kedge is linked with spdlog, which was not found: install it (Debian: libspdlog-dev; Spack: spdlog), or add" -DREFUSED_LANGUAGES="C;CXX" \
     -DREFUSED_COMPONENTS=core -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON
   "$cmake" -S "$project" -B "$work/hdf5_cxx" -DCMAKE_PREFIX_PATH="$prefix" -DCONSUMER_HDF5=CXX >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   if grep -q "^HDF5_CXX_LIBRARY_hdf5_cpp:.*=/" "$work/hdf5_cxx/CMakeCache.txt"; then
@@ -87,7 +88,7 @@ if [[ $with_mpi == 1 ]]; then
   mpicxx=$(pkg-config --variable=mpicxx kedge) family=$(pkg-config --variable=mpi kedge)
   mkdir "$work/make"
   export LD_LIBRARY_PATH=$(dirname "$(ls "$prefix"/lib*/libkedge_core.* | head -n 1)")  # where libraries are shared
-  make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project" CXX="$mpicxx" CC="${mpicxx/cxx/cc}"
+  make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project"
   timeout --kill-after=5 60 "$launch" -n 2 "$work/make/with_mpi" | grep "was step, is 4"
   timeout --kill-after=5 60 "$launch" -n 2 "$work/make/with_mpi_c" | grep "is 5: well"
   # The store that this left, as slurmd calls the epilog.
@@ -113,11 +114,11 @@ if [[ $with_mpi == 1 ]]; then
   [[ $family != mpich ]] || other=$(command -v mpicxx.openmpi || true)
   if [[ -n $other ]]; then
     for_mpi=(-DREFUSED_LANGUAGES="C;CXX" -DREFUSED_COMPONENTS=kedge)
-    refused "give both the same MPI, e.g. -DMPI_CXX_COMPILER=$mpicxx in" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
+    refused "build both with the same MPI, e.g. -DMPI_CXX_COMPILER=$mpicxx, in" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
     refused "the C compiler's MPI is" "${for_mpi[@]}" -DREFUSED_FINDS_C_FIRST=ON -DMPI_C_COMPILER="${other/cxx/cc}"
     # Where the project's own compiler is the wrapper, MPI_CXX_COMPILER changes nothing.
     refused "set CMAKE_CXX_COMPILER to the compiler without MPI, or to" "${for_mpi[@]}" -DCMAKE_CXX_COMPILER="$other"
-    refused "give both the same MPI, by CMAKE_CXX_COMPILER: the compiler without MPI, or" "${for_mpi[@]}" \
+    refused "build both with the same MPI, by CMAKE_CXX_COMPILER: the compiler without MPI, or" "${for_mpi[@]}" \
       -DCMAKE_CXX_COMPILER="$other" -DMPI_CXX_COMPILER="$other"
     if said=$(make -s -C "$work/make" -f "$project/makefile/Makefile" SOURCES="$project" -B CXX="$other" with_mpi 2>&1); then
       echo "a program of another MPI was linked"
@@ -128,7 +129,7 @@ if [[ $with_mpi == 1 ]]; then
     package=$(dirname "$(find "$prefix" -name kedgeMpi.cmake)")
     cp "$package/kedgeMpi.cmake" "$work/kedgeMpi.cmake"
     sed -i "s|\"$mpicxx\"|\"/nowhere/mpicxx\"|" "$package/kedgeMpi.cmake"
-    refused "(/nowhere/mpicxx, which is no longer there) and this project uses" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
+    refused "(/nowhere/mpicxx, which is no longer there), but this project uses" "${for_mpi[@]}" -DMPI_CXX_COMPILER="$other"
     cp "$work/kedgeMpi.cmake" "$package/kedgeMpi.cmake"
   else
     echo "there is no other MPI here: a program of another one was not tried"

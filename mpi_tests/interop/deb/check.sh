@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # check.sh BUILD_DIRECTORY WORK_DIRECTORY: makes the Debian package of a build, installs it into a root that has nothing
-# but Debian's base system, and runs heat2d and the kedge command there. By hand: as root, with debootstrap and a mirror
-# of Debian 12 (DEB_MIRROR, if the machine's own is not the default). Needs 1 GiB below WORK_DIRECTORY.
+# but Debian's base system, runs heat2d and the kedge command there, and builds a program with what it suggests. By hand:
+# as root, with debootstrap and a mirror of Debian 12 (DEB_MIRROR, if the machine's own is not the default). Needs 2 GiB
+# below WORK_DIRECTORY.
 set -euo pipefail
 build=$(cd "$1" && pwd) work=$2
 if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
@@ -39,5 +40,17 @@ chroot "$root" bash -ec '
   grep -q "resumed step-000150" /tmp/second
   kedge ls
   kedge verify latest
+'
+# A program of a user's, with what the package suggests: linked with all that a static Kedge is made of.
+cp "$(dirname "${BASH_SOURCE[0]}")/program.cpp" "$root/tmp/"
+suggested=$(dpkg-deb --field "$deb" Suggests | tr -d ,)
+chroot "$root" bash -c "DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $suggested" >"$work/apt.log" 2>&1 ||
+  { tail -n 20 "$work/apt.log"; exit 1; }
+chroot "$root" bash -ec '
+  cd /tmp
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 KEDGE_PERSISTENT_PATH=/tmp/program
+  "$(pkg-config --variable=mpicxx kedge)" -std=c++20 -o program program.cpp $(pkg-config --cflags --libs kedge)
+  timeout 60 mpirun --oversubscribe --bind-to none -n 2 ./program | grep -q "begins at step 0"
+  timeout 60 mpirun --oversubscribe --bind-to none -n 2 ./program | grep -q "begins at step 1"
 '
 echo "installed and run: $(basename "$deb")"
