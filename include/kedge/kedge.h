@@ -3,10 +3,10 @@
  * those of engine.hpp, but for checkpoint and restore, and descriptions of struct members, which are C++ only.
  *
  * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
- * error code on all, except for KEDGE_TIMEOUT, for a NULL engine (that rank cannot reach the others) and for a NULL
- * `needed` of kedge_need_checkpoint: these are reported on that rank alone. All other calls are local. Make collective
- * calls of an engine from one thread at a time; kedge_save, kedge_load, the routes and kedge_get_level may be called
- * from several threads concurrently.
+ * error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the engine and may reach some ranks
+ * alone, and for a NULL engine (that rank cannot reach the others) and a NULL `needed` of kedge_need_checkpoint, which
+ * are reported on that rank alone. All other calls are local. Make collective calls of an engine from one thread at a
+ * time; kedge_save, kedge_load, the routes and kedge_get_level may be called from several threads concurrently.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
  * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts

@@ -1,6 +1,6 @@
-/* Which MPI a program is compiled with. Types such as MPI_Comm differ between MPI libraries, so a program and a Kedge
- * of different ones must not come together: names of Kedge that take a communicator carry that of the MPI, and a
- * mixture does not link ("undefined reference to kedge::built_with_mpich::mpi"). Build both with the same MPI. */
+/* Which MPI a program is compiled with. Types such as MPI_Comm differ between MPI libraries, so Kedge's functions that
+ * take a communicator carry the MPI's name: a program built with another MPI does not link ("undefined reference to
+ * kedge::built_with_mpich::mpi"). Build both with the same MPI. */
 #ifndef KEDGE_MPI_FAMILY_H
 #define KEDGE_MPI_FAMILY_H
 
@@ -8,10 +8,13 @@
 
 #if defined(OPEN_MPI)
 #define KEDGE_MPI_FAMILY built_with_open_mpi
+#define KEDGE_MPI_FAMILY_TEXT "Open MPI"
 #elif defined(MPICH_VERSION) || defined(MPICH_NAME) /* and what shares its ABI: Intel MPI, MVAPICH, Cray MPICH */
 #define KEDGE_MPI_FAMILY built_with_mpich
+#define KEDGE_MPI_FAMILY_TEXT "MPICH"
 #else
 #define KEDGE_MPI_FAMILY built_with_another_mpi
+#define KEDGE_MPI_FAMILY_TEXT "another MPI"
 #endif
 
 /* C has no namespaces: the name of the MPI is the end of the function's. */

@@ -11,18 +11,6 @@
 
 using namespace kedge;
 
-namespace {
-
-#if defined(OPEN_MPI)
-constexpr const char* kMpi = "Open MPI";
-#elif defined(MPICH_VERSION) || defined(MPICH_NAME)
-constexpr const char* kMpi = "MPICH";
-#else
-constexpr const char* kMpi = "another MPI";
-#endif
-
-}  // namespace
-
 extern "C" {
 
 kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_engine** engine) {
@@ -38,7 +26,7 @@ kedge_error kedge_engine_new(MPI_Comm comm, const kedge_options* options, kedge_
 
 kedge_error kedge_engine_new_f(MPI_Fint comm, const kedge_options* options, kedge_engine** engine) {
   // Before any call to MPI: with two of them, nobody knows which one answers.
-  if (const auto words = two_mpi_libraries(loaded_objects(), kMpi)) {
+  if (const auto words = two_mpi_libraries(loaded_objects(), KEDGE_MPI_FAMILY_TEXT)) {
     return bindings::guarded([&] { throw Error(ErrorCode::bad_state, *words); });
   }
   int initialized = 0;

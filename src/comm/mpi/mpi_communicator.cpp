@@ -64,13 +64,14 @@ void check_can_communicate(MPI_Comm comm) {
     throw Error(ErrorCode::bad_state, "MPI is not initialized; call MPI_Init before the engine is made");
   if (finalized != 0) throw Error(ErrorCode::bad_state, "MPI is finalized; make the engine before MPI_Finalize");
   if (comm == MPI_COMM_NULL) {
-    throw Error(ErrorCode::invalid_argument, "kedge::mpi got MPI_COMM_NULL; call it only on ranks of the communicator");
+    throw Error(ErrorCode::invalid_argument,
+                "the communicator is MPI_COMM_NULL; create the engine only on ranks that belong to the communicator");
   }
   int inter = 0;
   check_local(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
   if (inter != 0) {
     throw Error(ErrorCode::invalid_argument,
-                "kedge::mpi got an inter-communicator; merge it first (MPI_Intercomm_merge)");
+                "the communicator is an inter-communicator; merge it first (MPI_Intercomm_merge)");
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <mutex>
 #include <string>
 #include <vector>
 
