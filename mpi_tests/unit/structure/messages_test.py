@@ -37,6 +37,10 @@ class Listing(unittest.TestCase):
             ("src/base/options_fields.cpp", "option", "Whose files on a prefix are trusted."),
             ("src/format/superblock.cpp", "corrupt", "not a Kedge container: bad magic number"),
             ("src/tools/verify.cpp", "help", "Report only problems"),
+            ("src/bindings/fortran/options.f90", "text", "kedge_options_set: call kedge_options_load first"),
+            ("share/cmake/kedgeConfig.cmake.in", "configure",
+             "Kedge has no component '${kedge_component}'; it has core, testing, kedge, c and fortran"),
+            ("spack/spack_repo/kedge/packages/kedge/package.py", "text", "the Fortran module is for programs that use MPI"),
         ):
             self.assertIn(one, known)
         places = [(row["file"], row["line"]) for row in rows]
@@ -62,6 +66,13 @@ class Listing(unittest.TestCase):
     def test_lists_what_scripts_print(self):
         rows = messages.of_script("x", "echo \"failed: $*\" >&2\ncat <<'TEXT'\nusage: x\nTEXT\n")
         self.assertEqual([row["text"] for row in rows], ["failed: $*", "usage: x"])
+
+    def test_lists_what_fortran_and_cmake_say(self):
+        rows = messages.of_fortran("x", "! not \"this one\"\nwrite (*, \"(a, i0)\") \"a \"\"b\"\" c\", 'it''s d'\n")
+        self.assertEqual([(row["line"], row["text"]) for row in rows], [(2, 'a "b" c'), (2, "it's d")])
+        rows = messages.of_cmake("x", '# message("not this one")\n\nmessage(FATAL_ERROR "one (two) "\n  "\\"three\\"")\n'
+                                      'file(WRITE x "int main(void)")\nset(problem "four five")\n')
+        self.assertEqual([(row["line"], row["text"]) for row in rows], [(3, 'one (two) "three"'), (6, "four five")])
 
     def test_prints_json_and_takes_a_pattern(self):
         found = subprocess.run([PROGRAM, "--json", "bad magic number"], capture_output=True, text=True, check=True)
