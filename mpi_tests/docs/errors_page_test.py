@@ -46,7 +46,7 @@ def problems_of(page, codes, messages):
     """`messages`: (kind, text) pairs, kind being an error code, a log level or anything else."""
     sections = sections_of(page)
     problems = [f"no section for {code}" for code in codes if code not in sections]
-    known = {*codes, "First look", "Warnings in the log"}
+    known = {*codes, "First look", "Warnings in the log", "When building"}
     problems += [f"'{heading}' is not an error code" for heading in sections if heading not in known]
     for heading, text in sections.items():
         quotes = quotes_of(text)
