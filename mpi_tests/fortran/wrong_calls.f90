@@ -176,7 +176,7 @@ contains
     call expect_text(reason, "mismatch: large: this attribute does not fit")
     call kedge_get_attribute(engine, "sizes", number, stat=code, errmsg=reason)
     call check_code(code, KEDGE_MISMATCH, "three numbers for one")
-    call expect_text(reason, "read it into an array")
+    call expect_text(reason, "read it into an allocatable array")
     call kedge_get_attribute(engine, "none", large, stat=code)
     call check_code(code, KEDGE_MISMATCH, "no number for one")
     call kedge_get_attribute(engine, "step", time, stat=code)

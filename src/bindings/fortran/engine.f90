@@ -21,7 +21,7 @@ contains
 
   ! COLLECTIVE over all ranks of `comm`, an intra-communicator as `use mpi` and mpif.h have it. Starts the run's next
   ! incarnation and takes over its node-local store. `comm` is duplicated and may be freed afterwards. Without options
-  ! those of kedge_options_load are taken. Errors: as of kedge_engine_new in kedge_mpi.h.
+  ! those of kedge_options_load are taken. Errors: as for kedge_engine_new in kedge_mpi.h.
   subroutine kedge_init_integer(engine, comm, options, stat, errmsg)
     type(kedge_engine), intent(inout) :: engine
     integer, intent(in) :: comm

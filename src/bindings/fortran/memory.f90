@@ -32,7 +32,7 @@ contains
     if (present(placement)) where_to = placement
     if (where_to%kind == KEDGE_PLACEMENT_SHARD .and. where_to%problem == "" .and. &
         where_to%dimensions /= size(extents) - inner) then
-      where_to%problem = "kedge_shard: global_shape has another rank than the data"
+      where_to%problem = "kedge_shard: global_shape has a different rank than the data"
     end if
     if (where_to%problem /= "") then
       call refuse_save(engine, name, trim(where_to%problem), stat, errmsg)

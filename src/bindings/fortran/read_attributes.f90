@@ -1,5 +1,5 @@
 ! Attributes of the checkpoint that is open, or was opened last.
-module kedge_m_facts
+module kedge_m_read_attributes
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_size_t
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use kedge_m_c_api, only: c_get_attribute_double, c_get_attribute_int64, c_get_attribute_string
@@ -16,7 +16,7 @@ module kedge_m_facts
     module procedure get_int32, get_int64, get_real64, get_string, get_int64_array, get_real64_array
   end interface kedge_get_attribute
 
-  character(len=*), parameter :: not_single = "this attribute has not one number; read it into an array"
+  character(len=*), parameter :: not_single = "this attribute is an array; read it into an allocatable array"
   character(len=*), parameter :: too_great = "this attribute does not fit in integer(int32); read it as integer(int64)"
 
 contains
@@ -67,6 +67,7 @@ contains
     integer(c_size_t) :: count
     integer(c_int) :: code
 
+    count = 0
     code = c_get_attribute_double(engine%handle, to_c(key), number, 1_c_size_t, count)
     if (code == KEDGE_OK .and. count == 1) value = number(1)
     call settle_single(code, key, count == 1, stat, errmsg)
@@ -166,4 +167,4 @@ contains
       call settle(code, on_this_rank, stat, errmsg)
     end if
   end subroutine settle_single
-end module kedge_m_facts
+end module kedge_m_read_attributes

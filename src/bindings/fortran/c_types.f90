@@ -1,0 +1,51 @@
+! The structs of kedge.h.
+module kedge_m_c_types
+  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
+  use kedge_m_constants, only: KEDGE_ID_SIZE, KEDGE_MAX_DIMENSIONS, KEDGE_TAG_SIZE
+  implicit none
+  private
+  public :: c_failure, c_attribute, c_info, c_region
+
+  type, bind(c) :: c_failure
+    integer(c_int) :: code
+    integer(c_int) :: rank
+    integer(c_int) :: system_errno
+    type(c_ptr) :: text
+    type(c_ptr) :: path
+  end type c_failure
+
+  type, bind(c) :: c_attribute
+    type(c_ptr) :: key
+    integer(c_int) :: type
+    integer(c_size_t) :: count
+    type(c_ptr) :: value
+  end type c_attribute
+
+  type, bind(c) :: c_info
+    character(kind=c_char) :: tag(KEDGE_TAG_SIZE)
+    character(kind=c_char) :: commit_id(KEDGE_ID_SIZE)
+    character(kind=c_char) :: parent_commit_id(KEDGE_ID_SIZE)
+    integer(c_int) :: source
+    integer(c_int32_t) :: world_size
+    integer(c_int32_t) :: logical_rank
+    integer(c_int64_t) :: generation
+    integer(c_int64_t) :: incarnation
+    integer(c_int64_t) :: total_bytes
+    integer(c_int64_t) :: time_ns
+    integer(c_size_t) :: attribute_count
+    integer(c_int64_t) :: reserved(8)
+  end type c_info
+
+  type, bind(c) :: c_region
+    type(c_ptr) :: name
+    integer(c_int64_t) :: size_bytes
+    integer(c_int) :: dtype
+    integer(c_int) :: placement
+    integer(c_int) :: dimensions
+    integer(c_int) :: routed
+    integer(c_int64_t) :: shape(KEDGE_MAX_DIMENSIONS)
+    integer(c_int64_t) :: global_shape(KEDGE_MAX_DIMENSIONS)
+    integer(c_int64_t) :: offset(KEDGE_MAX_DIMENSIONS)
+    integer(c_int64_t) :: reserved(8)
+  end type c_region
+end module kedge_m_c_types
