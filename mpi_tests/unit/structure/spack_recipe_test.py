@@ -36,8 +36,6 @@ LANGUAGES = {"c", "cxx", "fortran"}
 VARIANTS_ASKED_FOR = {"boost": "+filesystem", "googletest": "+gmock", "hdf5": "~mpi"}
 # CMake's own option, with another default: an installation for a centre is shared, a build for a look is not.
 STANDARD = {"BUILD_SHARED_LIBS": "shared"}
-# Options that a recipe may name before CMakeLists.txt has them: CMake ignores an unknown one.
-AHEAD = set()
 
 
 def cmake_options(text):
@@ -69,7 +67,7 @@ def differences(cmake_text, recipe_text):
     variants, from_variant, plain = recipe_facts(recipe_text)
     defined = {name for name in from_variant if name not in STANDARD} | plain
     found = [f"{name} is in CMakeLists.txt and not in the recipe" for name in sorted(set(options) - defined)]
-    found += [f"{name} is in the recipe and not in CMakeLists.txt" for name in sorted(defined - set(options) - AHEAD)]
+    found += [f"{name} is in the recipe and not in CMakeLists.txt" for name in sorted(defined - set(options))]
     found += [f"variant {name} defines no option" for name in sorted(set(variants) - set(from_variant.values()))]
     for option, variant in from_variant.items():
         if variant not in variants:
@@ -141,6 +139,19 @@ def readme_problems(readme_text, recipe_text):
     return found
 
 
+def version_problems(recipe_text, page_text, cmake_text):
+    """Where the installation page's table, or what CMake asks for, has another oldest version or package than the recipe."""
+    floors = {name: floor for name, floor, _, _ in dependencies(recipe_text) if floor}
+    debian = {name: row[1] for name, row in DEPENDENCIES.items()} | {name: row[0] for name, row in FOR_TESTS.items()}
+    rows = {package: version for version, package in
+            re.findall(r"^\| [^|]+ \| ([\d.]+)[^|]* \| `([\w-]+)`[^|]* \| [^|]+ \|$", page_text, re.M)}
+    asked = {package: version for version, package in re.findall(r"^ *kedge_need\(\w+ ([\d.]+) ([\w-]+) ", cmake_text, re.M)}
+    found = [f"{name} is {rows.get(debian[name])} on the page, and {floor} in the recipe" for name, floor in floors.items()
+             if rows.get(debian[name]) != floor]
+    return found + [f"{package} is {version} in CMake" for package, version in asked.items()
+                    if version not in {floors[name] for name in floors if debian[name] == package}]
+
+
 class SpackRecipe(unittest.TestCase):
     def setUp(self):
         self.recipe = RECIPE.read_text()
@@ -157,6 +168,13 @@ class SpackRecipe(unittest.TestCase):
         self.assertEqual(page_problems(cmake, page), [])
         self.assertTrue(page_problems(cmake, page.replace("`KEDGE_TOOLS` | ON", "`KEDGE_TOOLS` | OFF")))
         self.assertTrue(page_problems(cmake, page.replace("`KEDGE_MPI`", "`KEDGE_MPI2`")))
+
+    def test_page_and_cmake_have_its_versions(self):
+        page, cmake = ((ROOT / name).read_text() for name in ("share/doc/install.md", "share/cmake/dependencies.cmake"))
+        self.assertEqual(version_problems(self.recipe, page, cmake), [])
+        for old, changed in ((page, page.replace("| fmt | 9 |", "| fmt | 8 |")), (cmake, cmake.replace("(fmt 9 ", "(fmt 8 "))):
+            self.assertNotEqual(old, changed)
+            self.assertEqual(len(version_problems(self.recipe, *(changed if text is old else text for text in (page, cmake)))), 1)
 
     def test_floors_are_not_above_debian(self):
         self.assertEqual(floor_problems(self.recipe), [])

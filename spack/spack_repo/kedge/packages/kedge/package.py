@@ -27,12 +27,14 @@ class Kedge(CMakePackage):
     """Checkpoint engine for MPI jobs: node-local containers that are HDF5 files, recovery to the newest
     step that every rank can recover."""
 
+    # No maintainers(): it takes public accounts, and there is none yet.
     license("BSD-3-Clause")
 
-    # What is committed in the source tree that contains this recipe. share/kedge/archive writes a copy of the recipe in
-    # which these two lines name the archive that it made.
+    # begin of the source: share/kedge/archive writes a copy in which these lines name the archive that it made.
+    # What is committed in the source tree that contains this recipe.
     git = SOURCE_TREE.as_uri()
     version("main", **checked_out(SOURCE_TREE))
+    # end of the source
 
     # mpi_tests/unit/structure/spack_recipe_test.py holds variants and dependencies in step with CMakeLists.txt,
     # README.md and Debian 12.
@@ -61,7 +63,8 @@ class Kedge(CMakePackage):
     depends_on("googletest@1.12:+gmock", type="test")
     depends_on("benchmark@1.7:", type="test")
 
-    conflicts("%gcc@:11", msg="Kedge is C++20 as g++ 12 understands it")
+    conflicts("%gcc@:11", msg="Kedge requires C++20: use gcc@12: or llvm@14:")
+    conflicts("%clang@:13", msg="Kedge requires C++20: use gcc@12: or llvm@14:")
     conflicts("+fortran", when="~mpi", msg="the Fortran module is for programs that use MPI")
 
     # The product alone: the tests take several times as long to compile, and check_quickly builds those that it runs.
