@@ -12,7 +12,7 @@
 namespace kedge::format {
 namespace {
 
-// The one permitted global (ARCHITECTURE): HDF5 itself is one per process.
+// State of the whole process, as HDF5 itself is (share/doc/architecture.md lists all such state).
 struct ProcessWide {
   std::mutex mutex;
   std::atomic<std::uint64_t> entries{0};

@@ -77,7 +77,8 @@ std::vector<int> failed_ranks([[maybe_unused]] MPI_Comm comm) {
 
 namespace {
 
-/// The application's handler, saved while any ErrorsReturn exists. One per process, as MPI_COMM_WORLD is.
+/// The application's handler, saved while any ErrorsReturn exists. State of the whole process, as MPI_COMM_WORLD is
+/// (share/doc/architecture.md lists all such state).
 struct Replaced {
   std::mutex mutex;
   int users = 0;
