@@ -51,9 +51,7 @@ def make_environment(work, prefix, build_dir, mpiexec):
     if shutil.which("ccache"):  # pages that did not change compile once; the installation is elsewhere each time
         kept.update(CMAKE_CXX_COMPILER_LAUNCHER="ccache", CMAKE_C_COMPILER_LAUNCHER="ccache", CCACHE_BASEDIR=str(work))
     return {**kept, "PATH": f"{tools}:{prefix / 'bin'}:{build_dir / 'bin'}:{kept['PATH']}", "LC_ALL": "C.UTF-8",
-            "CMAKE_PREFIX_PATH": str(prefix), "CMAKE_GENERATOR": "Ninja", "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
+            "CMAKE_PREFIX_PATH": str(prefix), "CMAKE_GENERATOR": "Ninja"}
 
 
 class Results:

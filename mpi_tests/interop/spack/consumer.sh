@@ -15,7 +15,7 @@ load() {
 
 # build_and_run HOW CMAKE_ARGUMENTS...
 build_and_run() {
-  local build=$work/consumer/$combination-$1 with_mpi=ON library flags=()
+  local build=$work/consumer/$combination-$1 with_mpi=ON library
   shift
   [[ $mpi != none ]] || with_mpi=OFF
   rm -rf "$build"
@@ -26,13 +26,13 @@ build_and_run() {
   ./killed_rank "$build/killed_rank_stores"
   case $mpi in
     none) return 0 ;;
-    openmpi) library=libmpi.so.40 flags=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1) ;;
+    openmpi) library=libmpi.so.40 ;;
     mpich) library=libmpich.so.12 ;;
   esac
   ldd with_mpi >libraries
   grep "$library" libraries || { echo "the consumer is not linked with $mpi:"; grep -i mpi libraries; exit 1; }
   export KEDGE_STORE_PATH=$build/store KEDGE_PERSISTENT_PATH=$build/checkpoints
-  launch() { timeout --kill-after=5 60 "$work/$mpi/bin/mpiexec" "${flags[@]}" -n 2 "./$1"; }
+  launch() { timeout --kill-after=5 60 "$here/../../../share/kedge/launch" --with "$work/$mpi/bin/mpiexec" -n 2 "./$1"; }
   launch with_mpi | grep "was none, is 1"
   launch with_mpi | grep "was step-1, is 2"
 }
