@@ -11,7 +11,7 @@ from project import in_scaffold, is_program, target
 
 MPIRUN_LIMIT_S = 60  # of each launch
 BLOCK_LIMIT_S = 200
-MUST_FAIL = re.compile(r"^(?P<command>[^#]*?)\s+#\s*(?:dies|fails)\b.*$")
+MUST_FAIL = re.compile(r"^(?P<command>[^#]*?)\s+#\s*(?:dies|fails|killed)\b.*$")
 NO_H5PY = "ModuleNotFoundError: No module named 'h5py'"
 
 
