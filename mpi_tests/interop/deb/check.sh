@@ -19,7 +19,10 @@ trap finish EXIT
   { cat "$work/cpack.log"; exit 1; }
 deb=$(echo "$work"/*.deb)
 dpkg-deb --info "$deb" | sed -n 's/^ \(Package\|Version\|Depends\|Installed-Size\)/\1/p'
-[[ -e $root/etc/debian_version ]] || debootstrap --variant=minbase bookworm "$root" "$mirror" >"$work/debootstrap.log" ||
+# A new one: in one that was used, apt would keep a package of the same version, and heat2d would have nothing left to do.
+finish
+rm -rf --one-file-system "$root"
+debootstrap --variant=minbase bookworm "$root" "$mirror" >"$work/debootstrap.log" ||
   { tail -n 5 "$work/debootstrap.log"; exit 1; }
 # How this machine reaches its mirror.
 cp -a /etc/apt/. "$root/etc/apt/"
@@ -48,9 +51,13 @@ chroot "$root" bash -c "DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes
   { tail -n 20 "$work/apt.log"; exit 1; }
 chroot "$root" bash -ec '
   cd /tmp
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 KEDGE_PERSISTENT_PATH=/tmp/program
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 KEDGE_PERSISTENT_PATH=/tmp/program-checkpoints
   "$(pkg-config --variable=mpicxx kedge)" -std=c++20 -o program program.cpp $(pkg-config --cflags --libs kedge)
-  timeout 60 mpirun --oversubscribe --bind-to none -n 2 ./program | grep -q "begins at step 0"
-  timeout 60 mpirun --oversubscribe --bind-to none -n 2 ./program | grep -q "begins at step 1"
+  for step in 0 1; do
+    rm -f begun
+    timeout 60 mpirun --oversubscribe --bind-to none -n 2 ./program >begun
+    cat begun
+    grep -q "begins at step $step" begun
+  done
 '
 echo "installed and run: $(basename "$deb")"
