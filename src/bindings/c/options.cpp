@@ -1,9 +1,6 @@
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "base/options_fields.hpp"
-#include "base/suggest.hpp"
+#include "base/option_by_name.hpp"
 #include "base/text.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
@@ -11,27 +8,10 @@
 namespace kedge::bindings {
 namespace {
 
-const Field& field_of(std::string_view name) {
-  std::vector<std::string> known;
-  for (const Field& field : option_fields()) {
-    known.push_back(dotted_name(field));
-    if (known.back() == name) return field;
-  }
-  const auto meant = nearest(name, known);
-  refuse_argument(
-      compose("there is no option {}{}", name,
-              meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all options"));
-}
-
 void set(Options& options, const char* name, const char* value) {
   if (name == nullptr) refuse_argument("kedge_options_set: name must not be NULL");
   if (value == nullptr) refuse_argument(compose("kedge_options_set: value must not be NULL (option {})", name));
-  const Field& field = field_of(name);
-  Options changed = options;
-  if (!field.set(changed, value) || !field.valid(changed)) {
-    refuse_argument(compose("{} must be {}, not \"{}\"", name, field.expects, value));
-  }
-  options = std::move(changed);
+  set_option(options, name, value);
 }
 
 }  // namespace
@@ -65,8 +45,7 @@ kedge_error kedge_options_get(const kedge_options* options, const char* name, ch
     return bindings::refuse(
         "kedge_options_get: options and name must not be NULL; buffer may be NULL only if size is 0");
   }
-  return bindings::guarded(
-      [&] { bindings::give_text(bindings::field_of(name).get(options->options), buffer, size, length); });
+  return bindings::guarded([&] { bindings::give_text(get_option(options->options, name), buffer, size, length); });
 }
 
 void kedge_options_free(kedge_options* options) { const std::unique_ptr<kedge_options> owned(options); }

@@ -1,0 +1,39 @@
+#include "base/option_by_name.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "base/options_fields.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge {
+namespace {
+
+const Field& field_of(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Field& field : option_fields()) {
+    known.push_back(dotted_name(field));
+    if (known.back() == name) return field;
+  }
+  const auto meant = nearest(name, known);
+  throw Error(ErrorCode::invalid_argument,
+              compose("there is no option {}{}", name,
+                      meant ? compose("; did you mean {}?", *meant) : "; share/kedge/kedge.toml lists all options"));
+}
+
+}  // namespace
+
+void set_option(Options& options, std::string_view name, std::string_view value) {
+  const Field& field = field_of(name);
+  Options changed = options;
+  if (!field.set(changed, value) || !field.valid(changed)) {
+    throw Error(ErrorCode::invalid_argument, compose("{} must be {}, not \"{}\"", name, field.expects, value));
+  }
+  options = std::move(changed);
+}
+
+std::string get_option(const Options& options, std::string_view name) { return field_of(name).get(options); }
+
+}  // namespace kedge
