@@ -1,9 +1,11 @@
 // What the engine needs from a message-passing layer. kedge::mpi() (mpi.hpp) returns one over MPI.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +29,10 @@ class Deadline {
   }
   [[nodiscard]] bool finite() const noexcept { return at_.has_value(); }              ///< Not never().
   [[nodiscard]] bool passed() const noexcept { return at_ && Clock::now() >= *at_; }  ///< It is over.
+  [[nodiscard]] double seconds_left() const {  ///< 0 if it has passed; infinite if it never does.
+    if (!at_) return std::numeric_limits<double>::infinity();
+    return std::max(0.0, std::chrono::duration<double>(*at_ - Clock::now()).count());
+  }
 
  private:
   std::optional<Clock::time_point> at_;

@@ -13,4 +13,5 @@
 #include "kedge/options.hpp"       // IWYU pragma: export
 #include "kedge/selection.hpp"     // IWYU pragma: export
 #include "kedge/state.hpp"         // IWYU pragma: export
+#include "kedge/transport.hpp"     // IWYU pragma: export
 #include "kedge/types.hpp"         // IWYU pragma: export

@@ -1,0 +1,61 @@
+// Kedge over any message layer: what it must offer (Transport), and the communicator that Kedge makes of it. Also the
+// communicator of a job of one process.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kedge/communicator.hpp"
+
+namespace kedge {
+
+/// Messages between the processes of a job, and nothing more: for message layers other than MPI, which kedge::mpi
+/// serves. Called by one thread at a time. Failed communication throws Error{rank_failed}, after which the
+/// transport is not used again.
+class Transport {
+ public:
+  /// A message under way. Destroying one that is not complete leaves the message alone: its memory stays valid.
+  class Transfer {
+   public:
+    Transfer() = default;
+    Transfer(const Transfer&) = delete;
+    Transfer& operator=(const Transfer&) = delete;
+    virtual ~Transfer() = default;
+    [[nodiscard]] virtual bool test() = 0;                   ///< Local. Whether it is complete; does not wait.
+    [[nodiscard]] virtual bool wait(Deadline deadline) = 0;  ///< Local. False if the deadline passed first.
+    /// Local. Of a complete receive_any: the rank that sent it.
+    [[nodiscard]] virtual int sender() const = 0;
+  };
+
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  [[nodiscard]] virtual int rank() const noexcept = 0;    ///< Of this process, from 0.
+  [[nodiscard]] virtual int size() const noexcept = 0;    ///< How many ranks there are.
+  [[nodiscard]] virtual std::string library() const = 0;  ///< The message layer's name and version, for messages.
+
+  /// COLLECTIVE. A transport over the same ranks whose messages never meet those of any other one: called by
+  /// Communicator::connect and Communicator::duplicate.
+  [[nodiscard]] virtual std::unique_ptr<Transport> open_channel(Deadline deadline) = 0;
+
+  /// Local: starts a send or receive; never to this rank itself. Messages of one sender with one `tag` (0 to 4095)
+  /// arrive in the order sent. A receive gets a message of at most `bytes`; one that is larger fails. The memory stays
+  /// valid and untouched until the transfer is complete.
+  [[nodiscard]] virtual std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Transfer> receive(int from, int tag,
+                                                          std::span<std::byte> bytes) = 0;  ///< As send.
+  /// As receive, from whichever rank sends first with this tag.
+  [[nodiscard]] virtual std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) = 0;
+};
+
+/// Local. A communicator over the ranks of a transport. Collective operations are made of its messages, by trees.
+[[nodiscard]] std::unique_ptr<Communicator> communicate_over(std::unique_ptr<Transport> transport);
+
+/// Local. The communicator of a job that is one process and needs no message layer.
+[[nodiscard]] std::unique_ptr<Communicator> single_process();
+
+}  // namespace kedge

@@ -1,0 +1,56 @@
+// The communicator over a Transport.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/transport/self_messages.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/transport.hpp"
+
+namespace kedge::comm {
+
+/// Collective operations are trees of its own sends and receives. What a rank sends to itself never reaches the
+/// transport, so a job of one process needs none.
+class TransportCommunicator final : public Communicator {
+ public:
+  /// `transport` is null in a job of one process.
+  TransportCommunicator(std::unique_ptr<Transport> transport, int rank, int size);
+
+  void connect(Deadline deadline) override;
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override;
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int size() const noexcept override { return size_; }
+  [[nodiscard]] std::string name() const override { return {}; }
+  [[nodiscard]] std::string library() const override { return library_; }
+  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return ThreadSupport::multiple; }
+  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override;
+  [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override;
+  [[nodiscard]] bool test(Request& request) override;
+  void wait(std::span<Request> requests, Deadline deadline) override;
+  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                  std::span<const int> group) override;
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
+  void barrier(Deadline deadline, std::span<const int> group) override;
+  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
+
+ private:
+  template <class Body>
+  auto communicate(Body&& body);
+  void wait_for_itself(SelfReceive& receive, Deadline deadline);
+  void check_usable() const;
+  void check_peer(int peer) const;
+  void check(int peer, int channel) const;
+  [[noreturn]] void time_out(const std::string& whom);
+
+  std::unique_ptr<Transport> transport_;
+  std::string library_;
+  int rank_;
+  int size_;
+  bool connected_ = false;
+  bool has_ended_ = false;
+  bool odd_exchange_ = false;
+  SelfMessages to_itself_;
+};
+
+}  // namespace kedge::comm
