@@ -13,8 +13,14 @@ while read -r option default; do
   [[ $default == OFF || $default == ON ]] || value=OFF  # on where Kedge is the top level
   # Without Fortran in this build, the wrapper of the PATH may be of another MPI, which would be refused.
   if [[ $option == KEDGE_FORTRAN && " ${same[*]} " != *" -DMPI_Fortran_COMPILER="* ]]; then continue; fi
+  python=()
+  if [[ $option == KEDGE_PYTHON ]]; then  # it requires nanobind
+    found=$(sed -n 's/^_\?Python_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt" | head -n 1)
+    [[ -n $found ]] || continue
+    python=(-DPython_EXECUTABLE="$found")
+  fi
   rm -rf "$work/configured"
-  "$cmake" -S "$source" -B "$work/configured" "${same[@]}" "-D$option=$value" >"$work/log" 2>&1 ||
+  "$cmake" -S "$source" -B "$work/configured" "${same[@]}" "${python[@]}" "-D$option=$value" >"$work/log" 2>&1 ||
     { cat "$work/log"; echo "does not configure with $option=$value"; exit 1; }
   tried=$((tried + 1))
 done < <(sed -n -E 's/^option\((KEDGE_[A-Z_]+) "[^"]*" ([^)]*)\)$/\1 \2/p' "$source/CMakeLists.txt")

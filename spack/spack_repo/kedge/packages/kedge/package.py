@@ -43,6 +43,7 @@ class Kedge(CMakePackage):
     variant("tools", default=True, description="Build the kedge command")
     variant("examples", default=True, description="Build the examples")
     variant("fortran", default=False, description="Build the Fortran module")
+    variant("python", default=False, description="Build the Python package")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -60,11 +61,15 @@ class Kedge(CMakePackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("spdlog@1.10:")
     depends_on("tomlplusplus@3.3:")
+    depends_on("py-nanobind@2.4:", type="build", when="+python")
+    depends_on("py-numpy@1.24:", type=("build", "run"), when="+python")
+    depends_on("python@3.10:", when="+python")
     depends_on("googletest@1.12:+gmock", type="test")
     depends_on("benchmark@1.7:", type="test")
 
     conflicts("%gcc@:11", msg="Kedge requires C++20: use gcc@12: or llvm@14:")
     conflicts("%clang@:13", msg="Kedge requires C++20: use gcc@12: or llvm@14:")
+    extends("python", when="+python")
     conflicts("+fortran", when="~mpi", msg="the Fortran module is for programs that use MPI")
 
     # The product alone: the tests take several times as long to compile, and check_quickly builds those that it runs.
@@ -79,6 +84,7 @@ class Kedge(CMakePackage):
             self.define_from_variant("KEDGE_TOOLS", "tools"),
             self.define_from_variant("KEDGE_EXAMPLES", "examples"),
             self.define_from_variant("KEDGE_FORTRAN", "fortran"),
+            self.define_from_variant("KEDGE_PYTHON", "python"),
             self.define("KEDGE_TESTS", self.run_tests),
             self.define("KEDGE_WARNINGS_AS_ERRORS", False),
             self.define("KEDGE_SANITIZE", ""),
@@ -86,6 +92,11 @@ class Kedge(CMakePackage):
             # Without it the header of another HDF5 may be found before that of this library.
             self.define("HDF5_ROOT", spec["hdf5"].prefix),
         ]
+        if spec.satisfies("+python"):
+            args += [
+                self.define("Python_EXECUTABLE", spec["python"].command.path),
+                "-DKEDGE_PYTHON_INSTALL_DIR=" + spec["python"].package.platlib,
+            ]
         if spec.satisfies("+mpi"):
             args += self.mpi_args()
         return args

@@ -1,0 +1,280 @@
+"""The package in one process, with NumPy."""
+
+import os
+import unittest
+from pathlib import Path
+
+import numpy as np
+import place
+
+import kedge
+from kedge import communicators
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.path = self.enterContext(place.directory())
+        self.engine = self.start()
+
+    def start(self, **more):
+        return kedge.Engine(place.options(self.path, **more), communicator=communicators.single_process())
+
+    def saved_and_loaded(self, value):
+        with self.engine.checkpoint("t") as c:
+            c.save("x", value)
+        with self.engine.restart() as r:
+            return r.load("x")
+
+
+class Values(Case):
+    def test_every_dtype_and_shape_comes_back(self):
+        names = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+                 "float64", "complex64", "complex128", "bool"]
+        values = {}
+        for name in names:
+            for shape in [(), (0,), (3, 0, 2), (7,), (3, 4), (2, 3, 4, 5)]:
+                raw = np.random.default_rng(1).integers(0, 100, shape)
+                values[f"{name}/{len(values)}"] = raw.astype(name)
+        with self.engine.checkpoint("all") as c:
+            for name, value in values.items():
+                c.save(name, value)
+        with self.engine.restart() as r:
+            self.assertEqual(set(r.regions), set(values))
+            for name, value in values.items():
+                loaded = r.load(name)
+                self.assertEqual((loaded.dtype, loaded.shape), (value.dtype, value.shape), name)
+                np.testing.assert_array_equal(loaded, value)
+                out = np.zeros_like(value)
+                self.assertIs(r.load(name, out=out), out)
+                np.testing.assert_array_equal(out, value)
+
+    def test_what_is_not_contiguous_is_saved_and_loaded_as_it_looks(self):
+        base = np.arange(24.0).reshape(4, 6)
+        for value in (base.T, base[::2, ::3], base[::-1], np.asfortranarray(base), np.broadcast_to(base[0], (3, 6))):
+            np.testing.assert_array_equal(self.saved_and_loaded(value), value)
+        with self.engine.checkpoint("t") as c:
+            c.save("x", base)
+        target = np.zeros((6, 8))
+        with self.engine.restart() as r:
+            r.load("x", out=target.T[::2, :])
+        np.testing.assert_array_equal(target.T[::2, :], base)
+        self.assertEqual(target.T[1::2].sum(), 0)
+
+    def test_read_only_memory_can_be_saved_and_not_loaded_into(self):
+        value = np.arange(5)
+        value.flags.writeable = False
+        np.testing.assert_array_equal(self.saved_and_loaded(value), value)
+        with self.assertRaisesRegex(kedge.InvalidArgument, "read-only"), self.engine.restart() as r:
+            r.load("x", out=value)
+
+    def test_numbers_lists_and_bytes(self):
+        self.assertEqual(self.saved_and_loaded(3.5), 3.5)
+        self.assertEqual(self.saved_and_loaded(True), np.True_)
+        np.testing.assert_array_equal(self.saved_and_loaded([1, 2, 3]), [1, 2, 3])
+        for value in (b"", b"hello", bytearray(b"\0\xff"), memoryview(b"view")):
+            with self.engine.checkpoint("t") as c:
+                c.save("x", value)
+            with self.engine.restart() as r:
+                self.assertEqual(r.load_bytes("x"), bytes(value))
+
+    def test_what_has_no_type_is_refused_in_words_and_costs_nothing(self):
+        self.saved_and_loaded(1)
+        for value in (np.array(["a"]), np.array([None]), np.zeros(2, "i4,f8"), np.zeros(2, "M8[s]"), np.zeros(2, ">f8"),
+                      np.zeros(2, np.longdouble), "text", {"a": 1}, None):
+            with self.assertRaises(kedge.InvalidArgument) as raised, self.engine.checkpoint("bad") as c:
+                c.save("odd", value)
+            self.assertIn("'odd'", str(raised.exception))
+            self.assertRegex(str(raised.exception), "save|view")
+        with self.engine.restart() as r:
+            self.assertEqual(r.tag, "t")
+
+    def test_a_buffer_may_be_changed_once_save_returned(self):
+        value = np.arange(1000)
+        with self.engine.checkpoint("t") as c:
+            c.save("x", value)
+            value[:] = -1
+        with self.engine.restart() as r:
+            np.testing.assert_array_equal(r.load("x"), np.arange(1000))
+
+    def test_shards_and_replicated_regions_keep_their_place(self):
+        with self.engine.checkpoint("t") as c:
+            c.save("s", np.ones((2, 3)), shard=kedge.Shard((4, 3), (1, 0), holes_allowed=True))
+            c.save("r", 1, replicated=True)
+            c.save("o", 1)
+        with self.engine.restart() as r:
+            self.assertEqual(r.regions["s"].shard, kedge.Shard((4, 3), (1, 0), True))
+            self.assertEqual([r.regions[name].replicated for name in "sro"], [False, True, False])
+        with self.assertRaises(kedge.InvalidArgument), self.engine.checkpoint("t") as c:
+            c.save("x", 1, shard=kedge.Shard((1,), (0,)), replicated=True)
+        with self.assertRaises(kedge.Mismatch), self.engine.checkpoint("hole") as c:
+            c.save("s", np.ones((2, 3)), shard=kedge.Shard((4, 3), (1, 0)))
+
+
+class Planted:
+    """Unpickling it leaves a mark."""
+
+    def __reduce__(self):
+        return (os.mkdir, (Planted.where,))
+
+
+class Objects(Case):
+    def test_unpickling_is_opt_in_and_a_planted_pickle_is_not_run(self):
+        Planted.where = os.path.join(self.path, "planted")
+        with self.engine.checkpoint("t") as c:
+            c.save_object("state", {"rng": [1, 2], "name": "x"})
+            c.save_object("planted", Planted())
+        with self.engine.restart() as r:
+            self.assertEqual(r.load_object("state", allow_pickle=True), {"rng": [1, 2], "name": "x"})
+            with self.assertRaisesRegex(kedge.InvalidArgument, "allow_pickle"):
+                r.load_object("planted")
+            r.load("planted"), r.load_bytes("planted"), r.regions
+        self.assertFalse(os.path.exists(Planted.where))
+        with self.engine.restart() as r:
+            r.load_object("planted", allow_pickle=True)
+        self.assertTrue(os.path.exists(Planted.where))  # the mark can be seen
+
+    def test_what_cannot_be_pickled_fails_the_checkpoint(self):
+        with self.assertRaises((AttributeError, TypeError, Exception)), self.engine.checkpoint("t") as c:
+            c.save_object("f", lambda: 1)
+        with self.engine.restart() as r:
+            self.assertFalse(r)
+
+
+class Brackets(Case):
+    def test_an_error_in_the_block_drops_the_checkpoint_and_is_raised(self):
+        with self.assertRaisesRegex(ZeroDivisionError, "by zero"), self.engine.checkpoint("t") as c:
+            c.save("x", 1)
+            1 / 0
+        with self.engine.restart() as r:
+            self.assertFalse(r)
+            self.assertIsNone(r.tag)
+        self.assertEqual(self.saved_and_loaded(2), 2)
+
+    def test_calls_outside_of_the_block_are_refused(self):
+        c = self.engine.checkpoint("t")
+        with self.assertRaisesRegex(kedge.BadState, "with statement"):
+            c.save("x", 1)
+        with self.engine.checkpoint("t") as c:
+            c.save("x", 1)
+        with self.assertRaises(kedge.BadState):
+            c.save("x", 1)
+        with self.engine.restart() as r:
+            pass
+        for call in (lambda: r.load("x"), lambda: r.regions, lambda: r.info, lambda: r.route_in("x")):
+            self.assertRaises(kedge.BadState, call)
+
+    def test_a_region_that_is_not_there_can_be_asked_for(self):
+        self.saved_and_loaded(1)
+        with self.engine.restart() as r:
+            with self.assertRaisesRegex(kedge.NotFound, "did you mean 'x'"):
+                r.load("xx")
+            self.assertEqual(r.load("x"), 1)
+
+    def test_another_shape_or_type_is_a_mismatch(self):
+        self.saved_and_loaded(np.zeros((2, 3)))
+        for out in (np.zeros((3, 2)), np.zeros((2, 3), np.float32), np.zeros(6)):
+            with self.assertRaises(kedge.Mismatch), self.engine.restart() as r:
+                r.load("x", out=out)
+
+    def test_tags_levels_attributes_and_the_way_back(self):
+        for step in (1, 2, 3):
+            with self.engine.checkpoint(f"step-{step}", {"step": step, "dt": 0.5, "who": "me", "sizes": [1, 2]}) as c:
+                c.save("x", step)
+            self.engine.wait(f"step-{step}", "persistent")
+        self.assertEqual(self.engine.level("step-3"), kedge.Level.PERSISTENT)
+        self.assertEqual(self.engine.level("none"), kedge.Level.NONE)
+        with self.engine.restart() as r:
+            self.assertEqual((r.tag, r.attributes), ("step-3", {"step": 3, "dt": 0.5, "who": "me", "sizes": [1, 2]}))
+            self.assertEqual((r.info.world_size, r.info.logical_rank, r.info.source), (1, 0, "in place"))
+        with self.engine.restart("step-1") as r:
+            self.assertEqual(r.load("x"), 1)
+        with self.engine.restart(before="step-3") as r:
+            self.assertEqual(r.tag, "step-2")
+        with self.engine.restart("step-9") as r:
+            self.assertFalse(r)
+        self.engine.pin("step-1")
+        self.engine.unpin("step-1")
+
+    def test_another_runs_checkpoint_is_the_start_of_this_one(self):
+        self.saved_and_loaded(5)
+        self.engine.wait("t", kedge.Level.PERSISTENT)
+        with place.directory() as elsewhere:
+            other = kedge.Engine(place.options(elsewhere), communicator=communicators.single_process())
+            with other.restart_from(f"{self.path}/prefix") as r:
+                self.assertEqual(r.load("x"), 5)
+            with self.assertRaises(kedge.NotFound), other.restart_from(f"{self.path}/prefix", "none"):
+                pass
+            other.finalize()
+
+    def test_files_are_routed(self):
+        with self.engine.checkpoint("t") as c:
+            Path(c.route_out("out/restart.bin")).write_bytes(b"file")
+        with self.engine.restart() as r:
+            self.assertEqual(Path(r.route_in("out/restart.bin")).read_bytes(), b"file")
+            self.assertTrue(r.regions["out/restart.bin"].routed)
+
+    def test_a_damaged_checkpoint_is_never_read_and_the_one_before_is_taken(self):
+        self.engine.finalize()
+        self.engine = self.start(**{"persistent.every": 0})  # finalize does not flush either
+        with self.engine.checkpoint("good") as c:
+            c.save("x", np.arange(1000))
+        self.engine.wait("good", "persistent")
+        with self.engine.checkpoint("bad") as c:
+            c.save("x", np.arange(1000))
+        self.engine.finalize()
+        for file in Path(self.path, "store").rglob("*"):
+            if file.is_file() and file.stat().st_size > 8192:
+                with open(file, "r+b") as opened:
+                    opened.seek(4096 * 2)
+                    opened.write(b"\xff" * 64)
+        self.engine = self.start(**{"persistent.every": 0})
+        with self.engine.restart() as r:
+            self.assertEqual(r.tag, "good")
+            np.testing.assert_array_equal(r.load("x"), np.arange(1000))
+
+
+class Options(Case):
+    def test_wrong_options_are_named(self):
+        for wrong, words in (({"store.pat": "x"}, "did you mean store.path"), ({"store": {"keep": -1}}, "store.keep must"),
+                             ({"redundancy.scheme": "raid"}, "redundancy.scheme must")):
+            with self.assertRaisesRegex(kedge.InvalidArgument, words):
+                kedge.Engine(place.options(self.path) | wrong, communicator=communicators.single_process())
+
+    def test_the_log_goes_where_it_is_sent(self):
+        lines = []
+        self.engine.finalize()
+        engine = kedge.Engine(place.options(self.path, **{"log.level": "info"}),
+                              communicator=communicators.single_process(), log=lambda level, line: lines.append(line))
+        with engine.checkpoint("t") as c:
+            c.save("x", 1)
+        engine.finalize()
+        self.assertTrue(any("committed" in line for line in lines), lines)
+
+    def test_a_communicator_serves_one_engine(self):
+        ranks = communicators.single_process()
+        self.engine.finalize()
+        kedge.Engine(place.options(self.path), communicator=ranks).finalize()
+        with self.assertRaises(kedge.BadState):
+            kedge.Engine(place.options(self.path), communicator=ranks)
+
+    def test_a_finalized_engine_is_over(self):
+        with self.engine:
+            pass
+        self.assertRaises(kedge.BadState, self.engine.need_checkpoint)
+
+
+class Errors(unittest.TestCase):
+    def test_every_kind_has_a_class(self):
+        header = (Path(__file__).resolve().parents[2] / "include/kedge/error.hpp").read_text()
+        names = header[header.index("enum class ErrorCode") :].split("};")[0]
+        for line in names.splitlines()[1:]:
+            code = line.split("//")[0].split("=")[0].strip(" ,")
+            if code:
+                error = kedge._errors.from_failure(code, "m", 3, "/p", 28, "text")
+                self.assertEqual((error.code, error.rank, error.path, error.system_errno, str(error)),
+                                 (code, 3, "/p", 28, "text"))
+                self.assertIsNot(type(error), kedge.Error, code)
+
+
+if __name__ == "__main__":
+    unittest.main()

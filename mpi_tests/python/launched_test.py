@@ -1,0 +1,46 @@
+"""Which processes an engine works with, by how this one was launched."""
+
+import sys
+import types
+import unittest
+from unittest import mock
+
+from kedge import _kedge, communicators
+from kedge._errors import BadState
+
+
+class Launched(unittest.TestCase):
+    def test_a_launcher_of_mpi_is_known_by_its_variables(self):
+        self.assertFalse(communicators.started_by_mpi({}))
+        self.assertFalse(communicators.started_by_mpi({"SLURM_NTASKS": "4"}))  # set in every job script
+        self.assertTrue(communicators.started_by_mpi({"OMPI_COMM_WORLD_SIZE": "4"}))
+        self.assertTrue(communicators.started_by_mpi({"PMI_SIZE": "1"}))
+        # torchrun started by mpirun: its workers are no processes of that MPI.
+        self.assertFalse(communicators.started_by_mpi({"OMPI_COMM_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "x"}))
+
+    def test_without_a_launcher_mpi_is_never_initialized(self):
+        with mock.patch.dict("os.environ", clear=True):
+            self.assertEqual(communicators.default().size, 1)
+            if _kedge.has_mpi:
+                with self.assertRaisesRegex(BadState, "mpirun"):
+                    communicators.mpi()
+                self.assertFalse(_kedge.mpi_is_running())
+            with self.assertRaisesRegex(BadState, "init_process_group"):
+                communicators.torch_distributed()
+
+    def test_an_mpi4py_of_another_mpi_is_named(self):
+        if not _kedge.has_mpi:
+            self.skipTest("built without MPI")
+        ours, theirs = _kedge.mpi_library(), "Some MPI v9.9, of elsewhere"
+        for library, refused in ((ours + "\0", False), (theirs, True)):
+            fake = types.SimpleNamespace(Get_library_version=lambda text=library: text)
+            with mock.patch.dict(sys.modules, {"mpi4py.MPI": fake}):
+                if refused:
+                    with self.assertRaisesRegex(BadState, "Some MPI v9.9.*" + ours.split(",")[0]):
+                        communicators.check_mpi4py()
+                else:
+                    communicators.check_mpi4py()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+"""A directory for a test's stores and prefix, and options that lead there."""
+
+import contextlib
+import importlib.util
+import shutil
+import sys
+import tempfile
+
+
+def options(directory, **more):
+    chosen = {"store.path": f"{directory}/store/{{node}}", "persistent.path": f"{directory}/prefix",
+              "log.level": "warning"}
+    return {**chosen, **more}
+
+
+@contextlib.contextmanager
+def directory():
+    path = tempfile.mkdtemp(prefix="kedge-python-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def need(*modules):
+    """Skips the whole test, with the reason, where one of these is not installed."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"skipped: {sys.executable} has no {', '.join(missing)}")
+        sys.exit(77)

@@ -1,0 +1,103 @@
+"""several_ranks.py DIRECTORY [torch]: what the tests start on several ranks. Each ends with "rank N: done"."""
+
+import os
+import sys
+
+if sys.argv[2:] == ["torch"]:
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+
+import numpy as np
+import place
+
+import kedge
+from kedge import communicators
+
+path = sys.argv[1]
+engine = kedge.Engine(place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor",
+                                             "comm.timeout_s": 40}))
+rank, size = engine.rank, engine.size
+assert size == int(os.environ.get("EXPECTED_RANKS", "4")), size
+MEGA = np.arange(1 << 18, dtype=np.float64) * (rank + 1)
+
+
+def raises(kind, call):
+    try:
+        call()
+    except kedge.Error as error:
+        assert type(error) is kind, error
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+with engine.restart() as saved:
+    if saved:
+        assert saved.tag == "second", saved.tag
+        np.testing.assert_array_equal(saved.load("mega"), MEGA)
+        assert saved.attributes == {"step": 2}
+        print(f"rank {rank}: resumed, {saved.info.source}", flush=True)
+
+for step, tag in ((1, "first"), (2, "second")):
+    with engine.checkpoint(tag, {"step": step}) as c:
+        c.save("mega", MEGA)
+        c.save("array", np.full((2, 3), rank), shard=kedge.Shard((2 * size, 3), (2 * rank, 0)))
+assert engine.level("second") == kedge.Level.PROTECTED
+
+
+# One rank fails in the block: it raises its own error, all others one that names it; nothing is lost.
+def failing():
+    with engine.checkpoint("third") as c:
+        c.save("mega", MEGA)
+        if rank == 1:
+            raise ValueError("disk on fire")
+
+
+if rank == 1:
+    try:
+        failing()
+        raise AssertionError("nothing was raised")
+    except ValueError:
+        pass
+else:
+    error = raises(kedge.InvalidArgument, failing)
+    assert error.rank == 1 and "disk on fire" in str(error), error
+
+
+# The same while loading.
+def failing_load():
+    with engine.restart() as r:
+        r.load("mega", out=np.zeros(3) if rank == 2 else None)
+
+
+raises(kedge.Mismatch, failing_load)
+
+
+# Ranks in different calls are told so.
+def different():
+    if rank == 0:
+        engine.wait("second", "protected")
+    else:
+        with engine.checkpoint("fourth") as c:
+            c.save("x", 1)
+
+
+raises(kedge.BadState, different)
+
+
+# Blocks that overlap.
+def overlapping():
+    with engine.checkpoint("fifth") as c:
+        c.save("array", np.zeros(2), shard=kedge.Shard((2 * size,), (0,)))
+
+
+raises(kedge.Mismatch, overlapping)
+
+with engine.restart() as saved:
+    assert saved.tag == "second"
+    np.testing.assert_array_equal(saved.load("mega"), MEGA)
+if "LOSE" not in os.environ:
+    engine.finalize()
+print(f"rank {rank}: done", flush=True)
+if sys.argv[2:] == ["torch"]:
+    dist.destroy_process_group()

@@ -1,0 +1,72 @@
+"""PyTorch tensors."""
+
+import unittest
+
+import place
+
+place.need("torch")
+import torch  # noqa: E402
+
+import kedge  # noqa: E402
+from kedge import communicators  # noqa: E402
+
+
+class Tensors(unittest.TestCase):
+    def setUp(self):
+        self.path = self.enterContext(place.directory())
+        self.engine = kedge.Engine(place.options(self.path), communicator=communicators.single_process())
+
+    def save(self, **tensors):
+        with self.engine.checkpoint("t") as c:
+            for name, tensor in tensors.items():
+                c.save(name, tensor)
+
+    def check(self, tensor):
+        self.save(x=tensor)
+        with self.engine.restart() as r:
+            loaded = r.load_tensor("x")
+            out = torch.empty_like(tensor.detach())
+            self.assertIs(r.load("x", out=out), out)
+        for found in (loaded, out):
+            self.assertEqual((found.dtype, found.shape), (tensor.dtype, tensor.shape))
+            self.assertTrue(torch.equal(found, tensor.detach()), tensor.dtype)
+
+    def test_every_dtype_comes_back(self):
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32,
+                      torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
+                      torch.complex128, torch.bool):
+            for shape in ((), (0,), (5,), (2, 3, 4)):
+                self.check(torch.randint(0, 2, shape).to(dtype))
+
+    def test_views_conjugates_and_gradients(self):
+        base = torch.randn(6, 8)
+        for tensor in (base.t(), base[::2, ::3], base[1:], base.expand(3, 6, 8), base.requires_grad_().t(),
+                       torch.nn.Parameter(torch.randn(3))):
+            self.check(tensor)
+        self.check(torch.randn(4, dtype=torch.complex64).conj())
+        self.check(torch.randn(4, dtype=torch.complex64).conj().imag)  # negated
+
+    def test_conjugates_are_loaded_into_as_they_look(self):
+        value = torch.randn(4, dtype=torch.complex64)
+        self.save(x=value)
+        memory = torch.zeros(4, dtype=torch.complex64)
+        with self.engine.restart() as r:
+            r.load("x", out=memory.conj())
+        self.assertTrue(torch.equal(memory.conj().resolve_conj(), value))
+
+    def test_what_holds_no_plain_memory_is_refused_in_words(self):
+        for tensor, words in ((torch.empty(3, device="meta"), "meta"), (torch.eye(3).to_sparse(), "to_dense"),
+                              (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8), "int_repr"),
+                              (torch.zeros(2).to(torch.float8_e4m3fn), "uint8")):
+            with self.assertRaisesRegex(kedge.InvalidArgument, words):
+                self.save(x=tensor)
+
+    def test_tensors_and_arrays_are_the_same_regions(self):
+        self.save(x=torch.arange(6.0, dtype=torch.float64))
+        with self.engine.restart() as r:
+            self.assertEqual(r.load("x").tolist(), [0, 1, 2, 3, 4, 5])
+            self.assertEqual(r.regions["x"].dtype, "float64")
+
+
+if __name__ == "__main__":
+    unittest.main()

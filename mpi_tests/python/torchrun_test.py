@@ -1,0 +1,14 @@
+"""Four ranks of torch.distributed, without MPI and without ssh; a node is lost in between."""
+
+import os
+import sys
+from pathlib import Path
+
+import place
+import ranks
+
+place.need("torch")
+with place.directory() as path:
+    # Nothing but the interpreter is found by name.
+    os.environ["PATH"] = str(Path(sys.executable).parent)
+    ranks.check([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"], path, "torch")

@@ -1,0 +1,80 @@
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "bindings/python/engine.hpp"
+#include "bindings/python/transport.hpp"
+#include "kedge/error.hpp"
+#ifdef KEDGE_PYTHON_MPI
+#include "kedge/mpi.hpp"
+#endif
+
+namespace nb = nanobind;
+
+namespace kedge::python {
+namespace {
+
+Ranks ranks_of(std::unique_ptr<Communicator> communicator) {
+  Ranks ranks;
+  ranks.rank = communicator->rank();
+  ranks.size = communicator->size();
+  ranks.communicator = std::move(communicator);
+  return ranks;
+}
+
+#ifdef KEDGE_PYTHON_MPI
+
+bool mpi_is_running() {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+/// The library's own words, in one line.
+std::string mpi_library() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  text.resize(static_cast<std::size_t>(length));
+  return text.substr(0, text.find_first_of("\n\0", 0, 2));
+}
+
+void bind_mpi(nb::module_& module) {
+  module.attr("has_mpi") = true;
+  module.def("mpi_library", mpi_library);
+  module.def("mpi_is_running", mpi_is_running);
+  module.def("mpi_init", [] {
+    int provided = 0;
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) {
+      throw Error(ErrorCode::bad_state, "MPI_Init_thread failed; see the MPI library's messages");
+    }
+  });
+  module.def(
+      "mpi_finalize", [] { MPI_Finalize(); }, nb::call_guard<nb::gil_scoped_release>());
+  module.def("mpi_world", [] { return ranks_of(mpi(MPI_COMM_WORLD)); });
+  module.def("mpi_at", [](std::uintptr_t address) { return ranks_of(mpi(*reinterpret_cast<MPI_Comm*>(address))); });
+}
+
+#else
+
+void bind_mpi(nb::module_& module) { module.attr("has_mpi") = false; }
+
+#endif
+
+}  // namespace
+
+void bind_communicators(nb::module_& module) {
+  nb::class_<Ranks>(module, "Ranks")
+      .def_ro("rank", &Ranks::rank)
+      .def_ro("size", &Ranks::size)
+      .def_prop_ro("used", [](const Ranks& ranks) { return ranks.communicator == nullptr; });
+  module.def("single_process", [] { return ranks_of(single_process()); });
+  module.def("over_transport",
+             [](nb::object transport) { return ranks_of(communicate_over(python_transport(std::move(transport)))); });
+  bind_mpi(module);
+}
+
+}  // namespace kedge::python

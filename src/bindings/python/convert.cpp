@@ -1,0 +1,113 @@
+#include "bindings/python/convert.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/attempt.hpp"
+#include "base/option_by_name.hpp"
+#include "base/text.hpp"
+
+namespace nb = nanobind;
+
+namespace kedge::python {
+namespace {
+
+Shape shape_of(const std::vector<std::uint64_t>& extents) { return Shape{std::span(extents)}; }
+
+AttributeValue attribute_of(const std::string& key, nb::handle value) {
+  if (nb::isinstance<nb::bool_>(value) || nb::isinstance<nb::int_>(value)) return nb::cast<std::int64_t>(value);
+  if (nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  std::vector<std::int64_t> integers;
+  if (nb::try_cast(value, integers, false)) return integers;
+  std::vector<double> numbers;
+  if (nb::try_cast(value, numbers)) return numbers;
+  throw Error(ErrorCode::invalid_argument,
+              compose("attribute {} must be an int, a float, a str, or a list of numbers", key));
+}
+
+/// Called by the engine without the interpreter's lock, possibly from several threads, until the engine is gone.
+std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
+  const auto release = [](nb::object* held) {
+    if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
+    const nb::gil_scoped_acquire gil;
+    delete held;
+  };
+  std::shared_ptr<nb::object> callable(new nb::object(std::move(log)), release);
+  return [callable](LogLevel level, std::string_view line) {
+    const nb::gil_scoped_acquire gil;
+    try {
+      (*callable)(static_cast<int>(level), nb::str(line.data(), line.size()));
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("kedge: the log callable");
+    }
+  };
+}
+
+}  // namespace
+
+Region region_at(std::uintptr_t address, int dtype, const std::vector<std::uint64_t>& shape) {
+  return {reinterpret_cast<const void*>(address), static_cast<DataType>(dtype), shape_of(shape)};
+}
+
+MutableRegion mutable_region_at(std::uintptr_t address, int dtype, const std::vector<std::uint64_t>& shape) {
+  return {reinterpret_cast<void*>(address), static_cast<DataType>(dtype), shape_of(shape)};
+}
+
+Attributes attributes_of(const nb::dict& values) {
+  Attributes attributes;
+  for (const auto& [key, value] : values) {
+    const auto name = nb::cast<std::string>(key);
+    attributes.emplace(name, attribute_of(name, value));
+  }
+  return attributes;
+}
+
+nb::dict dict_of(const Attributes& attributes) {
+  nb::dict values;
+  for (const auto& [key, value] : attributes) {
+    values[nb::str(key.data(), key.size())] = std::visit([](const auto& held) { return nb::cast(held); }, value);
+  }
+  return values;
+}
+
+Placement placement_of(const nb::object& value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<nb::bool_>(value)) {
+    return nb::cast<bool>(value) ? Placement(Replicated{}) : Placement();
+  }
+  const auto shard = nb::cast<nb::tuple>(value);
+  return Shard{shape_of(nb::cast<std::vector<std::uint64_t>>(shard[0])),
+               shape_of(nb::cast<std::vector<std::uint64_t>>(shard[1])), nb::cast<bool>(shard[2])};
+}
+
+nb::object object_of(const Placement& placement) {
+  if (const auto* shard = std::get_if<Shard>(&placement)) {
+    return nb::make_tuple(tuple_of(shard->global_shape), tuple_of(shard->offset), shard->holes_allowed);
+  }
+  return std::holds_alternative<Replicated>(placement) ? nb::object(nb::bool_(true)) : nb::object(nb::none());
+}
+
+nb::tuple tuple_of(const Shape& shape) {
+  nb::list extents;
+  for (const std::uint64_t extent : shape.extents()) extents.append(extent);
+  return nb::tuple(extents);
+}
+
+Options options_of(const nb::dict& values, const nb::object& log) {
+  Options options = Options::load();
+  for (const auto& [key, value] : values) {
+    const auto failure =
+        attempt([&] { set_option(options, nb::cast<std::string>(key), nb::cast<std::string>(value)); });
+    if (failure && !options.load_failure) options.load_failure = failure;
+  }
+  if (!log.is_none()) options.log.sink = sink_of(log);
+  return options;
+}
+
+}  // namespace kedge::python

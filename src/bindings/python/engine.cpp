@@ -1,0 +1,154 @@
+#include "bindings/python/engine.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/python/convert.hpp"
+#include "kedge/engine.hpp"
+
+namespace nb = nanobind;
+
+namespace kedge::python {
+namespace {
+
+/// The interpreter's lock is released around calls that do I/O or wait for other ranks.
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Extents = std::vector<std::uint64_t>;
+
+void check(const Status& status) {
+  if (!status) throw Error(status.failure());
+}
+
+std::string path_of(Routed routed) {
+  check(routed.status);
+  return std::move(routed.path);
+}
+
+void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object& log) {
+  if (ranks.communicator == nullptr) {
+    throw Error(ErrorCode::bad_state, "this communicator belongs to another engine; make one for each engine");
+  }
+  Options options = options_of(values, log);
+  auto communicator = std::move(ranks.communicator);
+  const nb::gil_scoped_release unlocked;
+  new (where) Engine(std::move(communicator), std::move(options));
+}
+
+void create(Engine& engine, const std::string& tag, const nb::dict& values) {
+  const Attributes attributes = attributes_of(values);
+  const nb::gil_scoped_release unlocked;
+  engine.create(tag, attributes);
+}
+
+void save(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape,
+          const nb::object& placement) {
+  const Placement where = placement_of(placement);
+  const Region region = region_at(address, dtype, shape);
+  const nb::gil_scoped_release unlocked;
+  check(engine.save(name, region, where));
+}
+
+void load(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape) {
+  check(engine.load(name, mutable_region_at(address, dtype, shape)));
+}
+
+std::optional<Tag> open_selected(Engine& engine, const Selection& selection, bool discard_newer) {
+  return engine.open(selection, discard_newer ? Newer::discard : Newer::keep);
+}
+
+nb::list regions(const Engine& engine) {
+  nb::list all;
+  for (const RegionInfo& region : engine.regions()) {
+    all.append(nb::make_tuple(region.name, static_cast<int>(region.dtype), tuple_of(region.shape),
+                              object_of(region.placement), region.size_bytes, region.routed));
+  }
+  return all;
+}
+
+nb::dict info(const Engine& engine) {
+  const CheckpointInfo found = engine.info();
+  nb::dict facts;
+  facts["tag"] = found.tag;
+  facts["commit_id"] = to_string(found.id);
+  facts["parent_commit_id"] = to_string(found.parent_id);
+  facts["generation"] = found.generation;
+  facts["incarnation"] = found.incarnation;
+  facts["world_size"] = found.world_size;
+  facts["logical_rank"] = found.logical_rank.value;
+  facts["time_ns"] = found.time_ns;
+  facts["source"] = std::string(to_string(found.source));
+  facts["total_bytes"] = found.total_bytes;
+  facts["attributes"] = dict_of(found.attributes);
+  return facts;
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& module) {
+  nb::class_<Engine>(module, "Engine")
+      .def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
+      .def("need_checkpoint", &Engine::need_checkpoint, Unlocked())
+      .def("create", &create)
+      .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def(
+          "refuse",
+          [](Engine& engine, const std::string& name, const std::string& reason) {
+            static_cast<void>(engine.refuse(name, reason));
+          },
+          Unlocked())
+      .def(
+          "route_out",
+          [](Engine& engine, const std::string& name, std::uint64_t max_bytes) {
+            return path_of(engine.route_out(name, max_bytes));
+          },
+          Unlocked())
+      .def("commit", &Engine::commit, Unlocked())
+      .def("abandon", &Engine::abandon, Unlocked())
+      .def("level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); })
+      .def(
+          "wait",
+          [](Engine& engine, const std::string& tag, int level) { engine.wait(tag, static_cast<Level>(level)); },
+          Unlocked())
+      .def(
+          "pin", [](Engine& engine, const std::string& tag) { engine.pin(tag); }, Unlocked())
+      .def(
+          "unpin", [](Engine& engine, const std::string& tag) { engine.unpin(tag); }, Unlocked())
+      .def(
+          "open",
+          [](Engine& engine, const std::string& tag, bool discard_newer) {
+            return open_selected(engine, Tag(tag), discard_newer);
+          },
+          Unlocked())
+      .def(
+          "open_before",
+          [](Engine& engine, const std::string& tag, bool discard_newer) {
+            return open_selected(engine, Before{tag}, discard_newer);
+          },
+          Unlocked())
+      .def(
+          "open_source",
+          [](Engine& engine, const std::string& prefix, const std::string& run, const std::string& tag) {
+            return open_selected(engine, Source{prefix, run, tag}, false);
+          },
+          Unlocked())
+      .def("regions", &regions)
+      .def("info", &info)
+      .def("load", &load, Unlocked())
+      .def(
+          "route_in", [](Engine& engine, const std::string& name) { return path_of(engine.route_in(name)); },
+          Unlocked())
+      .def("close", &Engine::close, Unlocked())
+      .def("finalize", &Engine::finalize, Unlocked());
+  module.def("size_of", [](int dtype) { return size_bytes(static_cast<DataType>(dtype)); });
+  module.attr("__version__") = KEDGE_VERSION;
+}
+
+}  // namespace kedge::python

@@ -1,0 +1,23 @@
+// The parts of the extension module kedge._kedge.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "kedge/communicator.hpp"
+
+namespace kedge::python {
+
+/// A communicator on its way into an engine, which takes it.
+struct Ranks {
+  std::unique_ptr<Communicator> communicator;
+  int rank = 0;
+  int size = 0;
+};
+
+void bind_errors(nanobind::module_& module);
+void bind_communicators(nanobind::module_& module);
+void bind_engine(nanobind::module_& module);
+
+}  // namespace kedge::python

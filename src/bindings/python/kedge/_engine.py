@@ -1,0 +1,340 @@
+"""The engine, and the two context managers that checkpoints are written and read in."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from . import _kedge, communicators
+from ._errors import BadState, InvalidArgument, Mismatch, NotFound
+from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
+
+#: A value of an attribute.
+Attribute = int | float | str | Sequence[int] | Sequence[float]
+
+
+class Level(enum.IntEnum):
+    """How much a commit survives, in increasing order."""
+
+    NONE = 0  #: not committed
+    SNAPSHOT = 1  #: reserved
+    LOCAL = 2  #: the death of processes
+    PROTECTED = 3  #: the loss of nodes, as many as the scheme allows
+    PERSISTENT = 4  #: the end of the allocation: it is on the parallel filesystem
+
+
+class Shard(NamedTuple):
+    """A region that is the block at ``offset`` of a global array. The blocks of all ranks cover the array exactly
+    once, unless holes are allowed."""
+
+    global_shape: Sequence[int]
+    offset: Sequence[int]
+    holes_allowed: bool = False
+
+
+class RegionInfo(NamedTuple):
+    """One region of this rank in the open checkpoint."""
+
+    name: str
+    dtype: str  #: e.g. "float64"; "opaque" for bytes, pickled objects and files
+    shape: tuple[int, ...]  #: on this rank
+    shard: Shard | None
+    replicated: bool
+    size_bytes: int
+    routed: bool  #: a file: use route_in
+
+
+class Info(NamedTuple):
+    """The checkpoint that is open."""
+
+    tag: str
+    commit_id: str
+    parent_commit_id: str
+    generation: int
+    incarnation: int
+    world_size: int
+    logical_rank: int
+    time_ns: int
+    source: str  #: "in place", "moved", "rebuilt" or "fetched": the costliest that any rank needed
+    total_bytes: int
+    attributes: dict[str, Any]
+
+
+class Engine:
+    """One run's checkpoint engine.
+
+    COLLECTIVE: all ranks make it together, and make its calls marked COLLECTIVE in the same order; these succeed on all
+    ranks or raise the same kind of Error on all. Use it as a context manager, or call ``finalize`` at the end.
+
+    ``options``: names as in kedge.toml, with dots or nested, e.g. ``{"store.path": "/local", "redundancy": {"every":
+    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; None chooses.
+    ``log``: called with (level, line) instead of writing to standard error.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any] | None = None,
+        *,
+        communicator: communicators.Ranks | None = None,
+        log: Callable[[int, str], None] | None = None,
+    ) -> None:
+        communicators.check_mpi4py()
+        ranks = communicator if communicator is not None else communicators.default()
+        #: This process's rank, and how many there are.
+        self.rank: int = ranks.rank
+        self.size: int = ranks.size
+        self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.finalize()
+
+    def need_checkpoint(self) -> bool:
+        """COLLECTIVE. Whether the schedule asks for a checkpoint now."""
+        return self._engine.need_checkpoint()
+
+    def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
+        """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
+        or on none if the body raises on any; the others then raise Error."""
+        return Checkpoint(self._engine, tag, dict(attributes or {}))
+
+    def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
+        """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
+        tag or of any, or older than all ``before``; false in a condition if there is none. ``discard_newer`` rules out
+        newer ones for good."""
+        if tag is not None and before is not None:
+            raise InvalidArgument("restart takes tag or before, not both")
+        engine = self._engine
+        if before is not None:
+            return Restart(engine, lambda: engine.open_before(before, discard_newer))
+        return Restart(engine, lambda: engine.open(tag or "latest", discard_newer))
+
+    def restart_from(self, prefix: str, tag: str = "latest", *, run: str = "") -> Restart:
+        """COLLECTIVE, with the end of the ``with`` statement. Another run's checkpoint, read in place as the start of
+        this run. Raises NotFound if there is none."""
+        engine = self._engine
+        return Restart(engine, lambda: engine.open_source(prefix, run, tag))
+
+    def level(self, tag: str) -> Level:
+        """The level that the newest commit of this tag has reached."""
+        return Level(self._engine.level(tag))
+
+    def wait(self, tag: str, level: Level | str) -> None:
+        """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent")."""
+        self._engine.wait(tag, Level[level.upper()] if isinstance(level, str) else level)
+
+    def pin(self, tag: str) -> None:
+        """COLLECTIVE. Keeps the newest commit of this tag on the prefix, regardless of persistent.keep."""
+        self._engine.pin(tag)
+
+    def unpin(self, tag: str) -> None:
+        """COLLECTIVE. The reverse of pin."""
+        self._engine.unpin(tag)
+
+    def finalize(self) -> None:
+        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState."""
+        self._engine.finalize()
+
+
+class _Bracket:
+    """What ``with`` needs: the failure of one rank becomes that of all."""
+
+    def __init__(self, engine: _kedge.Engine, what: str) -> None:
+        self._engine = engine
+        self._what = what  # in messages
+        self._is_open = False
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise BadState(f"use {type(self).__name__} inside of its with statement")
+
+    def _end(self, end: Callable[[], None], error: BaseException | None) -> None:
+        self._is_open = False
+        if error is None:
+            end()
+        elif isinstance(error, Exception):
+            # This rank raises its own error; the others learn of it here.
+            self._engine.refuse(self._what, f"the with block raised {type(error).__name__}: {error}")
+            try:
+                end()
+            except Exception:
+                pass
+        # KeyboardInterrupt, SystemExit: the process ends, and must not wait for the others.
+
+
+class Checkpoint(_Bracket):
+    """A checkpoint that is being written; see Engine.checkpoint."""
+
+    def __init__(self, engine: _kedge.Engine, tag: str, attributes: dict[str, Any]) -> None:
+        super().__init__(engine, f"checkpoint {tag}")
+        self.tag = tag
+        self._attributes = attributes
+
+    def __enter__(self) -> Checkpoint:
+        self._engine.create(self.tag, self._attributes)
+        self._is_open = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end(self._engine.commit, error)
+
+    def save(self, name: str, data: Any, *, shard: Shard | None = None, replicated: bool = False) -> None:
+        """Copies a NumPy array, PyTorch tensor (of host memory), number or bytes; it may be changed afterwards. What is
+        not contiguous is first copied into memory that is."""
+        self._check_open()
+        block = block_of(name, data)
+        self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated))
+
+    def save_object(self, name: str, value: Any) -> None:
+        """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``."""
+        self.save(name, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def route_out(self, name: str, max_bytes: int = 0) -> str:
+        """A path to write a file of one's own to, or a directory if the name ends with '/'; the checkpoint takes it in."""
+        self._check_open()
+        return self._engine.route_out(name, max_bytes)
+
+
+class Restart(_Bracket):
+    """A checkpoint that is being read; see Engine.restart. What was loaded counts only if the ``with`` statement ends
+    without an error."""
+
+    def __init__(self, engine: _kedge.Engine, open_it: Callable[[], str | None]) -> None:
+        super().__init__(engine, "restart")
+        self._open_it = open_it
+        self._regions: dict[str, RegionInfo] | None = None
+        #: The tag that was opened; None if there was none.
+        self.tag: str | None = None
+
+    def __enter__(self) -> Restart:
+        self.tag = self._open_it()
+        self._is_open = self.tag is not None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._is_open:
+            self._end(self._engine.close, error)
+
+    def __bool__(self) -> bool:
+        return self.tag is not None
+
+    @property
+    def info(self) -> Info:
+        """The checkpoint that is open."""
+        self._check_open()
+        return Info(**self._engine.info())
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """As given to Engine.checkpoint."""
+        return self.info.attributes
+
+    @property
+    def regions(self) -> dict[str, RegionInfo]:
+        """This rank's regions, by name."""
+        self._check_open()
+        if self._regions is None:
+            self._regions = {region[0]: _region(*region) for region in self._engine.regions()}
+        return self._regions
+
+    def load(self, name: str, out: Any = None) -> Any:
+        """A region as a NumPy array, every byte checked; bytes are an array of uint8. ``out``: an array or tensor of the
+        saved type and shape to load into, which is returned."""
+        self._check_open()
+        if out is None:
+            region = self._find(name)
+            array = empty_array(name, _number(region), region.shape)
+            self._load(name, Block(array.ctypes.data, _number(region), region.shape, array))
+            return array
+        region = self._find(name)
+        block, finish = target_of(name, out)
+        if region.dtype == "opaque" and dtype_name(block.dtype) == "uint8":
+            block = block._replace(dtype=OPAQUE)
+        self._load(name, block)
+        if finish is not None:
+            finish()
+        return out
+
+    def load_tensor(self, name: str) -> Any:
+        """A region as a new PyTorch tensor."""
+        self._check_open()
+        region = self._find(name)
+        tensor = empty_tensor(_number(region), region.shape)
+        self._load(name, Block(tensor.data_ptr(), _number(region), region.shape, tensor))
+        return tensor
+
+    def load_bytes(self, name: str) -> bytes:
+        """What was saved as bytes."""
+        region = self._find(name)
+        if region.dtype != "opaque" or region.routed:
+            raise Mismatch(f"{name!r} was not saved as bytes: use {'route_in' if region.routed else 'load'}")
+        return bytes(self.load(name).tobytes())
+
+    def load_object(self, name: str, *, allow_pickle: bool = False) -> Any:
+        """What save_object saved. Unpickling runs code that the checkpoint names: allow it only for checkpoints that
+        nobody else can write."""
+        if not allow_pickle:
+            raise InvalidArgument(
+                f"{name!r} is pickled, and unpickling can run any code: give allow_pickle=True if you trust the checkpoint"
+            )
+        return pickle.loads(self.load_bytes(name))
+
+    def route_in(self, name: str) -> str:
+        """The path of a file, or directory, that was routed out; valid inside of the ``with`` statement."""
+        self._check_open()
+        return self._engine.route_in(name)
+
+    def _find(self, name: str) -> RegionInfo:
+        self._check_open()
+        if name not in self.regions:
+            # Raised here and not by the engine, whose failures end the restart even if they are caught.
+            nearest = difflib.get_close_matches(name, self.regions, n=1)
+            meant = f"; did you mean {nearest[0]!r}?" if nearest else "; regions lists what it has"
+            raise NotFound(f"{self.tag} has no region {name!r} on this rank{meant}")
+        return self.regions[name]
+
+    def _load(self, name: str, block: Block) -> None:
+        self._engine.load(name, block.address, block.dtype, block.shape)
+
+
+def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Options by dotted name, as texts."""
+    flat: dict[str, str] = {}
+    for key, value in options.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat.update(flat_options(value, f"{name}."))
+        elif isinstance(value, bool):
+            flat[name] = "true" if value else "false"
+        elif isinstance(value, (list, tuple)):
+            flat[name] = ":".join(str(item) for item in value)
+        else:
+            flat[name] = str(value)
+    return flat
+
+
+def _placement(shard: Shard | None, replicated: bool) -> Any:
+    if shard is not None and replicated:
+        raise InvalidArgument("a region is a shard or replicated, not both")
+    if shard is not None:
+        return (tuple(shard.global_shape), tuple(shard.offset), shard.holes_allowed)
+    return True if replicated else None
+
+
+def _region(name: str, dtype: int, shape: tuple[int, ...], placement: Any, size_bytes: int, routed: bool) -> RegionInfo:
+    shard = Shard(*placement) if isinstance(placement, tuple) else None
+    return RegionInfo(name, dtype_name(dtype), shape, shard, placement is True, size_bytes, routed)
+
+
+def _number(region: RegionInfo) -> int:
+    return dtype_number(region.dtype)
+
+
+__all__ = ["Attribute", "Checkpoint", "Engine", "Info", "Level", "RegionInfo", "Restart", "Shard"]

@@ -1,0 +1,138 @@
+"""NumPy arrays, PyTorch tensors and plain values as the engine's regions: address, data type, shape."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._errors import InvalidArgument
+
+#: The engine's numbers, which are on disk, by the names that NumPy and PyTorch give these types.
+_NUMBERS = {
+    "int8": 1, "int16": 2, "int32": 3, "int64": 4, "uint8": 5, "uint16": 6, "uint32": 7, "uint64": 8,
+    "float16": 9, "bfloat16": 10, "float32": 11, "float64": 12, "complex64": 13, "complex128": 14, "bool": 15,
+}  # fmt: skip
+_NAMES = {number: name for name, number in _NUMBERS.items()}
+OPAQUE = 16
+
+
+class Block(NamedTuple):
+    """Memory that holds a region, and what keeps it alive."""
+
+    address: int
+    dtype: int
+    shape: tuple[int, ...]
+    owner: Any
+
+
+def dtype_name(number: int) -> str:
+    """E.g. "float64"; "opaque" for bytes."""
+    return _NAMES.get(number, "opaque")
+
+
+def dtype_number(name: str) -> int:
+    """The reverse of dtype_name."""
+    return _NUMBERS.get(name, OPAQUE)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is a PyTorch tensor. Does not import PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _number_of(name: str, value: Any, dtype: Any) -> int:
+    number = _NUMBERS.get(str(dtype).removeprefix("torch."))
+    if number is None:
+        advice = "view it as uint8" if is_tensor(value) else "view it as uint8, or use save_object"
+        raise InvalidArgument(f"{name!r} has elements of {dtype}, for which Kedge has no type: {advice}")
+    return number
+
+
+def block_of(name: str, value: Any) -> Block:
+    """The memory of a value to save. What is not contiguous is copied into memory that is."""
+    if is_tensor(value):
+        return _block_of_tensor(name, value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        array = np.frombuffer(value, dtype=np.uint8)
+        return Block(array.ctypes.data if array.size else 0, OPAQUE, array.shape, array)
+    array = np.asarray(value)
+    if array.dtype.hasobject or array.dtype.kind in "USV" and array.dtype.name not in _NUMBERS:
+        raise InvalidArgument(
+            f"{name!r} is {type(value).__name__} with elements of {array.dtype}: save arrays of numbers with save, "
+            "anything else with save_object"
+        )
+    if not array.dtype.isnative:
+        raise InvalidArgument(f"{name!r} is of foreign byte order: save value.astype(value.dtype.newbyteorder('='))")
+    array = np.asarray(array, order="C")
+    return Block(array.ctypes.data, _number_of(name, value, array.dtype), array.shape, array)
+
+
+def _check_tensor(name: str, tensor: Any) -> None:
+    import torch
+
+    if tensor.is_meta:
+        raise InvalidArgument(f"{name!r} is a meta tensor, which holds no data: save it after it was materialized")
+    if tensor.layout is not torch.strided:
+        raise InvalidArgument(f"{name!r} is a {tensor.layout} tensor: save its indices and values, or to_dense()")
+    if tensor.is_quantized:
+        raise InvalidArgument(f"{name!r} is quantized: save its int_repr(), scale and zero point")
+    if tensor.device.type != "cpu":
+        raise InvalidArgument(f"{name!r} is on {tensor.device}, and Kedge reads host memory only: save its cpu()")
+
+
+def _block_of_tensor(name: str, tensor: Any) -> Block:
+    _check_tensor(name, tensor)
+    # Conjugates and negatives are views that promise to compute: their memory holds other bytes.
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return Block(plain.data_ptr(), _number_of(name, tensor, plain.dtype), tuple(plain.shape), plain)
+
+
+def empty_array(name: str, dtype: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A new array to load into."""
+    if dtype == OPAQUE:
+        return np.empty(shape, dtype=np.uint8)
+    try:
+        return np.empty(shape, dtype=np.dtype(dtype_name(dtype)))
+    except TypeError:
+        raise InvalidArgument(
+            f"{name!r} is of {dtype_name(dtype)}, which NumPy does not have: use load_tensor, or import ml_dtypes"
+        ) from None
+
+
+def empty_tensor(dtype: int, shape: tuple[int, ...]) -> Any:
+    """A new tensor to load into."""
+    import torch
+
+    return torch.empty(shape, dtype=torch.uint8 if dtype == OPAQUE else getattr(torch, dtype_name(dtype)))
+
+
+def target_of(name: str, out: Any) -> tuple[Block, Any]:
+    """Memory to load into, and a function to call afterwards where that is not the memory of ``out`` itself."""
+    if is_tensor(out):
+        return _target_of_tensor(name, out)
+    if not isinstance(out, np.ndarray):
+        raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array or a PyTorch tensor")
+    if not out.flags.writeable:
+        raise InvalidArgument(f"out of {name!r} is read-only")
+    if not out.dtype.isnative:
+        raise InvalidArgument(f"out of {name!r} is of foreign byte order")
+    number = _number_of(name, out, out.dtype)
+    if out.flags.c_contiguous:
+        return Block(out.ctypes.data, number, out.shape, out), None
+    buffer = np.empty(out.shape, dtype=out.dtype)
+    return Block(buffer.ctypes.data, number, out.shape, buffer), lambda: np.copyto(out, buffer)
+
+
+def _target_of_tensor(name: str, out: Any) -> tuple[Block, Any]:
+    import torch
+
+    _check_tensor(name, out)
+    number = _number_of(name, out, out.dtype)
+    target = out.detach()
+    if target.is_contiguous() and not target.is_conj() and not target.is_neg():
+        return Block(target.data_ptr(), number, tuple(out.shape), target), None
+    buffer = torch.empty(out.shape, dtype=out.dtype)
+    return Block(buffer.data_ptr(), number, tuple(out.shape), buffer), lambda: target.copy_(buffer)

@@ -1,0 +1,118 @@
+"""Messages over torch.distributed: what the engine needs where there is no MPI."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from datetime import timedelta
+from typing import Any
+
+from ._errors import InvalidArgument
+
+#: Tags that one channel takes up, see kedge/transport.hpp.
+_TAGS = 4096
+#: Above what applications use.
+_FIRST_TAG = 1 << 20
+
+_channels: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _bytes_at(address: int, size: int) -> Any:
+    import torch
+
+    if size == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    return torch.frombuffer((ctypes.c_ubyte * size).from_address(address), dtype=torch.uint8)
+
+
+class Transfer:
+    """A message under way."""
+
+    def __init__(self, work: Any, memory: Any) -> None:
+        self._work = work
+        self._memory = memory  # gloo does not keep it
+        self._watcher: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it was complete in time. After False the group cannot be used again: gloo closes its connections."""
+        if self._watcher is not None:
+            self._watcher.join(min(seconds, threading.TIMEOUT_MAX))
+            return self.test()
+        try:
+            self._work.wait(timedelta(seconds=min(seconds, 1e8)))
+            return True
+        except RuntimeError as error:
+            if "Timed out" in str(error):
+                return False
+            raise
+
+    def test(self) -> bool:
+        """Whether it is complete. Gloo itself only waits, so a thread does."""
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, daemon=True, name="kedge-message")
+            self._watcher.start()
+        if self._watcher.is_alive():
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def _watch(self) -> None:
+        try:
+            self._work.wait(timedelta(seconds=1e8))
+        except BaseException as error:  # noqa: B036: raised where the engine asks
+            self._failure = error
+
+    def sender(self) -> int:
+        """Of a message from any rank."""
+        return int(self._work._source_rank())
+
+
+class Transport:
+    """Sends and receives over a process group whose backend for host memory is gloo."""
+
+    def __init__(self, group: Any, first_tag: int = _FIRST_TAG) -> None:
+        import torch
+
+        self._group = group
+        self._first_tag = first_tag
+        self.rank: int = group.rank()
+        self.size: int = group.size()
+        self.library = f"gloo of PyTorch {torch.__version__}"
+
+    def open_channel(self, seconds: float) -> Transport:
+        """Ranks open channels of a group in the same order, so they agree on the tags."""
+        number = _channels.get(self._group, 0) + 1
+        _channels[self._group] = number
+        return Transport(self._group, _FIRST_TAG + number * _TAGS)
+
+    def send(self, peer: int, tag: int, address: int, size: int) -> Transfer:
+        memory = _bytes_at(address, size)
+        return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory)
+
+    def receive(self, peer: int, tag: int, address: int, size: int) -> Transfer:
+        """From any rank if ``peer`` is -1."""
+        memory = _bytes_at(address, size)
+        if peer == -1:
+            return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory)
+        return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory)
+
+
+def transport_over(group: Any) -> Transport:
+    """Over this process group of torch.distributed; over all ranks if it is None, with a group of its own, which all
+    ranks make together."""
+    import torch.distributed as dist
+
+    if group is None:
+        group = dist.new_group(backend="gloo")
+    backend = dist.get_backend_config(group)
+    if "gloo" not in str(backend):
+        raise InvalidArgument(
+            f"the process group's backend is {backend}, and Kedge needs gloo for host memory: make a group with "
+            'torch.distributed.new_group(ranks, backend="gloo"), or let Kedge make one by giving none'
+        )
+    if group.rank() < 0:
+        raise InvalidArgument("this rank is not in the process group: make the engine on its members only")
+    return Transport(group)

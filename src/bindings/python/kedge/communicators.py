@@ -1,0 +1,106 @@
+"""Which processes an engine works with. Usually chosen by itself: see ``default``."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from . import _kedge
+from ._errors import BadState, InvalidArgument
+
+__all__ = ["Ranks", "default", "mpi", "single_process", "torch_distributed"]
+
+Ranks = _kedge.Ranks
+
+#: What launchers of MPI set for each process that they start, with how many there are.
+_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE")
+
+
+def default() -> Ranks:
+    """COLLECTIVE. The processes that were launched together:
+
+    1. those of MPI_COMM_WORLD, if MPI is initialized;
+    2. those of torch.distributed, if that is initialized and torchrun started this process, or no launcher of MPI did;
+    3. those of MPI_COMM_WORLD, if a launcher of MPI started this process: initializes MPI, and finalizes it at exit;
+    4. this process alone.
+    """
+    if _kedge.has_mpi and _kedge.mpi_is_running():
+        return mpi()
+    launched = started_by_mpi(os.environ)
+    if _torch_is_initialized() and not launched:
+        return torch_distributed()
+    if launched and _kedge.has_mpi:
+        return mpi()
+    if _torch_is_initialized():
+        return torch_distributed()
+    return single_process()
+
+
+def single_process() -> Ranks:
+    """This process alone."""
+    return _kedge.single_process()
+
+
+def mpi(comm: Any = None) -> Ranks:
+    """COLLECTIVE over ``comm``, a communicator of mpi4py; None is MPI_COMM_WORLD. For the latter MPI is initialized, if
+    it is not, and then finalized at exit."""
+    if not _kedge.has_mpi:
+        raise InvalidArgument("this Kedge was built without MPI: build it with -DKEDGE_MPI=ON, or use another communicator")
+    check_mpi4py()
+    if comm is not None:
+        from mpi4py import MPI
+
+        return _kedge.mpi_at(MPI._addressof(comm))
+    if not _kedge.mpi_is_running():
+        if not started_by_mpi(os.environ):
+            raise BadState(
+                "no launcher of MPI started this process: start it with mpirun, or use single_process() or "
+                "torch_distributed()"
+            )
+        _kedge.mpi_init()
+        atexit.register(_finalize_mpi)
+    return _kedge.mpi_world()
+
+
+def torch_distributed(group: Any = None) -> Ranks:
+    """COLLECTIVE. The ranks of a process group of torch.distributed that uses gloo; None: all ranks, over a group of
+    their own."""
+    from ._transport import transport_over
+
+    if not _torch_is_initialized():
+        raise BadState("torch.distributed is not initialized: call torch.distributed.init_process_group first")
+    return _kedge.over_transport(transport_over(group))
+
+
+def started_by_mpi(environ: Mapping[str, str]) -> bool:
+    """Whether a launcher of MPI started this process. What torchrun starts inherits the variables of the launcher that
+    started torchrun, but is no process of that MPI."""
+    if "TORCHELASTIC_RUN_ID" in environ:
+        return False
+    return any(name in environ for name in _LAUNCHERS)
+
+
+def check_mpi4py() -> None:
+    """Raises BadState if mpi4py was built with another MPI than Kedge: two in one process give wrong results."""
+    if not _kedge.has_mpi or "mpi4py.MPI" not in sys.modules:
+        return
+    theirs = sys.modules["mpi4py.MPI"].Get_library_version().split("\n")[0].strip("\0 ")
+    ours = _kedge.mpi_library()
+    if theirs.split(",")[0] != ours.split(",")[0]:
+        raise BadState(
+            f"mpi4py uses {theirs}, and Kedge was built with {ours}: install both for the same MPI "
+            "(MPI4PY_MPIABI or a build of mpi4py from source; -DMPI_CXX_COMPILER for Kedge)"
+        )
+
+
+def _torch_is_initialized() -> bool:
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
+
+
+def _finalize_mpi() -> None:
+    if _kedge.mpi_is_running():
+        _kedge.mpi_finalize()
