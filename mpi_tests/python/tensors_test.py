@@ -9,6 +9,7 @@ import torch  # noqa: E402
 
 import kedge  # noqa: E402
 from kedge import communicators  # noqa: E402
+from kedge._transport import Transport  # noqa: E402
 
 
 class Tensors(unittest.TestCase):
@@ -66,6 +67,25 @@ class Tensors(unittest.TestCase):
         with self.engine.restart() as r:
             self.assertEqual(r.load("x").tolist(), [0, 1, 2, 3, 4, 5])
             self.assertEqual(r.regions["x"].dtype, "float64")
+
+
+class Group:
+    """As much of a process group as a transport asks for before it sends."""
+
+    def rank(self):
+        return 0
+
+    def size(self):
+        return 2
+
+
+class Channels(unittest.TestCase):
+    def test_channels_of_one_group_have_tags_of_their_own(self):
+        transport = Transport(Group())
+        channels = [transport.open_channel(1), transport.open_channel(1)]
+        channels += [channels[0].open_channel(1), Transport(transport._group).open_channel(1)]
+        first_tags = sorted(channel._first_tag for channel in channels)
+        self.assertTrue(all(b - a >= 4096 for a, b in zip(first_tags, first_tags[1:])), first_tags)
 
 
 if __name__ == "__main__":
