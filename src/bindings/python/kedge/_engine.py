@@ -71,7 +71,7 @@ class Engine:
     ranks or raise the same kind of Error on all. Use it as a context manager, or call ``finalize`` at the end.
 
     ``options``: names as in kedge.toml, with dots or nested, e.g. ``{"store.path": "/local", "redundancy": {"every":
-    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; None chooses.
+    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; None is its ``default()``.
     ``log``: called with (level, line) instead of writing to standard error.
     """
 
@@ -153,7 +153,7 @@ class _Bracket:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise BadState(f"use {type(self).__name__} inside of its with statement")
+            raise BadState(f"use the {type(self).__name__.lower()} inside its with statement")
 
     def _end(self, end: Callable[[], None], error: BaseException | None) -> None:
         self._is_open = False
@@ -282,12 +282,12 @@ class Restart(_Bracket):
         nobody else can write."""
         if not allow_pickle:
             raise InvalidArgument(
-                f"{name!r} is pickled, and unpickling can run any code: give allow_pickle=True if you trust the checkpoint"
+                f"{name!r} is pickled, and unpickling can run any code: pass allow_pickle=True if you trust the checkpoint"
             )
         return pickle.loads(self.load_bytes(name))
 
     def route_in(self, name: str) -> str:
-        """The path of a file, or directory, that was routed out; valid inside of the ``with`` statement."""
+        """The path of a file, or directory, that was routed out; valid inside the ``with`` statement."""
         self._check_open()
         return self._engine.route_in(name)
 

@@ -77,7 +77,7 @@ def torch_distributed(group: Any = None) -> Ranks:
 
 def started_by_mpi(environ: Mapping[str, str]) -> bool:
     """Whether a launcher of MPI started this process. What torchrun starts inherits the variables of the launcher that
-    started torchrun, but is no process of that MPI."""
+    started torchrun, but does not belong to that MPI."""
     if "TORCHELASTIC_RUN_ID" in environ:
         return False
     return any(name in environ for name in _LAUNCHERS)
