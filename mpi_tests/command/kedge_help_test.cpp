@@ -65,6 +65,8 @@ constexpr std::size_t kOwnColumns = 50;
 void expect_fits(const std::string& arguments) {
   const Result result = shell("'" KEDGE_PROGRAM "' " + arguments);
   for (const std::string& line : lines_of(result.text)) {
+    // It lists the stores of whatever runs on this machine meanwhile, with who holds them.
+    if (arguments == "drop" && line.starts_with('/')) continue;
     std::size_t longest = 0;
     std::istringstream words(line);
     for (std::string word; words >> word;) longest = std::max(longest, columns(word));
