@@ -7,8 +7,6 @@ static int calls(void) {
   int found = 0;
   int32_t step = 100;
   // [example]
-  kedge_finalize(engine);
-  kedge_engine_free(engine);
   return step == 100 && kedge_last_failure()->code == KEDGE_OK;
 }
 

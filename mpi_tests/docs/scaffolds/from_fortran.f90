@@ -20,8 +20,6 @@ program from_fortran
     ! [example]
     if (found .neqv. start == 2) error stop "the second start should find what the first one saved, and it alone"
     if (any(field /= real(rank))) error stop "the field was not restored"
-    call kedge_finalize(engine)
-    call kedge_free(engine)
   end do
   call MPI_Finalize()
 end program from_fortran
