@@ -23,7 +23,7 @@ in_pc 'libdir=/elsewhere/lib'
 in_pc 'includedir=${prefix}/include'
 
 # What was chosen is said at the end.
-grep -q "^-- Kedge .*: Release, static libraries, Fortran no, tools yes, tests no" "$work/log" || { cat "$work/log"; echo "no summary"; exit 1; }
+grep -q "^-- Kedge .*: Release, static libraries, Fortran no, Python no, tools yes, tests no" "$work/log" || { cat "$work/log"; echo "no summary"; exit 1; }
 [[ -z $mpicxx ]] || grep -q "^-- MPI: .* ($mpicxx)" "$work/log" || { cat "$work/log"; echo "the MPI is not named"; exit 1; }
 
 # refuses WORDS DIRECTORY ARGUMENTS...

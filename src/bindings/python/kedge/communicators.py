@@ -51,7 +51,7 @@ def mpi(comm: Any = None) -> Ranks:
         raise InvalidArgument("this Kedge was built without MPI: build it with -DKEDGE_MPI=ON, or use another communicator")
     check_mpi4py()
     if comm is not None:
-        from mpi4py import MPI
+        from mpi4py import MPI  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         return _kedge.mpi_at(MPI._addressof(comm))
     if not _kedge.mpi_is_running():
