@@ -64,6 +64,15 @@ else:
     assert error.rank == 1 and "disk on fire" in str(error), error
 
 
+# Attributes that only one rank cannot pass on.
+def bad_attribute():
+    with engine.checkpoint("third", {"step": object() if rank == 3 else 1}):
+        raise AssertionError("the block was entered")
+
+
+raises(kedge.InvalidArgument, bad_attribute)
+
+
 # The same while loading.
 def failing_load():
     with engine.restart() as r:

@@ -67,10 +67,7 @@ void bind_mpi(nb::module_& module) { module.attr("has_mpi") = false; }
 }  // namespace
 
 void bind_communicators(nb::module_& module) {
-  nb::class_<Ranks>(module, "Ranks")
-      .def_ro("rank", &Ranks::rank)
-      .def_ro("size", &Ranks::size)
-      .def_prop_ro("used", [](const Ranks& ranks) { return ranks.communicator == nullptr; });
+  nb::class_<Ranks>(module, "Ranks").def_ro("rank", &Ranks::rank).def_ro("size", &Ranks::size);
   module.def("single_process", [] { return ranks_of(single_process()); });
   module.def("over_transport",
              [](nb::object transport) { return ranks_of(communicate_over(python_transport(std::move(transport)))); });

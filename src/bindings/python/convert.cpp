@@ -20,7 +20,8 @@ namespace {
 Shape shape_of(const std::vector<std::uint64_t>& extents) { return Shape{std::span(extents)}; }
 
 AttributeValue attribute_of(const std::string& key, nb::handle value) {
-  if (nb::isinstance<nb::bool_>(value) || nb::isinstance<nb::int_>(value)) return nb::cast<std::int64_t>(value);
+  std::int64_t integer = 0;
+  if (nb::isinstance<nb::int_>(value) && nb::try_cast(value, integer)) return integer;
   if (nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   std::vector<std::int64_t> integers;
@@ -28,7 +29,7 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
   std::vector<double> numbers;
   if (nb::try_cast(value, numbers)) return numbers;
   throw Error(ErrorCode::invalid_argument,
-              compose("attribute {} must be an int, a float, a str, or a list of numbers", key));
+              compose("attribute {} must be an int of 64 bits, a float, a str, or a list of numbers", key));
 }
 
 /// Called by the engine without the interpreter's lock, possibly from several threads, until the engine is gone.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "bindings/python/convert.hpp"
 #include "kedge/engine.hpp"
 
@@ -42,10 +43,18 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
   new (where) Engine(std::move(communicator), std::move(options));
 }
 
+/// Attributes that cannot be used on this rank: to throw at once would leave the other ranks waiting, so it takes part
+/// with a tag that the engine refuses on all of them.
 void create(Engine& engine, const std::string& tag, const nb::dict& values) {
-  const Attributes attributes = attributes_of(values);
+  Attributes attributes;
+  const auto refused = attempt([&] { attributes = attributes_of(values); });
   const nb::gil_scoped_release unlocked;
-  engine.create(tag, attributes);
+  try {
+    engine.create(refused ? std::string() : tag, attributes);
+  } catch (const Error& error) {
+    if (refused && error.code() == ErrorCode::invalid_argument) throw Error(*refused);
+    throw;
+  }
 }
 
 void save(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape,
@@ -111,7 +120,6 @@ void bind_engine(nb::module_& module) {
           },
           Unlocked())
       .def("commit", &Engine::commit, Unlocked())
-      .def("abandon", &Engine::abandon, Unlocked())
       .def("level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); })
       .def(
           "wait",
@@ -147,7 +155,6 @@ void bind_engine(nb::module_& module) {
           Unlocked())
       .def("close", &Engine::close, Unlocked())
       .def("finalize", &Engine::finalize, Unlocked());
-  module.def("size_of", [](int dtype) { return size_bytes(static_cast<DataType>(dtype)); });
   module.attr("__version__") = KEDGE_VERSION;
 }
 
