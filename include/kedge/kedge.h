@@ -135,10 +135,12 @@ typedef enum kedge_dtype KEDGE_AS_INT {
   KEDGE_BFLOAT16 = 10,
   KEDGE_FLOAT32 = 11,
   KEDGE_FLOAT64 = 12,
-  KEDGE_COMPLEX64 = 13,  /**< two KEDGE_FLOAT32 */
-  KEDGE_COMPLEX128 = 14, /**< two KEDGE_FLOAT64 */
-  KEDGE_BOOL = 15,       /**< one byte, 0 or 1 */
-  KEDGE_OPAQUE = 16      /**< one uninterpreted byte */
+  KEDGE_COMPLEX64 = 13,     /**< two KEDGE_FLOAT32 */
+  KEDGE_COMPLEX128 = 14,    /**< two KEDGE_FLOAT64 */
+  KEDGE_BOOL = 15,          /**< one byte, 0 or 1 */
+  KEDGE_OPAQUE = 16,        /**< one uninterpreted byte */
+  KEDGE_FLOAT8_E4M3FN = 17, /**< 4 exponent bits, 3 mantissa bits; one NaN for each sign, no infinity */
+  KEDGE_FLOAT8_E5M2 = 18    /**< 5 exponent bits, 2 mantissa bits, as IEEE 754 would have it */
 } kedge_dtype;
 
 /** The type of an attribute's value. */

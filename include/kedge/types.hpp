@@ -31,11 +31,16 @@ enum class DataType : std::uint8_t {
   bfloat16 = 10,
   float32 = 11,
   float64 = 12,
-  complex64 = 13,   ///< two float32
-  complex128 = 14,  ///< two float64
-  boolean = 15,     ///< one byte, 0 or 1
-  opaque = 16,      ///< one uninterpreted byte
+  complex64 = 13,      ///< two float32
+  complex128 = 14,     ///< two float64
+  boolean = 15,        ///< one byte, 0 or 1
+  opaque = 16,         ///< one uninterpreted byte
+  float8_e4m3fn = 17,  ///< 4 exponent bits, 3 mantissa bits; one NaN for each sign, no infinity
+  float8_e5m2 = 18,    ///< 5 exponent bits, 2 mantissa bits, as IEEE 754 would have it
 };
+
+/// The greatest number of a DataType; 1 is the least.
+inline constexpr DataType kLastDataType = DataType::float8_e5m2;
 
 /// Bytes of one element; 0 for a value that is not a DataType.
 [[nodiscard]] std::size_t size_bytes(DataType dtype) noexcept;

@@ -340,11 +340,13 @@ TEST(CApiMisuse, NamesOfNumbers) {
   EXPECT_STREQ(kedge_level_name(KEDGE_LEVEL_PERSISTENT), "persistent");
   EXPECT_STREQ(kedge_source_name(KEDGE_SOURCE_FETCHED), "fetched");
   EXPECT_EQ(kedge_dtype_size(KEDGE_COMPLEX128), 16U);
+  EXPECT_EQ(kedge_dtype_size(KEDGE_FLOAT8_E4M3FN), 1U);
+  EXPECT_EQ(kedge_dtype_size(KEDGE_FLOAT8_E5M2), 1U);
   EXPECT_STREQ(kedge_error_name(static_cast<kedge_error>(12)), "unknown");
   EXPECT_STREQ(kedge_level_name(static_cast<kedge_level>(5)), "unknown");
   EXPECT_STREQ(kedge_source_name(static_cast<kedge_source>(4)), "unknown");
   EXPECT_EQ(kedge_dtype_size(static_cast<kedge_dtype>(0)), 0U);
-  EXPECT_EQ(kedge_dtype_size(static_cast<kedge_dtype>(17)), 0U);
+  EXPECT_EQ(kedge_dtype_size(static_cast<kedge_dtype>(KEDGE_FLOAT8_E5M2 + 1)), 0U);
 }
 
 }  // namespace

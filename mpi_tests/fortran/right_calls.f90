@@ -18,6 +18,8 @@ contains
     call check(kedge_level_name(KEDGE_LEVEL_PROTECTED) == "protected", "the name of a level")
     call check(kedge_source_name(KEDGE_SOURCE_IN_PLACE) == "in place", "the name of a source")
     call check(kedge_dtype_size(KEDGE_COMPLEX128) == 16, "the size of an element")
+    call check(kedge_dtype_size(KEDGE_FLOAT8_E4M3FN) == 1, "the size of a small float")
+    call check(kedge_dtype_size(KEDGE_FLOAT8_E5M2) == 1, "the size of another small float")
     call check(kedge_dtype_size(0) == 0, "the size of no element")
   end subroutine names_numbers
 

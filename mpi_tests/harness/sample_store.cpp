@@ -62,9 +62,9 @@ std::string SampleStore::add_file(const std::string& name, std::size_t size_byte
 
 std::vector<format::RegionSpec> sample_regions() {
   std::vector<format::RegionSpec> regions;
-  for (std::uint8_t type = 1; type <= 16; ++type) {
+  for (std::uint8_t type = 1; type <= static_cast<std::uint8_t>(kLastDataType); ++type) {
     const auto dtype = static_cast<DataType>(type);
-    regions.push_back({"types/" + std::string(to_string(dtype)), dtype, Shape{3, type}, {}, false});
+    regions.push_back({"of/" + std::string(to_string(dtype)), dtype, Shape{3, type}, {}, false});
   }
   regions.push_back({"step", DataType::int64, Shape{}, {}, false});
   regions.push_back({"deep", DataType::uint8, Shape{1, 2, 1, 2, 1, 2, 1, 2}, {}, false});

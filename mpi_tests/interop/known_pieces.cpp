@@ -40,7 +40,7 @@ std::vector<Block> uneven_grid() {
 
 std::vector<Piece> known_pieces() {
   std::vector<Piece> pieces;
-  for (std::uint8_t type = 1; type <= 16; ++type) {
+  for (std::uint8_t type = 1; type <= static_cast<std::uint8_t>(kLastDataType); ++type) {
     const auto dtype = static_cast<DataType>(type);
     add_array(pieces, compose("field/{}", to_string(dtype)), dtype, Shape{7, 11, 13}, uneven_grid());
   }
@@ -81,7 +81,7 @@ std::vector<std::byte> bytes_of(const format::RegionSpec& spec) {
       rest /= spec.shape[d];
       stride *= whole[d];
     }
-    append_element(bytes, spec.dtype, spec.dtype == DataType::bfloat16 ? place % 127 : place);  // it has 8 bits
+    append_element(bytes, spec.dtype, place);
   }
   return bytes;
 }

@@ -6,11 +6,14 @@ NUMPY = {
     "uint8": "u1", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8",
     "float16": "<f2", "bfloat16": "<f4", "float32": "<f4", "float64": "<f8",
     "complex64": "<c8", "complex128": "<c16", "bool": "?", "opaque": "V1",
+    "float8_e4m3fn": "<f2", "float8_e5m2": "<f2",
 }
+DISTINCT = {"bfloat16": 127, "float8_e4m3fn": 20, "float8_e5m2": 12}  # how many elements so few bits tell apart
 
 
 def expected(name, shape):
     i = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
+    i %= DISTINCT.get(name, 2 ** 62)
     if name == "opaque":
         return (7 * i).astype("u1").view("V1").reshape(shape)
     if name == "bool":

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bit>
+#include <limits>
 
 #include "base/checksum.hpp"
 
@@ -22,13 +23,23 @@ void append(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), raw.begin(), raw.end());
 }
 
-// Of a number that a half holds exactly, not subnormal.
-std::uint16_t to_half(float value) {
+// Of a number that a float of these fields holds exactly, not subnormal.
+std::uint32_t narrowed(float value, unsigned exponent_bits, unsigned mantissa_bits) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16U & 0x8000U;
-  if ((bits & 0x7fffffffU) == 0) return static_cast<std::uint16_t>(sign);
-  const std::uint32_t exponent = (bits >> 23U & 0xffU) - 127 + 15;
-  return static_cast<std::uint16_t>(sign | exponent << 10U | (bits >> 13U & 0x3ffU));
+  const std::uint32_t sign = bits >> 31U << (exponent_bits + mantissa_bits);
+  if ((bits & 0x7fffffffU) == 0) return sign;
+  const std::uint32_t bias = (1U << (exponent_bits - 1)) - 1;
+  const std::uint32_t exponent = (bits >> 23U & 0xffU) - 127 + bias;
+  return sign | exponent << mantissa_bits | (bits & 0x7fffffU) >> (23 - mantissa_bits);
+}
+
+std::uint64_t distinct_elements(DataType dtype) {
+  switch (dtype) {
+    case DataType::bfloat16: return 127;
+    case DataType::float8_e4m3fn: return 20;
+    case DataType::float8_e5m2: return 12;
+    default: return std::numeric_limits<std::uint64_t>::max();
+  }
 }
 
 }  // namespace
@@ -67,7 +78,7 @@ std::uint32_t PlainFile::checksum(std::uint64_t offset, std::uint64_t length, st
 }
 
 void append_element(std::vector<std::byte>& bytes, DataType dtype, std::uint64_t i) {
-  const auto whole = static_cast<std::int64_t>(i) - 3;
+  const auto whole = static_cast<std::int64_t>(i % distinct_elements(dtype)) - 3;
   const auto real = static_cast<double>(whole) / 2;
   const auto narrow = static_cast<float>(real);
   switch (dtype) {
@@ -79,15 +90,16 @@ void append_element(std::vector<std::byte>& bytes, DataType dtype, std::uint64_t
     case DataType::uint16: return append(bytes, static_cast<std::uint16_t>(i));
     case DataType::uint32: return append(bytes, static_cast<std::uint32_t>(i));
     case DataType::uint64: return append(bytes, i);
-    case DataType::float16: return append(bytes, to_half(narrow));
-    case DataType::bfloat16:
-      return append(bytes, static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(narrow) >> 16U));
+    case DataType::float16: return append(bytes, static_cast<std::uint16_t>(narrowed(narrow, 5, 10)));
+    case DataType::bfloat16: return append(bytes, static_cast<std::uint16_t>(narrowed(narrow, 8, 7)));
     case DataType::float32: return append(bytes, narrow);
     case DataType::float64: return append(bytes, real);
     case DataType::complex64: append(bytes, static_cast<float>(i) / 2); return append(bytes, -static_cast<float>(i));
     case DataType::complex128: append(bytes, static_cast<double>(i) / 2); return append(bytes, -static_cast<double>(i));
     case DataType::boolean: return append(bytes, static_cast<std::uint8_t>(i % 2));
     case DataType::opaque: return append(bytes, static_cast<std::uint8_t>(7 * i));
+    case DataType::float8_e4m3fn: return append(bytes, static_cast<std::uint8_t>(narrowed(narrow, 4, 3)));
+    case DataType::float8_e5m2: return append(bytes, static_cast<std::uint8_t>(narrowed(narrow, 5, 2)));
   }
 }
 

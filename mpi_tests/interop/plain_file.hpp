@@ -27,7 +27,8 @@ class PlainFile final : public format::ContainerTarget, public fs::ByteAccess {
 };
 
 /// Appends element `i` as read_containers.py and read_manifest.py know it: i - 3 for signed integers, i for unsigned,
-/// (i - 3) / 2 for floats, (i / 2, -i) for complex, odd i for bool, 7 i modulo 256 for opaque.
+/// (i - 3) / 2 for floats, (i / 2, -i) for complex, odd i for bool, 7 i modulo 256 for opaque. Floats of few bits begin
+/// anew after the last i whose value they hold exactly: bfloat16 after 127 elements, float8_e4m3fn 20, float8_e5m2 12.
 void append_element(std::vector<std::byte>& bytes, DataType dtype, std::uint64_t i);
 
 }  // namespace kedge::testing

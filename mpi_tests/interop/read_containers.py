@@ -15,6 +15,11 @@ except ImportError as missing:
 
 from known_values import NUMPY, crc32c, expected
 
+# What a reader knows these types by: bytes; sign, exponent, bits of it, mantissa, bits of it; bias.
+FLOATS = (("float16", 2, (15, 10, 5, 0, 10), 15), ("bfloat16", 2, (15, 7, 8, 0, 7), 127),
+          ("float8_e4m3fn", 1, (7, 3, 4, 0, 3), 7), ("float8_e5m2", 1, (7, 2, 5, 0, 2), 15))
+
+
 def shape_of(dimensions):
     return tuple(d + 2 if d < 2 else 1 + d % 2 for d in range(dimensions))
 
@@ -30,8 +35,30 @@ def check_types(path):
                 assert dataset.dtype == np.dtype(dtype), (dataset, dtype)
                 assert np.array_equal(dataset[()], expected(name, shape)), (name, part, dataset[()])
         assert file[".kedge/index"].dtype == np.dtype("V1")
-        kind = file["bfloat16/d1"].id.get_type()
-        assert kind.get_size() == 2 and kind.get_fields() == (15, 7, 8, 0, 7), "bfloat16"
+        for name, size, fields, bias in FLOATS:
+            kind = file[name]["d1"].id.get_type()
+            assert (kind.get_size(), kind.get_fields(), kind.get_ebias()) == (size, fields, bias), name
+
+
+def check_patterns(path):
+    """Every value of float8, as it is by definition and as HDF5 converts it."""
+    signs = np.repeat([1.0, -1.0], 128)
+    byte = np.arange(256) & 127
+    with h5py.File(path, "r") as file:
+        for name, mantissa, bias in (("float8_e4m3fn", 3, 7), ("float8_e5m2", 2, 15)):
+            exponent, fraction = byte >> mantissa, (byte & (1 << mantissa) - 1) / (1 << mantissa)
+            values = signs * np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
+            greatest = exponent == exponent.max()
+            dataset = file["patterns/" + name]
+            seen = dataset[()]
+            assert np.array_equal(seen[~greatest], values[~greatest]), (name, seen)
+            # Of e4m3fn these are numbers up to 448, but for the last of each sign, which HDF5 cannot be told.
+            wanted = np.where(fraction == 0, signs * np.inf, np.nan)
+            assert np.array_equal(seen[greatest], wanted[greatest], equal_nan=True), (name, seen)
+            # Read in the file's own type, nothing is converted.
+            raw = np.empty(256, "u1")
+            dataset.id.read(h5py.h5s.ALL, h5py.h5s.ALL, raw, mtype=dataset.id.get_type())
+            assert np.array_equal(raw, np.arange(256)), (name, raw)
 
 
 def check_many(path):
@@ -101,6 +128,7 @@ def main():
         subprocess.run([sys.argv[1], directory], check=True)
         types, second, many = (os.path.join(directory, name + ".kedge") for name in ("types", "second", "many"))
         check_types(types)
+        check_patterns(types)
         check_many(many)
         check_superblock(types)
         check_superblock(many)

@@ -1,5 +1,5 @@
 // Writes containers into the directory given, with values that read_containers.py knows.
-//   types.kedge   every type in 0 to 8 dimensions, and empty
+//   types.kedge   every type in 0 to 8 dimensions, and empty; every value of the types of 8 bits that have NaN
 //   second.kedge  the same again by prediction: must be byte for byte the same
 //   many.kedge    2000 regions in groups, names beyond ASCII, large and small
 #include <cstdio>
@@ -44,7 +44,7 @@ Superblock identity() {
 std::shared_ptr<const Layout> write_types(const std::string& path, std::shared_ptr<const Layout> predicted) {
   PlainFile file(path);
   ContainerWriter writer(file, std::move(predicted));
-  for (std::uint8_t type = 1; type <= 16; ++type) {
+  for (std::uint8_t type = 1; type <= static_cast<std::uint8_t>(kLastDataType); ++type) {
     const auto dtype = static_cast<DataType>(type);
     for (std::uint64_t dimensions = 0; dimensions <= Shape::kMaxDimensions; ++dimensions) {
       std::vector<std::uint64_t> extents;
@@ -52,6 +52,11 @@ std::shared_ptr<const Layout> write_types(const std::string& path, std::shared_p
       add(writer, compose("{}/d{}", to_string(dtype), dimensions), dtype, extents);
     }
     add(writer, compose("{}/empty", to_string(dtype)), dtype, {4, 0});
+  }
+  std::vector<std::byte> patterns(256);
+  for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<std::byte>(i);
+  for (const DataType dtype : {DataType::float8_e4m3fn, DataType::float8_e5m2}) {
+    writer.add({compose("patterns/{}", to_string(dtype)), dtype, Shape{256}, {}, false}, patterns);
   }
   auto layout = writer.finish();
   writer.seal(identity());

@@ -30,7 +30,7 @@ void put(comm::Packer& packer, Kind kind, std::uint32_t rank, const SharedRegion
   packer.put(rank);
   packer.put(std::string_view(region.name));
   if (kind == Kind::group || kind == Kind::also) return;
-  packer.put(region.dtype, DataType::opaque);
+  packer.put(region.dtype, kLastDataType);
   packer.put(std::string_view(region.members));
   packer.put(region.shape);
   if (kind != Kind::shard) return;
@@ -45,7 +45,7 @@ Record get_record(comm::Unpacker& unpacker) {
   record.rank = unpacker.get<std::uint32_t>();
   record.region.name = unpacker.get_text();
   if (record.kind == Kind::group || record.kind == Kind::also) return record;
-  record.region.dtype = unpacker.get_enum(DataType::opaque, DataType::int8);
+  record.region.dtype = unpacker.get_enum(kLastDataType, DataType::int8);
   record.region.members = unpacker.get_text();
   record.region.shape = unpacker.get_shape();
   if (record.kind != Kind::shard) return record;

@@ -11,7 +11,9 @@ std::size_t size_bytes(DataType dtype) noexcept {
     case DataType::int8:
     case DataType::uint8:
     case DataType::boolean:
-    case DataType::opaque: return 1;
+    case DataType::opaque:
+    case DataType::float8_e4m3fn:
+    case DataType::float8_e5m2: return 1;
     case DataType::int16:
     case DataType::uint16:
     case DataType::float16:
@@ -56,6 +58,8 @@ std::string_view to_string(DataType dtype) noexcept {
     case DataType::complex128: return "complex128";
     case DataType::boolean: return "bool";
     case DataType::opaque: return "opaque";
+    case DataType::float8_e4m3fn: return "float8_e4m3fn";
+    case DataType::float8_e5m2: return "float8_e5m2";
   }
   return "unknown";
 }

@@ -21,6 +21,9 @@ constexpr std::uint64_t kNan16 = 0x7E00;
 constexpr std::uint64_t kNanBrain16 = 0x7FC0;
 constexpr std::uint64_t kNan32 = 0x7FC00000;
 constexpr std::uint64_t kNan64 = 0x7FF8000000000000;
+constexpr std::uint64_t kNanE5M2 = 0x7E;
+// OCP 8-bit Floating Point Specification 1.0, 5.2: without infinities, so that only all ones are left for NaN.
+constexpr std::uint64_t kNanE4M3 = 0x7F;
 
 std::vector<std::byte> twice(std::vector<std::byte> part) {
   std::vector<std::byte> both = part;
@@ -47,6 +50,8 @@ std::vector<std::byte> fill_value(DataType dtype) {
     case DataType::bfloat16: return little_endian(kNanBrain16, size);
     case DataType::float32: return little_endian(kNan32, size);
     case DataType::float64: return little_endian(kNan64, size);
+    case DataType::float8_e4m3fn: return little_endian(kNanE4M3, size);
+    case DataType::float8_e5m2: return little_endian(kNanE5M2, size);
     case DataType::complex64: return twice(little_endian(kNan32, size / 2));
     case DataType::complex128: return twice(little_endian(kNan64, size / 2));
   }

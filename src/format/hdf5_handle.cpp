@@ -28,10 +28,12 @@ extern "C" herr_t keep_description(unsigned /*n*/, const H5E_error2_t* error, vo
   return 1;  // stop
 }
 
+// Sign, exponent and mantissa, from the top. That the greatest exponent means infinity and NaN cannot be changed.
 Hdf5Handle small_float(std::size_t exponent_bits, std::size_t mantissa_bits, std::size_t bias) {
+  const std::size_t sign_at = exponent_bits + mantissa_bits;
   Hdf5Handle type(checked(H5Tcopy(H5T_IEEE_F32LE), "copy a type"), H5Tclose);
-  checked(H5Tset_fields(type.get(), 15, mantissa_bits, exponent_bits, 0, mantissa_bits), "set a type's fields");
-  checked(H5Tset_size(type.get(), 2), "set a type's size");
+  checked(H5Tset_fields(type.get(), sign_at, mantissa_bits, exponent_bits, 0, mantissa_bits), "set a type's fields");
+  checked(H5Tset_size(type.get(), (sign_at + 1) / 8), "set a type's size");
   checked(H5Tset_ebias(type.get(), bias), "set a type's exponent bias");
   return type;
 }
@@ -114,6 +116,10 @@ Hdf5Handle make_file_type(DataType dtype) {
   switch (dtype) {
     case DataType::float16: return small_float(5, 10, 15);
     case DataType::bfloat16: return small_float(8, 7, 127);
+    // Its greatest exponent has numbers, 256 to 448, which HDF5 takes for infinity and NaN where it converts: a type of
+    // another form could not say it better, and the fields are true (share/doc/format.md tells readers what to do).
+    case DataType::float8_e4m3fn: return small_float(4, 3, 7);
+    case DataType::float8_e5m2: return small_float(5, 2, 15);
     case DataType::complex64: return complex_of(H5T_IEEE_F32LE);
     case DataType::complex128: return complex_of(H5T_IEEE_F64LE);
     case DataType::boolean: return boolean_type();

@@ -24,9 +24,9 @@ struct Hdf5Scratch::Impl {
   Hdf5Versions versions;
   SparseMemory memory;
   Hdf5Handle groups, datasets, links;
-  std::array<Hdf5Handle, 17> types;
-  std::map<std::pair<std::string, std::uint64_t>, Hdf5Handle> structs;  // by their members and size
-  Hdf5Handle file;                                                      // last: closed first
+  std::array<Hdf5Handle, static_cast<std::size_t>(kLastDataType) + 1> types;  // by number
+  std::map<std::pair<std::string, std::uint64_t>, Hdf5Handle> structs;        // by their members and size
+  Hdf5Handle file;                                                            // last: closed first
 };
 
 /// A property list of this kind, with object times off: they would make two files of one structure differ.

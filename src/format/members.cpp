@@ -22,7 +22,7 @@ bool is_member_name(std::string_view name) {
 }
 
 std::optional<DataType> dtype_of(std::string_view name) {
-  for (int number = static_cast<int>(DataType::int8); number <= static_cast<int>(DataType::opaque); ++number) {
+  for (int number = static_cast<int>(DataType::int8); number <= static_cast<int>(kLastDataType); ++number) {
     if (to_string(static_cast<DataType>(number)) == name) return static_cast<DataType>(number);
   }
   return std::nullopt;

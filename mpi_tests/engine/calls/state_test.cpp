@@ -10,10 +10,11 @@
 namespace kedge::faults {
 namespace {
 
-constexpr std::array kAllTypes = {DataType::int8,      DataType::int16,      DataType::int32,   DataType::int64,
-                                  DataType::uint8,     DataType::uint16,     DataType::uint32,  DataType::uint64,
-                                  DataType::float16,   DataType::bfloat16,   DataType::float32, DataType::float64,
-                                  DataType::complex64, DataType::complex128, DataType::boolean, DataType::opaque};
+constexpr std::array kAllTypes = {DataType::int8,          DataType::int16,      DataType::int32,   DataType::int64,
+                                  DataType::uint8,         DataType::uint16,     DataType::uint32,  DataType::uint64,
+                                  DataType::float16,       DataType::bfloat16,   DataType::float32, DataType::float64,
+                                  DataType::complex64,     DataType::complex128, DataType::boolean, DataType::opaque,
+                                  DataType::float8_e4m3fn, DataType::float8_e5m2};
 
 /// Bytes that differ by seed and are not all alike.
 std::vector<std::byte> bytes_of(std::size_t size, unsigned seed) {

@@ -89,6 +89,17 @@ TEST(GlobalArrays, R35_ANameIsARegionOrAGroupOnAllRanks) {
   EXPECT_EQ(wrong([](int rank) { return std::vector{replica(rank == 1 ? "ab" : "a/b")}; }), "");
 }
 
+TEST(GlobalArrays, ArraysOfEveryDataTypeAreShared) {
+  for (int number = 1; number <= static_cast<int>(kLastDataType); ++number) {
+    const auto dtype = static_cast<DataType>(number);
+    EXPECT_EQ(wrong([&](int rank) {
+                return std::vector{row("t", rank, dtype), replica("r", dtype)};
+              }),
+              "")
+        << to_string(dtype);
+  }
+}
+
 TEST(GlobalArrays, TheViewHasEachArrayWithItsBlocksAndEachReplicaOnce) {
   testing::InProcessWorld world(kRanks);
   const auto outcomes = world.run_connected([](Communicator& communicator) {

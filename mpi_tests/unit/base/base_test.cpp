@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -70,6 +71,20 @@ TEST(Types, FollowTheElementTypes) {
   EXPECT_EQ(kDataType<std::complex<float>>, DataType::complex64);
   EXPECT_EQ(size_bytes(DataType::complex128), 16U);
   EXPECT_EQ(size_bytes(static_cast<DataType>(99)), 0U);
+}
+
+TEST(Types, HaveTheNumbersThatAreOnDiskAndNamesOfTheirOwn) {
+  EXPECT_EQ(static_cast<int>(DataType::float8_e4m3fn), 17);
+  EXPECT_EQ(static_cast<int>(DataType::float8_e5m2), 18);
+  EXPECT_EQ(to_string(DataType::float8_e4m3fn), "float8_e4m3fn");
+  EXPECT_EQ(to_string(DataType::float8_e5m2), "float8_e5m2");
+  std::set<std::string_view> names;
+  for (int number = 1; number <= static_cast<int>(kLastDataType); ++number) {
+    const auto dtype = static_cast<DataType>(number);
+    EXPECT_GT(size_bytes(dtype), 0U) << number;
+    EXPECT_TRUE(to_string(dtype) != "unknown" && names.insert(to_string(dtype)).second) << number;
+  }
+  EXPECT_EQ(size_bytes(static_cast<DataType>(static_cast<int>(kLastDataType) + 1)), 0U) << "the last one";
 }
 
 TEST(Errors, SayCodeRankPathAndReason) {

@@ -7,11 +7,9 @@
 namespace kedge::format::testing {
 namespace {
 
-constexpr std::uint8_t kDataTypes = 16;
-
 TEST(FormatContainer, AllTypesAndNumbersOfDimensionsComeBack) {
   std::vector<Sample> samples;
-  for (std::uint8_t type = 1; type <= kDataTypes; ++type) {
+  for (std::uint8_t type = 1; type <= static_cast<std::uint8_t>(kLastDataType); ++type) {
     for (std::size_t dimensions = 0; dimensions <= Shape::kMaxDimensions; ++dimensions) {
       const std::vector<std::uint64_t> extents(dimensions, 2);
       samples.push_back(

@@ -21,7 +21,7 @@ T fill_as(DataType dtype) {
 }
 
 TEST(FillValue, R31_EveryTypeHasOneOfItsSizeThatIsNotZero) {
-  for (std::uint8_t type = 1; type <= 16; ++type) {
+  for (std::uint8_t type = 1; type <= static_cast<std::uint8_t>(kLastDataType); ++type) {
     const auto bytes = fill_value(static_cast<DataType>(type));
     EXPECT_EQ(bytes.size(), size_bytes(static_cast<DataType>(type)));
     EXPECT_NE(bytes, std::vector(bytes.size(), std::byte{0})) << to_string(static_cast<DataType>(type));
@@ -39,6 +39,8 @@ TEST(FillValue, R31_NumbersStandOut) {
   EXPECT_TRUE(std::isnan(fill_as<double>(DataType::float64)));
   EXPECT_EQ(fill_as<std::uint16_t>(DataType::float16), 0x7E00);
   EXPECT_EQ(fill_as<std::uint16_t>(DataType::bfloat16), 0x7FC0);
+  EXPECT_EQ(fill_as<std::uint8_t>(DataType::float8_e4m3fn), 0x7F);
+  EXPECT_EQ(fill_as<std::uint8_t>(DataType::float8_e5m2), 0x7E);
   const auto single = fill_as<std::complex<float>>(DataType::complex64);
   const auto twice = fill_as<std::complex<double>>(DataType::complex128);
   EXPECT_TRUE(std::isnan(single.real()) && std::isnan(single.imag()));

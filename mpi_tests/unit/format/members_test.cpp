@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.hpp"
 #include "format/region_spec.hpp"
 
 namespace kedge::format {
@@ -13,6 +14,14 @@ TEST(Members, ATextIsReadAsItWasWritten) {
       {"x", DataType::float64, {}, 0}, {"v", DataType::float32, {3, 2}, 8}, {"on", DataType::boolean, {}, 39}};
   EXPECT_EQ(members_problem("x:float64@0;v:float32[3,2]@8;on:bool@39", 40), "");
   EXPECT_EQ(parse_members("x:float64@0;v:float32[3,2]@8;on:bool@39"), expected);
+}
+
+TEST(Members, EveryTypeCanBeAMember) {
+  for (int number = 1; number <= static_cast<int>(kLastDataType); ++number) {
+    const auto dtype = static_cast<DataType>(number);
+    const std::vector<Member> expected{{"x", dtype, {2}, 8}};
+    EXPECT_EQ(parse_members(kedge::compose("x:{}[2]@8", to_string(dtype))), expected) << to_string(dtype);
+  }
 }
 
 TEST(Members, WhatDoesNotFitAStructIsRefused) {

@@ -32,7 +32,8 @@ TEST(FormatRules, TypesShapesAndShards) {
   constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
   EXPECT_FALSE(refused(DataType::float64, Shape{0, kHuge, kHuge})) << "no elements, no overflow";
   EXPECT_TRUE(refused(static_cast<DataType>(0), Shape{1}));
-  EXPECT_TRUE(refused(static_cast<DataType>(17), Shape{1}));
+  EXPECT_FALSE(refused(kLastDataType, Shape{1}));
+  EXPECT_TRUE(refused(static_cast<DataType>(static_cast<int>(kLastDataType) + 1), Shape{1}));
   EXPECT_TRUE(refused(DataType::int8, Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_TRUE(refused(DataType::int8, Shape{kHuge, 2}));
   EXPECT_TRUE(refused(DataType::int16, Shape{std::uint64_t{1} << 62U}));

@@ -42,7 +42,7 @@ namespace kedge::bindings {
 
 /// The element type of this number; none, which the engine refuses, if there is no such type.
 inline DataType data_type_of(kedge_dtype dtype) noexcept {
-  const bool known = dtype >= KEDGE_INT8 && dtype <= KEDGE_OPAQUE;
+  const bool known = dtype >= KEDGE_INT8 && static_cast<int>(dtype) <= static_cast<int>(kLastDataType);
   return static_cast<DataType>(known ? dtype : 0);
 }
 

@@ -33,6 +33,7 @@ static_assert(kSame<KEDGE_FLOAT16, DataType::float16> && kSame<KEDGE_BFLOAT16, D
 static_assert(kSame<KEDGE_FLOAT32, DataType::float32> && kSame<KEDGE_FLOAT64, DataType::float64>);
 static_assert(kSame<KEDGE_COMPLEX64, DataType::complex64> && kSame<KEDGE_COMPLEX128, DataType::complex128>);
 static_assert(kSame<KEDGE_BOOL, DataType::boolean> && kSame<KEDGE_OPAQUE, DataType::opaque>);
+static_assert(kSame<KEDGE_FLOAT8_E4M3FN, DataType::float8_e4m3fn> && kSame<KEDGE_FLOAT8_E5M2, DataType::float8_e5m2>);
 
 template <std::size_t size>
 void give(char (&place)[size], std::string_view text) {

@@ -41,7 +41,9 @@ module kedge_m_constants
     KEDGE_COMPLEX64 = 13, &
     KEDGE_COMPLEX128 = 14, &
     KEDGE_BOOL = 15, &
-    KEDGE_OPAQUE = 16
+    KEDGE_OPAQUE = 16, &
+    KEDGE_FLOAT8_E4M3FN = 17, &
+    KEDGE_FLOAT8_E5M2 = 18
 
   integer, parameter, public :: &
     KEDGE_ATTRIBUTE_INT64 = 1, &
