@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "format/cbor_reader.hpp"
+#include "format/utf8.hpp"
 
 namespace kedge::format {
 namespace {
@@ -81,8 +82,12 @@ PlacedRegion read_region(CborReader& reader, std::uint64_t file_size, std::strin
   PlacedRegion region;
   region.spec.name = reader.text();
   const std::uint64_t dtype = reader.number();
-  if (dtype > 255) refuse(path, "a region's dtype is unknown");
-  region.spec.dtype = static_cast<DataType>(dtype);
+  region.spec.dtype = dtype <= 255 ? static_cast<DataType>(dtype) : DataType{};
+  if (kedge::size_bytes(region.spec.dtype) == 0) {  // later versions of Kedge may have more of them
+    refuse(path,
+           kedge::compose("region '{}' has data type {}, which this Kedge does not know; use the Kedge that wrote it",
+                          shown(region.spec.name), dtype));
+  }
   region.spec.shape = read_shape(reader, path);
   region.spec.placement = read_placement(reader, path);
   region.spec.routed = reader.boolean();

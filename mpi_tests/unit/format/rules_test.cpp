@@ -220,6 +220,23 @@ TEST_F(HostileIndex, NestsAndPromisesInVain) {
   EXPECT_NE(refusal_of(huge), "") << "an array of 2^64 - 1";
 }
 
+// As a Kedge finds it that is older than the data type.
+TEST_F(HostileIndex, R9_AnUnknownDataTypeIsRefusedByItsNumber) {
+  constexpr std::size_t kAt = 2 + 5 + 1 + 2;  // after the heads of index, regions and region, and the name "a"
+  ASSERT_EQ(index[kAt], static_cast<std::byte>(DataType::uint8));
+  constexpr unsigned kLast = static_cast<unsigned>(kLastDataType);
+  for (const unsigned number : {0U, kLast + 1, 255U, 256 + kLast}) {
+    const std::array bytes{std::byte{0x19}, static_cast<std::byte>(number >> 8U), static_cast<std::byte>(number)};
+    std::vector<std::byte> changed(index.begin(), index.begin() + kAt);
+    changed.insert(changed.end(), bytes.begin(), bytes.end());
+    changed.insert(changed.end(), index.begin() + kAt + 1, index.end());
+    EXPECT_EQ(refusal_of(changed),
+              compose("the index cannot be used: region 'a' has data type {}, which this Kedge does "
+                      "not know; use the Kedge that wrote it",
+                      number));
+  }
+}
+
 TEST_F(HostileIndex, RegionsMayNotOverlapOrLieElsewhere) {
   const auto refused = [&](auto&& change) {
     RegionMap map = *layout;
