@@ -1,6 +1,7 @@
 """The package in one process, with NumPy."""
 
 import os
+import re
 import unittest
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import numpy as np
 import place
 
 import kedge
-from kedge import communicators
+from kedge import _memory, communicators
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Case(unittest.TestCase):
@@ -24,6 +27,16 @@ class Case(unittest.TestCase):
             c.save("x", value)
         with self.engine.restart() as r:
             return r.load("x")
+
+
+class Numbers(unittest.TestCase):
+    def test_types_have_the_numbers_of_c(self):
+        """Two that are exchanged would come back all right, and be wrong in the file."""
+        header = (ROOT / "include/kedge/kedge.h").read_text()
+        types = re.search(r"enum kedge_dtype .*?{(.*?)}", header, re.S)[1]
+        wanted = {name.lower(): int(number) for name, number in re.findall(r"KEDGE_(\w+) = (\d+)", types)}
+        self.assertGreater(len(wanted), 17)
+        self.assertEqual(_memory._NUMBERS | {"opaque": _memory.OPAQUE}, wanted)
 
 
 class Values(Case):

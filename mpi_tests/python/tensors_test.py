@@ -1,7 +1,9 @@
 """PyTorch tensors."""
 
+import importlib.util
 import unittest
 
+import numpy as np
 import place
 
 place.need("torch")
@@ -39,6 +41,44 @@ class Tensors(unittest.TestCase):
             for shape in ((), (0,), (5,), (2, 3, 4)):
                 self.check(torch.randint(0, 2, shape).to(dtype))
 
+    def test_every_bit_of_the_types_of_eight_bits_comes_back(self):
+        bits = torch.arange(256, dtype=torch.int16).to(torch.uint8)  # NaN in all its forms among them
+        for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            every = bits.view(dtype)
+            for tensor in (every, every[7], every[:0], every[:0].reshape(3, 0),
+                           every.reshape(4, 8, 8), every.reshape(16, 16).t(), every[3::5]):
+                self.check_bits(tensor)
+
+    def check_bits(self, tensor):
+        """PyTorch compares no float8, and NaN with nothing."""
+        wanted = tensor.contiguous().view(torch.uint8)
+        self.save(x=tensor)
+        strided = torch.zeros((*tensor.shape, 2), dtype=torch.uint8).view(tensor.dtype)[..., 1]
+        with self.engine.restart() as r:
+            self.assertEqual(r.regions["x"].dtype, str(tensor.dtype).removeprefix("torch."))
+            loaded = [r.load_tensor("x"), r.load("x", out=torch.empty_like(tensor)), r.load("x", out=strided)]
+        for found in loaded:
+            self.assertEqual((found.dtype, found.shape), (tensor.dtype, tensor.shape))
+            self.assertTrue(torch.equal(found.contiguous().view(torch.uint8), wanted), tensor.dtype)
+
+    def test_numpy_has_small_floats_with_ml_dtypes_only(self):
+        self.save(x=torch.ones(3).to(torch.float8_e5m2))
+        if importlib.util.find_spec("ml_dtypes") is None:
+            with self.assertRaisesRegex(kedge.InvalidArgument, "float8_e5m2.*load_tensor"), self.engine.restart() as r:
+                r.load("x")
+            return
+        import ml_dtypes
+
+        for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+            value = np.arange(256, dtype=np.uint8).view(dtype)
+            for array in (value, value[9:10].reshape(()), value[:0], value[::3]):
+                self.save(x=array)
+                with self.engine.restart() as r:
+                    loaded, tensor = r.load("x"), r.load_tensor("x")
+                self.assertEqual((loaded.dtype, loaded.shape), (array.dtype, array.shape))
+                self.assertEqual(loaded.tobytes(), array.tobytes())
+                self.assertEqual(bytes(tensor.reshape(-1).view(torch.uint8).tolist()), array.tobytes())
+
     def test_views_conjugates_and_gradients(self):
         base = torch.randn(6, 8)
         for tensor in (base.t(), base[::2, ::3], base[1:], base.expand(3, 6, 8), base.requires_grad_().t(),
@@ -58,7 +98,7 @@ class Tensors(unittest.TestCase):
     def test_what_holds_no_plain_memory_is_refused_in_words(self):
         for tensor, words in ((torch.empty(3, device="meta"), "meta"), (torch.eye(3).to_sparse(), "to_dense"),
                               (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8), "int_repr"),
-                              (torch.zeros(2).to(torch.float8_e4m3fn), "uint8")):
+                              (torch.zeros(2, dtype=torch.uint8).view(torch.float8_e4m3fnuz), "uint8")):
             with self.assertRaisesRegex(kedge.InvalidArgument, words):
                 self.save(x=tensor)
 

@@ -13,6 +13,7 @@ from ._errors import InvalidArgument
 _NUMBERS = {
     "int8": 1, "int16": 2, "int32": 3, "int64": 4, "uint8": 5, "uint16": 6, "uint32": 7, "uint64": 8,
     "float16": 9, "bfloat16": 10, "float32": 11, "float64": 12, "complex64": 13, "complex128": 14, "bool": 15,
+    "float8_e4m3fn": 17, "float8_e5m2": 18,
 }  # fmt: skip
 _NAMES = {number: name for name, number in _NUMBERS.items()}
 OPAQUE = 16
