@@ -5,6 +5,6 @@ import sys
 
 import place
 
-place.need("mypy")
+place.need("mypy", "torch")
 sys.exit(subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", "/dev/null", "kedge"],
                         cwd=sys.argv[1]).returncode)

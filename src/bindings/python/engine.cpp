@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/option_by_name.hpp"
 #include "bindings/python/convert.hpp"
 #include "kedge/engine.hpp"
 
@@ -99,6 +100,12 @@ nb::dict info(const Engine& engine) {
   return facts;
 }
 
+/// What kedge.toml and the environment give this option.
+std::string loaded_option(const std::string& name) { return get_option(Options::load(), name); }
+
+/// Whether that is another value than the default. Throws invalid_argument if there is no such option.
+bool is_set(const std::string& name) { return loaded_option(name) != get_option(Options{}, name); }
+
 }  // namespace
 
 void bind_engine(nb::module_& module) {
@@ -120,6 +127,7 @@ void bind_engine(nb::module_& module) {
           },
           Unlocked())
       .def("commit", &Engine::commit, Unlocked())
+      .def("abandon", &Engine::abandon, Unlocked())
       .def("level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); })
       .def(
           "wait",
@@ -155,6 +163,8 @@ void bind_engine(nb::module_& module) {
           Unlocked())
       .def("close", &Engine::close, Unlocked())
       .def("finalize", &Engine::finalize, Unlocked());
+  module.def("loaded_option", &loaded_option);
+  module.def("is_set", &is_set);
   module.attr("__version__") = KEDGE_VERSION;
 }
 

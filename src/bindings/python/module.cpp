@@ -4,6 +4,8 @@
 #include "bindings/python/engine.hpp"
 
 NB_MODULE(_kedge, module) {
+  // Engines that live until the interpreter ends, as in a module's variable, are no mistake of the user's.
+  nanobind::set_leak_warnings(false);
   module.doc() = "Kedge's engine; use the package kedge.";
   kedge::python::bind_errors(module);
   kedge::python::bind_communicators(module);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Error(RuntimeError):
     """A failure. Collective calls raise the same class on every rank, but for Timeout and RankFailed, which end the
@@ -24,6 +26,10 @@ class Error(RuntimeError):
         self.rank = rank
         self.path = path
         self.system_errno = system_errno
+
+    def __reduce__(self) -> Any:
+        """Exceptions of worker processes reach their parent pickled."""
+        return from_failure, (self.code, self.message, self.rank, self.path, self.system_errno, str(self))
 
 
 class InvalidArgument(Error):

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Runs DeepSpeed's own checkpoint tests with DeepSpeed's engine and with Kedge's, and compares.
+
+    check.py CHECKOUT [--engines stock kedge] [--runs 3] [--only WORD] [--work DIRECTORY]
+
+CHECKOUT is a clone of DeepSpeed at the installed version's tag; only its tests are used. Run it with a Python that has
+kedge (PYTHONPATH=build/python), deepspeed, torch, pytest<8.4, pytest-forked and transformers. Some of DeepSpeed's tests
+fail by chance, so each that fails is run again, at most --runs times; a test that passes once with DeepSpeed's engine must
+pass once with Kedge's. Writes table.md into the work directory; the last line is "N passed, N failed".
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SUITE = "unit/checkpoint"
+TEST_TIMEOUT_S = 90
+SUITE_TIMEOUT_S = 5400
+
+
+def environment(work, engine, outcomes):
+    path = [str(HERE), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
+            "OMP_NUM_THREADS": "1", "DS_UNITTEST_TIMEOUT": str(TEST_TIMEOUT_S), "DS_BUILD_OPS": "0", "PYTHONHASHSEED": "0",
+            "CHECK_ENGINE": engine, "CHECK_WORK": str(work), "CHECK_OUTCOMES": str(outcomes)}
+
+
+def outcomes_in(path):
+    """The last outcome of each test, and the words of a failure."""
+    found = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            test, outcome, words = json.loads(line)
+            if found.get(test, ("",))[0] != "failed" or outcome == "begun":
+                found[test] = (outcome, words)
+    return found
+
+
+def run(tests, work, engine, number, wanted, only):
+    """Runs these tests (if None, all that fit the expression) until each has an outcome: a test that hangs ends pytest."""
+    outcomes = work / f"{engine}-{number}.jsonl"
+    outcomes.unlink(missing_ok=True)
+    while True:
+        done = outcomes_in(outcomes)
+        left = None if wanted is None else [test for test in wanted if test not in done]
+        if left == []:
+            break
+        shutil.rmtree(work / "runs", ignore_errors=True)
+        arguments = left or [SUITE, *(["-k", only] if only else []), *(f"--deselect={test}" for test in done)]
+        subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "kedge_in_deepspeed",
+                        "-p", "no:cacheprovider", f"--basetemp={work}/tmp", *arguments],
+                       cwd=tests, env=environment(work, engine, outcomes), timeout=SUITE_TIMEOUT_S,
+                       stdout=(work / f"{engine}-{number}.log").open("a"), stderr=subprocess.STDOUT)
+        now = outcomes_in(outcomes)
+        if len(now) == len(done):
+            break  # nothing is left
+        for test, (outcome, _) in now.items():
+            if outcome == "begun":
+                with outcomes.open("a") as file:
+                    file.write(json.dumps([test, "failed", f"no end within {TEST_TIMEOUT_S} s"]) + "\n")
+    return outcomes_in(outcomes)
+
+
+def best(tests, work, engine, runs, only):
+    """The best outcome of each test in that many runs; what passed or was skipped is not run again."""
+    wanted = None
+    found = {}
+    for number in range(1, runs + 1):
+        found.update(run(tests, work, engine, number, wanted, only))
+        wanted = [test for test, (outcome, _) in found.items() if outcome == "failed"]
+        print(f"{engine}, run {number}: {len(found)} tests, {len(wanted)} failed so far", flush=True)
+        if not wanted:
+            break
+    return found
+
+
+def count(found, outcome):
+    return sum(1 for kind, _ in found.values() if kind == outcome)
+
+
+def table(results):
+    lines = ["| engine | passed | skipped | failed | lost |", "|---|---|---|---|---|"]
+    for engine, found in results.items():
+        lines.append(f"| {engine} | {count(found, 'passed')} | {count(found, 'skipped')} | {count(found, 'failed')} | "
+                     f"{len(lost(results, engine))} |")
+    return "\n".join(lines) + "\n"
+
+
+def lost(results, engine):
+    """What passes with DeepSpeed's engine and not with this one."""
+    return [test for test, (outcome, _) in results.get("stock", {}).items()
+            if outcome == "passed" and results[engine].get(test, ("missing",))[0] != "passed"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--engines", nargs="+", default=["stock", "kedge"], choices=["stock", "kedge", "kedge-alone"])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", help="an expression of pytest's -k")
+    parser.add_argument("--work", type=Path, help="a directory for logs; by default a new one")
+    arguments = parser.parse_args()
+    work = (arguments.work or Path(tempfile.mkdtemp(prefix="kedge-deepspeed-"))).resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    # A copy: beside the checkout's own package, pytest and its processes would import different ones.
+    tests = work / "tests"
+    shutil.rmtree(tests, ignore_errors=True)
+    shutil.copytree(arguments.checkout / "tests", tests)
+
+    results = {engine: best(tests, work, engine, arguments.runs, arguments.only) for engine in arguments.engines}
+    (work / "table.md").write_text(table(results))
+    print(table(results), end="")
+    failed = 0
+    for engine in arguments.engines:
+        if engine != "stock" and not (work / f"{engine}-made").exists():
+            failed += 1
+            print(f"{engine} was never used: see {work}/{engine}-1.log")
+        for test in lost(results, engine):
+            failed += 1
+            words = results[engine].get(test, ("", "not run"))[1].strip().splitlines()
+            print(f"{engine} lost {test}: {words[-1] if words else 'no words'}")
+    passed = sum(count(found, "passed") for found in results.values())
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0 or passed == 0)
+
+
+if __name__ == "__main__":
+    main()

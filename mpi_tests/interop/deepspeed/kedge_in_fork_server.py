@@ -1,0 +1,29 @@
+"""Loaded once in the fork server in whose processes DeepSpeed's tests run: they inherit the engine, and need not import
+DeepSpeed again."""
+
+import os
+
+import deepspeed.runtime.engine as runtime
+
+import kedge.deepspeed
+
+ENGINE = os.environ["CHECK_ENGINE"]  # stock, kedge, or kedge-alone: without torch files
+WORK = os.environ["CHECK_WORK"]
+
+
+def create_in_place_of_the_test(*arguments, **named):
+    """Each class of tests is a run of its own."""
+    with open(os.path.join(WORK, "current")) as file:
+        place = file.read()
+    with open(os.path.join(WORK, f"{ENGINE}-made"), "a") as file:
+        file.write(".")
+    os.environ["KEDGE_STORE_PATH"] = place + "/store/{node}"
+    os.environ["KEDGE_PERSISTENT_PATH"] = place + "/prefix"
+    return create(*arguments, **named)
+
+
+if ENGINE != "stock":
+    kedge.deepspeed.install({"kedge": {"torch_files": ENGINE == "kedge", "topology": {"ranks_per_node": 1},
+                                       "store": {"keep": 3}, "log": {"level": "error"}}})
+    create = runtime.create_checkpoint_engine
+    runtime.create_checkpoint_engine = create_in_place_of_the_test

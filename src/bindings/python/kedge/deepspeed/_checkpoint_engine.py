@@ -1,0 +1,310 @@
+"""DeepSpeed's interface for checkpoints, served by Kedge."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+from .. import _torch_files
+from .._errors import BadState, Error, IoError, NotFound
+from .._states import take_apart
+from . import _safe
+from ._find import Place, attributes_of, find, tag_of
+from ._contents import Opened, Written
+from ._settings import Settings, settings_of
+from ._shared import Shared, shared_of
+
+_log = logging.getLogger("kedge.deepspeed")
+
+
+class _Saving:
+    """Between create and commit."""
+
+    def __init__(self, place: Place, mark: str, written: Written) -> None:
+        self.place = place
+        self.mark = mark
+        self.written = written
+        self.files: dict[str, str] = {}  #: written beside the path, not yet in its place: by path
+        self.error: Exception | None = None
+
+
+class _Loading:
+    """Between open and close."""
+
+    def __init__(self, place: Place, opened: Opened, served: set[str]) -> None:
+        self.place = place
+        self.opened = opened
+        self.served = served  #: names of files to load from Kedge
+
+
+class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-ignore]
+    """Tensors become regions of a container on node-local storage, protected across nodes; all files between ``create``
+    and ``commit`` are one checkpoint. See kedge.deepspeed.install."""
+
+    def __init__(self, config_params: Any = None, settings: Settings | None = None) -> None:
+        """COLLECTIVE."""
+        super().__init__(config_params)
+        self.name = "KedgeCheckpointEngine"
+        self._settings = settings_of(config_params) or settings or settings_of({"kedge": {}}) or Settings()
+        self._shared: Shared = shared_of(self._settings)
+        self._saving: _Saving | None = None
+        self._loading: _Loading | None = None
+        self._early: Exception | None = None  # an error before create
+
+    # Writing.
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Errors are not raised here, where DeepSpeed drops them or other ranks wait in a barrier, but by ``commit`` on
+        all ranks."""
+        try:
+            os.makedirs(path, exist_ok=exist_ok)
+        except OSError as error:
+            self._fail(error)
+
+    def create(self, info: CheckpointCommitInfo) -> None:
+        """COLLECTIVE. Begins a checkpoint; what an earlier create began and nobody committed is abandoned."""
+        self._end_left_over()
+        low = self._shared.low
+        mine = Place(os.path.abspath(info.save_dir), str(info.tag))
+        root, mark = self._shared.from_root((Place(os.path.realpath(info.save_dir), mine.tag), os.urandom(16).hex()))
+        low.create(tag_of(root), attributes_of(root, bool(info.save_latest)))
+        self._saving = _Saving(mine, mark, Written(low, mark))
+        self._saving.error, self._early = self._early, None
+
+    def save(self, state_dict: Any, path: str) -> None:
+        """Copies the state. Errors are raised by ``commit``, on all ranks."""
+        if self._saving is None:
+            raise BadState("save was called outside of create and commit")
+        try:
+            self._save(self._saving, state_dict, os.path.abspath(path))
+        except Exception as error:
+            self._fail(error)
+
+    def commit(self, info: CheckpointCommitInfo) -> bool:
+        """COLLECTIVE. Raises on all ranks if anything failed on one since create: no file is then changed, and the
+        checkpoint is dropped."""
+        saving, self._saving = self._saving, None
+        if saving is None:
+            raise BadState("commit was called without create")
+        try:
+            self._commit(saving)
+        finally:
+            _remove(saving.files)
+        return True
+
+    def give_up(self, error: Exception) -> None:
+        """COLLECTIVE with the others' ``commit``: this rank failed between create and commit. Never raises."""
+        if self._saving is None:
+            return
+        self._saving.error = self._saving.error or error
+        try:
+            self.commit(CheckpointCommitInfo(self._saving.place.tag, self._saving.place.directory, False))
+        except Exception as ended:
+            _log.debug("gave up %s: %s", self._shared.engine, ended)
+
+    def _save(self, saving: _Saving, state: Any, path: str) -> None:
+        taken = take_apart(state)
+        name = saving.place.name_of(path)
+        if name is not None:
+            saving.written.add(name, taken)
+            if not self._settings.torch_files:
+                return
+        beside = _beside(path, self._shared.engine.rank)
+        saving.files[path] = beside
+        parts = ((storage.key, storage.on_host()) for storage in taken.storages)
+        _torch_files.write(beside, taken.pickled, parts, saving.mark)
+
+    def _commit(self, saving: _Saving) -> None:
+        low = self._shared.low
+        if not any(self._shared.from_all(len(saving.written) > 0)):
+            # Files for other programs, such as save_16bit_model's: no state to come back to.
+            low.abandon()
+            self._agree(saving.error)
+        else:
+            if saving.error is not None:
+                low.refuse("DeepSpeed's checkpoint", _words(saving.error))
+            else:
+                saving.written.end()
+            try:
+                low.commit()
+            except Error as error:
+                if saving.error is not None:
+                    raise error from saving.error
+                raise
+        self._agree(self._put_in_place(saving))
+
+    def _put_in_place(self, saving: _Saving) -> Exception | None:
+        try:
+            for path, beside in list(saving.files.items()):
+                os.replace(beside, path)
+            for directory in {os.path.dirname(path) for path in saving.files}:
+                _sync_directory(directory)
+            if not self._settings.torch_files:
+                self._write_stand_ins(saving)
+        except OSError as error:
+            return error
+        return None
+
+    def _write_stand_ins(self, saving: _Saving) -> None:
+        for name in saving.written.names():
+            self._stand_in(saving.place.path_of(name))
+
+    def _stand_in(self, path: str) -> None:
+        _torch_files.write_stand_in(
+            path, f"rank {self._shared.engine.rank} keeps this file in its node-local store (torch_files is false)"
+        )
+
+    def _agree(self, error: Exception | None) -> None:
+        """COLLECTIVE. Raises on all ranks if one has an error."""
+        for rank, words in enumerate(self._shared.from_all(error and _words(error))):
+            if words:
+                raise IoError(f"rank {rank}: {words}", rank=rank) from error
+
+    def _fail(self, error: Exception) -> None:
+        _log.error("rank %d: %s", self._shared.engine.rank, _words(error))
+        if self._saving is None:
+            self._early = self._early or error
+        else:
+            self._saving.error = self._saving.error or error
+
+    def _end_left_over(self) -> None:
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            _remove(saving.files)
+            self._shared.low.abandon()
+
+    # Reading.
+
+    def open(self, load_dir: str, tag: str | None = None, *, whole: bool = False) -> str | None:
+        """COLLECTIVE. Opens the checkpoint that was saved with this directory and tag, or, without a tag or with
+        "latest", the newest that the ranks can recover and that was saved with save_latest; returns its tag, or None if
+        Kedge has none: DeepSpeed's own files may be there. Afterwards the files that other ranks look for are there,
+        all files if ``whole``."""
+        if self._loading is not None:
+            self.close()
+        mine = find(self._shared, os.path.abspath(load_dir), None if tag in (None, "latest") else str(tag))
+        if mine is None:
+            return None
+        try:
+            opened = Opened(self._shared.low)
+            self._loading = _Loading(mine, opened, set())
+            error = self._lay_out(self._loading, whole)
+        except Exception as failed:
+            error = failed
+        failures = [words for words in self._shared.from_all(error and _words(error)) if words]
+        if failures:
+            self._loading = None
+            self._close_quietly(failures[0])
+            raise IoError(f"the checkpoint {mine.tag} cannot be laid out in {mine.directory}: {failures[0]}") from error
+        return mine.tag
+
+    def load(self, path: str, map_location: Any = None) -> Any:
+        """The state that was saved as this file, from Kedge or, if that does not have it, from the file."""
+        path = os.path.abspath(path)
+        allow_pickle = self._settings.allow_pickle
+        loading = self._loading
+        with _safe.classes():
+            if loading is not None:
+                name = loading.place.name_of(path)
+                if name in loading.served:
+                    return loading.opened.load(name, map_location, allow_pickle)
+            if _torch_files.is_stand_in(path):
+                raise NotFound(_missing(path, loading), path=path)
+            return _torch_files.load(path, map_location, allow_pickle)
+
+    def close(self, error: Exception | None = None) -> None:
+        """COLLECTIVE. What was loaded counts only if no rank gives an error; else all others raise."""
+        loading, self._loading = self._loading, None
+        if loading is None:
+            return
+        if error is not None:
+            self._close_quietly(_words(error))
+        else:
+            self._shared.low.close()
+
+    def _close_quietly(self, reason: str) -> None:
+        self._shared.low.refuse("DeepSpeed's checkpoint", reason)
+        try:
+            self._shared.low.close()
+        except Error:
+            pass
+
+    def _lay_out(self, loading: _Loading, whole: bool) -> Exception | None:
+        """Writes what is looked for behind the engine's back: by glob, exists and torch.load."""
+        place, opened = loading.place, loading.opened
+        try:
+            for name in opened.names():
+                path = place.path_of(name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                if _is_newer(path, self._shared.low.info()["time_ns"], opened.mark):
+                    _log.warning("%s was changed after the checkpoint was saved: the file is loaded", path)
+                    continue
+                loading.served.add(name)
+                if self._settings.torch_files or whole or not _is_own(name):
+                    if _torch_files.mark_of(path) != opened.mark:
+                        beside = _beside(path, self._shared.engine.rank)
+                        opened.write(name, beside)
+                        os.replace(beside, path)
+                elif not os.path.exists(path):
+                    self._stand_in(path)
+        except OSError as error:
+            return error
+        return None
+
+    # What DeepSpeed asks.
+
+    def preserves_storage_sharing(self) -> bool:
+        """False: of a storage only what the saved tensors need is stored, so DeepSpeed need not clone them."""
+        return False
+
+
+def _words(error: BaseException) -> str:
+    text = error.message if isinstance(error, Error) else str(error)
+    return text if isinstance(error, (Error, OSError)) else f"{type(error).__name__}: {text}"
+
+
+def _beside(path: str, rank: int) -> str:
+    return os.path.join(os.path.dirname(path), f".kedge-{rank}-{os.path.basename(path)}")
+
+
+def _remove(files: dict[str, str]) -> None:
+    for beside in files.values():
+        try:
+            os.remove(beside)
+        except OSError:
+            pass  # in its place by now, or never written
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_own(name: str) -> bool:
+    """Whether only the rank that saved this file loads it: ZeRO's partitions."""
+    return os.path.basename(name).removeprefix("bf16_").startswith("zero_pp_rank_")
+
+
+def _is_newer(path: str, time_ns: int, mark: str) -> bool:
+    """Whether somebody else wrote this file after the checkpoint."""
+    try:
+        changed_ns = os.stat(path).st_mtime_ns
+        return changed_ns > time_ns and not _torch_files.is_stand_in(path) and _torch_files.mark_of(path) != mark
+    except OSError:
+        return False
+
+
+def _missing(path: str, loading: _Loading | None) -> str:
+    if loading is None:
+        return (
+            f"{path} is kept in Kedge alone, and no checkpoint is open: load it by load_checkpoint of an engine that was "
+            "made after kedge.deepspeed.install, with as many ranks as saved it"
+        )
+    return f'{path} is kept by another rank in its node-local store: set "torch_files": true in section "kedge" to share it'
+

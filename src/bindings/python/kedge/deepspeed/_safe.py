@@ -1,0 +1,15 @@
+"""Classes that DeepSpeed's own states hold, besides tensors and plain values. To make them runs no foreign code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler  # type: ignore[import-not-found, import-untyped, unused-ignore]
+from deepspeed.runtime.zero.config import ZeroStageEnum  # type: ignore[import-not-found, import-untyped, unused-ignore]
+from deepspeed.utils.tensor_fragment import fragment_address  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+
+def classes() -> Any:
+    """A context in which these may be loaded."""
+    return torch.serialization.safe_globals([DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address])

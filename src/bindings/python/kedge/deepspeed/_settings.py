@@ -1,0 +1,74 @@
+"""The section "kedge" of DeepSpeed's configuration."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .. import _kedge
+from .._engine import flat_options
+from .._errors import InvalidArgument
+
+_SECTION = "kedge"
+#: Where DeepSpeed users keep checkpoints is no place for Kedge's: both write a file named latest there.
+_PREFIX = "./kedge"
+
+
+class Settings(NamedTuple):
+    """What the section says."""
+
+    torch_files: bool = True  #: checkpoints are also there as the files that DeepSpeed itself would write
+    allow_pickle: bool = False  #: any class may be loaded
+    options: tuple[tuple[str, str], ...] = ()  #: of Kedge
+
+
+def settings_of(config: Any) -> Settings | None:
+    """From DeepSpeed's configuration: a dict, the path of a JSON file, or what DeepSpeed makes of either; None if it has
+    no section "kedge". Raises InvalidArgument."""
+    section = _section(config)
+    if section is None:
+        return None
+    if not isinstance(section, Mapping):
+        raise InvalidArgument(f'"{_SECTION}" in DeepSpeed\'s configuration must be an object, not {section!r}')
+    values = dict(section)
+    ours = {name: values.pop(name, default) for name, default in (("torch_files", True), ("allow_pickle", False))}
+    for name, value in ours.items():
+        if not isinstance(value, bool):
+            raise InvalidArgument(f'"{name}" in section "{_SECTION}" must be true or false, not {value!r}')
+    options = flat_options(values)
+    for name in options:
+        _check_name(name)
+    defaults = {"persistent.path": _PREFIX}
+    if ours["torch_files"]:
+        defaults["persistent.every"] = "0"  # the files are on the parallel filesystem already
+    for name, value in defaults.items():
+        if name not in options and not _kedge.is_set(name):
+            options[name] = value
+    return Settings(**ours, options=tuple(sorted(options.items())))
+
+
+def _check_name(name: str) -> None:
+    try:
+        _kedge.is_set(name)
+    except InvalidArgument:
+        near = difflib.get_close_matches(name, ("torch_files", "allow_pickle"), n=1)
+        if near:
+            raise InvalidArgument(f'section "{_SECTION}" has no "{name}": did you mean "{near[0]}"?') from None
+        raise
+
+
+def _section(config: Any) -> Any:
+    if config is None:
+        return None
+    if isinstance(config, (str, os.PathLike)):
+        try:
+            with open(config, encoding="utf-8") as file:
+                config = json.load(file)
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(f"DeepSpeed's configuration {os.fspath(config)} cannot be read: {error}") from None
+    if not isinstance(config, Mapping):
+        config = getattr(config, "_param_dict", {})
+    return config.get(_SECTION)

@@ -1,0 +1,83 @@
+"""The engines of this process: one for each set of options, shared by all engines of DeepSpeed, which come and go."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from .. import _kedge
+from .._engine import Engine
+from .._errors import BadState
+from ..communicators import torch_distributed
+from ._settings import Settings
+
+
+class Shared:
+    """An engine, and a process group over which its ranks agree on what the engine need not know."""
+
+    def __init__(self, settings: Settings) -> None:
+        if not dist.is_available() or not dist.is_initialized():
+            raise BadState("torch.distributed is not initialized: call deepspeed.init_distributed() first")
+        options = dict(settings.options)
+        seconds = float(options.get("comm.timeout_s") or _kedge.loaded_option("comm.timeout_s"))
+        self._world = dist.group.WORLD
+        # Gloo, which knows host memory, whatever the backend of the other groups is.
+        self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=seconds))
+        self.engine = Engine(options, communicator=torch_distributed())
+
+    @property
+    def low(self) -> _kedge.Engine:
+        """The engine without the comfort."""
+        return self.engine._engine
+
+    def is_of_now(self) -> bool:
+        """Whether the processes that it was made with are still connected."""
+        return bool(dist.is_initialized()) and dist.group.WORLD is self._world
+
+    def from_root(self, value: Any) -> Any:
+        """COLLECTIVE. Rank 0's value."""
+        held = [value]
+        dist.broadcast_object_list(held, src=0, group=self._group)
+        return held[0]
+
+    def from_all(self, value: Any) -> list[Any]:
+        """COLLECTIVE. All ranks' values."""
+        values: list[Any] = [None] * self.engine.size
+        dist.all_gather_object(values, value, group=self._group)
+        return values
+
+
+_shared: dict[tuple[tuple[str, str], ...], Shared] = {}
+
+
+def shared_of(settings: Settings) -> Shared:
+    """COLLECTIVE. The engine with these options; made if there is none."""
+    found = _shared.get(settings.options)
+    if found is None or not found.is_of_now():
+        _shared.pop(settings.options, None)
+        found = None
+        if not _shared:
+            atexit.unregister(_at_exit)
+            atexit.register(_at_exit)
+        _shared[settings.options] = found = Shared(settings)
+    return found
+
+
+def finalize() -> None:
+    """COLLECTIVE. Ends Kedge's engines in order: call it before torch.distributed.destroy_process_group. At the
+    program's end it is called if torch.distributed is still initialized."""
+    while _shared:
+        _, shared = _shared.popitem()
+        if shared.is_of_now():
+            shared.engine.finalize()
+
+
+def _at_exit() -> None:
+    # A process that failed must not wait for the others, which may be anywhere.
+    if hasattr(sys, "last_value") or not dist.is_initialized():
+        return
+    finalize()
