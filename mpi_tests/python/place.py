@@ -28,3 +28,8 @@ def need(*modules):
     if missing:
         print(f"skipped: {sys.executable} has no {', '.join(missing)}")
         sys.exit(77)
+
+
+#: For programs with DeepSpeed on a machine without accelerators: with a LOCAL_SIZE that is not the number of ranks it builds
+#: no communication library of its own.
+DEEPSPEED = {"DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "99", "OMP_NUM_THREADS": "1"}

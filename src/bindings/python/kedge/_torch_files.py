@@ -19,7 +19,8 @@ _STAND_IN = b"kedge: "
 
 
 class _Sink:
-    """What torch's writer writes to: it keeps the first OSError, of which torch's own errors say nothing."""
+    """What torch's writer writes to. It keeps the first error and raises none: the writer's destructor writes too, and an
+    exception there would end the process."""
 
     def __init__(self, path: str) -> None:
         self.error: OSError | None = None
@@ -29,19 +30,21 @@ class _Sink:
         rest = memoryview(data)
         size = len(rest)
         try:
-            while len(rest):  # a write of more than 2 GiB is cut short
-                rest = rest[self._file.write(rest) :]
+            while len(rest) and self.error is None and not self._file.closed:
+                rest = rest[self._file.write(rest) :]  # a write of more than 2 GiB is cut short
         except OSError as error:
-            self.error = self.error or error
-            raise
+            self.error = error
         return size
 
     def close(self) -> None:
+        """Raises the first error; without one, what was written is durable."""
         try:
             if self.error is None:
                 os.fsync(self._file.fileno())
         finally:
             self._file.close()
+        if self.error is not None:
+            raise self.error
 
 
 def write(path: str, pickled: bytes, storages: Iterable[tuple[str, torch.UntypedStorage]], mark: str) -> None:
@@ -58,10 +61,6 @@ def write(path: str, pickled: bytes, storages: Iterable[tuple[str, torch.Untyped
         for key, memory in storages:
             writer.write_record(f"data/{key}", memory, memory.nbytes())
         writer.write_end_of_file()
-    except Exception:
-        if sink.error is not None:
-            raise sink.error from None
-        raise
     finally:
         sink.close()
 
