@@ -2,9 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +93,10 @@ class Engine {
   /// save or route_out, mismatch (blocks of a global array that do not fit each other, ranks that disagree about a
   /// name), not_found or invalid_argument (routed files), no_space, io.
   void commit();
+  /// Local. The bytes of a region in the checkpoint that this rank committed last, where they lie in the store: for
+  /// programs that write files of their own from them. Empty if the store is not in memory, or there is no such region.
+  /// Valid until the next collective call.
+  [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
   /// COLLECTIVE. Drops the checkpoint that create began.
   void abandon();
   /// Local. The level that the newest commit of this tag has reached, to this engine's knowledge; none if it

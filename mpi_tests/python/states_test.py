@@ -39,11 +39,15 @@ def through_memory(state, map_location=None, allow_pickle=False):
     return put_together(taken.pickled, read, map_location, allow_pickle, "a.pt")
 
 
+def parts_of(taken):
+    return [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
+
+
 def through_file(state, allow_pickle=False, mmap=False):
     taken = take_apart(state)
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "a.pt")
-        _torch_files.write(path, taken.pickled, ((s.key, s.on_host()) for s in taken.storages), "mark")
+        _torch_files.write(path, taken.pickled, parts_of(taken), "mark")
         assert _torch_files.mark_of(path) == "mark"
         if mmap:
             return torch.load(path, weights_only=True, mmap=True)
@@ -216,14 +220,14 @@ class States(unittest.TestCase):
         equal(through_file({"x": torch.arange(100000)}, mmap=True), {"x": torch.arange(100000)})
         taken = take_apart([torch.arange(5)])
         path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "\u00fc.pt")
-        _torch_files.write(path, taken.pickled, [("0", taken.storages[0].on_host())], "m")
+        _torch_files.write(path, taken.pickled, parts_of(taken), "m")
         with zipfile.ZipFile(path) as file:
             self.assertIsNone(file.testzip())
 
     def test_a_file_that_cannot_be_written_says_why(self):
         taken = take_apart([torch.zeros(1 << 20)])
         with self.assertRaises(OSError) as raised:
-            _torch_files.write("/dev/full", taken.pickled, [("0", taken.storages[0].on_host())], "m")
+            _torch_files.write("/dev/full", taken.pickled, parts_of(taken), "m")
         self.assertEqual(raised.exception.errno, 28)
         with self.assertRaises(FileNotFoundError):
             _torch_files.write("/nowhere/at/all.pt", taken.pickled, [], "m")

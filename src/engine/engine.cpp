@@ -63,6 +63,8 @@ std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   return impl_->lifecycle().collective([&] { return impl_->reader().open(meant, newer); });
 }
 
+std::span<const std::byte> Engine::committed(std::string_view name) const { return impl_->writer().committed(name); }
+
 std::vector<RegionInfo> Engine::regions() const { return impl_->reader().regions(); }
 
 CheckpointInfo Engine::info() const { return impl_->reader().info(); }

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
+#include "store/pin.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -48,6 +49,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
     parts_.pipeline.make_room();
   }
   const CommitHead head = draw_head(tag);
+  last_.reset();
   checkpoint_ = std::make_unique<Checkpoint>(parts_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
@@ -228,6 +230,19 @@ void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipel
   }
 }
 
+std::span<const std::byte> Writer::committed(std::string_view name) const {
+  const std::ptrdiff_t position = last_ ? layout_->position(name) : -1;
+  if (position < 0) return {};
+  const format::PlacedRegion& region = layout_->regions[static_cast<std::size_t>(position)];
+  std::span<const std::byte> bytes;
+  (void)attempt([&] {
+    const store::Pin file(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {*last_, {}});
+    const std::span<const std::byte> all = file->mapped();
+    if (!all.empty()) bytes = all.subspan(region.offset, region.size_bytes);
+  });
+  return bytes;
+}
+
 /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
 /// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
 /// so. Parity is not made ready: protection may fail or be off, and the next container may need the space.
@@ -290,6 +305,7 @@ void Writer::finish() {
 void Writer::seal() {
   throw_given_up(checkpoint_->sealing.seal_ready());
   checkpoint_->draft = nullptr;
+  last_ = checkpoint_->commit.id;
   parts_.ledger.commit(checkpoint_->commit);
   parts_.lifecycle.move_to(Phase::idle);
   checkpoint_->routed.drop();

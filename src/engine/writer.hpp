@@ -2,10 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ class Writer {
   /// So far, of the checkpoint that is being written; 0 if none is.
   [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
   void abandon();
+  /// Local. See Engine::committed.
+  [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
 
  private:
   /// What create began.
@@ -74,6 +78,7 @@ class Writer {
   std::unique_ptr<Checkpoint> checkpoint_;
   std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
+  std::optional<Id128> last_;                     ///< the commit whose container has layout_, until the next create
   arrays::NameBits shared_names_{};               ///< in the layout that was checked last
 };
 

@@ -127,6 +127,11 @@ void bind_engine(nb::module_& module) {
           },
           Unlocked())
       .def("commit", &Engine::commit, Unlocked())
+      .def("committed",
+           [](const Engine& engine, const std::string& name) {
+             const auto bytes = engine.committed(name);
+             return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
+           })
       .def("abandon", &Engine::abandon, Unlocked())
       .def("level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); })
       .def(

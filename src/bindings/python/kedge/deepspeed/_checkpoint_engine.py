@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -28,6 +29,7 @@ class _Saving:
         self.mark = mark
         self.written = written
         self.files: dict[str, str] = {}  #: written beside the path, not yet in its place: by path
+        self.later: dict[str, bytes] = {}  #: names of files to write after the commit, with their pickles
         self.error: Exception | None = None
 
 
@@ -53,6 +55,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         self._saving: _Saving | None = None
         self._loading: _Loading | None = None
         self._early: Exception | None = None  # an error before create
+        self._is_in_memory = False  # the store, as far as is known
 
     # Writing.
 
@@ -84,8 +87,8 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             self._fail(error)
 
     def commit(self, info: CheckpointCommitInfo) -> bool:
-        """COLLECTIVE. Raises on all ranks if anything failed on one since create: no file is then changed, and the
-        checkpoint is dropped."""
+        """COLLECTIVE. Raises on all ranks if anything failed on one since create: the checkpoint is then dropped, and no
+        file is changed. Raises too if a file cannot be written at the end: the checkpoint is then in the store alone."""
         saving, self._saving = self._saving, None
         if saving is None:
             raise BadState("commit was called without create")
@@ -110,12 +113,16 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         name = saving.place.name_of(path)
         if name is not None:
             saving.written.add(name, taken)
-            if not self._settings.torch_files:
+            if self._is_in_memory and self._settings.torch_files:
+                saving.later[name] = taken.pickled
+            if self._is_in_memory or not self._settings.torch_files:
                 return
-        beside = _beside(path, self._shared.engine.rank)
-        saving.files[path] = beside
-        parts = ((storage.key, storage.on_host()) for storage in taken.storages)
-        _torch_files.write(beside, taken.pickled, parts, saving.mark)
+        parts = [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
+        self._write(saving, path, taken.pickled, parts)
+
+    def _write(self, saving: _Saving, path: str, pickled: bytes, parts: Sequence[_torch_files.Part]) -> None:
+        saving.files[path] = beside = _beside(path, self._shared.engine.rank)
+        _torch_files.write(beside, pickled, parts, saving.mark)
 
     def _commit(self, saving: _Saving) -> None:
         low = self._shared.low
@@ -134,17 +141,22 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                 if saving.error is not None:
                     raise error from saving.error
                 raise
+            self._is_in_memory = saving.written.is_in_memory()
         self._agree(self._put_in_place(saving))
 
+    # Only now: what has to be written is in the store, unchanged, whatever DeepSpeed does with the tensors' memory, and
+    # should the files fail, the checkpoint is safe there.
     def _put_in_place(self, saving: _Saving) -> Exception | None:
         try:
+            for name, pickled in saving.later.items():
+                self._write(saving, saving.place.path_of(name), pickled, saving.written.parts(name))
             for path, beside in list(saving.files.items()):
                 os.replace(beside, path)
             for directory in {os.path.dirname(path) for path in saving.files}:
                 _sync_directory(directory)
             if not self._settings.torch_files:
                 self._write_stand_ins(saving)
-        except OSError as error:
+        except (OSError, Error) as error:
             return error
         return None
 

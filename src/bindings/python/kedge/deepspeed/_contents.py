@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from .. import _kedge
-from .._errors import Mismatch
+from .._errors import InvalidArgument, IoError, Mismatch
 from .._memory import OPAQUE, dtype_number
 from .._states import TakenApart, check_size, put_together
-from .._torch_files import write
+from .._torch_files import Part, part_at, write
 
 _LIST = ".deepspeed/files"
 _VERSION = 1
@@ -47,6 +47,8 @@ class Written:
 
     def add(self, name: str, taken: TakenApart) -> None:
         """Copies the state. ``name``: of the file, below the tag's directory."""
+        if name in self._files:
+            raise InvalidArgument(f"{name} is saved twice in one checkpoint")
         storages: list[tuple[str, int]] = []
         for storage in taken.storages:
             memory = storage.on_host()
@@ -57,6 +59,20 @@ class Written:
             storages.append((storage.name, memory.nbytes()))
         _save_bytes(self._engine, f"{name}/.pickle", _padded(taken.pickled, b"\0"))
         self._files[name] = {"pickle_bytes": len(taken.pickled), "storages": storages}
+
+    def is_in_memory(self) -> bool:
+        """After the commit: whether its bytes lie in memory, so that parts() gives them."""
+        return self._engine.committed(_LIST)[1] > 0
+
+    def parts(self, name: str) -> list[Part]:
+        """A file's storages where they lie in the store, after the commit and until the next call of the engine."""
+        parts: list[Part] = []
+        for key, (region, size) in enumerate(self._files[name]["storages"]):
+            address, found = self._engine.committed(f"{name}/{region}")
+            if found != size:
+                raise IoError(f"the store has {found} bytes of {name}/{region}, and {size} were saved")
+            parts.append(part_at(str(key), address, size))
+        return parts
 
     def end(self) -> None:
         """All files are there."""
@@ -90,7 +106,7 @@ class Opened:
     def write(self, name: str, path: str) -> None:
         """The file itself, as torch.load reads it."""
         storages = self._files[name]["storages"]
-        parts = ((str(key), self._storage(name, str(key), size)) for key, (_, size) in enumerate(storages))
+        parts = [Part(str(key), self._storage(name, str(key), size)) for key, (_, size) in enumerate(storages)]
         write(path, self._pickle(name), parts, self.mark)
 
     def _pickle(self, name: str) -> bytes:
