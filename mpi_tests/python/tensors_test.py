@@ -1,6 +1,7 @@
 """PyTorch tensors."""
 
 import importlib.util
+import pathlib
 import unittest
 
 import numpy as np
@@ -117,6 +118,43 @@ class Group:
 
     def size(self):
         return 2
+
+    def test_a_state_comes_back_as_it_was(self):
+        model = torch.nn.Linear(4, 3)
+        optimizer = torch.optim.Adam(model.parameters())
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": 7, "tied": model.weight}
+        with self.engine.checkpoint("t") as c:
+            c.save_state("training", state)
+            c.save("beside", 1)
+        with self.engine.restart() as r:
+            self.assertEqual((r.regions["training/model/weight"].dtype, r.regions["training/model/weight"].shape),
+                             ("float32", (3, 4)))
+            self.assertNotIn("training/tied", r.regions)  # the same memory
+            found = r.load_state("training")
+            on_meta = r.load_state("training", map_location="meta")
+        self.assertEqual(str(found), str(state))
+        self.assertEqual(found["tied"].data_ptr(), found["model"]["weight"].data_ptr())
+        self.assertTrue(on_meta["model"]["weight"].is_meta)
+
+    def test_a_state_that_is_not_there_or_not_allowed(self):
+        with self.engine.checkpoint("t") as c:
+            c.save_state("training", {"path": pathlib.PurePosixPath("x")})
+            c.save("beside", 1)
+        with self.engine.restart() as r:
+            for name in ("trainin", "beside", ""):
+                with self.assertRaisesRegex(kedge.NotFound, f"no state '{name}'"):
+                    r.load_state(name)
+            with self.assertRaisesRegex(kedge.InvalidArgument, "training holds pathlib.PurePosixPath.*allow_pickle"):
+                r.load_state("training")
+            self.assertEqual(str(r.load_state("training", allow_pickle=True)["path"]), "x")
+
+    def test_a_state_that_cannot_be_pickled_drops_the_checkpoint(self):
+        with self.assertRaises((AttributeError, TypeError)), self.engine.checkpoint("t") as c:
+            c.save_state("training", {"f": lambda: 0})
+        with self.engine.restart() as r:
+            self.assertFalse(r)
 
 
 class Channels(unittest.TestCase):

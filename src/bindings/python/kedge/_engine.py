@@ -196,6 +196,16 @@ class Checkpoint(_Bracket):
         """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``."""
         self.save(name, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
 
+    def save_state(self, name: str, state: Any) -> None:
+        """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
+        tensors, plain values and any objects. Each tensor becomes a region below the group ``name``, those that share
+        memory one; the rest is pickled, as by torch.save."""
+        from ._state_regions import save_state  # needs PyTorch
+        from ._states import take_apart
+
+        self._check_open()
+        save_state(self._engine, name, take_apart(state))
+
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file of one's own to, or a directory if the name ends with '/'; the checkpoint takes it in."""
         self._check_open()
@@ -285,6 +295,18 @@ class Restart(_Bracket):
                 f"{name!r} is pickled, and unpickling can run any code: pass allow_pickle=True if you trust the checkpoint"
             )
         return pickle.loads(self.load_bytes(name))
+
+    def load_state(self, name: str, *, map_location: Any = None, allow_pickle: bool = False) -> Any:
+        """What save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only tensors, plain
+        values and classes that torch.serialization.add_safe_globals was given are made, as by torch.load with
+        ``weights_only``."""
+        from ._state_regions import SavedState, is_state
+
+        self._check_open()
+        regions = {region[0]: region for region in self._engine.regions()}
+        if not is_state(regions, name):
+            raise NotFound(f"{self.tag} has no state {name!r} on this rank; regions lists what it has")
+        return SavedState(self._engine, regions, name).load(map_location, allow_pickle)
 
     def route_in(self, name: str) -> str:
         """The path of a file, or directory, that was routed out; valid inside the ``with`` statement."""

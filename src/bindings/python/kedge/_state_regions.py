@@ -1,0 +1,108 @@
+"""States of PyTorch programs as regions: a group of one region per storage, and one that says how to put them together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from . import _kedge
+from ._errors import IoError, Mismatch
+from ._memory import OPAQUE, dtype_number
+from ._states import TakenApart, check_size, put_together
+from ._torch_files import Part, part_at
+
+#: In each group: one line of JSON, and the pickle.
+_STATE = ".state"
+_VERSION = 1
+_ROOM = 4096
+
+#: As the engine's ``regions`` gives them, by name.
+Regions = Mapping[str, tuple[str, int, tuple[int, ...], Any, int, bool]]
+
+
+def padded(data: bytes, filler: bytes) -> bytes:
+    """To a size that does not change with every step: what keeps its structure is saved faster."""
+    room = max(_ROOM, 1 << (len(data) - 1).bit_length())
+    return data + filler * (room - len(data))
+
+
+def save_bytes(engine: _kedge.Engine, name: str, data: bytes) -> None:
+    """A region of bytes."""
+    memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    engine.save(name, memory.data_ptr(), OPAQUE, (len(data),), None)
+
+
+def load_bytes(engine: _kedge.Engine, regions: Regions, name: str) -> bytes:
+    """The reverse of save_bytes."""
+    memory = _load(engine, regions, name, regions[name][4])
+    return torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
+
+
+def save_state(engine: _kedge.Engine, group: str, taken: TakenApart) -> list[tuple[str, int]]:
+    """Saves all that was taken apart below ``group``. Returns the names of the storages' regions, with their sizes, in the
+    order of their keys."""
+    storages: list[tuple[str, int]] = []
+    for storage in taken.storages:
+        memory = storage.on_host()
+        number = dtype_number(str(storage.dtype).removeprefix("torch."))
+        shape = storage.shape if number != OPAQUE else (memory.nbytes(),)
+        engine.save(f"{group}/{storage.name}", memory.data_ptr(), number, shape, None)
+        storages.append((storage.name, memory.nbytes()))
+    told = {"version": _VERSION, "pickle_bytes": len(taken.pickled), "storages": storages}
+    save_bytes(engine, f"{group}/{_STATE}", padded(json.dumps(told).encode() + b"\n" + taken.pickled, b"\0"))
+    return [(f"{group}/{name}", size) for name, size in storages]
+
+
+def committed_parts(engine: _kedge.Engine, storages: list[tuple[str, int]]) -> list[Part]:
+    """Storages where they lie in a store in memory, after the commit and until the engine's next call."""
+    parts: list[Part] = []
+    for key, (region, size) in enumerate(storages):
+        address, found = engine.committed(region)
+        if found != size:
+            raise IoError(f"the store has {found} bytes of {region}, and {size} were saved")
+        parts.append(part_at(str(key), address, size))
+    return parts
+
+
+def is_state(regions: Regions, group: str) -> bool:
+    """Whether save_state made this group."""
+    return f"{group}/{_STATE}" in regions
+
+
+class SavedState:
+    """A state in the checkpoint that is open."""
+
+    def __init__(self, engine: _kedge.Engine, regions: Regions, group: str) -> None:
+        self._engine = engine
+        self._regions = regions
+        self._group = group
+        line, _, rest = load_bytes(engine, regions, f"{group}/{_STATE}").partition(b"\n")
+        told = json.loads(line)
+        if told["version"] != _VERSION:
+            raise Mismatch(f"the state {group!r} was saved by another version of Kedge ({told['version']})")
+        self.pickled = rest[: told["pickle_bytes"]]
+        self._storages: list[tuple[str, int]] = told["storages"]
+
+    def load(self, map_location: Any, allow_pickle: bool) -> Any:
+        """The state, every byte checked."""
+        return put_together(self.pickled, self._storage, map_location, allow_pickle, self._group)
+
+    def parts(self) -> list[Part]:
+        """The storages, every byte checked."""
+        return [Part(str(key), self._storage(str(key), size)) for key, (_, size) in enumerate(self._storages)]
+
+    def _storage(self, key: str, size: int) -> torch.UntypedStorage:
+        name, saved = self._storages[int(key)]
+        check_size(f"{self._group}/{name}", size, saved)
+        return _load(self._engine, self._regions, f"{self._group}/{name}", size)
+
+
+def _load(engine: _kedge.Engine, regions: Regions, name: str, size: int) -> torch.UntypedStorage:
+    _, number, shape, _, saved, _ = regions[name]
+    check_size(name, size, saved)
+    memory = torch.UntypedStorage(size)  # type: ignore[no-untyped-call]
+    engine.load(name, memory.data_ptr(), number, shape)
+    return memory
