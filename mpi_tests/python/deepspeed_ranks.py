@@ -156,7 +156,25 @@ class Ranks(unittest.TestCase):
             pass
         self.raises_on_all(kedge.Error, "exists|Not a directory", lambda: self.save("t", 1, place=f"{directory}/a_file-0"))
         self.save("t", 6)
+        if self.rank == 1:
+            self.engine.makedirs(self.place)  # it is there
+        self.raises_on_all(kedge.Error, "rank 1.*exists", lambda: self.save("t", 7))
         self.check("t", 6)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_a_file_that_cannot_be_put_in_its_place(self):
+        self.save("good", 3)
+        words = "rank 1.*[Dd]irectory"
+        self.raises_on_all(kedge.IoError, words, lambda: self.save("bad", 4, spoil=lambda: os.mkdir(self.shard_path("bad"))))
+        with open(f"{self.place}/latest") as file:
+            self.assertEqual(file.read(), "good")
+        self.check("good", 3)
+        if self.rank == 1:
+            os.rmdir(self.shard_path("bad"))
+        dist.barrier()
+        self.check("bad", 4)  # the store has it
+        self.save("good", 5)
+        self.check("good", 5, opened=None)
 
     @unittest.skipIf(phase == 2, "phase 1")
     def test_created_and_never_committed(self):

@@ -7,6 +7,7 @@ import pickle
 import tempfile
 import unittest
 
+import numpy as np
 import place
 
 place.need("torch")
@@ -66,7 +67,7 @@ def equal(found, wanted):
     if isinstance(wanted, torch.Tensor):
         assert type(found) is type(wanted), (type(found), type(wanted))
         assert (found.dtype, found.shape, found.layout) == (wanted.dtype, wanted.shape, wanted.layout)
-        assert found.requires_grad == wanted.requires_grad
+        assert found.requires_grad == wanted.requires_grad and found.__dict__ == wanted.__dict__
         if wanted.is_meta:
             assert found.is_meta
         elif wanted.layout is torch.strided and not wanted.is_quantized and not wanted.is_nested:
@@ -145,7 +146,7 @@ class States(unittest.TestCase):
     def test_of_a_storage_only_what_is_needed_is_stored(self):
         base = torch.arange(1000, dtype=torch.float64)
         state = {"one": base[100:110], "other": base[105:130], "column": torch.arange(36.0).reshape(6, 6)[:, 2],
-                 "nothing": base[500:500]}
+                 "nothing": base[500:500], "nothing before": base[50:50]}
         taken = take_apart(state)
         self.assertEqual([s.on_host().nbytes() for s in taken.storages], [30 * 8, 31 * 4])
         for found in (through_memory(state), through_file(state)):
@@ -167,7 +168,9 @@ class States(unittest.TestCase):
         state = {"module": {"fc.weight": shared, "tied": shared}, "list": [torch.ones(1), {"x": torch.ones(1)}],
                  1: {"b": torch.ones(1)}, "1": torch.ones(1), "a/b": torch.ones(1), "..": torch.ones(1), "": torch.ones(1)}
         names = [storage.name for storage in take_apart(state).storages]
-        self.assertEqual(names, ["module/fc.weight", "list/0", "list/1/x", "1/b", "1~2", "a_b", "_..", "_"])
+        self.assertEqual(names, ["module/fc.weight", "list/0", "list/1/x", "1/b", "1~", "a_b", "_..", "_"])
+        names = [storage.name for storage in take_apart({"1": torch.ones(1), 1: {"b": torch.ones(1)}}).storages]
+        self.assertEqual(names, ["1", "1~/b"])
         hidden = {"n": Named(torch.ones(3))}
         self.assertEqual([storage.name for storage in take_apart(hidden).storages], ["storages/0"])
 
@@ -183,6 +186,9 @@ class States(unittest.TestCase):
             through_torch([base, base.view(torch.int32)])
         with self.assertRaisesRegex(InvalidArgument, "torch.float32 and torch.int32|torch.int32 and torch.float32"):
             take_apart([base, base.view(torch.int32)])
+        memory = np.ones(4, dtype=np.float32)  # two storages of one memory
+        with self.assertRaisesRegex(InvalidArgument, "share memory"):
+            take_apart([torch.from_numpy(memory), torch.from_numpy(memory.view(np.int32))])
 
     def test_what_cannot_be_pickled_raises(self):
         for value in (lambda: 0, self.enterContext(open(os.devnull))):

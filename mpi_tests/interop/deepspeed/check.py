@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs DeepSpeed's own checkpoint tests with DeepSpeed's engine and with Kedge's, and compares.
 
-    check.py CHECKOUT [--engines stock kedge] [--runs 3] [--only WORD] [--work DIRECTORY]
+    check.py CHECKOUT [--engines stock kedge kedge-alone] [--runs 3] [--only EXPRESSION] [--work DIRECTORY]
+
+kedge-alone is the engine with "torch_files": false.
 
 CHECKOUT is a clone of DeepSpeed at the installed version's tag; only its tests are used. Run it with a Python that has
 kedge (PYTHONPATH=build/python), deepspeed, torch, pytest<8.4, pytest-forked and transformers. Some of DeepSpeed's tests
@@ -41,6 +43,16 @@ def outcomes_in(path):
             if found.get(test, ("",))[0] != "failed" or outcome == "begun":
                 found[test] = (outcome, words)
     return found
+
+
+def build_operations():
+    """What DeepSpeed compiles when it is first used, before any test has a time limit: a build that is killed leaves a
+    lock on which all later ones wait."""
+    code = """from deepspeed.accelerator import get_accelerator
+for name in ("ShareMemCommBuilder", "CPUAdamBuilder", "FusedAdamBuilder"):
+    get_accelerator().create_op_builder(name).load()"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   env={**os.environ, "DS_ACCELERATOR": "cpu"})
 
 
 def watch(running, outcomes):
@@ -127,6 +139,7 @@ def main():
     shutil.rmtree(tests, ignore_errors=True)
     shutil.copytree(arguments.checkout / "tests", tests)
 
+    build_operations()
     results = {engine: best(tests, work, engine, arguments.runs, arguments.only) for engine in arguments.engines}
     (work / "table.md").write_text(table(results))
     print(table(results), end="")

@@ -233,22 +233,19 @@ class _Names:
 
     def take(self, wanted: str) -> str:
         """A name that is free, as much like this one as can be."""
-        wanted = wanted[-800:].strip("/")
-        name, number = wanted, 1
-        while not self._is_free(name):
-            number += 1
-            name = f"{wanted}~{number}"
+        *groups, last = wanted[-800:].strip("/").split("/")
+        before = ""
+        for part in groups:
+            name = before + part
+            while name in self._regions:
+                name += "~"
+            self._groups.add(name)
+            before = f"{name}/"
+        name = before + last
+        while name in self._regions or name in self._groups:
+            name += "~"
         self._regions.add(name)
-        self._groups.update(_groups(name))
         return name
-
-    def _is_free(self, name: str) -> bool:
-        return name not in self._regions and name not in self._groups and self._regions.isdisjoint(_groups(name))
-
-
-def _groups(name: str) -> list[str]:
-    parts = name.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def put_together(

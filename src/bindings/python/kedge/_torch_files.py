@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 
 def part_at(key: str, address: int, size: int) -> Part:
-    """Of memory that somebody else owns."""
+    """Of memory that the caller keeps alive."""
     if size == 0:
         return Part(key, torch.empty(0, dtype=torch.uint8).untyped_storage())
     held = (ctypes.c_ubyte * size).from_address(address)
@@ -88,7 +88,6 @@ class _Sink:
         file, self._file = self._file, -1
         try:
             if self.error is None:
-                os.ftruncate(file, self._at)
                 os.fsync(file)
         finally:
             os.close(file)
@@ -138,7 +137,7 @@ def is_stand_in(path: str) -> bool:
 
 
 def mark_of(path: str) -> str | None:
-    """The commit that a file was written for; None: there is no file, or somebody else wrote it."""
+    """The commit that a file was written for; None: there is no file, or Kedge did not write it."""
     try:
         reader: Any = torch._C.PyTorchFileReader(path)
         return bytes(reader.get_record(_MARK)).decode() if reader.has_record(_MARK) else None
