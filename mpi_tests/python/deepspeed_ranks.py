@@ -4,6 +4,7 @@ Phase 1 leaves a checkpoint; phase 2 is started after a node was lost.
 """
 
 import os
+import shutil
 import sys
 import time
 import unittest
@@ -274,6 +275,19 @@ class Ranks(unittest.TestCase):
             self.engine.open(self.place, "t")
             self.assertEqual(self.engine.load(model)["step"], "edited")
             self.engine.close()
+
+    @unittest.skipIf(phase == 2 or not torch_files, "phase 1, with torch files")
+    def test_a_file_of_an_older_checkpoint(self):
+        """The process died after commit, before the file was in its place."""
+        path = self.shard_path("t")
+        self.save("t", 4)
+        shutil.copy(path, path + ".old")
+        self.save("t", 5)
+        os.replace(path + ".old", path)
+        os.utime(path, (1, 1))
+        dist.barrier()
+        self.check("t", 5)
+        self.assertTrue(torch.equal(torch.load(path)["optimizer"][0]["m"], self.shard(5)["optimizer"][0]["m"]))
 
     @unittest.skipIf(phase == 2 or torch_files, "phase 1, without torch files")
     def test_a_partition_of_another_rank(self):
