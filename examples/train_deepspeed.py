@@ -1,4 +1,4 @@
-"""Trains a small model with DeepSpeed, checkpointed by Kedge: killed, even with a node, it goes on with the same losses.
+"""Trains a small model with DeepSpeed and Kedge: killed, even with a node lost, and started again, it has the same losses.
 
     mpirun -n 4 python3 train_deepspeed.py
     torchrun --nproc-per-node 4 train_deepspeed.py
@@ -36,7 +36,7 @@ def config_of(arguments: argparse.Namespace) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--stage", type=int, default=2, help="of ZeRO, 0 to 3")
+    parser.add_argument("--stage", type=int, default=2, help="ZeRO stage, 0 to 3")
     parser.add_argument("--torch-files", action="store_true", help="also write the files that DeepSpeed would")
     parser.add_argument("--die-at", type=int, default=0, help="kill the last rank at this step, to see it resume")
     parser.add_argument("--local_rank", type=int, help="set by launchers; not needed")
@@ -48,7 +48,7 @@ def main() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
     config = config_of(arguments)
     kedge.deepspeed.install(config)  # before deepspeed.initialize
-    engine, _, _, scheduler = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
 
     step = 0
     path, state = engine.load_checkpoint(CHECKPOINTS)  # the newest that all ranks can recover

@@ -1,4 +1,4 @@
-"""Trains a small model with PyTorch's DistributedDataParallel, checkpointed by Kedge: killed, it goes on where it was.
+"""Trains a small model with PyTorch's DistributedDataParallel, and Kedge: if it is killed, start it again and it resumes.
 
     torchrun --nproc-per-node 4 train_torch.py
     mpirun -n 4 python3 train_torch.py

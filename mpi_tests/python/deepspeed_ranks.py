@@ -15,6 +15,8 @@ from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointComm
 
 import kedge
 import kedge.deepspeed
+from kedge import _torch_files
+from kedge._states import take_apart
 
 directory, phase, torch_files = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "true"
 CONFIG = {"kedge": {"torch_files": torch_files, "topology": {"ranks_per_node": 1}, "comm": {"timeout_s": 20},
@@ -288,6 +290,38 @@ class Ranks(unittest.TestCase):
         dist.barrier()
         self.check("t", 5)
         self.assertTrue(torch.equal(torch.load(path)["optimizer"][0]["m"], self.shard(5)["optimizer"][0]["m"]))
+
+    @unittest.skipIf(phase == 2 or not torch_files, "phase 1, with torch files")
+    def test_files_of_a_newer_checkpoint_that_the_stores_have_lost(self):
+        self.save("t", 4)
+        self.write_newer(self.shard(5), self.shard_path("t"))
+        if self.rank == 0:
+            self.write_newer(self.model(5), f"{self.place}/t/mp_rank_00_model_states.pt")
+        dist.barrier()
+        self.assertIsNone(self.engine.open(self.place, "t"))
+        self.assertTrue(torch.equal(self.engine.load(self.shard_path("t"))["optimizer"][0]["m"],
+                                    self.shard(5)["optimizer"][0]["m"]))
+        dist.barrier()
+        if self.rank == 0:
+            os.utime(self.shard_path("t"), (1, 1))  # not all of them: a mixture
+        dist.barrier()
+        self.check("t", 4)
+
+    def write_newer(self, state, path):
+        taken = take_apart(state)
+        parts = [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
+        _torch_files.write(path, taken.pickled, parts, "newer")
+        os.utime(path, (time.time() + 60,) * 2)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_a_planted_path_is_not_written(self):
+        self.engine.create(CheckpointCommitInfo("t", self.place, True))
+        self.engine.makedirs(f"{self.place}/t", exist_ok=True)
+        self.engine._saving.written._storages["../../planted"] = []
+        self.engine.commit(CheckpointCommitInfo("t", self.place, True))
+        self.raises_on_all(kedge.Error, "outside of its directory", lambda: self.engine.open(self.place, "t"))
+        self.save("t", 1)
+        self.check("t", 1)
 
     @unittest.skipIf(phase == 2 or torch_files, "phase 1, without torch files")
     def test_a_partition_of_another_rank(self):

@@ -1,6 +1,7 @@
 """The package in one process, with NumPy."""
 
 import os
+import pickle
 import re
 import unittest
 from pathlib import Path
@@ -150,7 +151,7 @@ class Objects(Case):
         self.assertTrue(os.path.exists(Planted.where))  # the mark can be seen
 
     def test_what_cannot_be_pickled_fails_the_checkpoint(self):
-        with self.assertRaises((AttributeError, TypeError, Exception)), self.engine.checkpoint("t") as c:
+        with self.assertRaises((AttributeError, TypeError, pickle.PicklingError)), self.engine.checkpoint("t") as c:
             c.save_object("f", lambda: 1)
         with self.engine.restart() as r:
             self.assertFalse(r)
@@ -247,6 +248,25 @@ class Brackets(Case):
         with self.engine.restart() as r:
             self.assertEqual(r.tag, "good")
             np.testing.assert_array_equal(r.load("x"), np.arange(1000))
+
+    def test_mistakes_are_answered_with_what_to_do(self):
+        with self.engine.restart() as saved:
+            with self.assertRaisesRegex(kedge.BadState, "test `if saved:` first"):
+                saved.load("x")
+        with self.assertRaisesRegex(kedge.InvalidArgument, "no level 'persistant': use local, protected or persistent"):
+            self.engine.wait("t", "persistant")
+        with self.assertRaisesRegex(kedge.InvalidArgument, "option run has no value"):
+            kedge.Engine({"run": None}, communicator=communicators.single_process())
+        with self.assertRaisesRegex(kedge.InvalidArgument, "names of attributes must be of type str"):
+            with self.engine.checkpoint("t", {1: 2}):
+                pass
+        for value in (np.int64(3), 2**70, [None], {}):
+            with self.assertRaisesRegex(kedge.InvalidArgument, "attribute step must be an int that fits.*int"):
+                with self.engine.checkpoint("t", {"step": value}):
+                    pass
+        for shard in (kedge.Shard((4,), (-1,)), kedge.Shard((4.5,), (0,)), kedge.Shard(("a",), (0,))):
+            with self.assertRaisesRegex(kedge.InvalidArgument, "integers of 0 or more"), self.engine.checkpoint("t") as c:
+                c.save("x", np.zeros(2), shard=shard)
 
 
 class Options(Case):

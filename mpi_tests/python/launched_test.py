@@ -15,6 +15,7 @@ class Launched(unittest.TestCase):
         self.assertFalse(communicators.started_by_mpi({"SLURM_NTASKS": "4"}))  # set in every job script
         self.assertTrue(communicators.started_by_mpi({"OMPI_COMM_WORLD_SIZE": "4"}))
         self.assertTrue(communicators.started_by_mpi({"PMI_SIZE": "1"}))
+        self.assertTrue(communicators.started_by_mpi({"PMIX_RANK": "0"}))
         # torchrun started by mpirun: its workers are no processes of that MPI.
         self.assertFalse(communicators.started_by_mpi({"OMPI_COMM_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "x"}))
 
@@ -27,6 +28,11 @@ class Launched(unittest.TestCase):
                 self.assertFalse(_kedge.mpi_is_running())
             with self.assertRaisesRegex(BadState, "init_process_group"):
                 communicators.torch_distributed()
+
+    def test_a_job_never_falls_apart_into_single_processes(self):
+        with mock.patch.dict("os.environ", {"PMIX_RANK": "0"}, clear=True), mock.patch.object(_kedge, "has_mpi", False):
+            with self.assertRaisesRegex(BadState, "KEDGE_MPI=ON.*single_process"):
+                communicators.default()
 
     def test_an_mpi4py_of_another_mpi_is_named(self):
         if not _kedge.has_mpi:

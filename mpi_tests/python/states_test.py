@@ -156,6 +156,15 @@ class States(unittest.TestCase):
             found["one"][5] = -1  # still one memory
             self.assertEqual(float(found["other"][0]), -1)
 
+    def test_an_object_that_makes_tensors_when_it_is_pickled(self):
+        class Making:
+            def __reduce__(self):
+                return tuple, ([torch.full((3,), 7.0)],)
+
+        for found in (through_memory({"view": torch.arange(10.0)[2:4], "made": Making()}, allow_pickle=True),):
+            self.assertTrue(torch.equal(found["view"], torch.tensor([2.0, 3.0])))
+            self.assertTrue(torch.equal(found["made"][0], torch.full((3,), 7.0)))
+
     def test_a_storage_that_is_saved_itself_is_whole(self):
         for base in (torch.arange(10, dtype=torch.float32), torch.arange(10, dtype=torch.uint8)):
             storage = base.untyped_storage() if base.dtype == torch.uint8 else base._typed_storage()

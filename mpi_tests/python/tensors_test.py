@@ -109,16 +109,6 @@ class Tensors(unittest.TestCase):
             self.assertEqual(r.load("x").tolist(), [0, 1, 2, 3, 4, 5])
             self.assertEqual(r.regions["x"].dtype, "float64")
 
-
-class Group:
-    """As much of a process group as a transport asks for before it sends."""
-
-    def rank(self):
-        return 0
-
-    def size(self):
-        return 2
-
     def test_a_state_comes_back_as_it_was(self):
         model = torch.nn.Linear(4, 3)
         optimizer = torch.optim.Adam(model.parameters())
@@ -155,6 +145,16 @@ class Group:
             c.save_state("training", {"f": lambda: 0})
         with self.engine.restart() as r:
             self.assertFalse(r)
+
+
+class Group:
+    """As much of a process group as a transport asks for before it sends."""
+
+    def rank(self):
+        return 0
+
+    def size(self):
+        return 2
 
 
 class Channels(unittest.TestCase):

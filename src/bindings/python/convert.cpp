@@ -29,7 +29,9 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
   std::vector<double> numbers;
   if (nb::try_cast(value, numbers)) return numbers;
   throw Error(ErrorCode::invalid_argument,
-              compose("attribute {} must be an int of 64 bits, a float, a str, or a list of numbers", key));
+              compose("attribute {} must be an int that fits in 64 bits, a float, a str, or a list of numbers; convert "
+                      "NumPy's numbers with int() or float()",
+                      key));
 }
 
 /// Called by the engine without the interpreter's lock, possibly from several threads, until the engine is gone.
@@ -63,7 +65,9 @@ MutableRegion mutable_region_at(std::uintptr_t address, int dtype, const std::ve
 Attributes attributes_of(const nb::dict& values) {
   Attributes attributes;
   for (const auto& [key, value] : values) {
-    const auto name = nb::cast<std::string>(key);
+    std::string name;
+    if (!nb::try_cast(key, name))
+      throw Error(ErrorCode::invalid_argument, "the names of attributes must be of type str");
     attributes.emplace(name, attribute_of(name, value));
   }
   return attributes;

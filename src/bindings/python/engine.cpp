@@ -103,8 +103,8 @@ nb::dict info(const Engine& engine) {
 /// What kedge.toml and the environment give this option.
 std::string loaded_option(const std::string& name) { return get_option(Options::load(), name); }
 
-/// Whether that is another value than the default. Throws invalid_argument if there is no such option.
-bool is_set(const std::string& name) { return loaded_option(name) != get_option(Options{}, name); }
+/// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.
+bool differs_from_default(const std::string& name) { return loaded_option(name) != get_option(Options{}, name); }
 
 }  // namespace
 
@@ -133,7 +133,9 @@ void bind_engine(nb::module_& module) {
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
       .def("abandon", &Engine::abandon, Unlocked())
-      .def("level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); })
+      .def(
+          "level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); },
+          Unlocked())
       .def(
           "wait",
           [](Engine& engine, const std::string& tag, int level) { engine.wait(tag, static_cast<Level>(level)); },
@@ -169,7 +171,7 @@ void bind_engine(nb::module_& module) {
       .def("close", &Engine::close, Unlocked())
       .def("finalize", &Engine::finalize, Unlocked());
   module.def("loaded_option", &loaded_option);
-  module.def("is_set", &is_set);
+  module.def("differs_from_default", &differs_from_default);
   module.attr("__version__") = KEDGE_VERSION;
 }
 

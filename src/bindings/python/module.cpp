@@ -4,7 +4,7 @@
 #include "bindings/python/engine.hpp"
 
 NB_MODULE(_kedge, module) {
-  // Engines that live until the interpreter ends, as in a module's variable, are no mistake of the user's.
+  // An engine in a module's variable lives until the interpreter exits; nanobind would report it as a leak.
   nanobind::set_leak_warnings(false);
   module.doc() = "Kedge's engine; use the package kedge.";
   kedge::python::bind_errors(module);

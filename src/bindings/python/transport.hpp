@@ -1,4 +1,4 @@
-// A transport that is written in Python: over torch.distributed, in kedge/_torch_transport.py.
+// A transport that is written in Python: over torch.distributed, in kedge/_transport.py.
 #pragma once
 
 #include <nanobind/nanobind.h>

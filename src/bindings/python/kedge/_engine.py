@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _kedge, communicators
 from ._errors import BadState, InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
@@ -128,7 +130,11 @@ class Engine:
 
     def wait(self, tag: str, level: Level | str) -> None:
         """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent")."""
-        self._engine.wait(tag, Level[level.upper()] if isinstance(level, str) else level)
+        if isinstance(level, str):
+            if level.upper() not in Level.__members__:
+                raise InvalidArgument(f"there is no level {level!r}: use local, protected or persistent")
+            level = Level[level.upper()]
+        self._engine.wait(tag, level)
 
     def pin(self, tag: str) -> None:
         """COLLECTIVE. Keeps the newest commit of this tag on the prefix, regardless of persistent.keep."""
@@ -150,9 +156,12 @@ class _Bracket:
         self._engine = engine
         self._what = what  # in messages
         self._is_open = False
+        self._is_empty = False  # a restart that found no checkpoint
 
     def _check_open(self) -> None:
         if not self._is_open:
+            if self._is_empty:
+                raise BadState("there is no checkpoint to load: test `if saved:` first, which is false on the first start")
             raise BadState(f"use the {type(self).__name__.lower()} inside its with statement")
 
     def _end(self, end: Callable[[], None], error: BaseException | None) -> None:
@@ -198,8 +207,9 @@ class Checkpoint(_Bracket):
 
     def save_state(self, name: str, state: Any) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
-        tensors, plain values and any objects. Each tensor becomes a region below the group ``name``, those that share
-        memory one; the rest is pickled, as by torch.save."""
+        tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
+        share memory are saved once; everything else is pickled, as by torch.save. Tensors on a device are copied through
+        host memory."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import take_apart
 
@@ -207,7 +217,8 @@ class Checkpoint(_Bracket):
         save_state(self._engine, name, take_apart(state))
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
-        """A path to write a file of one's own to, or a directory if the name ends with '/'; the checkpoint takes it in."""
+        """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the
+        file before the with statement ends. ``max_bytes``: a bound that you promise to keep; 0: none."""
         self._check_open()
         return self._engine.route_out(name, max_bytes)
 
@@ -226,6 +237,7 @@ class Restart(_Bracket):
     def __enter__(self) -> Restart:
         self.tag = self._open_it()
         self._is_open = self.tag is not None
+        self._is_empty = not self._is_open
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -333,6 +345,8 @@ def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             flat.update(flat_options(value, f"{name}."))
+        elif value is None:
+            raise InvalidArgument(f"option {name} has no value: leave it out for the default")
         elif isinstance(value, bool):
             flat[name] = "true" if value else "false"
         elif isinstance(value, (list, tuple)):
@@ -346,6 +360,9 @@ def _placement(shard: Shard | None, replicated: bool) -> Any:
     if shard is not None and replicated:
         raise InvalidArgument("a region is a shard or replicated, not both")
     if shard is not None:
+        extents = (*shard.global_shape, *shard.offset)
+        if not all(isinstance(extent, (int, np.integer)) and extent >= 0 for extent in extents):
+            raise InvalidArgument("global_shape and offset of a shard are integers of 0 or more")
         return (tuple(shard.global_shape), tuple(shard.offset), shard.holes_allowed)
     return True if replicated else None
 

@@ -34,7 +34,7 @@ def dtype_name(number: int) -> str:
 
 
 def dtype_number(name: str) -> int:
-    """The reverse of dtype_name."""
+    """The reverse of dtype_name; opaque also for types that Kedge does not have: they are saved as bytes."""
     return _NUMBERS.get(name, OPAQUE)
 
 
@@ -66,7 +66,7 @@ def block_of(name: str, value: Any) -> Block:
             "anything else with save_object"
         )
     if not array.dtype.isnative:
-        raise InvalidArgument(f"{name!r} is of foreign byte order: save value.astype(value.dtype.newbyteorder('='))")
+        raise InvalidArgument(f"{name!r} has non-native byte order: save value.astype(value.dtype.newbyteorder('='))")
     array = np.asarray(array, order="C")
     return Block(array.ctypes.data, _number_of(name, value, array.dtype), array.shape, array)
 
@@ -75,7 +75,7 @@ def _check_tensor(name: str, tensor: Any) -> None:
     import torch
 
     if tensor.is_meta:
-        raise InvalidArgument(f"{name!r} is a meta tensor, which holds no data: save it after it was materialized")
+        raise InvalidArgument(f"{name!r} is a meta tensor, which holds no data: materialize it before saving")
     if tensor.layout is not torch.strided:
         raise InvalidArgument(f"{name!r} is a {tensor.layout} tensor: save its indices and values, or to_dense()")
     if tensor.is_quantized:
@@ -117,9 +117,9 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
     if not isinstance(out, np.ndarray):
         raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array or a PyTorch tensor")
     if not out.flags.writeable:
-        raise InvalidArgument(f"out of {name!r} is read-only")
+        raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
     if not out.dtype.isnative:
-        raise InvalidArgument(f"out of {name!r} is of foreign byte order")
+        raise InvalidArgument(f"out of {name!r} has non-native byte order: load into an array of native byte order")
     number = _number_of(name, out, out.dtype)
     if out.flags.c_contiguous:
         return Block(out.ctypes.data, number, out.shape, out), None

@@ -51,18 +51,18 @@ def save_state(engine: _kedge.Engine, group: str, taken: TakenApart) -> list[tup
         shape = storage.shape if number != OPAQUE else (memory.nbytes(),)
         engine.save(f"{group}/{storage.name}", memory.data_ptr(), number, shape, None)
         storages.append((storage.name, memory.nbytes()))
-    told = {"version": _VERSION, "pickle_bytes": len(taken.pickled), "storages": storages}
-    save_bytes(engine, f"{group}/{_STATE}", padded(json.dumps(told).encode() + b"\n" + taken.pickled, b"\0"))
+    header = {"version": _VERSION, "pickle_bytes": len(taken.pickled), "storages": storages}
+    save_bytes(engine, f"{group}/{_STATE}", padded(json.dumps(header).encode() + b"\n" + taken.pickled, b"\0"))
     return [(f"{group}/{name}", size) for name, size in storages]
 
 
 def committed_parts(engine: _kedge.Engine, storages: list[tuple[str, int]]) -> list[Part]:
-    """Storages where they lie in a store in memory, after the commit and until the engine's next call."""
+    """Storages where they lie in a store in memory, after the commit and until the engine's next collective call."""
     parts: list[Part] = []
     for key, (region, size) in enumerate(storages):
         address, found = engine.committed(region)
         if found != size:
-            raise IoError(f"the store has {found} bytes of {region}, and {size} were saved")
+            raise IoError(f"region {region} has {found} bytes in the store instead of {size}; its file was not written")
         parts.append(part_at(str(key), address, size))
     return parts
 
@@ -80,11 +80,14 @@ class SavedState:
         self._regions = regions
         self._group = group
         line, _, rest = load_bytes(engine, regions, f"{group}/{_STATE}").partition(b"\n")
-        told = json.loads(line)
-        if told["version"] != _VERSION:
-            raise Mismatch(f"the state {group!r} was saved by another version of Kedge ({told['version']})")
-        self.pickled = rest[: told["pickle_bytes"]]
-        self._storages: list[tuple[str, int]] = told["storages"]
+        header = json.loads(line)
+        if header["version"] != _VERSION:
+            raise Mismatch(
+                f"the state {group!r} has format {header['version']}, and this Kedge reads format {_VERSION}: load it with the "
+                "Kedge that saved it"
+            )
+        self.pickled = rest[: header["pickle_bytes"]]
+        self._storages: list[tuple[str, int]] = header["storages"]
 
     def load(self, map_location: Any, allow_pickle: bool) -> Any:
         """The state, every byte checked."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ._errors import InvalidArgument, Mismatch
+from ._errors import Corrupt, InvalidArgument
 
 #: torch.save's protocol, and the only one that torch's restricted unpickler reads.
 _PROTOCOL = 2
@@ -94,6 +94,10 @@ class TakenApart:
         self.storages = storages
 
 
+class _NewStorageError(Exception):
+    """An object of the state makes tensors anew each time it is pickled, so that a second pickle would name others."""
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, buffer: io.BytesIO, known: dict[int, Storage], is_trimming: bool) -> None:
         super().__init__(buffer, protocol=_PROTOCOL)
@@ -138,7 +142,7 @@ class _Pickler(pickle.Pickler):
         storage = self._known.get(memory._cdata)
         if storage is None:
             if self._is_trimming:
-                raise InvalidArgument("the state changed while it was saved: something in it makes tensors when pickled")
+                raise _NewStorageError
             storage = self._known[memory._cdata] = Storage(memory, dtype, str(len(self._known)))
             address = memory.data_ptr() if memory.device.type != "meta" else 0
             if address and self._dtypes.setdefault(address, dtype) != dtype:
@@ -176,7 +180,12 @@ def take_apart(state: Any) -> TakenApart:
     for storage in storages:
         storage.end()
     if any(storage.is_trimmed for storage in storages):
-        pickled = _pickle(state, known, is_trimming=True)
+        try:
+            pickled = _pickle(state, known, is_trimming=True)
+        except _NewStorageError:
+            for storage in storages:
+                storage.is_whole = True
+                storage.end()
     _give_names(state, known)
     return TakenApart(pickled, storages)
 
@@ -201,7 +210,7 @@ def _part(key: Any) -> str:
 
 
 def _give_names(state: Any, known: dict[int, Storage]) -> None:
-    """Names each storage by the way through the containers to the first tensor on it."""
+    """Names each storage by its path through the containers to the first tensor on it."""
     names = _Names()
     seen: set[int] = set()
     left: list[tuple[str, Any]] = [("", state)]
@@ -307,6 +316,6 @@ class explained:  # noqa: N801: reads as a word
 
 
 def check_size(what: str, size: int, found: int) -> None:
-    """Raises Mismatch if a storage has not as many bytes as the pickle says."""
+    """Raises Corrupt if a storage has not as many bytes as the pickle says."""
     if size != found:
-        raise Mismatch(f"{what} has {found} bytes, and the state's description says {size}")
+        raise Corrupt(f"{what} has {found} bytes instead of {size}: the checkpoint is inconsistent; load an older one")

@@ -1,4 +1,4 @@
-"""Files that torch.load reads, written from a state that was taken apart."""
+"""Writes files that torch.load reads, from a state that was taken apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._states import explained
 
 #: In each file that Kedge wrote: which commit it belongs to. torch.load does not look at it.
 _MARK = "kedge"
-#: Where storages begin in a file: as torch.save does it, or, where they are large, so that they can go past the page cache.
+#: Where storages begin in a file: as torch.save does it, or, where they are large, so that they can bypass the page cache (O_DIRECT).
 _ALIGNMENT, _DIRECT_ALIGNMENT = 64, 4096
 #: From here on that is faster. Memory has to be aligned for it to the disk's blocks.
 _DIRECT_BYTES, _BLOCK, _PIECE = 1 << 20, 512, 8 << 20
@@ -125,7 +125,7 @@ def write(path: str, pickled: bytes, parts: Sequence[Part], mark: str) -> None:
 
 
 def write_stand_in(path: str, words: str) -> None:
-    """A small file for who looks whether ``path`` exists."""
+    """A placeholder for programs that check whether ``path`` exists."""
     with open(path, "wb") as file:
         file.write(_STAND_IN + words.encode() + b"\n")
 

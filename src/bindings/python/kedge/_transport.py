@@ -66,7 +66,7 @@ class Transfer:
             self._failure = error
 
     def sender(self) -> int:
-        """Of a message from any rank."""
+        """The rank that sent a message received from any rank."""
         return int(self._work._source_rank())
 
 

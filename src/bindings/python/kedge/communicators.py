@@ -15,8 +15,8 @@ __all__ = ["Ranks", "default", "mpi", "single_process", "torch_distributed"]
 
 Ranks = _kedge.Ranks
 
-#: What launchers of MPI set for each process that they start, with how many there are.
-_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE")
+#: What launchers of MPI set for each process that they start.
+_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "PMIX_RANK")
 
 
 def default() -> Ranks:
@@ -36,6 +36,11 @@ def default() -> Ranks:
         return mpi()
     if _torch_is_initialized():
         return torch_distributed()
+    if launched:
+        raise BadState(
+            "a launcher of MPI started this process, and this Kedge was built without MPI: build it with -DKEDGE_MPI=ON, "
+            "start the program with torchrun, or pass single_process()"
+        )
     return single_process()
 
 
@@ -67,7 +72,7 @@ def mpi(comm: Any = None) -> Ranks:
 
 def torch_distributed(group: Any = None) -> Ranks:
     """COLLECTIVE. The ranks of a process group of torch.distributed that uses gloo; None: all ranks, over a group of
-    their own."""
+    their own. After a timeout neither Kedge nor the program can use the group again."""
     from ._transport import transport_over
 
     if not _torch_is_initialized():
@@ -102,5 +107,8 @@ def _torch_is_initialized() -> bool:
 
 
 def _finalize_mpi() -> None:
+    # A rank that failed must not wait in MPI_Finalize: when it exits without, the launcher ends the job.
+    if hasattr(sys, "last_value"):
+        return
     if _kedge.mpi_is_running():
         _kedge.mpi_finalize()

@@ -10,12 +10,12 @@ from typing import Any
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .. import _torch_files
-from .._errors import BadState, Error, IoError, NotFound
+from .._errors import BadState, Error, IoError, NotFound, from_failure
 from .._states import take_apart
 from . import _safe
 from ._find import Place, attributes_of, find, tag_of
 from ._contents import Opened, Written
-from ._settings import Settings, settings_of
+from ._settings import Settings, default_settings, settings_of
 from ._shared import Shared, shared_of
 
 _log = logging.getLogger("kedge.deepspeed")
@@ -50,7 +50,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         """COLLECTIVE."""
         super().__init__(config_params)
         self.name = "KedgeCheckpointEngine"
-        self._settings = settings_of(config_params) or settings or settings_of({"kedge": {}}) or Settings()
+        self._settings = settings_of(config_params) or settings or default_settings()
         self._shared: Shared = shared_of(self._settings)
         self._saving: _Saving | None = None
         self._loading: _Loading | None = None
@@ -103,10 +103,11 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         if self._saving is None:
             return
         self._saving.error = self._saving.error or error
+        tag = self._saving.place.tag
         try:
-            self.commit(CheckpointCommitInfo(self._saving.place.tag, self._saving.place.directory, False))
+            self.commit(CheckpointCommitInfo(tag, self._saving.place.directory, False))
         except Exception as ended:
-            _log.debug("gave up %s: %s", self._shared.engine, ended)
+            _log.debug("gave up the checkpoint %s: %s", tag, ended)
 
     def _save(self, saving: _Saving, state: Any, path: str) -> None:
         taken = take_apart(state)
@@ -171,9 +172,10 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
 
     def _agree(self, error: Exception | None) -> None:
         """COLLECTIVE. Raises on all ranks if one has an error."""
-        for rank, words in enumerate(self._shared.from_all(error and _words(error))):
-            if words:
-                raise IoError(f"rank {rank}: {words}", rank=rank) from error
+        for rank, failure in enumerate(self._shared.from_all(error and (_code(error), _words(error)))):
+            if failure:
+                code, words = failure
+                raise from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}") from error
 
     def _fail(self, error: Exception) -> None:
         _log.error("rank %d: %s", self._shared.engine.rank, _words(error))
@@ -203,15 +205,38 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         try:
             opened = Opened(self._shared.low)
             self._loading = _Loading(mine, opened, set())
-            error = self._lay_out(self._loading, whole)
         except Exception as failed:
-            error = failed
+            error: Exception | None = failed
+        else:
+            if self._are_files_newer(self._loading):
+                self._leave_to_files(mine)
+                return None
+            error = self._lay_out(self._loading, whole)
         failures = [words for words in self._shared.from_all(error and _words(error)) if words]
         if failures:
             self._loading = None
             self._close_quietly(failures[0])
-            raise IoError(f"the checkpoint {mine.tag} cannot be laid out in {mine.directory}: {failures[0]}") from error
+            raise IoError(f"the files of checkpoint {mine.tag} could not be written to {mine.directory}: {failures[0]}") from error
         return mine.tag
+
+    def _are_files_newer(self, loading: _Loading) -> bool:
+        """COLLECTIVE. Whether all files are those of a newer commit of this tag, which the stores have lost."""
+        time_ns = self._shared.low.info()["time_ns"]
+        marks = set()
+        for name in loading.opened.names():
+            path = loading.place.path_of(name)
+            mark = _torch_files.mark_of(path)
+            is_older = mark in (None, loading.opened.mark) or os.stat(path).st_mtime_ns < time_ns
+            marks.add("" if is_older else mark)
+        of_all = set().union(*self._shared.from_all(marks))
+        return len(of_all) == 1 and "" not in of_all
+
+    def _leave_to_files(self, place: Place) -> None:
+        self._loading = None
+        self._shared.low.close()
+        if self._shared.engine.rank == 0:
+            _log.warning("the files in %s are of a newer checkpoint than Kedge can recover; loading DeepSpeed's files",
+                         place.path_of(""))  # fmt: skip
 
     def load(self, path: str, map_location: Any = None) -> Any:
         """The state that was saved as this file, from Kedge or, if that does not have it, from the file."""
@@ -251,8 +276,8 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             for name in opened.names():
                 path = place.path_of(name)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                if _is_newer(path, self._shared.low.info()["time_ns"], opened.mark):
-                    _log.warning("%s was changed after the checkpoint was saved: the file is loaded", path)
+                if _is_newer(path, self._shared.low.info()["time_ns"]):
+                    _log.warning("%s was changed after the checkpoint was saved; loading the file instead", path)
                     continue
                 loading.served.add(name)
                 if self._settings.torch_files or whole or not _is_own(name):
@@ -271,6 +296,10 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
     def preserves_storage_sharing(self) -> bool:
         """False: of a storage only what the saved tensors need is stored, so DeepSpeed need not clone them."""
         return False
+
+
+def _code(error: BaseException) -> str:
+    return error.code if isinstance(error, Error) else "io" if isinstance(error, OSError) else "invalid_argument"
 
 
 def _words(error: BaseException) -> str:
@@ -303,11 +332,11 @@ def _is_own(name: str) -> bool:
     return os.path.basename(name).removeprefix("bf16_").startswith("zero_pp_rank_")
 
 
-def _is_newer(path: str, time_ns: int, mark: str) -> bool:
-    """Whether somebody else wrote this file after the checkpoint."""
+def _is_newer(path: str, time_ns: int) -> bool:
+    """Whether another program wrote this file after the checkpoint."""
     try:
         changed_ns = os.stat(path).st_mtime_ns
-        return changed_ns > time_ns and not _torch_files.is_stand_in(path) and _torch_files.mark_of(path) != mark
+        return changed_ns > time_ns and not _torch_files.is_stand_in(path) and _torch_files.mark_of(path) is None
     except OSError:
         return False
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from .. import _kedge
-from .._errors import InvalidArgument, Mismatch
+from .._errors import Corrupt, InvalidArgument, Mismatch
 from .._state_regions import SavedState, committed_parts, load_bytes, padded, save_bytes, save_state
 from .._states import TakenApart
 from .._torch_files import Part, write
@@ -46,7 +47,7 @@ class Written:
         return self._engine.committed(_LIST)[1] > 0
 
     def parts(self, name: str) -> list[Part]:
-        """A file's storages where they lie in the store, after the commit and until the next call of the engine."""
+        """A file's storages where they lie in the store, after the commit and until the engine's next collective call."""
         return committed_parts(self._engine, self._storages[name])
 
 
@@ -60,9 +61,15 @@ class Opened:
         if _LIST in self._regions:
             listed = json.loads(load_bytes(engine, self._regions, _LIST))
         if listed["version"] != _VERSION:
-            raise Mismatch(f"this checkpoint was written by another version of kedge.deepspeed ({listed['version']})")
+            raise Mismatch(
+                f"this checkpoint has format {listed['version']} of kedge.deepspeed, and this Kedge reads format {_VERSION}: load "
+                "it with the Kedge that saved it"
+            )
         self.mark: str = listed["mark"]
         self._names: list[str] = listed["files"]
+        for name in self._names:
+            if os.path.isabs(name) or ".." in name.split("/"):
+                raise Corrupt(f"the checkpoint lists the file {name!r}, which lies outside of its directory")
 
     def names(self) -> list[str]:
         """Of the files, below the tag's directory."""

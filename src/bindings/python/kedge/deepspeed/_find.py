@@ -33,9 +33,9 @@ class Place(NamedTuple):
 
 def tag_of(place: Place) -> str:
     """Kedge's tag. The directory is part of it: DeepSpeed's tags are alike in all directories."""
-    told = hashlib.sha256(f"{place.directory}\0{place.tag}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{place.directory}\0{place.tag}".encode()).hexdigest()[:12]
     readable = re.sub(r"[^A-Za-z0-9_-]", "-", place.tag)[:48]
-    return f"{readable}.{told}"
+    return f"{readable}.{digest}"
 
 
 def attributes_of(place: Place, is_latest: bool) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
         if not shared.from_root(os.path.exists(os.path.join(directory, asked.latest or asked.place.tag))):
             raise
         if shared.engine.rank == 0:
-            _log.warning("going on with DeepSpeed's own files in %s: %s", directory, error.message)
+            _log.warning("Kedge cannot recover this checkpoint; loading DeepSpeed's own files in %s instead: %s", directory, error.message)
         return None
     if opened is None:
         return None
@@ -74,7 +74,7 @@ def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
     if tag is None and asked.latest not in (None, found) and asked.latest_ns > low.info()["time_ns"]:
         low.close()
         if shared.engine.rank == 0:
-            _log.warning("%s names %s, which is newer than Kedge's newest, %s: it is loaded from its files",
+            _log.warning("%s names %s, which is newer than Kedge's newest, %s: loading it from DeepSpeed's files",
                          os.path.join(directory, "latest"), asked.latest, found)  # fmt: skip
         return None
     return Place(directory, found)

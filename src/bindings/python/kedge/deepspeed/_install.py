@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
+import deepspeed  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import deepspeed.runtime.engine as runtime  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
+from .._errors import BadState
 from ._checkpoint_engine import KedgeCheckpointEngine
 from ._settings import Settings, settings_of
 
+_log = logging.getLogger("kedge.deepspeed")
 _installed: Settings | None = None
 _is_installed = False
 
@@ -19,8 +23,13 @@ def install(config: Any = None) -> None:
     """Call it before deepspeed.initialize: engines made afterwards save and load by Kedge.
 
     ``config``: DeepSpeed's configuration (a dict, or the path of the JSON file), for its section "kedge"; a section in
-    the configuration that deepspeed.initialize is given goes first. Raises kedge.InvalidArgument."""
+    the configuration that deepspeed.initialize is given takes precedence. Raises kedge.InvalidArgument."""
     global _installed, _is_installed
+    if not hasattr(runtime, "create_checkpoint_engine"):
+        raise BadState(
+            f"DeepSpeed {deepspeed.__version__} has no create_checkpoint_engine to replace: use a version for which Kedge was "
+            "tested (0.19.5)"
+        )
     _installed = settings_of(config)
     if _is_installed:
         return
@@ -33,6 +42,8 @@ def install(config: Any = None) -> None:
 
 
 def _create(config_params: Any, **_: Any) -> KedgeCheckpointEngine:
+    if (getattr(config_params, "checkpoint_config", None) or {}).get("writer") is not None:
+        _log.warning('"checkpoint": {"writer": ...} of DeepSpeed\'s configuration is not used: Kedge writes the checkpoints')
     return KedgeCheckpointEngine(config_params, settings=_installed)
 
 

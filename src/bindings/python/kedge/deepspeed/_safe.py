@@ -1,4 +1,4 @@
-"""Classes that DeepSpeed's own states hold, besides tensors and plain values. To make them runs no foreign code."""
+"""Classes that DeepSpeed's own states hold, besides tensors and plain values. Constructing them runs no code from the checkpoint."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .._engine import flat_options
 from .._errors import InvalidArgument
 
 _SECTION = "kedge"
-#: Where DeepSpeed users keep checkpoints is no place for Kedge's: both write a file named latest there.
+#: DeepSpeed writes a file named latest into its directory, and so does Kedge: the two must differ.
 _PREFIX = "./kedge"
 
 
@@ -45,14 +45,19 @@ def settings_of(config: Any) -> Settings | None:
     if ours["torch_files"]:
         defaults["persistent.every"] = "0"  # the files are on the parallel filesystem already
     for name, value in defaults.items():
-        if name not in options and not _kedge.is_set(name):
+        if name not in options and not _kedge.differs_from_default(name):
             options[name] = value
     return Settings(**ours, options=tuple(sorted(options.items())))
 
 
+def default_settings() -> Settings:
+    """Of an empty section."""
+    return settings_of({_SECTION: {}}) or Settings()
+
+
 def _check_name(name: str) -> None:
     try:
-        _kedge.is_set(name)
+        _kedge.differs_from_default(name)
     except InvalidArgument:
         near = difflib.get_close_matches(name, ("torch_files", "allow_pickle"), n=1)
         if near:

@@ -30,18 +30,19 @@ class Shared:
         self.engine = Engine(options, communicator=self._ranks())
 
     def _ranks(self) -> Ranks:
-        """MPI's, which are faster, where DeepSpeed found its ranks by MPI."""
+        """MPI's ranks, which are faster, if MPI runs with the same ranks."""
+        world: Ranks | None = None
         is_mpi = False
         if _kedge.has_mpi and _kedge.mpi_is_running():
             world = mpi()
             is_mpi = (world.rank, world.size) == (dist.get_rank(), dist.get_world_size())
         held: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(held, is_mpi, group=self._group)
-        return world if all(held) else torch_distributed()
+        return world if world is not None and all(held) else torch_distributed()
 
     @property
     def low(self) -> _kedge.Engine:
-        """The engine without the comfort."""
+        """The private kedge._kedge.Engine."""
         return self.engine._engine
 
     def is_of_now(self) -> bool:
