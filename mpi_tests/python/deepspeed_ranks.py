@@ -4,11 +4,13 @@ Phase 1 leaves a checkpoint; phase 2 is started after a node was lost.
 """
 
 import os
+import random
 import shutil
 import sys
 import time
 import unittest
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo
@@ -248,14 +250,99 @@ class Ranks(unittest.TestCase):
             os.utime(f"{self.place}/latest", (1, 1))
         dist.barrier()
         self.check("one", 1, opened=None)
-        # Somebody saved without Kedge, or went back: the file is newer.
+        # It names something that is not there.
+        self.name_latest("older")
+        self.check("one", 1, opened=None)
+        # Somebody saved without Kedge.
         if self.rank == 0:
-            os.utime(f"{self.place}/latest", (time.time() + 60,) * 2)
+            os.makedirs(f"{self.place}/older")
+            torch.save({}, f"{self.place}/older/mp_rank_00_model_states.pt")
         dist.barrier()
         self.assertIsNone(self.engine.open(self.place))
+        # That was in Kedge alone, and is lost.
+        if self.rank == 0:
+            _torch_files.write_stand_in(f"{self.place}/older/mp_rank_00_model_states.pt", "")
+        dist.barrier()
+        self.check("one", 1, opened=None)
+        # Somebody went back.
+        self.save("newer", 5)
+        self.name_latest("one")
+        self.check("one", 1, opened=None)
         # That is the newest of all again.
         self.save("two", 2)
         self.check("two", 2, opened=None)
+
+    def name_latest(self, tag):
+        dist.barrier()
+        if self.rank == 0:
+            with open(f"{self.place}/latest", "w") as file:
+                file.write(tag)
+            os.utime(f"{self.place}/latest", (time.time() + 60,) * 2)
+        dist.barrier()
+
+    @unittest.skipIf(phase == 2 or not torch_files, "phase 1, with torch files")
+    def test_damaged_files_are_written_again(self):
+        self.save("t", 4)
+        model = f"{self.place}/t/mp_rank_00_model_states.pt"
+        if self.rank == 0:
+            with open(model, "r+b") as file:
+                data = bytearray(file.read())
+                at = data.index(torch.full((50,), 4.0).numpy().tobytes())
+                data[at + 2] ^= 1
+                file.seek(0)
+                file.write(data)
+        else:
+            os.truncate(self.shard_path("t"), 700)
+        dist.barrier()
+        with self.assertRaisesRegex(kedge.Corrupt, "damaged: remove it"):
+            self.engine.load(model)
+        dist.barrier()
+        self.check("t", 4)
+        self.check_states(torch.load(model), torch.load(self.shard_path("t")), 4)
+
+    @unittest.skipIf(phase == 2 or not torch_files, "phase 1, with torch files")
+    def test_files_of_different_checkpoints_are_refused(self):
+        self.save("t", 4)
+        copy = self.place + "-copy"
+        if self.rank == 0:
+            shutil.copytree(self.place, copy)
+        dist.barrier()
+        if self.rank == 1:
+            self.write_newer(self.shard(5), self.shard_path("t", copy))
+        self.assertIsNone(self.engine.open(copy, "t"))
+        self.engine.load(self.shard_path("t", copy))
+        self.raises_on_all(kedge.Mismatch, "belong to different checkpoints", lambda: self.engine.check_files(copy))
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_what_another_engine_left_open_ends(self):
+        other = kedge.deepspeed.KedgeCheckpointEngine(settings=kedge.deepspeed._install._installed)
+        other.create(CheckpointCommitInfo("left", self.place, True))
+        self.save("t", 1)
+        other.open(self.place, "t")
+        self.save("u", 2)
+        self.check("u", 2)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_a_forked_child_does_not_end_the_engine(self):
+        child = os.fork()
+        if child == 0:
+            kedge.deepspeed._shared._at_exit()
+            os._exit(0)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.save("t", 1)
+        self.check("t", 1)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_arrays_and_random_states_are_allowed(self):
+        self.engine.create(CheckpointCommitInfo("t", self.place, True))
+        self.engine.makedirs(f"{self.place}/t", exist_ok=True)
+        state = {"loss": np.float64(2.5), "counts": np.arange(3), "numpy": np.random.default_rng(1).bit_generator.state,
+                 "old": np.random.RandomState(1).get_state(), "python": random.Random(1).getstate()}
+        self.engine.save(state, self.shard_path("t"))
+        self.engine.commit(CheckpointCommitInfo("t", self.place, True))
+        self.assertEqual(self.engine.open(self.place, "t"), "t")
+        self.assertEqual(str(self.engine.load(self.shard_path("t"))), str(state))
+        self.engine.close()
 
     @unittest.skipIf(phase == 2, "phase 1")
     def test_files_that_were_lost_or_changed(self):

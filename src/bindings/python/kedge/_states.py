@@ -48,7 +48,7 @@ class Storage:
             return
         low = int(tensor.storage_offset())
         shape = tuple(int(extent) for extent in tensor.shape)
-        high = low + 1 + sum((int(extent) - 1) * int(stride) for extent, stride in zip(shape, tensor.stride()))
+        high = _end(tensor)
         if self.high == 0 and tensor.is_contiguous():
             self.first = shape
         self.low = min(self.low, low)
@@ -84,6 +84,12 @@ class Storage:
             size = self.dtype.itemsize
             part = part[self.low * size : self.high * size]
         return part if part.device.type == "cpu" else part.cpu()  # type: ignore[no-untyped-call]
+
+
+def _end(tensor: torch.Tensor) -> int:
+    """Behind its last element, in its storage."""
+    steps = ((int(extent) - 1) * int(stride) for extent, stride in zip(tensor.shape, tensor.stride()))
+    return int(tensor.storage_offset()) + 1 + sum(steps)
 
 
 class TakenApart:
@@ -132,7 +138,12 @@ class _Pickler(pickle.Pickler):
         storage = self._storage(obj.untyped_storage(), obj.dtype)
         offset = obj.storage_offset()
         if self._is_trimming:
-            offset -= storage.low if obj.numel() else offset
+            if obj.numel() == 0:
+                offset = 0
+            elif offset < storage.low or _end(obj) > storage.high:
+                raise _NewStorageError  # not the tensor of the first time
+            else:
+                offset -= storage.low
         else:
             storage.need(obj)
         where: tuple[Any, ...] = (storage, offset, tuple(obj.shape), obj.stride(), obj.requires_grad, OrderedDict())
@@ -242,7 +253,7 @@ class _Names:
 
     def take(self, wanted: str) -> str:
         """A name that is free, as much like this one as can be."""
-        *groups, last = wanted[-800:].strip("/").split("/")
+        *groups, last = wanted.encode()[-700:].decode(errors="ignore").strip("/").split("/")  # of 1024 bytes
         before = ""
         for part in groups:
             name = before + part

@@ -6,12 +6,14 @@ import ctypes
 import errno
 import os
 import sys
+import zipfile
 from collections.abc import Sequence
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
+from ._errors import Corrupt
 from ._states import explained
 
 #: In each file that Kedge wrote: which commit it belongs to. torch.load does not look at it.
@@ -145,9 +147,33 @@ def mark_of(path: str) -> str | None:
         return None
 
 
+def is_damaged(path: str) -> bool:
+    """Whether it is no file that torch.load reads: cut off, or of another kind."""
+    try:
+        torch._C.PyTorchFileReader(path)
+        return False
+    except RuntimeError:
+        with open(path, "rb") as file:
+            return file.read(1) != b"\x80"  # what torch.save wrote before it made zip files
+
+
+def is_whole(path: str) -> bool:
+    """Whether every byte of a file that Kedge wrote is as it was written, by the checksums in it."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return file.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
 def load(path: str, map_location: Any, allow_pickle: bool) -> Any:
     """As torch.load. Without ``allow_pickle`` only tensors, plain values and what torch.serialization.add_safe_globals
     was given are made."""
+    if mark_of(path) is not None and not is_whole(path):
+        raise Corrupt(
+            f"the file is damaged: remove it, and load_checkpoint writes it again from Kedge, or load an older checkpoint: {path}",
+            path=path,
+        )
     with explained(path, allow_pickle):
         return torch.load(path, map_location=map_location, weights_only=not allow_pickle)
 

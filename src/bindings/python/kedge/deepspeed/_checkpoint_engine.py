@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .. import _torch_files
-from .._errors import BadState, Error, IoError, NotFound, from_failure
+from .._errors import BadState, Error, Mismatch, NotFound, from_failure
 from .._states import take_apart
 from . import _safe
 from ._find import Place, attributes_of, find, tag_of
@@ -56,6 +56,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         self._loading: _Loading | None = None
         self._early: Exception | None = None  # an error before create
         self._is_in_memory = False  # the store, as far as is known
+        self._marks: set[str] = set()  # of the files that were loaded since open
 
     # Writing.
 
@@ -69,7 +70,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
 
     def create(self, info: CheckpointCommitInfo) -> None:
         """COLLECTIVE. Begins a checkpoint; what an earlier create began and nobody committed is abandoned."""
-        self._end_left_over()
+        self._shared.leave(self)
         low = self._shared.low
         mine = Place(os.path.abspath(info.save_dir), str(info.tag))
         root, mark = self._shared.from_root((Place(os.path.realpath(info.save_dir), mine.tag), os.urandom(16).hex()))
@@ -127,21 +128,19 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
 
     def _commit(self, saving: _Saving) -> None:
         low = self._shared.low
-        if not any(self._shared.from_all(len(saving.written) > 0)):
-            # Files for other programs, such as save_16bit_model's: no state to come back to.
-            low.abandon()
-            self._agree(saving.error)
-        else:
-            if saving.error is not None:
-                low.refuse("DeepSpeed's checkpoint", _words(saving.error))
-            else:
-                saving.written.end()
+        is_state = False
+        try:
+            is_state = any(self._agree(saving.error, len(saving.written) > 0))
+        finally:
+            if not is_state:
+                # A failure; or files for other programs, such as save_16bit_model's, and no state to come back to.
+                low.abandon()
+        if is_state:
             try:
-                low.commit()
-            except Error as error:
-                if saving.error is not None:
-                    raise error from saving.error
-                raise
+                saving.written.end()
+            except Exception as error:
+                low.refuse(f"checkpoint {saving.place.tag}", _words(error))
+            low.commit()
             self._is_in_memory = saving.written.is_in_memory()
         self._agree(self._put_in_place(saving))
 
@@ -157,7 +156,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                 _sync_directory(directory)
             if not self._settings.torch_files:
                 self._write_stand_ins(saving)
-        except (OSError, Error) as error:
+        except Exception as error:
             return error
         return None
 
@@ -170,12 +169,14 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             path, f"rank {self._shared.engine.rank} keeps this file in its node-local store (torch_files is false)"
         )
 
-    def _agree(self, error: Exception | None) -> None:
-        """COLLECTIVE. Raises on all ranks if one has an error."""
-        for rank, failure in enumerate(self._shared.from_all(error and (_code(error), _words(error)))):
+    def _agree(self, error: Exception | None, value: Any = None) -> list[Any]:
+        """COLLECTIVE. All ranks' values. Raises on all ranks if one has an error."""
+        answers = self._shared.from_all((error and (_code(error), _words(error)), value))
+        for rank, (failure, _) in enumerate(answers):
             if failure:
                 code, words = failure
                 raise from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}") from error
+        return [answer for _, answer in answers]
 
     def _fail(self, error: Exception) -> None:
         _log.error("rank %d: %s", self._shared.engine.rank, _words(error))
@@ -184,11 +185,14 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         else:
             self._saving.error = self._saving.error or error
 
-    def _end_left_over(self) -> None:
+    def leave(self) -> None:
+        """COLLECTIVE. Drops what create began and nobody committed, or closes what is open."""
         saving, self._saving = self._saving, None
         if saving is not None:
             _remove(saving.files)
             self._shared.low.abandon()
+        if self._loading is not None:
+            self.close()
 
     # Reading.
 
@@ -197,39 +201,44 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         "latest", the newest that the ranks can recover and that was saved with save_latest; returns its tag, or None if
         Kedge has none: DeepSpeed's own files may be there. Afterwards the files that other ranks look for are there,
         all files if ``whole``."""
-        if self._loading is not None:
-            self.close()
+        self._shared.leave(self)
+        self._marks.clear()
         mine = find(self._shared, os.path.abspath(load_dir), None if tag in (None, "latest") else str(tag))
         if mine is None:
             return None
         try:
-            opened = Opened(self._shared.low)
-            self._loading = _Loading(mine, opened, set())
-        except Exception as failed:
-            error: Exception | None = failed
-        else:
-            if self._are_files_newer(self._loading):
+            marks = self._step(lambda: self._read_list(mine))
+            of_all: set[str] = set().union(*marks)
+            if len(of_all) == 1 and "" not in of_all:
                 self._leave_to_files(mine)
                 return None
-            error = self._lay_out(self._loading, whole)
-        failures = [words for words in self._shared.from_all(error and _words(error)) if words]
-        if failures:
+            self._step(lambda: self._lay_out(whole))
+        except Exception as error:
             self._loading = None
-            self._close_quietly(failures[0])
-            raise IoError(f"the files of checkpoint {mine.tag} could not be written to {mine.directory}: {failures[0]}") from error
+            self._close_quietly(_words(error))
+            raise
         return mine.tag
 
-    def _are_files_newer(self, loading: _Loading) -> bool:
-        """COLLECTIVE. Whether all files are those of a newer commit of this tag, which the stores have lost."""
+    def _step(self, work: Callable[[], Any]) -> list[Any]:
+        """COLLECTIVE. What the work gives on each rank; raises on all ranks if it raises on one."""
+        value, error = None, None
+        try:
+            value = work()
+        except Exception as raised:
+            error = raised
+        return self._agree(error, value)
+
+    def _read_list(self, place: Place) -> set[str]:
+        """Which newer commits of this tag, that the stores have lost, the files are of; "" for those that are not."""
+        self._loading = loading = _Loading(place, Opened(self._shared.low), set())
         time_ns = self._shared.low.info()["time_ns"]
         marks = set()
         for name in loading.opened.names():
-            path = loading.place.path_of(name)
+            path = place.path_of(name)
             mark = _torch_files.mark_of(path)
             is_older = mark in (None, loading.opened.mark) or os.stat(path).st_mtime_ns < time_ns
-            marks.add("" if is_older else mark)
-        of_all = set().union(*self._shared.from_all(marks))
-        return len(of_all) == 1 and "" not in of_all
+            marks.add("" if is_older or mark is None else mark)
+        return marks
 
     def _leave_to_files(self, place: Place) -> None:
         self._loading = None
@@ -250,7 +259,19 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                     return loading.opened.load(name, map_location, allow_pickle)
             if _torch_files.is_stand_in(path):
                 raise NotFound(_missing(path, loading), path=path)
+            mark = _torch_files.mark_of(path)
+            if mark is not None:
+                self._marks.add(mark)
             return _torch_files.load(path, map_location, allow_pickle)
+
+    def check_files(self, place: str) -> None:
+        """COLLECTIVE. After files were loaded: raises Mismatch on all ranks if they belong to different checkpoints."""
+        marks = set().union(*self._shared.from_all(self._marks))
+        if len(marks) > 1:
+            raise Mismatch(
+                f"the files in {place} belong to different checkpoints, as a job leaves them that was killed while it saved: "
+                "load an older tag"
+            )
 
     def close(self, error: Exception | None = None) -> None:
         """COLLECTIVE. What was loaded counts only if no rank gives an error; else all others raise."""
@@ -269,27 +290,25 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         except Error:
             pass
 
-    def _lay_out(self, loading: _Loading, whole: bool) -> Exception | None:
+    def _lay_out(self, whole: bool) -> None:
         """Writes what is looked for behind the engine's back: by glob, exists and torch.load."""
-        place, opened = loading.place, loading.opened
-        try:
-            for name in opened.names():
-                path = place.path_of(name)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                if _is_newer(path, self._shared.low.info()["time_ns"]):
-                    _log.warning("%s was changed after the checkpoint was saved; loading the file instead", path)
-                    continue
-                loading.served.add(name)
-                if self._settings.torch_files or whole or not _is_own(name):
-                    if _torch_files.mark_of(path) != opened.mark:
-                        beside = _beside(path, self._shared.engine.rank)
-                        opened.write(name, beside)
-                        os.replace(beside, path)
-                elif not os.path.exists(path):
-                    self._stand_in(path)
-        except OSError as error:
-            return error
-        return None
+        assert self._loading is not None
+        place, opened = self._loading.place, self._loading.opened
+        for name in opened.names():
+            path = place.path_of(name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if _is_newer(path, self._shared.low.info()["time_ns"]):
+                _log.warning("%s was changed after the checkpoint was saved; loading the file instead", path)
+                continue
+            self._loading.served.add(name)
+            if self._settings.torch_files or whole or not _is_own(name):
+                # What other ranks load has to be whole, too.
+                if _torch_files.mark_of(path) != opened.mark or not (_is_own(name) or _torch_files.is_whole(path)):
+                    beside = _beside(path, self._shared.engine.rank)
+                    opened.write(name, beside)
+                    os.replace(beside, path)
+            elif not os.path.exists(path):
+                self._stand_in(path)
 
     # What DeepSpeed asks.
 
@@ -336,7 +355,12 @@ def _is_newer(path: str, time_ns: int) -> bool:
     """Whether another program wrote this file after the checkpoint."""
     try:
         changed_ns = os.stat(path).st_mtime_ns
-        return changed_ns > time_ns and not _torch_files.is_stand_in(path) and _torch_files.mark_of(path) is None
+        return (
+            changed_ns > time_ns
+            and not _torch_files.is_stand_in(path)
+            and _torch_files.mark_of(path) is None
+            and not _torch_files.is_damaged(path)
+        )
     except OSError:
         return False
 

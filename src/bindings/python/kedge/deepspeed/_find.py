@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
 import re
 from typing import Any, NamedTuple
 
+from .. import _torch_files
 from .._errors import Unrecoverable
 from ._shared import Shared
 
@@ -47,37 +49,62 @@ class _Asked(NamedTuple):
     place: Place
     latest: str | None  #: what the file latest says
     latest_ns: int  #: when it was written
+    files: str  #: what lies in the tag's directory: whole (files of DeepSpeed's), stand-ins, or nothing
 
 
 def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
-    """COLLECTIVE. Opens the checkpoint, and returns its place as this rank names it; None if there is none, or if the
-    file latest names a newer one that Kedge does not have."""
+    """COLLECTIVE. Opens the checkpoint, and returns its place as this rank names it; None if Kedge has none, or a newer one
+    lies in DeepSpeed's own files only."""
     asked: _Asked = shared.from_root(_asked(directory, tag))
-    low = shared.low
     try:
-        if tag is not None:
-            opened = low.open(tag_of(asked.place), False)
-        else:
-            opened = low.open("latest", False)
-            while opened is not None and not _matches(low.info(), asked):
-                low.close()
-                opened = low.open_before(opened, False)
+        found = tag if tag is not None and shared.low.open(tag_of(asked.place), False) is not None else None
+        if tag is None:
+            found = _find_newest(shared, asked)
     except Unrecoverable as error:
-        if not shared.from_root(os.path.exists(os.path.join(directory, asked.latest or asked.place.tag))):
+        if asked.files != "whole":
             raise
-        if shared.engine.rank == 0:
-            _log.warning("Kedge cannot recover this checkpoint; loading DeepSpeed's own files in %s instead: %s", directory, error.message)
+        _warn(shared, "Kedge cannot recover this checkpoint; loading DeepSpeed's own files in %s instead: %s", directory,
+              error.message)  # fmt: skip
         return None
+    return None if found is None else Place(directory, found)
+
+
+def _find_newest(shared: Shared, asked: _Asked) -> str | None:
+    """COLLECTIVE. Opens Kedge's newest, or what the file latest names if that is younger; returns the tag."""
+    low = shared.low
+    opened = low.open("latest", False)
+    while opened is not None and not _matches(low.info(), asked):
+        low.close()
+        opened = low.open_before(opened, False)
     if opened is None:
         return None
-    found = low.info()["attributes"][_TAG] if tag is None else tag
-    if tag is None and asked.latest not in (None, found) and asked.latest_ns > low.info()["time_ns"]:
-        low.close()
-        if shared.engine.rank == 0:
-            _log.warning("%s names %s, which is newer than Kedge's newest, %s: loading it from DeepSpeed's files",
-                         os.path.join(directory, "latest"), asked.latest, found)  # fmt: skip
+    found = str(low.info()["attributes"][_TAG])
+    if asked.latest in (None, found) or asked.latest_ns <= low.info()["time_ns"]:
+        return found
+    # Somebody went back to an older one, or saved without Kedge.
+    low.close()
+    wanted = Place(asked.place.directory, str(asked.latest))
+    if _opens(shared, tag_of(wanted)):
+        return wanted.tag
+    if asked.files == "whole":
+        _warn(shared, "%s names %s, which is newer than Kedge's newest, %s: loading it from DeepSpeed's files",
+              os.path.join(asked.place.directory, "latest"), asked.latest, found)  # fmt: skip
         return None
-    return Place(directory, found)
+    _warn(shared, "%s names %s, which cannot be recovered: going back to %s", os.path.join(asked.place.directory, "latest"),
+          asked.latest, found)  # fmt: skip
+    return found if _opens(shared, opened) else None
+
+
+def _opens(shared: Shared, tag: str) -> bool:
+    try:
+        return shared.low.open(tag, False) is not None
+    except Unrecoverable:
+        return False
+
+
+def _warn(shared: Shared, *words: Any) -> None:
+    if shared.engine.rank == 0:
+        _log.warning(*words)
 
 
 def _asked(directory: str, tag: str | None) -> _Asked:
@@ -89,7 +116,19 @@ def _asked(directory: str, tag: str | None) -> _Asked:
         latest_ns = os.stat(path).st_mtime_ns
     except OSError:
         pass
-    return _Asked(Place(os.path.realpath(directory), tag or ""), latest, latest_ns)
+    return _Asked(Place(os.path.realpath(directory), tag or ""), latest, latest_ns, _files(directory, tag or latest))
+
+
+def _files(directory: str, tag: str | None) -> str:
+    """See _Asked."""
+    try:
+        with os.scandir(os.path.join(directory, tag)) if tag else contextlib.nullcontext(()) as entries:
+            files = [entry.path for entry in entries if entry.is_file() and entry.name.endswith(".pt")]
+        if not files:
+            return "nothing"
+        return "stand-ins" if any(map(_torch_files.is_stand_in, files)) else "whole"
+    except OSError:
+        return "nothing"
 
 
 def _matches(info: dict[str, Any], asked: _Asked) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import deepspeed  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -71,7 +72,9 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, load_dir, tag, *arguments, **named)
         found = engine.open(load_dir, tag, whole=_looks_at_all(self, *arguments, **named))
         try:
-            loaded = original(self, load_dir, found if found is not None else tag, *arguments, **named)
+            with _from(found):
+                loaded = original(self, load_dir, found if found is not None else tag, *arguments, **named)
+            engine.check_files(load_dir)
         except Exception as error:
             engine.close(error)
             raise
@@ -79,6 +82,19 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
         return loaded
 
     return load_checkpoint
+
+
+@contextlib.contextmanager
+def _from(tag: str | None) -> Iterator[None]:
+    """With ZeRO-3 and load_optimizer_states=False DeepSpeed loads the weights of the tag in the file latest, whatever the
+    tag is that it was given."""
+    original = runtime.get_fp32_state_dict_from_zero_checkpoint
+    if tag is not None:
+        runtime.get_fp32_state_dict_from_zero_checkpoint = functools.partial(original, tag=tag)
+    try:
+        yield
+    finally:
+        runtime.get_fp32_state_dict_from_zero_checkpoint = original
 
 
 def _looks_at_all(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import logging
+import os
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +15,7 @@ import torch.distributed as dist
 
 from .. import _kedge
 from .._engine import Engine
-from .._errors import BadState
+from .._errors import BadState, RankFailed
 from ..communicators import Ranks, mpi, torch_distributed
 from ._settings import Settings
 
@@ -25,6 +29,7 @@ class Shared:
         options = dict(settings.options)
         seconds = float(options.get("comm.timeout_s") or _kedge.loaded_option("comm.timeout_s"))
         self._world = dist.group.WORLD
+        self._user: Any = None
         # Gloo, which knows host memory, whatever the backend of the other groups is.
         self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=seconds))
         self.engine = Engine(options, communicator=self._ranks())
@@ -40,6 +45,12 @@ class Shared:
         dist.all_gather_object(held, is_mpi, group=self._group)
         return world if world is not None and all(held) else torch_distributed()
 
+    def leave(self, user: Any) -> None:
+        """COLLECTIVE. This engine of DeepSpeed's begins something: what another one, or itself, has left open ends."""
+        before, self._user = self._user, user
+        if before is not None:
+            before.leave()
+
     @property
     def low(self) -> _kedge.Engine:
         """The private kedge._kedge.Engine."""
@@ -52,21 +63,39 @@ class Shared:
     def from_root(self, value: Any) -> Any:
         """COLLECTIVE. Rank 0's value."""
         held = [value]
-        dist.broadcast_object_list(held, src=0, group=self._group)
+        with _translated():
+            dist.broadcast_object_list(held, src=0, group=self._group)
         return held[0]
 
     def from_all(self, value: Any) -> list[Any]:
         """COLLECTIVE. All ranks' values."""
         values: list[Any] = [None] * self.engine.size
-        dist.all_gather_object(values, value, group=self._group)
+        with _translated():
+            dist.all_gather_object(values, value, group=self._group)
         return values
 
 
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Failures of gloo as Kedge's."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise RankFailed(f"communication with the other ranks failed: {reason}; restart the job") from error
+
+
+_log = logging.getLogger("kedge.deepspeed")
+_process = 0  # that made the engines
 _shared: dict[tuple[tuple[str, str], ...], Shared] = {}
 
 
 def shared_of(settings: Settings) -> Shared:
     """COLLECTIVE. The engine with these options; made if there is none."""
+    global _process
+    if os.getpid() != _process:
+        _shared.clear()  # of the parent: only it may use them
+        _process = os.getpid()
     found = _shared.get(settings.options)
     if found is None or not found.is_of_now():
         _shared.pop(settings.options, None)
@@ -85,10 +114,13 @@ def finalize() -> None:
         _, shared = _shared.popitem()
         if shared.is_of_now():
             shared.engine.finalize()
+        else:
+            _log.warning("torch.distributed ended before kedge.deepspeed.finalize(): the newest checkpoint is in the stores "
+                         "and may not be persistent; call finalize first")  # fmt: skip
 
 
 def _at_exit() -> None:
-    # A process that failed must not wait for the others, which may be anywhere.
-    if hasattr(sys, "last_value") or not dist.is_initialized():
+    # A process that failed must not wait for the others, which may be anywhere; and a child that was forked is no rank.
+    if hasattr(sys, "last_value") or os.getpid() != _process:
         return
     finalize()
