@@ -311,7 +311,7 @@ class Ranks(unittest.TestCase):
             self.write_newer(self.shard(5), self.shard_path("t", copy))
         self.assertIsNone(self.engine.open(copy, "t"))
         self.engine.load(self.shard_path("t", copy))
-        self.raises_on_all(kedge.Mismatch, "belong to different checkpoints", lambda: self.engine.check_files(copy))
+        self.raises_on_all(kedge.Mismatch, "belong to different checkpoints", lambda: self.engine.close())
 
     @unittest.skipIf(phase == 2, "phase 1")
     def test_what_another_engine_left_open_ends(self):

@@ -148,7 +148,7 @@ def mark_of(path: str) -> str | None:
 
 
 def is_damaged(path: str) -> bool:
-    """Whether it is no file that torch.load reads: cut off, or of another kind."""
+    """Whether torch.load cannot read it: it is cut off, or of another kind."""
     try:
         torch._C.PyTorchFileReader(path)
         return False

@@ -264,24 +264,29 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                 self._marks.add(mark)
             return _torch_files.load(path, map_location, allow_pickle)
 
-    def check_files(self, place: str) -> None:
-        """COLLECTIVE. After files were loaded: raises Mismatch on all ranks if they belong to different checkpoints."""
-        marks = set().union(*self._shared.from_all(self._marks))
-        if len(marks) > 1:
-            raise Mismatch(
-                f"the files in {place} belong to different checkpoints, as a job leaves them that was killed while it saved: "
-                "load an older tag"
-            )
-
     def close(self, error: Exception | None = None) -> None:
-        """COLLECTIVE. What was loaded counts only if no rank gives an error; else all others raise."""
+        """COLLECTIVE. Ends what open began. What was loaded counts only if no rank gives an error; else all others raise.
+        Raises Mismatch on all ranks if files were loaded that belong to different checkpoints."""
         loading, self._loading = self._loading, None
-        if loading is None:
+        marks = set(self._marks)
+        self._marks.clear()
+        if loading is not None:
+            if error is not None:
+                self._close_quietly(_words(error))
+            else:
+                self._shared.low.close()
             return
-        if error is not None:
-            self._close_quietly(_words(error))
-        else:
-            self._shared.low.close()
+        try:
+            of_all = set().union(*self._agree(error, marks))
+        except Error:
+            if error is not None:
+                return  # the caller raises it
+            raise
+        if len(of_all) > 1:
+            raise Mismatch(
+                "the files that were loaded belong to different checkpoints, as a job leaves them that was killed while it "
+                "saved: load an older tag"
+            )
 
     def _close_quietly(self, reason: str) -> None:
         self._shared.low.refuse("DeepSpeed's checkpoint", reason)

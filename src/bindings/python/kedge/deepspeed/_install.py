@@ -74,7 +74,6 @@ def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with _from(found):
                 loaded = original(self, load_dir, found if found is not None else tag, *arguments, **named)
-            engine.check_files(load_dir)
         except Exception as error:
             engine.close(error)
             raise
