@@ -6,12 +6,14 @@ import ctypes
 import errno
 import os
 import sys
+import zipfile
 from collections.abc import Sequence
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
+from ._errors import Corrupt
 from ._states import explained
 
 #: In each file that Kedge wrote: which commit it belongs to. torch.load does not look at it.
@@ -32,7 +34,7 @@ class Part(NamedTuple):
 
 
 def part_at(key: str, address: int, size: int) -> Part:
-    """Of memory that somebody else owns."""
+    """Of memory that has another owner."""
     if size == 0:
         return Part(key, torch.empty(0, dtype=torch.uint8).untyped_storage())
     held = (ctypes.c_ubyte * size).from_address(address)
@@ -137,13 +139,42 @@ def is_stand_in(path: str) -> bool:
         return file.read(len(_STAND_IN)) == _STAND_IN
 
 
+def sync_directory(path: str) -> None:
+    """Makes the names in it durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def mark_of(path: str) -> str | None:
-    """The commit that a file was written for; None: there is no file, or somebody else wrote it."""
+    """The commit that a file was written for; None: there is no file, or another program wrote it."""
     try:
         reader: Any = torch._C.PyTorchFileReader(path)
         return bytes(reader.get_record(_MARK)).decode() if reader.has_record(_MARK) else None
     except RuntimeError:
         return None
+
+
+def check(path: str) -> None:
+    """Raises Corrupt unless the file is whole, and, if Kedge wrote it, has every byte that was written: torch.load
+    itself compares no checksums. Raises OSError."""
+    damaged = None
+    try:
+        with zipfile.ZipFile(path) as file:
+            records = {name.partition("/")[2]: name for name in file.namelist()}
+            # Others may write a file without checksums: torch.serialization.set_crc32_options.
+            damaged = file.testzip() if _MARK in records else None
+            why = "" if "data.pkl" in records else "it has no data.pkl"
+    except OSError:
+        raise
+    except Exception as error:  # which ones zipfile raises for what it cannot read is not written down
+        why = str(error) or type(error).__name__
+    if damaged is not None:
+        raise Corrupt(f"{path} is damaged: the checksum of {damaged} is wrong", path=path)
+    if why:
+        raise Corrupt(f"{path} is truncated, damaged, or no file that torch.save writes ({why})", path=path)
 
 
 def load(path: str, map_location: Any, allow_pickle: bool) -> Any:

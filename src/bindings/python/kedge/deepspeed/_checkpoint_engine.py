@@ -10,11 +10,11 @@ from typing import Any
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .. import _torch_files
+from .._contents import Opened, Written
 from .._errors import BadState, Error, IoError, NotFound
 from .._states import take_apart
 from . import _safe
 from ._find import Place, attributes_of, find, tag_of
-from ._contents import Opened, Written
 from ._settings import Settings, settings_of
 from ._shared import Shared, shared_of
 
@@ -153,7 +153,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             for path, beside in list(saving.files.items()):
                 os.replace(beside, path)
             for directory in {os.path.dirname(path) for path in saving.files}:
-                _sync_directory(directory)
+                _torch_files.sync_directory(directory)
             if not self._settings.torch_files:
                 self._write_stand_ins(saving)
         except (OSError, Error) as error:
@@ -288,14 +288,6 @@ def _remove(files: dict[str, str]) -> None:
             os.remove(beside)
         except OSError:
             pass  # in its place by now, or never written
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_own(name: str) -> bool:

@@ -1,5 +1,5 @@
-"""What a checkpoint of DeepSpeed's is in Kedge: each of its files a group of regions, one per storage, and a pickle of the
-rest; and one region that lists the rank's files."""
+"""What a checkpoint of DeepSpeed's or Lightning's is in Kedge: each of its files a group of regions, one per storage,
+and a pickle of the rest; and one region that lists the rank's files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from .. import _kedge
-from .._errors import InvalidArgument, IoError, Mismatch
-from .._memory import OPAQUE, dtype_number
-from .._states import TakenApart, check_size, put_together
-from .._torch_files import Part, part_at, write
+from . import _kedge
+from ._errors import InvalidArgument, IoError, Mismatch
+from ._memory import OPAQUE, dtype_number
+from ._states import TakenApart, check_size, put_together
+from ._torch_files import Part, part_at, write
 
-_LIST = ".deepspeed/files"
+_LIST = ".torch/files"
 _VERSION = 1
 _ROOM = 4096
 
@@ -42,11 +42,11 @@ class Written:
         return len(self._files)
 
     def names(self) -> list[str]:
-        """Of the files, below the tag's directory."""
+        """Of the files."""
         return list(self._files)
 
     def add(self, name: str, taken: TakenApart) -> None:
-        """Copies the state. ``name``: of the file, below the tag's directory."""
+        """Copies the state. ``name``: of the file."""
         if name in self._files:
             raise InvalidArgument(f"{name} is saved twice in one checkpoint")
         storages: list[tuple[str, int]] = []
@@ -90,18 +90,18 @@ class Opened:
         if _LIST in self._regions:
             listed = json.loads(self._bytes(_LIST))
         if listed["version"] != _VERSION:
-            raise Mismatch(f"this checkpoint was written by another version of kedge.deepspeed ({listed['version']})")
+            raise Mismatch(f"this checkpoint was written by another version of Kedge ({listed['version']})")
         self.mark: str = listed["mark"]
         self._files: dict[str, Any] = listed["files"]
 
     def names(self) -> list[str]:
-        """Of the files, below the tag's directory."""
+        """Of the files."""
         return list(self._files)
 
-    def load(self, name: str, map_location: Any, allow_pickle: bool) -> Any:
-        """The state of a file, every byte checked."""
+    def load(self, name: str, map_location: Any, allow_pickle: bool, what: str = "") -> Any:
+        """The state of a file, every byte checked. ``what`` it is called in errors, instead of its name."""
         return put_together(self._pickle(name), lambda key, size: self._storage(name, key, size), map_location,
-                            allow_pickle, name)  # fmt: skip
+                            allow_pickle, what or name)  # fmt: skip
 
     def write(self, name: str, path: str) -> None:
         """The file itself, as torch.load reads it."""
