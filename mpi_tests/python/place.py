@@ -22,9 +22,14 @@ def directory():
         shutil.rmtree(path, ignore_errors=True)
 
 
+def has(module):
+    """Whether it is installed."""
+    return importlib.util.find_spec(module) is not None
+
+
 def need(*modules):
     """Skips the whole test, with the reason, where one of these is not installed."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    missing = [name for name in modules if not has(name)]
     if missing:
         print(f"skipped: {sys.executable} has no {', '.join(missing)}")
         sys.exit(77)

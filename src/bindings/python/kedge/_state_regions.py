@@ -89,9 +89,9 @@ class SavedState:
         self.pickled = rest[: header["pickle_bytes"]]
         self._storages: list[tuple[str, int]] = header["storages"]
 
-    def load(self, map_location: Any, allow_pickle: bool) -> Any:
-        """The state, every byte checked."""
-        return put_together(self.pickled, self._storage, map_location, allow_pickle, self._group)
+    def load(self, map_location: Any, allow_pickle: bool, what: str = "") -> Any:
+        """The state, every byte checked. ``what`` it is called in errors, instead of its group."""
+        return put_together(self.pickled, self._storage, map_location, allow_pickle, what or self._group)
 
     def parts(self) -> list[Part]:
         """The storages, every byte checked."""

@@ -138,6 +138,15 @@ def is_stand_in(path: str) -> bool:
         return file.read(len(_STAND_IN)) == _STAND_IN
 
 
+def sync_directory(path: str) -> None:
+    """Makes the names in it durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def mark_of(path: str) -> str | None:
     """The commit that a file was written for; None: there is no file, or Kedge did not write it."""
     try:
@@ -145,6 +154,35 @@ def mark_of(path: str) -> str | None:
         return bytes(reader.get_record(_MARK)).decode() if reader.has_record(_MARK) else None
     except RuntimeError:
         return None
+
+
+def check(path: str) -> None:
+    """Raises Corrupt unless the file is whole, and, if Kedge wrote it, has every byte that was written: torch.load
+    itself compares no checksums. Raises OSError."""
+    damaged = None
+    try:
+        with zipfile.ZipFile(path) as file:
+            records = {name.partition("/")[2]: name for name in file.namelist()}
+            # Others may write a file without checksums: torch.serialization.set_crc32_options.
+            damaged = file.testzip() if _MARK in records else None
+            why = "" if "data.pkl" in records else "it has no data.pkl"
+    except OSError:
+        raise
+    except Exception as error:  # which ones zipfile raises for what it cannot read is not written down
+        why = str(error) or type(error).__name__
+    if damaged is not None:
+        raise Corrupt(f"{path} is damaged: the checksum of {damaged} is wrong", path=path)
+    if why:
+        raise Corrupt(f"{path} is truncated, damaged, or no file that torch.save writes ({why})", path=path)
+
+
+def is_whole(path: str) -> bool:
+    """Whether ``check`` finds nothing."""
+    try:
+        check(path)
+        return True
+    except (OSError, Corrupt):
+        return False
 
 
 def is_damaged(path: str) -> bool:
@@ -157,23 +195,9 @@ def is_damaged(path: str) -> bool:
             return file.read(1) != b"\x80"  # what torch.save wrote before it made zip files
 
 
-def is_whole(path: str) -> bool:
-    """Whether every byte of a file that Kedge wrote is as it was written, by the checksums in it."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return file.testzip() is None
-    except (OSError, zipfile.BadZipFile):
-        return False
-
-
 def load(path: str, map_location: Any, allow_pickle: bool) -> Any:
     """As torch.load. Without ``allow_pickle`` only tensors, plain values and what torch.serialization.add_safe_globals
     was given are made."""
-    if mark_of(path) is not None and not is_whole(path):
-        raise Corrupt(
-            f"the file is damaged: remove it, and load_checkpoint writes it again from Kedge, or load an older checkpoint: {path}",
-            path=path,
-        )
     with explained(path, allow_pickle):
         return torch.load(path, map_location=map_location, weights_only=not allow_pickle)
 

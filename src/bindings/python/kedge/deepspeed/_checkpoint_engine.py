@@ -10,11 +10,11 @@ from typing import Any
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .. import _torch_files
-from .._errors import BadState, Error, Mismatch, NotFound, from_failure
+from .._contents import Opened, Written
+from .._errors import BadState, Corrupt, Error, Mismatch, NotFound, from_failure
 from .._states import take_apart
 from . import _safe
 from ._find import Place, attributes_of, find, tag_of
-from ._contents import Opened, Written
 from ._settings import Settings, default_settings, settings_of
 from ._shared import Shared, shared_of
 
@@ -153,7 +153,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             for path, beside in list(saving.files.items()):
                 os.replace(beside, path)
             for directory in {os.path.dirname(path) for path in saving.files}:
-                _sync_directory(directory)
+                _torch_files.sync_directory(directory)
             if not self._settings.torch_files:
                 self._write_stand_ins(saving)
         except Exception as error:
@@ -262,6 +262,9 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             mark = _torch_files.mark_of(path)
             if mark is not None:
                 self._marks.add(mark)
+                if not _torch_files.is_whole(path):
+                    raise Corrupt("the file is damaged: remove it, and load_checkpoint writes it again from Kedge, or load an "
+                                  f"older checkpoint: {path}", path=path)  # fmt: skip
             return _torch_files.load(path, map_location, allow_pickle)
 
     def close(self, error: Exception | None = None) -> None:
@@ -341,14 +344,6 @@ def _remove(files: dict[str, str]) -> None:
             os.remove(beside)
         except OSError:
             pass  # in its place by now, or never written
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_own(name: str) -> bool:

@@ -1,4 +1,5 @@
-"""What a checkpoint of DeepSpeed's is in Kedge: each of its files a state, and one region that lists the rank's files."""
+"""What a checkpoint of DeepSpeed's or Lightning's is in Kedge: each of its files a state, and one region that lists the
+rank's files."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import json
 import os
 from typing import Any
 
-from .. import _kedge
-from .._errors import Corrupt, InvalidArgument, Mismatch
-from .._state_regions import SavedState, committed_parts, load_bytes, padded, save_bytes, save_state
-from .._states import TakenApart
-from .._torch_files import Part, write
+from . import _kedge
+from ._errors import Corrupt, InvalidArgument, Mismatch
+from ._state_regions import SavedState, committed_parts, load_bytes, padded, save_bytes, save_state
+from ._states import TakenApart
+from ._torch_files import Part, write
 
-_LIST = ".deepspeed/files"
+_LIST = ".torch/files"
 _VERSION = 1
 
 
@@ -62,7 +63,7 @@ class Opened:
             listed = json.loads(load_bytes(engine, self._regions, _LIST))
         if listed["version"] != _VERSION:
             raise Mismatch(
-                f"this checkpoint has format {listed['version']} of kedge.deepspeed, and this Kedge reads format {_VERSION}: load "
+                f"this checkpoint has format {listed['version']}, and this Kedge reads format {_VERSION}: load "
                 "it with the Kedge that saved it"
             )
         self.mark: str = listed["mark"]
@@ -75,9 +76,9 @@ class Opened:
         """Of the files, below the tag's directory."""
         return self._names
 
-    def load(self, name: str, map_location: Any, allow_pickle: bool) -> Any:
-        """The state of a file, every byte checked."""
-        return self._state(name).load(map_location, allow_pickle)
+    def load(self, name: str, map_location: Any, allow_pickle: bool, what: str = "") -> Any:
+        """The state of a file, every byte checked. ``what`` it is called in errors, instead of its name."""
+        return self._state(name).load(map_location, allow_pickle, what)
 
     def write(self, name: str, path: str) -> None:
         """The file itself, as torch.load reads it."""

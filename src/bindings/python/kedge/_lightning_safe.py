@@ -1,0 +1,28 @@
+"""Classes that Lightning's own checkpoints hold, besides tensors and plain values: those of hyperparameters. To make
+them runs no foreign code."""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+import typing
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+
+def classes() -> Any:
+    """A context in which these may be loaded."""
+    # Python 3.13 has them elsewhere than those before it and after it; checkpoints may come from another.
+    paths = [(pathlib.PosixPath, f"{module}.PosixPath") for module in ("pathlib", "pathlib._local")]
+    return torch.serialization.safe_globals([*paths, *(_of_omegaconf() if find_spec("omegaconf") else [])])
+
+
+def _of_omegaconf() -> list[Any]:
+    """Its containers, in which Lightning leaves hyperparameters that were given so, and the types of their elements."""
+    from omegaconf import AnyNode, DictConfig, ListConfig  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from omegaconf.base import ContainerMetadata, Metadata  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    elements: list[Any] = [(typing.Any, "typing.Any"), collections.defaultdict, dict, int, list]
+    return [AnyNode, DictConfig, ListConfig, ContainerMetadata, Metadata, *elements]
