@@ -249,6 +249,13 @@ class Brackets(Case):
             self.assertEqual(r.tag, "good")
             np.testing.assert_array_equal(r.load("x"), np.arange(1000))
 
+    def test_errors_survive_the_way_between_processes(self):
+        with self.assertRaises(kedge.InvalidArgument) as raised:
+            kedge.Engine({"store.keep": "x"}, communicator=communicators.single_process())
+        copy = pickle.loads(pickle.dumps(raised.exception))
+        self.assertIs(type(copy), kedge.InvalidArgument)
+        self.assertEqual((str(copy), vars(copy)), (str(raised.exception), vars(raised.exception)))
+
     def test_mistakes_are_answered_with_what_to_do(self):
         with self.engine.restart() as saved:
             with self.assertRaisesRegex(kedge.BadState, "test `if saved:` first"):
