@@ -1,6 +1,7 @@
 """Times DeepSpeed's checkpoint interface with Kedge against DeepSpeed's own engine and torch.save, in one run.
 
     torchrun --nproc-per-node 4 deepspeed_bench.py [--mib 128] [--rounds 7] [--directory DIRECTORY]
+    mpirun -n 4 python3 deepspeed_bench.py ...       # Kedge's messages go over MPI (needs mpi4py)
 
 Each rank saves a state of its own, as ZeRO's partitions are. The engines take turns within each round; shown are medians
 over the rounds of the slowest rank, and each as a ratio to the stock engine's time of the same round. DIRECTORY is where
@@ -121,6 +122,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--directory", help="by default a new one below the current directory")
     arguments = parser.parse_args()
+    if "OMPI_COMM_WORLD_RANK" in os.environ:
+        import mpi4py.MPI  # noqa: F401: initializes MPI, as DeepSpeed does there
+
+        os.environ.update(RANK=os.environ["OMPI_COMM_WORLD_RANK"], WORLD_SIZE=os.environ["OMPI_COMM_WORLD_SIZE"])
+        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+        os.environ.setdefault("MASTER_PORT", "29544")
     dist.init_process_group("gloo")
     held = [arguments.directory or (tempfile.mkdtemp(prefix="kedge-bench-", dir=".") if dist.get_rank() == 0 else None)]
     dist.broadcast_object_list(held)

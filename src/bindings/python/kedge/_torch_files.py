@@ -8,6 +8,7 @@ import os
 import sys
 import zipfile
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
@@ -50,6 +51,8 @@ class _Sink:
         self._at = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         self._direct = -1
+        self._thread = ThreadPoolExecutor(1, "kedge-file")
+        self._begun: list[Future[None]] = []
         if expected_bytes >= _DIRECT_BYTES:
             try:
                 self._direct = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_DIRECT)
@@ -58,35 +61,42 @@ class _Sink:
             _take_storage(self._file, expected_bytes)
 
     def write(self, data: Any) -> int:
+        """What is large is written by another thread, while torch computes the next checksum: its memory must live until
+        close."""
         rest = memoryview(data)
         size = len(rest)
-        try:
-            while len(rest) and self.error is None and self._file >= 0:
-                written = self._write_directly(rest) or os.pwrite(self._file, rest, self._at)
-                self._at += written
-                rest = rest[written:]
-        except OSError as error:
-            self.error = error
+        large = size // _DIRECT_ALIGNMENT * _DIRECT_ALIGNMENT if self._can_be_direct(rest) else 0
+        if large:
+            self._begun.append(self._thread.submit(self._put, rest[:large], self._at, self._direct))
+        self._put(rest[large:], self._at + large, self._file)
+        self._at += size
         return size
 
-    def _write_directly(self, data: memoryview) -> int:
-        """How much was written past the page cache."""
+    def _can_be_direct(self, data: memoryview) -> bool:
         if self._direct < 0 or len(data) < _DIRECT_BYTES or self._at % _DIRECT_ALIGNMENT:
-            return 0
-        address = np.frombuffer(data, dtype=np.uint8).ctypes.data
-        if address % _BLOCK:
-            return 0
+            return False
+        return bool(np.frombuffer(data, dtype=np.uint8).ctypes.data % _BLOCK == 0)
+
+    def _put(self, rest: memoryview, at: int, file: int) -> None:
         try:
-            return os.pwrite(self._direct, data[: min(len(data), _PIECE) // _DIRECT_ALIGNMENT * _DIRECT_ALIGNMENT], self._at)
+            while len(rest) and self.error is None and self._file >= 0:
+                try:
+                    written = os.pwrite(file, rest[:_PIECE], at)
+                except OSError as error:
+                    if error.errno != errno.EINVAL or file == self._file:
+                        raise
+                    file = self._file  # blocks are larger here
+                    continue
+                at += written
+                rest = rest[written:]
         except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            os.close(self._direct)  # blocks are larger here
-            self._direct = -1
-            return 0
+            self.error = self.error or error
 
     def close(self) -> None:
         """Raises the first error; without one, what was written is durable."""
+        self._thread.shutdown()
+        for begun in self._begun:
+            begun.result()
         file, self._file = self._file, -1
         try:
             if self.error is None:
