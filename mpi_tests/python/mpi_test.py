@@ -1,5 +1,6 @@
 """mpi_test.py LAUNCHER: four ranks of MPI_COMM_WORLD, which the package initializes; a node is lost in between."""
 
+import importlib.util
 import sys
 
 import place
@@ -7,3 +8,8 @@ import ranks
 
 with place.directory() as path:
     ranks.check([sys.argv[1], "-n", "4", sys.executable], path)
+if importlib.util.find_spec("mpi4py") is None:
+    print(f"left out: communicators of mpi4py, which {sys.executable} does not have")
+else:
+    with place.directory() as path:
+        ranks.check([sys.argv[1], "-n", "4", sys.executable], path, "mpi4py")

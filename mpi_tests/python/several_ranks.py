@@ -1,8 +1,12 @@
-"""several_ranks.py DIRECTORY [torch]: what the tests start on several ranks. Each ends with "rank N: done"."""
+"""several_ranks.py DIRECTORY [torch | group | mpi4py]: what the tests start on several ranks. Each ends with "rank N: done".
+
+The ranks are those of the launcher, of torch.distributed, of a group of torch.distributed, or of a communicator of mpi4py.
+"""
 
 import sys
 
-if sys.argv[2:] == ["torch"]:
+over = (sys.argv[2:] or ["launcher"])[0]
+if over in ("torch", "group"):
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
@@ -13,9 +17,16 @@ import place
 import kedge
 from kedge import communicators
 
-path = sys.argv[1]
+path, ranks = sys.argv[1], None
+if over == "group":
+    ranks = communicators.torch_distributed(dist.new_group(backend="gloo"))
+elif over == "mpi4py":
+    from mpi4py import MPI
+
+    ranks = communicators.mpi(MPI.COMM_WORLD.Split(0, -MPI.COMM_WORLD.rank))  # in another order
+    assert ranks.rank == MPI.COMM_WORLD.size - 1 - MPI.COMM_WORLD.rank
 engine = kedge.Engine(place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor",
-                                             "comm.timeout_s": 40}))
+                                             "comm.timeout_s": 40}), communicator=ranks)
 rank, size = engine.rank, engine.size
 assert size == 4, size
 MEGA = np.arange(1 << 18, dtype=np.float64) * (rank + 1)
@@ -106,5 +117,5 @@ with engine.restart() as saved:
     np.testing.assert_array_equal(saved.load("mega"), MEGA)
 engine.finalize()
 print(f"rank {rank}: done", flush=True)
-if sys.argv[2:] == ["torch"]:
+if over in ("torch", "group"):
     dist.destroy_process_group()

@@ -8,7 +8,8 @@ import place
 import ranks
 
 place.need("torch")
-with place.directory() as path:
-    # Nothing but the interpreter is found by name.
-    os.environ["PATH"] = str(Path(sys.executable).parent)
-    ranks.check([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"], path, "torch")
+# Nothing but the interpreter is found by name.
+os.environ["PATH"] = str(Path(sys.executable).parent)
+for over in ("torch", "group"):
+    with place.directory() as path:
+        ranks.check([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"], path, over)
