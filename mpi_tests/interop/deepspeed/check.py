@@ -25,6 +25,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SUITE = "unit/checkpoint"
 TEST_TIMEOUT_S = 60
+#: What cannot pass without files for torch.load, by a part of the test's name, and why.
+NOT_ALONE = {
+    "niversal": "converts the checkpoint by a tool that calls torch.load on its files",
+    "elastic_checkpoint_change_dp": "loads with another number of ranks",
+    "convert_zero_checkpoint_to_fp32": "calls zero_to_fp32, which calls torch.load on the files",
+    "checkpoint_shared_weights": "calls zero_to_fp32, which calls torch.load on the files",
+    "save_exclude_": "calls torch.load on the files",
+}
 
 
 def environment(work, engine, outcomes):
@@ -96,6 +104,9 @@ def run(tests, work, engine, number, wanted, only):
 def best(tests, work, engine, runs, only):
     """The best outcome of each test in that many runs; what passed or was skipped is not run again."""
     wanted = None
+    if engine == "kedge-alone":
+        left_out = " or ".join(NOT_ALONE)
+        only = f"({only}) and not ({left_out})" if only else f"not ({left_out})"
     found = {}
     for number in range(1, runs + 1):
         found.update(run(tests, work, engine, number, wanted, only))
@@ -121,7 +132,11 @@ def table(results):
 def lost(results, engine):
     """What passes with DeepSpeed's engine and not with this one."""
     return [test for test, (outcome, _) in results.get("stock", {}).items()
-            if outcome == "passed" and results[engine].get(test, ("missing",))[0] != "passed"]
+            if outcome == "passed" and not is_left_out(test, engine) and results[engine].get(test, ("missing",))[0] != "passed"]
+
+
+def is_left_out(test, engine):
+    return engine == "kedge-alone" and any(part in test for part in NOT_ALONE)
 
 
 def main():
@@ -143,6 +158,10 @@ def main():
     results = {engine: best(tests, work, engine, arguments.runs, arguments.only) for engine in arguments.engines}
     (work / "table.md").write_text(table(results))
     print(table(results), end="")
+    if "kedge-alone" in results:
+        for part, reason in NOT_ALONE.items():
+            count_of = sum(part in test for test in results.get("stock", {}))
+            print(f"left out of kedge-alone: {count_of} tests *{part}*: {reason}")
     failed = 0
     if "stock" in results and count(results["stock"], "passed") == 0:
         failed += 1
