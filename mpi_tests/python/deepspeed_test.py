@@ -20,6 +20,10 @@ def run(directory, phase, torch_files):
         sys.exit(f"phase {phase}, torch_files {torch_files}:\n{done.stdout}")
 
 
+late = subprocess.run([sys.executable, "-c", "import kedge.deepspeed as k; k.install(); k.finalize()"], text=True, timeout=120,
+                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+assert late.returncode == 0 and "call install before deepspeed.initialize" in late.stdout, late.stdout
+
 for torch_files, lost in (("true", 1), ("false", 0)):
     with place.directory() as directory:
         run(directory, "1", torch_files)

@@ -24,6 +24,14 @@ class Named:
         self.value = value
 
 
+class History(list):
+    pass
+
+
+class Table(dict):
+    pass
+
+
 def bytes_of(memory):
     return torch.empty(0, dtype=torch.uint8).set_(memory).numpy().tobytes()
 
@@ -222,6 +230,20 @@ class States(unittest.TestCase):
         self.assertEqual(through_memory({"x": Named(1)}, allow_pickle=True)["x"].value, 1)
         through_memory({"x": Planted()}, allow_pickle=True)
         self.assertTrue(os.path.exists(marker))
+
+    def test_arrays_are_allowed_and_what_the_program_allowed_stays_so(self):
+        state = {"loss": np.float64(2.5), "counts": np.arange(3), "random": np.random.RandomState(1).get_state()}
+        with torch.serialization.safe_globals([np.ndarray]):
+            self.assertEqual(str(through_memory(state)), str(state))
+            self.assertIn(np.ndarray, torch.serialization.get_safe_globals())
+        self.assertNotIn(np.ndarray, torch.serialization.get_safe_globals())
+
+    def test_subclasses_of_containers_are_refused_with_what_to_do(self):
+        for value in (History([1]), Table(a=1)):
+            with torch.serialization.safe_globals([History, Table]):
+                for load in (through_memory, through_file):
+                    with self.assertRaisesRegex(InvalidArgument, "subclass of list or dict.*plain list or dict"):
+                        load({"x": value})
 
     def test_map_location(self):
         state = {"x": torch.ones(3)}

@@ -309,9 +309,9 @@ class Restart(_Bracket):
         return pickle.loads(self.load_bytes(name))
 
     def load_state(self, name: str, *, map_location: Any = None, allow_pickle: bool = False) -> Any:
-        """What save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only tensors, plain
-        values and classes that torch.serialization.add_safe_globals was given are made, as by torch.load with
-        ``weights_only``."""
+        """What save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only tensors,
+        NumPy's arrays and numbers, plain values, and classes that torch.serialization.add_safe_globals was given are made,
+        as by torch.load with ``weights_only``."""
         from ._state_regions import SavedState, is_state
 
         self._check_open()

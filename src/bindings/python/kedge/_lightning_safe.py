@@ -1,5 +1,5 @@
-"""Classes that Lightning's own checkpoints hold, besides tensors and plain values: those of hyperparameters. To make
-them runs no foreign code."""
+"""Classes that Lightning's own checkpoints hold, besides tensors and plain values: those of hyperparameters. Constructing
+them runs no code from the checkpoint."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import typing
 from importlib.util import find_spec
 from typing import Any
 
-import torch
+from ._states import allowing
 
 
 def classes() -> Any:
     """A context in which these may be loaded."""
     # Python 3.13 has them elsewhere than those before it and after it; checkpoints may come from another.
     paths = [(pathlib.PosixPath, f"{module}.PosixPath") for module in ("pathlib", "pathlib._local")]
-    return torch.serialization.safe_globals([*paths, *(_of_omegaconf() if find_spec("omegaconf") else [])])
+    return allowing([*paths, *(_of_omegaconf() if find_spec("omegaconf") else [])])
 
 
 def _of_omegaconf() -> list[Any]:

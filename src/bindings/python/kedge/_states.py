@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._errors import Corrupt, InvalidArgument
@@ -268,11 +269,28 @@ class _Names:
         return name
 
 
+def classes_of_numpy() -> list[Any]:
+    """Arrays and scalars, in losses and states of random generators; under the names that NumPy 1 and 2 pickle them by."""
+    made: list[Any] = [np.ndarray, np.dtype, *{type(np.dtype(code)) for code in np.typecodes["All"] if code not in "OSUVMm"}]
+    scalar: Any = np.float64(0).__reduce__()[0]
+    array: Any = np.zeros(0).__reduce__()[0]
+    for function in (scalar, array):
+        made += [(function, f"numpy.{module}.multiarray.{function.__name__}") for module in ("core", "_core")]
+    return made
+
+
+def allowing(classes: list[Any]) -> Any:
+    """A context in which these may be loaded too. PyTorch's own forgets at its end even what the program had allowed."""
+    known = torch.serialization.get_safe_globals()
+    return torch.serialization.safe_globals([one for one in classes if one not in known])
+
+
 def put_together(
     pickled: bytes, read: Callable[[str, int], torch.UntypedStorage], map_location: Any, allow_pickle: bool, what: str
 ) -> Any:
     """The reverse of take_apart. ``read(key, size)`` gives a storage's bytes; ``map_location`` as torch.load takes it.
-    Without ``allow_pickle`` only tensors, plain values and what torch.serialization.add_safe_globals was given are made."""
+    Without ``allow_pickle`` only tensors, NumPy's arrays and numbers, plain values, and what
+    torch.serialization.add_safe_globals was given are made."""
     serialization: Any = torch.serialization  # parts of it are not typed
     restore = serialization._get_restore_location(map_location)
     typed: Any = torch.storage.TypedStorage
@@ -289,7 +307,7 @@ def put_together(
     kind: Any = _Unpickler if allow_pickle else torch._weights_only_unpickler.Unpickler
     unpickler = kind(io.BytesIO(pickled), encoding="utf-8")
     unpickler.persistent_load = persistent_load
-    with explained(what, allow_pickle):
+    with explained(what, allow_pickle), allowing(classes_of_numpy()):
         state = unpickler.load()
     utils: Any = torch._utils
     utils._validate_loaded_sparse_tensors()
@@ -317,13 +335,20 @@ class explained:  # noqa: N801: reads as a word
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if self._allow_pickle or not isinstance(error, pickle.UnpicklingError):
             return
-        found = re.search(r"GLOBAL (\S+)", str(error))
-        named = f"holds {found.group(1)}" if found else f"is not plain data ({str(error).splitlines()[0]})"
-        raise InvalidArgument(
-            f"{self._what} {named}, and unpickling that can run any code: call "
-            f"torch.serialization.add_safe_globals([{found.group(1) if found else 'its class'}]) before loading, or set "
-            "allow_pickle if nobody else can write your checkpoints"
-        ) from None
+        text = str(error)
+        found = re.search(r"GLOBAL (\S+)", text)
+        if found:
+            raise InvalidArgument(
+                f"{self._what} holds {found.group(1)}, and to unpickle it can run any code: pass the class itself to "
+                "torch.serialization.add_safe_globals before loading, or set allow_pickle if no other user can write your "
+                "checkpoints"
+            ) from None
+        if "Can only extend lists" in text or "Can only append to lists" in text or "SETITEM" in text:
+            reason = "holds an object of a subclass of list or dict, which torch does not load even if it was added as safe: save"
+            raise InvalidArgument(f"{self._what} {reason} a plain list or dict, or set allow_pickle") from None
+        told = re.search(r"WeightsUnpickler error: ([^\n]*)", text)
+        reason = told.group(1) if told else (text.splitlines() or ["it cannot be unpickled"])[0]
+        raise InvalidArgument(f"{self._what} is not plain data, or damaged: {reason}") from None
 
 
 def check_size(what: str, size: int, found: int) -> None:

@@ -42,6 +42,11 @@ def install(config: Any = None) -> None:
         setattr(engine, name, _saving(getattr(engine, name)))
 
 
+def is_installed() -> bool:
+    """Whether install was called."""
+    return _is_installed
+
+
 def _create(config_params: Any, **_: Any) -> KedgeCheckpointEngine:
     if (getattr(config_params, "checkpoint_config", None) or {}).get("writer") is not None:
         _log.warning('"checkpoint": {"writer": ...} of DeepSpeed\'s configuration is not used: Kedge writes the checkpoints')

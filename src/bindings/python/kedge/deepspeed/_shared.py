@@ -110,6 +110,9 @@ def shared_of(settings: Settings) -> Shared:
 def finalize() -> None:
     """COLLECTIVE. Ends Kedge's engines in order: call it before torch.distributed.destroy_process_group. At the
     program's end it is called if torch.distributed is still initialized."""
+    if not _shared and _is_expected():
+        _log.warning("no engine was made after kedge.deepspeed.install: call install before deepspeed.initialize, or nothing "
+                     "is checkpointed by Kedge")  # fmt: skip
     while _shared:
         _, shared = _shared.popitem()
         if shared.is_of_now():
@@ -117,6 +120,12 @@ def finalize() -> None:
         else:
             _log.warning("torch.distributed ended before kedge.deepspeed.finalize(): the newest checkpoint is in the stores "
                          "and may not be persistent; call finalize first")  # fmt: skip
+
+
+def _is_expected() -> bool:
+    from ._install import is_installed  # which imports this
+
+    return is_installed() and os.getpid() != _process
 
 
 def _at_exit() -> None:
