@@ -11,7 +11,7 @@ from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointComm
 
 from .. import _torch_files
 from .._contents import Opened, Written
-from .._errors import BadState, Corrupt, Error, Mismatch, NotFound, from_failure
+from .._errors import BadState, Corrupt, Error, Mismatch, NotFound, RankFailed, from_failure
 from .._states import take_apart
 from . import _safe
 from ._find import Place, attributes_of, find, tag_of
@@ -128,14 +128,16 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
 
     def _commit(self, saving: _Saving) -> None:
         low = self._shared.low
-        is_state = False
         try:
             is_state = any(self._agree(saving.error, len(saving.written) > 0))
-        finally:
-            if not is_state:
-                # A failure; or files for other programs, such as save_16bit_model's, and no state to come back to.
-                low.abandon()
-        if is_state:
+        except RankFailed:
+            raise  # nobody is there to abandon it with
+        except Error:
+            low.abandon()
+            raise
+        if not is_state:
+            low.abandon()  # files for other programs, such as save_16bit_model's: nothing to come back to
+        else:
             try:
                 saving.written.end()
             except Exception as error:
@@ -144,9 +146,9 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
             self._is_in_memory = saving.written.is_in_memory()
         self._agree(self._put_in_place(saving))
 
-    # Only now: what has to be written is in the store, unchanged, whatever DeepSpeed does with the tensors' memory, and
-    # should the files fail, the checkpoint is safe there.
     def _put_in_place(self, saving: _Saving) -> Exception | None:
+        """Runs after the commit: what has to be written is in the store, unchanged, whatever DeepSpeed does with the
+        tensors' memory, and if writing fails, the checkpoint is safe there."""
         try:
             for name, pickled in saving.later.items():
                 self._write(saving, saving.place.path_of(name), pickled, saving.written.parts(name))
