@@ -154,7 +154,7 @@ class States(unittest.TestCase):
     def test_of_a_storage_only_what_is_needed_is_stored(self):
         base = torch.arange(1000, dtype=torch.float64)
         state = {"one": base[100:110], "other": base[105:130], "column": torch.arange(36.0).reshape(6, 6)[:, 2],
-                 "nothing": base[500:500], "nothing before": base[50:50]}
+                 "nothing": base[500:500], "nothing before": base[50:50], "within": base[101:103]}
         taken = take_apart(state)
         self.assertEqual([s.on_host().nbytes() for s in taken.storages], [30 * 8, 31 * 4])
         for found in (through_memory(state), through_file(state)):
@@ -172,6 +172,19 @@ class States(unittest.TestCase):
         for found in (through_memory({"view": torch.arange(10.0)[2:4], "made": Making()}, allow_pickle=True),):
             self.assertTrue(torch.equal(found["view"], torch.tensor([2.0, 3.0])))
             self.assertTrue(torch.equal(found["made"][0], torch.full((3,), 7.0)))
+
+    def test_an_object_that_is_pickled_in_another_way_each_time(self):
+        base = torch.arange(10.0)
+
+        class Rotating:
+            turn = 0
+
+            def __reduce__(self):
+                Rotating.turn += 5
+                return tuple, ([base[Rotating.turn - 5 : Rotating.turn - 3]],)
+
+        found = through_memory({"turning": Rotating()}, allow_pickle=True)
+        self.assertTrue(torch.equal(found["turning"][0], torch.tensor([0.0, 1.0])))
 
     def test_a_storage_that_is_saved_itself_is_whole(self):
         for base in (torch.arange(10, dtype=torch.float32), torch.arange(10, dtype=torch.uint8)):
