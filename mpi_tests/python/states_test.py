@@ -1,6 +1,7 @@
 """States of PyTorch programs, taken apart and put together again: what torch.save and torch.load make of them."""
 
 import collections
+import enum
 import io
 import os
 import pickle
@@ -30,6 +31,18 @@ class History(list):
 
 class Table(dict):
     pass
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class ByGetattr:
+    def __init__(self, *what):
+        self.what = what
+
+    def __reduce__(self):
+        return getattr, self.what
 
 
 def bytes_of(memory):
@@ -250,6 +263,20 @@ class States(unittest.TestCase):
             self.assertEqual(str(through_memory(state)), str(state))
             self.assertIn(np.ndarray, torch.serialization.get_safe_globals())
         self.assertNotIn(np.ndarray, torch.serialization.get_safe_globals())
+
+    def test_members_of_enumerations(self):
+        with torch.serialization.safe_globals([Color]):
+            for load in (through_memory, through_file):
+                self.assertIs(load({"x": Color.RED})["x"], Color.RED)
+        # As Python 3.11.2 pickles them; getattr itself is not allowed.
+        for owner, name, found in ((Color, "RED", Color.RED), (Color, "__class__", None), (Named, "__init__", None)):
+            pickled = pickle.dumps({"x": ByGetattr(owner, name)}, protocol=2)
+            with torch.serialization.safe_globals([Color, Named]):
+                if found is not None:
+                    self.assertIs(put_together(pickled, None, None, False, "a.pt")["x"], found)
+                else:
+                    with self.assertRaisesRegex(InvalidArgument, "getattr"):
+                        put_together(pickled, None, None, False, "a.pt")
 
     def test_subclasses_of_containers_are_refused_with_what_to_do(self):
         for value in (History([1]), Table(a=1)):

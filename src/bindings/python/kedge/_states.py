@@ -3,6 +3,7 @@ torch.save does it, and put together again."""
 
 from __future__ import annotations
 
+import enum
 import io
 import pickle
 import re
@@ -135,6 +136,8 @@ class _Pickler(pickle.Pickler):
         """Plain tensors, which are nearly all: as torch.Tensor.__reduce_ex__, faster, and without what no tensor of the
         state needs of a storage."""
         if type(obj) is not torch.Tensor or not _is_plain(obj):
+            if isinstance(obj, enum.Enum) and type(obj).__reduce_ex__ is enum.Enum.__reduce_ex__:
+                return (type(obj), (obj._value_,))  # some Pythons name getattr here, which no loader can allow
             return NotImplemented
         storage = self._storage(obj.untyped_storage(), obj.dtype)
         offset = obj.storage_offset()
@@ -269,14 +272,22 @@ class _Names:
         return name
 
 
-def classes_of_numpy() -> list[Any]:
-    """Arrays and scalars, in losses and states of random generators; under the names that NumPy 1 and 2 pickle them by."""
+def _member(owner: Any, name: str) -> Any:
+    """What getattr may do in a pickle: some Pythons (3.11.2) pickle members of an enumeration by it."""
+    if isinstance(owner, type) and issubclass(owner, enum.Enum) and name in owner.__members__:
+        return owner[name]
+    raise pickle.UnpicklingError("GLOBAL builtins.getattr of what is no member of an enumeration")
+
+
+def plain_classes() -> list[Any]:
+    """NumPy's arrays and scalars, in losses and states of random generators, under the names that NumPy 1 and 2 pickle them
+    by; and members of enumerations that are allowed."""
     made: list[Any] = [np.ndarray, np.dtype, *{type(np.dtype(code)) for code in np.typecodes["All"] if code not in "OSUVMm"}]
     scalar: Any = np.float64(0).__reduce__()[0]
     array: Any = np.zeros(0).__reduce__()[0]
     for function in (scalar, array):
         made += [(function, f"numpy.{module}.multiarray.{function.__name__}") for module in ("core", "_core")]
-    return made
+    return [*made, (_member, "builtins.getattr")]
 
 
 def allowing(classes: list[Any]) -> Any:
@@ -307,7 +318,7 @@ def put_together(
     kind: Any = _Unpickler if allow_pickle else torch._weights_only_unpickler.Unpickler
     unpickler = kind(io.BytesIO(pickled), encoding="utf-8")
     unpickler.persistent_load = persistent_load
-    with explained(what, allow_pickle), allowing(classes_of_numpy()):
+    with explained(what, allow_pickle), allowing(plain_classes()):
         state = unpickler.load()
     utils: Any = torch._utils
     utils._validate_loaded_sparse_tensors()
