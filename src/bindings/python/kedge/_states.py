@@ -276,7 +276,7 @@ def _member(owner: Any, name: str) -> Any:
     """What getattr may do in a pickle: some Pythons (3.11.2) pickle members of an enumeration by it."""
     if isinstance(owner, type) and issubclass(owner, enum.Enum) and name in owner.__members__:
         return owner[name]
-    raise pickle.UnpicklingError("GLOBAL builtins.getattr of what is no member of an enumeration")
+    raise pickle.UnpicklingError("GLOBAL builtins.getattr, used for more than members of enumerations")
 
 
 def plain_classes() -> list[Any]:
