@@ -131,6 +131,7 @@ class Ranks(Files, Case):
         child = os.fork()
         if child == 0:
             kedge.deepspeed._shared._at_exit()
+            kedge.deepspeed.finalize()
             os._exit(0)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.save("t", 1)

@@ -24,6 +24,34 @@ late = subprocess.run([sys.executable, "-c", "import kedge.deepspeed as k; k.ins
                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
 assert late.returncode == 0 and "call install before deepspeed.initialize" in late.stdout, late.stdout
 
+# A process group that ends before the engine, and another one after it.
+AGAIN = """
+import sys, torch.distributed as dist, kedge.deepspeed as k
+from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo
+directory = sys.argv[1]
+k.install({"kedge": {"store.path": directory + "/store", "persistent.path": directory + "/prefix", "log.level": "error"}})
+for number in range(2):
+    dist.init_process_group("gloo", init_method=f"file://{directory}/group-{number}", rank=0, world_size=1)
+    engine = k.KedgeCheckpointEngine(settings=k._install._installed)
+    if number == 1:
+        assert engine.open(directory) == "t"
+        assert engine.load(directory + "/t/a.pt") == {"step": 0}
+        engine.close()
+    info = CheckpointCommitInfo("t", directory, True)
+    engine.create(info)
+    engine.makedirs(directory + "/t", exist_ok=True)
+    engine.save({"step": number}, directory + "/t/a.pt")
+    engine.commit(info)
+    if number == 0:
+        dist.destroy_process_group()
+    k.finalize()
+    del engine
+"""
+with place.directory() as directory:
+    again = subprocess.run([sys.executable, "-c", AGAIN, directory], text=True, timeout=120, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+    assert again.returncode == 0 and again.stdout.count("ended before kedge.deepspeed.finalize()") == 1, again.stdout
+
 for torch_files, lost in (("true", 1), ("false", 0)):
     with place.directory() as directory:
         run(directory, "1", torch_files)

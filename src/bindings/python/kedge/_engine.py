@@ -356,6 +356,12 @@ def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]
     return flat
 
 
+def with_defaults(options: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """The options, and of these defaults those that neither the options nor kedge.toml nor the environment set."""
+    unset = {name: value for name, value in defaults.items() if not _kedge.differs_from_default(name)}
+    return {**unset, **options}
+
+
 def _placement(shard: Shard | None, replicated: bool) -> Any:
     if shard is not None and replicated:
         raise InvalidArgument("a region is a shard or replicated, not both")

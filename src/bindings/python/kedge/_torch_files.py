@@ -19,7 +19,8 @@ from ._states import explained
 
 #: In each file that Kedge wrote: which commit it belongs to. torch.load does not look at it.
 _MARK = "kedge"
-#: Where storages begin in a file: as torch.save does it, or, where they are large, so that they can bypass the page cache (O_DIRECT).
+#: Where storages begin in a file: as torch.save does it, or, where they are large, so that they can bypass the page
+#: cache (O_DIRECT).
 _ALIGNMENT, _DIRECT_ALIGNMENT = 64, 4096
 #: From here on that is faster. Memory has to be aligned for it to the disk's blocks.
 _DIRECT_BYTES, _BLOCK, _PIECE = 1 << 20, 512, 8 << 20

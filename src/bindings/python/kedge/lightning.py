@@ -28,7 +28,7 @@ from lightning_utilities.core.rank_zero import rank_zero_only  # type: ignore[im
 
 from . import _kedge, _torch_files, communicators
 from ._contents import Opened, Written
-from ._engine import Engine, flat_options
+from ._engine import Engine, flat_options, with_defaults
 from ._errors import Busy, Error, InvalidArgument, IoError
 from ._lightning_safe import classes
 from ._states import TakenApart, take_apart
@@ -70,9 +70,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
         self._options = flat_options(options or {})
         for name in self._options:
             _kedge.differs_from_default(name)  # raises
-        for name, value in _DEFAULTS.items():
-            if name not in self._options and not _kedge.differs_from_default(name):
-                self._options[name] = value
+        self._options = with_defaults(self._options, _DEFAULTS)
         self._allow_pickle = allow_pickle
         self._engine: Engine | None = None  # not before it is needed: on one process alone, and not in those that spawn
         self._end: Any = None

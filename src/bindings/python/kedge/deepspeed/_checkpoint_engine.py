@@ -73,7 +73,9 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         self._shared.leave(self)
         low = self._shared.low
         mine = Place(os.path.abspath(info.save_dir), str(info.tag))
-        root, mark = self._shared.from_root((Place(os.path.realpath(info.save_dir), mine.tag), os.urandom(16).hex()))
+        root, mark = self._shared.from_root(
+            lambda: (Place(os.path.realpath(info.save_dir), mine.tag), os.urandom(16).hex())
+        )
         low.create(tag_of(root), attributes_of(root, bool(info.save_latest)))
         self._saving = _Saving(mine, mark, Written(low, mark))
         self._saving.error, self._early = self._early, None
@@ -231,7 +233,8 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         return self._agree(error, value)
 
     def _read_list(self, place: Place) -> set[str]:
-        """Which newer commits of this tag, that the stores have lost, the files are of; "" for those that are not."""
+        """The marks of those files that are of a newer commit of this tag, which the stores have lost; "" stands for all
+        others."""
         self._loading = loading = _Loading(place, Opened(self._shared.low), set())
         time_ns = self._shared.low.info()["time_ns"]
         marks = set()

@@ -55,7 +55,7 @@ class _Asked(NamedTuple):
 def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
     """COLLECTIVE. Opens the checkpoint, and returns its place as this rank names it; None if Kedge has none, or a newer one
     lies in DeepSpeed's own files only."""
-    asked: _Asked = shared.from_root(_asked(directory, tag))
+    asked: _Asked = shared.from_root(lambda: _asked(directory, tag))
     try:
         found = tag if tag is not None and shared.low.open(tag_of(asked.place), False) is not None else None
         if tag is None:

@@ -1,4 +1,5 @@
-"""Classes that DeepSpeed's own states hold, besides tensors and plain values. Constructing them runs no code from the checkpoint."""
+"""Classes that DeepSpeed's own states hold, besides tensors and plain values. Constructing them runs no code from the
+checkpoint."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .. import _kedge
-from .._engine import flat_options
+from .._engine import flat_options, with_defaults
 from .._errors import InvalidArgument
 
 _SECTION = "kedge"
@@ -44,10 +44,7 @@ def settings_of(config: Any) -> Settings | None:
     defaults = {"persistent.path": _PREFIX}
     if ours["torch_files"]:
         defaults["persistent.every"] = "0"  # the files are on the parallel filesystem already
-    for name, value in defaults.items():
-        if name not in options and not _kedge.differs_from_default(name):
-            options[name] = value
-    return Settings(**ours, options=tuple(sorted(options.items())))
+    return Settings(**ours, options=tuple(sorted(with_defaults(options, defaults).items())))
 
 
 def default_settings() -> Settings:

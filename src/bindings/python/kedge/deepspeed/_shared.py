@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -60,9 +60,15 @@ class Shared:
         """Whether the processes that it was made with are still connected."""
         return bool(dist.is_initialized()) and dist.group.WORLD is self._world
 
-    def from_root(self, value: Any) -> Any:
-        """COLLECTIVE. Rank 0's value."""
-        held = [value]
+    def drop(self) -> None:
+        """Local. Frees the store of an engine whose process group is gone, whoever still refers to it."""
+        self._user = None
+        ended: Any = _Ended()
+        self.engine._engine = ended
+
+    def from_root(self, look: Callable[[], Any]) -> Any:
+        """COLLECTIVE. What rank 0 finds; the others do not look: thousands would at one directory."""
+        held = [look() if self.engine.rank == 0 else None]
         with _translated():
             dist.broadcast_object_list(held, src=0, group=self._group)
         return held[0]
@@ -73,6 +79,13 @@ class Shared:
         with _translated():
             dist.all_gather_object(values, value, group=self._group)
         return values
+
+
+class _Ended:
+    """In the place of an engine that was dropped."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise BadState("torch.distributed was ended and with it Kedge's engine: make a new engine of DeepSpeed's")
 
 
 @contextlib.contextmanager
@@ -98,8 +111,8 @@ def shared_of(settings: Settings) -> Shared:
         _process = os.getpid()
     found = _shared.get(settings.options)
     if found is None or not found.is_of_now():
-        _shared.pop(settings.options, None)
-        found = None
+        if found is not None:
+            _shared.pop(settings.options).drop()
         if not _shared:
             atexit.unregister(_at_exit)
             atexit.register(_at_exit)
@@ -109,7 +122,9 @@ def shared_of(settings: Settings) -> Shared:
 
 def finalize() -> None:
     """COLLECTIVE. Ends Kedge's engines in order: call it before torch.distributed.destroy_process_group. At the
-    program's end it is called if torch.distributed is still initialized."""
+    program's end it is called if torch.distributed is still initialized. In a child that was forked it does nothing."""
+    if _shared and os.getpid() != _process:
+        return
     if not _shared and _is_expected():
         _log.warning("no engine was made after kedge.deepspeed.install: call install before deepspeed.initialize, or nothing "
                      "is checkpointed by Kedge")  # fmt: skip
@@ -120,6 +135,7 @@ def finalize() -> None:
         else:
             _log.warning("torch.distributed ended before kedge.deepspeed.finalize(): the newest checkpoint is in the stores "
                          "and may not be persistent; call finalize first")  # fmt: skip
+            shared.drop()
 
 
 def _is_expected() -> bool:
