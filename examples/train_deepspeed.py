@@ -24,7 +24,12 @@ def config_of(arguments: argparse.Namespace) -> dict:
         "train_micro_batch_size_per_gpu": 8,
         "optimizer": {"type": "Adam", "params": {"lr": 1e-3, "torch_adam": True}},
         "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 20}},
-        "zero_optimization": {"stage": arguments.stage},
+        "zero_optimization": {
+            "stage": arguments.stage,
+            # DeepSpeed 0.19.5 gathers small parameters of stage 3 together, and uses them when the last one has arrived:
+            # over gloo, others may not have. With 0 it gathers each when it is needed.
+            "stage3_param_persistence_threshold": 0,
+        },
         "kedge": {
             "torch_files": arguments.torch_files,
             "topology": {"ranks_per_node": 1},
