@@ -12,7 +12,7 @@ A COMBINATION is MPI-HDF5-LIBRARIES-SOURCE, with variants behind it if wanted:
 Environment:
   SPACK_CHECK_ROOT      the Spack to use (a directory with bin/spack)
   SPACK_CHECK_PACKAGES  its package repository (a directory with repos/spack_repo/builtin)
-  SPACK_CHECK_PYTHON    where Python finds clingo, if it does not by itself (pip install --target)
+  SPACK_CHECK_PYTHON    where Python finds clingo, and nanobind for +python (pip install --target)
   SPACK_CHECK_WORK      work directory, kept for the next call (default: kedge-spack in the temporary directory)
 Everything else comes from this machine; nothing is downloaded and nothing of the user's Spack configuration is read.
 Exit status: 0 all passed, 1 failed, 77 skipped: no Spack here.
@@ -22,7 +22,8 @@ TEXT
 first=(openmpi-parallel-shared-tree mpich-serial-static-archive)
 others=(openmpi-serial-static-tree openmpi-serial-shared-tree openmpi-parallel-static-tree mpich-parallel-shared-tree
   mpich-parallel-static-tree mpich-serial-shared-tree none-serial-shared-tree none-serial-static-archive
-  openmpi-serial-shared-tree~tools openmpi-parallel-static-tree~examples openmpi-serial-shared-tree+fortran)
+  openmpi-serial-shared-tree~tools openmpi-parallel-static-tree~examples openmpi-serial-shared-tree+fortran
+  openmpi-serial-shared-tree+python)
 case "${1-}" in
   -h | --help) usage; exit 0 ;;
   --list) printf '%s\n' "${first[@]}" "${others[@]}"; exit 0 ;;
@@ -80,6 +81,9 @@ configure() {
   mpi_prefix "$provider" "$mpi_prefix" || { echo "no $provider on this machine"; return 1; }
   hdf5=$(hdf5_prefix "$kind" "$provider") || { echo "no $kind HDF5 for $provider on this machine"; return 1; }
   packages_yaml "$here/packages.yaml.in" "$provider" "$kind" "$mpi_prefix" "$hdf5" >"$scope/packages.yaml" || return 1
+  if [[ $variants == *+python* ]]; then
+    python_yaml "$python" "$work/nanobind" >>"$scope/packages.yaml" || return 1
+  fi
   [[ $source == tree ]] || recipe=$work/archive
   cat >"$scope/repos.yaml" <<TEXT
 repos::

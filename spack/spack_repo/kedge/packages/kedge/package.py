@@ -166,6 +166,25 @@ class Kedge(CMakePackage):
                 self.command("verify", *(str(store) for store in Path("killed/store").glob("kedge-*")))
                 self.command("verify", "killed/prefix")
 
+    def test_python(self):
+        """import kedge; with MPI a program in Python is killed, resumes, and ends as one that was not killed"""
+        if self.spec.satisfies("~python"):
+            raise SkipTest("needs the variant python")
+        python = self.spec["python"].command.path
+        self.set_run("single")
+        save = "import kedge, numpy\nwith kedge.Engine() as e:\n  with e.checkpoint('t') as c: c.save('x', numpy.arange(9))\n"
+        load = "  with e.restart() as r: assert (r.load('x') == numpy.arange(9)).all()\n"
+        Executable(python)("-c", save + load)
+        if self.spec.satisfies("+mpi"):
+            job = (2, python, str(Path(self.prefix.share) / "kedge/examples/train_numpy.py"), "--steps", "100")
+            self.set_run("python_undisturbed")
+            expected = self.last_loss(self.launch(*job))
+            self.set_run("python_killed")
+            self.launch(*job, "--die-at", "87", dies=True)
+            resumed = self.launch(*job)
+            assert "resumed at step 80" in resumed, resumed
+            assert self.last_loss(resumed) == expected
+
     def test_verify(self):
         """kedge verify on golden files of the format, and on one that was damaged"""
         if self.spec.satisfies("~tools"):
@@ -219,6 +238,9 @@ class Kedge(CMakePackage):
         found = re.search(r"^checksum (\S+)", output, re.M)
         assert found, f"no checksum: {output}"
         return found.group(1)
+
+    def last_loss(self, output):
+        return re.findall(r"^step 100: loss \S+", output, re.M)[0]
 
     def command(self, *words, code=0):
         kedge = Executable(self.prefix.bin.kedge)
