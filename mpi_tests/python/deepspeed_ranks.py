@@ -3,10 +3,12 @@
 Phase 1 leaves a checkpoint; phase 2 is started after a node was lost.
 """
 
+import contextlib
 import os
 import random
 import sys
 import unittest
+from unittest import mock
 
 import numpy as np
 import torch.distributed as dist
@@ -72,6 +74,14 @@ class Ranks(Files, Case):
             self.engine.makedirs(self.place)  # it is there
         self.raises_on_all(kedge.Error, "rank 1.*exists", lambda: self.save("t", 7))
         self.check("t", 6)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_a_list_of_files_that_cannot_be_saved(self):
+        full = mock.patch.object(kedge._contents.Written, "end", side_effect=MemoryError("no memory"))
+        self.save("t", 1)
+        with full if self.rank == 1 else contextlib.nullcontext():
+            self.raises_on_all(kedge.Error, "rank 1.*no memory", lambda: self.save("t2", 2))
+        self.check("t", 1, opened=None)
 
     @unittest.skipIf(phase == 2, "phase 1")
     def test_a_file_is_saved_once(self):

@@ -52,6 +52,40 @@ with place.directory() as directory:
                            stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
     assert again.returncode == 0 and again.stdout.count("ended before kedge.deepspeed.finalize()") == 1, again.stdout
 
+# A rank that is gone before commit: the others hear of it there, and finalize, too, does not wait for it.
+GONE = """
+import os, sys, torch.distributed as dist, kedge, kedge.deepspeed as k
+from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo
+directory = sys.argv[1]
+dist.init_process_group("gloo")
+k.install({"kedge": {"store.path": directory + "/store", "persistent.path": directory + "/prefix", "comm.timeout_s": 10,
+                     "log.level": "off"}})
+engine = k.KedgeCheckpointEngine(settings=k._install._installed)
+info = CheckpointCommitInfo("t", directory, True)
+engine.create(info)
+engine.makedirs(directory + "/t", exist_ok=True)
+engine.save({"rank": dist.get_rank()}, f"{directory}/t/zero_pp_rank_{dist.get_rank()}_mp_rank_00_optim_states.pt")
+if dist.get_rank() == 1:
+    os._exit(0)
+try:
+    engine.commit(info)
+except kedge.RankFailed as error:
+    print(f"rank {dist.get_rank()} heard: {error}", flush=True)
+for call in (lambda: engine.create(info), k.finalize):
+    try:
+        call()
+    except kedge.Error as error:
+        print(f"rank {dist.get_rank()} then: {error}", flush=True)
+os._exit(0)
+"""
+with place.directory() as directory:
+    Path(directory, "gone.py").write_text(GONE)
+    gone = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "gone.py", directory],
+                          cwd=directory, text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, **place.DEEPSPEED})
+    assert gone.returncode == 0 and gone.stdout.count("start the job again") >= 4, gone.stdout
+    assert "GLHF" not in gone.stdout and all(f"rank {rank} heard" in gone.stdout for rank in (0, 2)), gone.stdout
+
 for torch_files, lost in (("true", 1), ("false", 0)):
     with place.directory() as directory:
         run(directory, "1", torch_files)

@@ -82,7 +82,7 @@ configure() {
   hdf5=$(hdf5_prefix "$kind" "$provider") || { echo "no $kind HDF5 for $provider on this machine"; return 1; }
   packages_yaml "$here/packages.yaml.in" "$provider" "$kind" "$mpi_prefix" "$hdf5" >"$scope/packages.yaml" || return 1
   if [[ $variants == *+python* ]]; then
-    python_yaml "$python" "$work/nanobind" >>"$scope/packages.yaml" || return 1
+    python_yaml "$python" "$work/python" >>"$scope/packages.yaml" || return 1
   fi
   [[ $source == tree ]] || recipe=$work/archive
   cat >"$scope/repos.yaml" <<TEXT

@@ -76,24 +76,25 @@ packages_yaml() {
   sed "$script" "$template"
 }
 
-# python_yaml CLINGO_DIRECTORY PREFIX: what the variant python needs, on standard output. NumPy comes from Debian; nanobind,
-# which Debian 12 does not have, from the directory that has clingo.
+# python_yaml NANOBIND_PARENT PREFIX: what the variant python needs, on standard output. NumPy is Debian's; nanobind, which
+# Debian 12 does not have, lies where pip has put clingo.
 python_yaml() {
-  local directory=$1 prefix=$2 python numpy nanobind
-  python=$(/usr/bin/python3 -c 'import platform; print(platform.python_version())')
+  local directory=$1 prefix=$2 version packages numpy nanobind
+  version=$(/usr/bin/python3 -c 'import platform; print(platform.python_version())')
   numpy=$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__)') || { echo "no NumPy for /usr/bin/python3" >&2; return 1; }
-  [[ -d $directory/nanobind ]] || { echo "no nanobind in $directory: run pip install --target there" >&2; return 1; }
+  [[ -d $directory/nanobind ]] || { echo "no nanobind in $directory: add it with pip install --target" >&2; return 1; }
   nanobind=$(cd "$directory" && echo nanobind-*.dist-info) nanobind=${nanobind#nanobind-} nanobind=${nanobind%.dist-info}
-  # Where Debian's Python has its packages; one link each, so that clingo's others are not seen.
-  rm -rf "$prefix" && mkdir -p "$prefix/lib/python3/dist-packages"
-  ln -s "$directory/nanobind" "$prefix/lib/python3/dist-packages/nanobind"
+  # Where Spack looks for packages of this Python; a link each, so that no other package is seen.
+  packages=$prefix$(/usr/bin/python3 -c "import sysconfig as s; print(s.get_path('platlib', vars=dict(base='', platbase='')))")
+  rm -rf "$prefix" && mkdir -p "$packages"
+  ln -s "$directory/nanobind" "$(/usr/bin/python3 -c 'import os, numpy; print(os.path.dirname(numpy.__file__))')" "$packages/"
   cat <<TEXT
   python-venv:  # made by the Python
     buildable: true
   python:
-    externals: [{spec: "python@$python", prefix: /usr}]
+    externals: [{spec: "python@$version", prefix: /usr}]
   py-numpy:
-    externals: [{spec: "py-numpy@$numpy", prefix: /usr}]
+    externals: [{spec: "py-numpy@$numpy", prefix: $prefix}]
   py-nanobind:
     externals: [{spec: "py-nanobind@$nanobind", prefix: $prefix}]
 TEXT

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import re
 import threading
 import weakref
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -26,6 +29,20 @@ def _bytes_at(address: int, size: int) -> Any:
     return torch.frombuffer((ctypes.c_ubyte * size).from_address(address), dtype=torch.uint8)
 
 
+def reason_of(error: BaseException) -> str:
+    """What gloo says, without its place in gloo's sources and the advice to those who read them."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return re.sub(r"^\[[^]]*\] ", "", lines[0]).split(". This is typically")[0]
+
+
+@contextlib.contextmanager
+def _in_plain_words() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise RuntimeError(reason_of(error)) from error
+
+
 class Transfer:
     """A message under way."""
 
@@ -41,7 +58,8 @@ class Transfer:
             self._watcher.join(min(seconds, threading.TIMEOUT_MAX))
             return self.test()
         try:
-            self._work.wait(timedelta(seconds=min(seconds, 1e8)))
+            with _in_plain_words():
+                self._work.wait(timedelta(seconds=min(seconds, 1e8)))
             return True
         except RuntimeError as error:
             if "Timed out" in str(error):
@@ -61,7 +79,8 @@ class Transfer:
 
     def _watch(self) -> None:
         try:
-            self._work.wait(timedelta(seconds=1e8))
+            with _in_plain_words():
+                self._work.wait(timedelta(seconds=1e8))
         except BaseException as error:  # noqa: B036: raised where the engine asks
             self._failure = error
 
@@ -90,14 +109,16 @@ class Transport:
 
     def send(self, peer: int, tag: int, address: int, size: int) -> Transfer:
         memory = _bytes_at(address, size)
-        return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory)
+        with _in_plain_words():
+            return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory)
 
     def receive(self, peer: int, tag: int, address: int, size: int) -> Transfer:
         """From any rank if ``peer`` is -1."""
         memory = _bytes_at(address, size)
-        if peer == -1:
-            return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory)
-        return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory)
+        with _in_plain_words():
+            if peer == -1:
+                return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory)
+            return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory)
 
 
 def transport_over(group: Any) -> Transport:

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from .. import _kedge
 from .._engine import Engine
 from .._errors import BadState, RankFailed
+from .._transport import reason_of
 from ..communicators import Ranks, mpi, torch_distributed
 from ._settings import Settings
 
@@ -94,8 +95,10 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        raise RankFailed(f"communication with the other ranks failed: {reason}; restart the job") from error
+        raise RankFailed(
+            f"communication with the other ranks failed: {reason_of(error)}; a rank may have died, or the network failed: start "
+            "the job again"
+        ) from error
 
 
 _log = logging.getLogger("kedge.deepspeed")
