@@ -1,9 +1,11 @@
 """The files that lie beside a checkpoint: whose they are, and which are loaded. Part of deepspeed_ranks.py."""
 
+import contextlib
 import os
 import shutil
 import time
 import unittest
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -177,24 +179,32 @@ class Files:
 
     @unittest.skipIf(phase == 2 or not torch_files, "phase 1, with torch files")
     def test_files_of_a_newer_checkpoint_that_the_stores_have_lost(self):
+        self.save("other", 3)
         self.save("t", 4)
         self.write_newer(self.shard(5), self.shard_path("t"))
         if self.rank == 0:
             self.write_newer(self.model(5), f"{self.place}/t/mp_rank_00_model_states.pt")
         dist.barrier()
+        self.engine.load(self.shard_path("other"))  # before open: does not count
         self.assertIsNone(self.engine.open(self.place, "t"))
         self.assertTrue(torch.equal(self.engine.load(self.shard_path("t"))["optimizer"][0]["m"],
                                     self.shard(5)["optimizer"][0]["m"]))
-        dist.barrier()
+        self.engine.close()
         if self.rank == 0:
             os.utime(self.shard_path("t"), (1, 1))  # not all of them: a mixture
         dist.barrier()
         self.check("t", 4)
+        self.write_newer(self.shard(5), self.shard_path("t"), f"newer-{self.rank}")  # of several checkpoints
+        if self.rank == 0:
+            self.write_newer(self.model(5), f"{self.place}/t/mp_rank_00_model_states.pt", "newer-0")
+        dist.barrier()
+        self.assertEqual(self.engine.open(self.place, "t"), "t")
+        self.engine.close()
 
-    def write_newer(self, state, path):
+    def write_newer(self, state, path, mark="newer"):
         taken = take_apart(state)
         parts = [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
-        _torch_files.write(path, taken.pickled, parts, "newer")
+        _torch_files.write(path, taken.pickled, parts, mark)
         os.utime(path, (time.time() + 60,) * 2)
 
     @unittest.skipIf(phase == 2, "phase 1")
@@ -206,6 +216,15 @@ class Files:
         self.raises_on_all(kedge.Error, "outside of its directory", lambda: self.engine.open(self.place, "t"))
         self.save("t", 1)
         self.check("t", 1)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_files_that_cannot_be_laid_out(self):
+        self.save("t", 1)
+        full = mock.patch.object(self.engine, "_lay_out", side_effect=OSError(28, "No space left on device"))
+        with full if self.rank == 1 else contextlib.nullcontext():
+            self.raises_on_all(kedge.IoError, "rank 1.*No space", lambda: self.engine.open(self.place, "t"))
+        self.save("t", 2)
+        self.check("t", 2)
 
     @unittest.skipIf(phase == 2 or torch_files, "phase 1, without torch files")
     def test_a_partition_of_another_rank(self):
