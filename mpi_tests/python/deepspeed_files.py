@@ -153,6 +153,11 @@ class Files:
         os.remove(path)
         dist.barrier()
         self.check("t", 4)
+        dist.barrier()
+        if self.rank == 0:
+            shutil.rmtree(f"{self.place}/t")
+        dist.barrier()
+        self.check("t", 4)
         if torch_files:
             self.check_states(torch.load(model), torch.load(path), 4)
             dist.barrier()
@@ -216,6 +221,16 @@ class Files:
         self.raises_on_all(kedge.Error, "outside of its directory", lambda: self.engine.open(self.place, "t"))
         self.save("t", 1)
         self.check("t", 1)
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_files_of_which_one_rank_cannot_load_its_own(self):
+        self.assertIsNone(self.engine.open(self.place, "nothing"))
+        error = ValueError("it has another shape") if self.rank == 1 else None
+        if error:
+            self.engine.close(error)  # the caller raises it
+            dist.barrier()
+        else:
+            self.raises_on_all(kedge.Error, "rank 1: ValueError: it has another shape", lambda: self.engine.close())
 
     @unittest.skipIf(phase == 2, "phase 1")
     def test_files_that_cannot_be_laid_out(self):

@@ -276,8 +276,6 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         """COLLECTIVE. Ends what open began. What was loaded counts only if no rank gives an error; else all others raise.
         Raises Mismatch on all ranks if files were loaded that belong to different checkpoints."""
         loading, self._loading = self._loading, None
-        marks = set(self._marks)
-        self._marks.clear()
         if loading is not None:
             if error is not None:
                 self._close_quietly(_words(error))
@@ -285,7 +283,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
                 self._shared.low.close()
             return
         try:
-            of_all = set().union(*self._agree(error, marks))
+            of_all = set().union(*self._agree(error, self._marks))
         except Error:
             if error is not None:
                 return  # the caller raises it
