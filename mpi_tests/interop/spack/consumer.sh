@@ -40,6 +40,7 @@ build_and_run() {
 case $1 in
   load)
     load
+    [[ $spec != *+python* ]] || python3 -c 'import kedge; print(kedge.__file__)' | grep "^$work/opt/"
     [[ $spec != *~tools* ]] || exit 0
     [[ $(command -v kedge) == "$work/opt/"* ]] || { echo "kedge on the PATH is $(command -v kedge)"; exit 1; }
     kedge --version

@@ -84,10 +84,11 @@ python_yaml() {
   numpy=$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__)') || { echo "no NumPy for /usr/bin/python3" >&2; return 1; }
   [[ -d $directory/nanobind ]] || { echo "no nanobind in $directory: add it with pip install --target" >&2; return 1; }
   nanobind=$(cd "$directory" && echo nanobind-*.dist-info) nanobind=${nanobind#nanobind-} nanobind=${nanobind%.dist-info}
-  # Where Spack looks for packages of this Python; a link each, so that no other package is seen.
+  # A link each, so that no other package is seen, where Spack looks: as this Python says, and as its environments do.
   packages=$prefix$(/usr/bin/python3 -c "import sysconfig as s; print(s.get_path('platlib', vars=dict(base='', platbase='')))")
-  rm -rf "$prefix" && mkdir -p "$packages"
+  rm -rf "$prefix" && mkdir -p "$packages" "$prefix/lib/python${version%.*}"
   ln -s "$directory/nanobind" "$(/usr/bin/python3 -c 'import os, numpy; print(os.path.dirname(numpy.__file__))')" "$packages/"
+  ln -s "$packages" "$prefix/lib/python${version%.*}/site-packages"
   cat <<TEXT
   python-venv:  # made by the Python
     buildable: true

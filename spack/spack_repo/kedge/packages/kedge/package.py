@@ -95,7 +95,8 @@ class Kedge(CMakePackage):
         if spec.satisfies("+python"):
             args += [
                 self.define("Python_EXECUTABLE", spec["python"].command.path),
-                "-DKEDGE_PYTHON_INSTALL_DIR=" + spec["python"].package.platlib,
+                # Set by Spack: where `spack load` makes Python look.
+                "-DKEDGE_PYTHON_INSTALL_DIR=" + os.path.relpath(python_platlib, self.prefix),
             ]
         if spec.satisfies("+mpi"):
             args += self.mpi_args()
