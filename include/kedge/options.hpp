@@ -21,9 +21,9 @@ enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 /// How much of the selected commit open verifies: all, or headers. What is loaded is checked in either case.
 enum class Verify : std::uint8_t { all, headers };
 
-/// How large writes reach a store on block storage.
-enum class StoreIo : std::uint8_t {
-  automatic,  ///< the faster one, measured at the start if store.durable is set; otherwise buffered
+/// How large writes reach block storage or a parallel filesystem.
+enum class Io : std::uint8_t {
+  automatic,  ///< the faster one, measured where data is synced; buffered in stores without store.durable
   buffered,   ///< through the page cache
   direct,     ///< O_DIRECT with io_uring, where the system supports it
 };
@@ -78,7 +78,7 @@ struct Options {
     /// rank, at most 4. They do not call MPI.
     std::uint32_t copy_threads = 0;
     /// How large writes reach a store on block storage.
-    StoreIo io = StoreIo::automatic;
+    Io io = Io::automatic;
   } store;  ///< The node-local store.
 
   /// The parallel filesystem.
@@ -98,6 +98,10 @@ struct Options {
     /// directory. They take up their space twice, and Kedge never reads them.
     bool plain_routed = false;
     Trust trust = Trust::self;  ///< Whose files on a prefix are trusted.
+    /// How containers are written to the prefix.
+    Io io = Io::automatic;
+    /// Maximum number of bytes per second that a node writes to the prefix; 0 = no limit.
+    std::uint64_t bandwidth_limit = 0;
     /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
     std::uint64_t view_limit = 100'000;
   } persistent;  ///< The parallel filesystem.

@@ -63,6 +63,13 @@ Slow slow_of(const std::string& text) {
   return {row, colon < text.size() ? static_cast<double>(number("--slow", text.substr(colon + 1))) : 0};
 }
 
+kedge::Io io_of(const std::string& text) {
+  if (text == "auto") return kedge::Io::automatic;
+  if (text == "buffered") return kedge::Io::buffered;
+  if (text == "direct") return kedge::Io::direct;
+  throw std::runtime_error("--prefix-io is auto, buffered or direct");
+}
+
 /// False if it is none.
 bool set_flag(Arguments& arguments, const std::string& option) {
   if (option == "--check") arguments.check = true;
@@ -82,6 +89,7 @@ void set_value(Arguments& arguments, const std::string& option, const std::strin
   else if (option == "--tags") arguments.tags = number(option, value);
   else if (option == "--store") arguments.store = value;
   else if (option == "--prefix") arguments.prefix = value;
+  else if (option == "--prefix-io") arguments.prefix_io = io_of(value);
   else if (option == "--json") arguments.json = value;
   else if (option == "--slow") arguments.slow = slow_of(value);
   else throw std::runtime_error("unknown option " + option + "; see --help");
@@ -105,6 +113,7 @@ std::string help() {
          "  --prefix DIRECTORY  where the prefix is made (where this program lies, or the temporary directory if that "
          "is\n"
          "                   memory); has to be a disk, or better a parallel filesystem, for --persistent\n"
+         "  --prefix-io WAY  how it is written: auto, buffered or direct, as persistent.io (auto)\n"
          "  --json FILE      writes the results there too; share/kedge/plot-bench draws them\n"
          "  --check          exit code 0: every row that has a target reached it; 1: one missed it; 2: it cannot be\n"
          "                   said, as what is measured against spreads by more than 15 %, or in fewer than 7 rounds.\n"

@@ -28,6 +28,7 @@ struct Arguments {
   bool persistent = false;  ///< measure what goes to the prefix, too
   std::string
       prefix;  ///< an existing directory; empty: where the program lies, or the temporary directory if that is memory
+  kedge::Io prefix_io = kedge::Io::automatic;
   std::string json;    ///< a file for the results; empty: none
   bool check = false;  ///< the exit code tells whether the targets were reached
   bool spoil = false;  ///< for its own test: one byte of what comes back is changed before it is compared

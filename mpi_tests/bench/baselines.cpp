@@ -14,7 +14,9 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "surroundings.hpp"
 #include "timing.hpp"
 
 namespace kedge_bench {
@@ -139,6 +141,28 @@ double Baselines::write(const std::string& kind, bool synced) {
     });
     if (synced && ::fsync(descriptor.get()) != 0) fail("bring to stable storage", file);
   });
+}
+
+double Baselines::copy_to(const std::string& directory) {
+  const std::string from = path("plain", rank_);
+  const std::string to = directory + "/copy." + std::to_string(rank_);
+  std::vector<std::byte> buffer(kCallBytes);
+  const double spent_s = timed([&] {
+    const Descriptor source(from, O_RDONLY);
+    const Descriptor target(to, O_CREAT | O_EXCL | O_WRONLY);
+    pass(buffers_.data_bytes().size(), "copy", from, [&](std::size_t, std::size_t length) {
+      const ssize_t got = ::read(source.get(), buffer.data(), length);
+      return got <= 0 ? got : ::write(target.get(), buffer.data(), static_cast<std::size_t>(got));
+    });
+  });
+  together([&] {
+    if (::unlink(to.c_str()) != 0) fail("remove", to);
+  });
+  return spent_s;
+}
+
+void Baselines::evict() {
+  together([&] { drop_from_page_cache(path("plain", rank_)); });
 }
 
 double Baselines::write_pieces(std::uint64_t piece_bytes, std::uint64_t pieces) {

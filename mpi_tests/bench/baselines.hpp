@@ -27,6 +27,11 @@ class Baselines {
   [[nodiscard]] double write_fresh();
   /// D: the same, and brought to stable storage.
   [[nodiscard]] double write_synced();
+  /// The file of write_fresh() or write_synced() to a new file in `directory`, 4 MiB at a time; that is removed, outside
+  /// of the time.
+  [[nodiscard]] double copy_to(const std::string& directory);
+  /// The same file is no longer in the page cache, if it was brought to stable storage.
+  void evict();
   /// That file is gone: pages of memory that it had are not those that the next one gets.
   void remove();
   /// The beginning of data to a new file, in so many pieces, each by a pwrite of its own, after bring_small_pages();

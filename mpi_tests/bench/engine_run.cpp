@@ -48,6 +48,7 @@ void EngineRun::start() {
   options.store.on_exit = on_exit_;
   options.persistent.path = workplace_.prefix();
   options.persistent.every = 0;
+  options.persistent.io = arguments_.prefix_io;
   options.redundancy.scheme = scheme_;
   options.redundancy.set_size = arguments_.set_size;
   options.redundancy.parity = arguments_.parity;

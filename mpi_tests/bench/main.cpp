@@ -75,7 +75,7 @@ class Job {
         small_rows_(arguments, scheme, workplace_, buffers, baselines_, self.rank, self.ranks),
         second_(arguments, scheme, {"second", 1, arguments.size_bytes, kedge::OnExit::remove}, workplace_, buffers,
                 self.rank, self.ranks),
-        prefix_rows_(workplace_, run_, disk_baselines_) {
+        prefix_rows_(workplace_, run_, disk_baselines_, baselines_) {
     measured_.scheme = scheme;
     measured_.parity = run_.tolerance();
     measured_.members = run_.members();

@@ -1,12 +1,16 @@
 #include "surroundings.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -80,6 +84,13 @@ Surroundings look_around() {
 
 SharedMemory shared_memory() {
   return {bytes_of("/proc/meminfo", "Shmem:"), bytes_of("/proc/meminfo", "ShmemHugePages:")};
+}
+
+void drop_from_page_cache(const std::string& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int failed = descriptor < 0 ? errno : ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  if (descriptor >= 0) ::close(descriptor);
+  if (failed != 0) throw std::runtime_error("cannot evict " + file + ": " + std::strerror(failed));
 }
 
 std::uint64_t private_bytes() { return bytes_of("/proc/self/status", "RssAnon:"); }

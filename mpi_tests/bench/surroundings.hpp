@@ -32,6 +32,9 @@ struct SharedMemory {
 
 [[nodiscard]] SharedMemory shared_memory();
 
+/// What of the file is on stable storage is no longer in the page cache. Throws std::runtime_error.
+void drop_from_page_cache(const std::string& file);
+
 /// Private memory of this process in bytes, as it is now; 0 where the system does not tell.
 [[nodiscard]] std::uint64_t private_bytes();
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <vector>
 
@@ -43,6 +44,7 @@ std::string directory_for_prefix(const std::string& temporary) {
 
 Workplace::Workplace(const Arguments& arguments, int rank, int ranks)
     : rank_(rank),
+      ranks_(ranks),
       nodes_(arguments.nodes == 0 ? ranks : static_cast<int>(arguments.nodes)),
       ranks_per_node_(nodes_ == 0 ? 0 : ranks / nodes_) {
   if (nodes_ <= 0 || ranks_per_node_ * nodes_ != ranks) {
@@ -91,6 +93,28 @@ void Workplace::lose_own_store() const {
   if (rank_ % ranks_per_node_ != 0) return;  // the first rank of the node sees to it
   if (fs::remove_all(stores_ + "/node" + std::to_string(rank_ / ranks_per_node_)) == 0) {
     throw std::runtime_error("there is no store to lose in " + stores_);
+  }
+}
+
+void Workplace::warm_prefix() const {
+  together([&] {
+    for_own_share(prefix(), [](const std::string& file) {
+      std::vector<char> buffer(std::size_t{1} << 20U);
+      std::ifstream in(file, std::ios::binary);
+      while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()))) continue;
+    });
+  });
+}
+
+void Workplace::evict_prefix() const {
+  together([&] { for_own_share(prefix(), drop_from_page_cache); });
+}
+
+/// Calls it for every so many of the files below.
+void Workplace::for_own_share(const std::string& directory, const std::function<void(const std::string&)>& call) const {
+  int number = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file() && number++ % ranks_ == rank_) call(entry.path().string());
   }
 }
 

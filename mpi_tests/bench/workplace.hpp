@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "arguments.hpp"
@@ -30,14 +31,19 @@ class Workplace {
   void lose_nodes(std::uint64_t first, std::uint64_t count) const;
   /// COLLECTIVE. All of them are gone.
   void lose_all_nodes() const;
+  /// COLLECTIVE. What lies on the prefix is in the page cache, or not.
+  void warm_prefix() const;
+  void evict_prefix() const;
   /// COLLECTIVE. The prefix is empty of checkpoints, without Kedge being asked.
   void remove_tag_directories() const;
 
  private:
   void remove() const noexcept;
   void lose_own_store() const;
+  void for_own_share(const std::string& directory, const std::function<void(const std::string&)>& call) const;
 
   int rank_;
+  int ranks_;
   int nodes_;
   int ranks_per_node_;
   std::string stores_;

@@ -219,6 +219,13 @@ std::vector<Field> persistent_fields() {
           {"persistent", "trust"}, [](auto& o) -> auto& { return o.persistent.trust; }, all_ranks, "self, group or any",
           "Whose files on a prefix are trusted."),
       field(
+          {"persistent", "io"}, [](auto& o) -> auto& { return o.persistent.io; }, all_ranks, "auto, buffered or direct",
+          "How containers are written to the prefix."),
+      field<FieldKind::size>(
+          {"persistent", "bandwidth_limit"}, [](auto& o) -> auto& { return o.persistent.bandwidth_limit; }, all_ranks,
+          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
+          "Maximum number of bytes per second that a node writes to the prefix; 0 = no limit."),
+      field(
           {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
           "a whole number, 0 or more",
           "Maximum number of shards in the manifest's HDF5 view; with more there is no view."),

@@ -28,9 +28,9 @@ struct Words<Verify> {
   static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
 };
 template <>
-struct Words<StoreIo> {
-  static constexpr std::array kAll = {std::pair{StoreIo::automatic, "auto"}, std::pair{StoreIo::buffered, "buffered"},
-                                      std::pair{StoreIo::direct, "direct"}};
+struct Words<Io> {
+  static constexpr std::array kAll = {std::pair{Io::automatic, "auto"}, std::pair{Io::buffered, "buffered"},
+                                      std::pair{Io::direct, "direct"}};
 };
 template <>
 struct Words<Trust> {

@@ -1,6 +1,7 @@
 #include "engine/environment.hpp"
 
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,15 @@ unsigned cores_of_process() {
   return static_cast<unsigned>(std::max(CPU_COUNT(&cores), 1));
 }
 
+/// With the root directory, which a process may have changed.
+std::string mount_namespace() {
+  std::array<char, 64> name{};
+  struct stat root {};
+  const auto length = ::readlink("/proc/self/ns/mnt", name.data(), name.size());
+  if (length <= 0 || ::stat("/", &root) != 0) return {};
+  return compose("{}/{}/{}", std::string_view(name.data(), static_cast<std::size_t>(length)), root.st_dev, root.st_ino);
+}
+
 }  // namespace
 
 Environment Environment::system() {
@@ -49,6 +59,7 @@ Environment Environment::system() {
   environment.clock = system_clock();
   environment.node = process_variable("KEDGE_NODE").value_or("");
   environment.machine = compose("{}/{}", boot_id(), host_name());
+  environment.mounts = mount_namespace();
   environment.cores = cores_of_process();
   environment.variable = process_variable;
   environment.store_candidates = store::usual_roots(process_variable);

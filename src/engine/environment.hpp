@@ -20,6 +20,9 @@ struct Environment {
   std::string node;
   /// What tells this machine from all others: boot id and host name.
   std::string machine;
+  /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty if
+  /// that is not known.
+  std::string mounts;
   /// Cores that this process may run on.
   unsigned cores = 1;
   /// Value of an environment variable, for topology.failure_domain; nothing if it is not set.

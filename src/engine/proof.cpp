@@ -128,11 +128,11 @@ class StoreProof {
   std::vector<StoreNonce> found_;
 };
 
-/// COLLECTIVE. The lowest rank of each node proves its store, and beside it whoever has a store of its own there: paths
-/// may differ by rank.
-bool proves_its_store(const comm::Group& group, const std::string& store, const std::vector<int>& node) {
+/// COLLECTIVE. The lowest rank of each node proves what all of them see alike, and beside it whoever sees something
+/// else.
+bool proves(const comm::Group& group, const std::string& what, const std::vector<int>& node) {
   const int lowest = node.front();
-  const std::uint32_t mine = crc32c(std::as_bytes(std::span(store)));
+  const std::uint32_t mine = crc32c(std::as_bytes(std::span(what)));
   std::uint32_t theirs = mine;
   group.communicator().broadcast(std::as_writable_bytes(std::span(&theirs, 1)), lowest, group.deadline(), node);
   return lowest == group.rank() || mine != theirs;
@@ -149,13 +149,18 @@ void refuse_if_replaced(const comm::Group& group, persist::RunRecords* records) 
 
 }  // namespace
 
-Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, persist::RunRecords* records) {
+Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, const comm::Topology& topology,
+                   persist::RunRecords* records) {
   const Id128 nonce = group.root_decides([&] {
     const Id128 drawn = random_id();
     records->write_nonce(drawn);
     return drawn;
   });
-  const auto unseen = group.try_together([&] { read_back(prefix, group.rank(), nonce); });
+  // What one rank of a node sees, the others see, if the name leads them to the same place.
+  const bool reads = proves(group, prefix.path + '\0' + prefix.mounts, topology.node) || prefix.mounts.empty();
+  const auto unseen = group.try_together([&] {
+    if (reads) read_back(prefix, group.rank(), nonce);
+  });
   if (unseen) refuse_if_replaced(group, records);
   comm::throw_if(unseen);
   return nonce;
@@ -163,11 +168,11 @@ Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, persist:
 
 void prove_stores(const comm::Group& group, const ProvenPlace& store, const comm::Topology& topology,
                   const Id128& nonce) {
-  const bool proves = proves_its_store(group, store.path, topology.node);
+  const bool is_one = proves(group, store.path, topology.node);  // paths may differ by rank
   StoreProof proof(store, topology, group.rank(), nonce);
   const auto step = [&](auto&& action) {
     return group.try_together([&] {
-      if (proves) action();
+      if (is_one) action();
     });
   };
   const auto written = step([&] { proof.write(); });

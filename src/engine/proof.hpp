@@ -16,12 +16,14 @@ struct ProvenPlace {
   fs::FileSystem& file_system;
   std::string path;
   const commits::RunIdentity& run;
+  std::string mounts = {};  ///< Environment::mounts
 };
 
-/// COLLECTIVE. The prefix is one filesystem on all ranks: rank 0 writes a random number there and each rank reads it.
-/// `records` is rank 0's, null elsewhere. Returns the number, the same on every rank. Throws Error{invalid_argument}
+/// COLLECTIVE. The prefix is one filesystem on all ranks: rank 0 writes a random number there, and one rank of each node
+/// reads it, and every rank that may see other mounts than that one. `records` is rank 0's, null elsewhere. Returns the number, the same on every rank. Throws Error{invalid_argument}
 /// naming a rank that sees another directory. The file stays until its remove_nonces().
-[[nodiscard]] Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, persist::RunRecords* records);
+[[nodiscard]] Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, const comm::Topology& topology,
+                                 persist::RunRecords* records);
 
 /// COLLECTIVE, with the stores' locks held. No two failure domains share a store: the lowest rank of each node, and
 /// every rank whose store is another directory than that one's, leaves a file with `nonce` in its store and looks whose

@@ -23,11 +23,12 @@ inline std::uint32_t copy(std::span<const std::byte> bytes, ByteAccess& to) {
 }
 
 /// Local. Copies the first `size_bytes` of `from` to the start of `to`; the CRC32C of what was written.
-inline std::uint32_t copy(ByteAccess& from, ByteAccess& to, std::uint64_t size_bytes) {
-  std::vector<std::byte> piece(std::min(kCopyPieceBytes, size_bytes));
+inline std::uint32_t copy(ByteAccess& from, ByteAccess& to, std::uint64_t size_bytes,
+                          std::uint64_t piece_bytes = kCopyPieceBytes) {
+  std::vector<std::byte> piece(std::min(piece_bytes, size_bytes));
   std::uint32_t crc = 0;
-  for (std::uint64_t at = 0; at < size_bytes; at += kCopyPieceBytes) {
-    const auto part = std::span(piece).first(std::min(kCopyPieceBytes, size_bytes - at));
+  for (std::uint64_t at = 0; at < size_bytes; at += piece_bytes) {
+    const auto part = std::span(piece).first(std::min(piece_bytes, size_bytes - at));
     (void)from.copy_out(at, part, 0);
     crc = to.copy_in(at, part, crc);
   }

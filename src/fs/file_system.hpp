@@ -103,6 +103,14 @@ class Lock {
   virtual ~Lock() = default;
 };
 
+/// Where writes are measured, and which: of storage that is written again and again, or of new storage.
+struct ProbePlace {
+  enum class Storage : std::uint8_t { recycled, fresh };
+  std::string directory;
+  std::string name;  ///< of a file, which is removed
+  Storage storage = Storage::recycled;
+};
+
 /// Which way large writes are faster at a place, as measured there.
 struct WriteProbe {
   double buffered_bytes_per_s = 0;  ///< 0: not measured
@@ -139,11 +147,10 @@ class FileSystem {
   /// Names in the directory are on stable storage when it returns.
   virtual void sync_directory(const std::string& path) = 0;
   [[nodiscard]] virtual Space space(const std::string& path) = 0;
-  /// Writes and syncs up to 16 MiB, for about half a second at most, to a file in `directory` that it names `name` and
-  /// removes: once through the page cache and once by File::write_directly. Throws Error{io | no_space}.
-  [[nodiscard]] virtual WriteProbe probe_writes(const std::string& directory, const std::string& name) {
-    (void)directory;
-    (void)name;
+  /// Writes and syncs up to 40 MiB, for about half a second at most, through the page cache and by File::write_directly
+  /// in turns. Throws Error{io | no_space}.
+  [[nodiscard]] virtual WriteProbe probe_writes(const ProbePlace& place) {
+    (void)place;
     return {0, 0, "this file system supports only one way of writing"};
   }
   /// Absolute, links resolved; the path must exist.

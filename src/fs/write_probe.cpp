@@ -27,24 +27,28 @@ std::string words_of(int system_errno) { return "io_uring: " + std::generic_cate
 
 }  // namespace
 
-WriteProbe probe_writes(FileSystem& file_system, const std::string& path, const DirectWriter& writer) {
+WriteProbe probe_writes(FileSystem& file_system, const ProbePlace& place, const DirectWriter& writer) {
+  const std::string path = join(place.directory, place.name);
+  const bool is_fresh = place.storage == ProbePlace::Storage::fresh;
   file_system.remove(path);  // of a start that died here
   const auto buffered = file_system.create(path);
   if (!buffered) return {0, 0, "the file to measure with already exists"};
   const auto direct = file_system.open(path, Access::read_write);
   file_system.remove(path);
   if (!direct->write_directly()) return {0, 0, "this filesystem does not support direct writes (O_DIRECT)"};
-  buffered->reserve(kSteps * kStepBytes);
+  if (is_fresh) buffered->truncate(2 * (kSteps + 1) * kStepBytes);
+  else buffered->reserve(2 * kStepBytes);
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
-  // The first writes to new storage cost more than later ones: containers are recycled.
+  // The first write of all says more about what was done here before. Recycled storage has been written after it.
   double left_s = kLongest_s - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
   if (writer.refusal() != 0) return {0, 0, words_of(writer.refusal())};
   double buffered_s = 0;
   double direct_s = 0;
   std::uint64_t turns = 0;
   for (; turns == 0 || (turns < kSteps && left_s > 0); ++turns) {
-    const double one_s = time_step(*buffered, 0, bytes);
-    const double other_s = time_step(*direct, 1, bytes);
+    const std::uint64_t step = is_fresh ? 2 * (turns + 1) : 0;
+    const double one_s = time_step(*buffered, step, bytes);
+    const double other_s = time_step(*direct, step + 1, bytes);
     buffered_s += one_s;
     direct_s += other_s;
     left_s -= one_s + other_s;

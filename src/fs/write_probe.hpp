@@ -8,7 +8,7 @@
 
 namespace kedge::fs {
 
-/// FileSystem::probe_writes, with a file at `path`, whose File::write_directly uses `writer`.
-[[nodiscard]] WriteProbe probe_writes(FileSystem& file_system, const std::string& path, const DirectWriter& writer);
+/// FileSystem::probe_writes, with files whose File::write_directly uses `writer`.
+[[nodiscard]] WriteProbe probe_writes(FileSystem& file_system, const ProbePlace& place, const DirectWriter& writer);
 
 }  // namespace kedge::fs

@@ -87,6 +87,11 @@ TagCatalog& PosixTier::catalog() {
   return *catalog_;
 }
 
+fs::ChosenIo PosixTier::choose_io() {
+  return fs::choose_io(*file_system_, options_.io,
+                       {records().directory(), "probe-of-writes", fs::ProbePlace::Storage::fresh});
+}
+
 bool PosixTier::is_complete(const TagEntry& entry) {
   if (!is_published(entry.directory)) return false;
   const std::string path = path_of(entry.directory);
@@ -130,11 +135,19 @@ void PosixTier::make_directory(const std::string& path) const {
 
 std::uint32_t PosixTier::put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) {
   const std::string path = fs::join(path_of(entry.directory), container_file(logical_rank));
-  file_system_->remove(path);  // of an attempt that failed
-  const auto file = file_system_->create(path, mode_bits(options_.mode) & kFileBits);
+  const std::uint32_t mode = mode_bits(options_.mode) & kFileBits;
+  auto file = file_system_->create(path, mode);
+  if (!file) {
+    file_system_->remove(path);  // of an attempt that failed
+    file = file_system_->create(path, mode);
+  }
   if (!file) refuse_taken(path);
+  if (direct_ && file->write_directly()) file->truncate(content.size_bytes);  // or every write moves the end of the file
+  std::optional<fs::Paced> paced;
+  if (content.pace != nullptr) paced.emplace(*file, *content.pace);
+  fs::ByteAccess& to = paced ? static_cast<fs::ByteAccess&>(*paced) : *file;
   const std::uint32_t crc =
-      content.mapped.empty() ? fs::copy(content.bytes, *file, content.size_bytes) : fs::copy(content.mapped, *file);
+      content.mapped.empty() ? fs::copy(content.bytes, to, content.size_bytes) : to.copy_in(0, content.mapped, 0);
   file->sync();
   return crc;
 }
@@ -179,7 +192,8 @@ void PosixTier::write_manifest(const TagEntry& entry, std::span<const std::byte>
     file->sync();
   }
   // The directory's own name and all on the way to it: a manifest that a power loss makes unreachable was no commit.
-  fs::sync_path(*file_system_, path);
+  if (!std::exchange(path_is_durable_, true)) fs::sync_path(*file_system_, path);
+  else file_system_->sync_directory(prefix_);
   // And what is in it: the rename must not reach stable storage before the name of the data directory.
   file_system_->sync_directory(path);
   records().require_newest_incarnation();

@@ -42,6 +42,8 @@ class PosixTier final : public Tier {
   [[nodiscard]] OpenedContainer open(const std::string& name, const CommitHead& commit,
                                      LogicalRank logical_rank) override;
 
+  [[nodiscard]] fs::ChosenIo choose_io() override;
+  void write_directly() noexcept override { direct_ = true; }
   [[nodiscard]] bool is_complete(const TagEntry& entry) override;
   void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) override;
   [[nodiscard]] std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) override;
@@ -86,6 +88,8 @@ class PosixTier final : public Tier {
   RunRecords* records_;
   std::unique_ptr<TagCatalog> catalog_;  ///< null until it is needed
   Of of_;
+  bool direct_ = false;          ///< containers are written past the page cache
+  bool path_is_durable_ = false;  ///< every name on the way to the prefix
 };
 
 }  // namespace kedge::persist

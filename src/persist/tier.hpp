@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "fs/choose_io.hpp"
 #include "fs/file_system.hpp"
+#include "fs/paced.hpp"
 #include "fs/tree.hpp"
 #include "kedge/types.hpp"
 #include "persist/open_container.hpp"
@@ -21,6 +23,7 @@ struct Content {
   fs::ByteAccess& bytes;
   std::uint64_t size_bytes = 0;
   std::span<const std::byte> mapped = {};  ///< the same where they lie in memory; empty if they do not
+  fs::Pace* pace = nullptr;                ///< at which they are written; null: as fast as they can be
 };
 
 /// What put_plain is to write, over all ranks of a commit.
@@ -75,6 +78,10 @@ class Tier {
   // Publishing: begin, then put on every rank, then publish, or discard. All but put are rank 0's alone, and throw
   // Error{busy} once a later start of the run has begun. What they changed is on stable storage when they return.
 
+  /// Measures, where that is to decide, how large writes reach the place fastest; takes half a second at most.
+  [[nodiscard]] virtual fs::ChosenIo choose_io() = 0;
+  /// Any rank. What is put from now on goes past the page cache.
+  virtual void write_directly() noexcept = 0;
   /// True if just this commit is published already: an earlier attempt did it and could not say so.
   [[nodiscard]] virtual bool is_complete(const TagEntry& entry) = 0;
   /// Makes room for a commit of entry.total_bytes, a manifest and plain files; what a failed attempt left under the

@@ -21,12 +21,6 @@ constexpr int kPieces = 2;
 constexpr double kPieceBudget_s = 0.5;
 constexpr std::size_t kRetractedMax = 32;  // in a piece
 
-/// In the worst case all bytes of the job go through one slow link.
-comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) {
-  const double share = static_cast<double>(total_bytes) / static_cast<double>(kBytesPerTimeout);
-  return group.with_timeout(group.timeout() * (1 + share));
-}
-
 /// COLLECTIVE. The manifest from rank 0 on rank `second`; nothing elsewhere.
 std::vector<std::byte> manifest_on(int second, const comm::Group& group, const std::vector<std::byte>& manifest) {
   std::uint64_t bytes = manifest.size();
@@ -68,6 +62,7 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
     container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
     crc = container->file_crc();
   });
+  if (!io_is_chosen_) choose_io(group);
   if (must_sweep_) sweep(group);
   const persist::Manifest manifest = builder_.build(group, *container);
   keep_copies(group, manifest);
@@ -78,6 +73,27 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
   keep_house(group, files.commit.id);
+}
+
+/// In the worst case all bytes of the job go through one slow link, or through a node that is kept from writing faster.
+comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes) const {
+  const auto bytes = static_cast<double>(total_bytes);
+  const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
+  const comm::Group::Seconds kept_s(limit > 0 ? bytes / limit : 0);
+  return group.with_timeout(group.timeout() * (1 + bytes / static_cast<double>(kBytesPerTimeout)) + kept_s);
+}
+
+/// COLLECTIVE. Before the first flush. By persistent.io; rank 0 measures, and all ranks do the same.
+void FlushStage::choose_io(const comm::Group& group) {
+  bool direct = false;
+  if (group.is_root()) {
+    const fs::ChosenIo chosen = tier_.choose_io();
+    log_.info(compose("prefix {}: {}", tier_.where(), chosen.why));
+    direct = chosen.direct;
+  }
+  group.broadcast(direct);
+  if (direct) tier_.write_directly();
+  io_is_chosen_ = true;
 }
 
 /// COLLECTIVE. Before the first flush, and after one that failed.
@@ -166,10 +182,11 @@ void FlushStage::discard(const comm::Group& group, const persist::TagEntry& entr
 }
 
 /// Local.
-void FlushStage::put(LogicalRank logical_rank, const Upload& upload) const {
+void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   store::StoreFile& file = *upload.files.container;
   const persist::TagEntry& entry = upload.manifest.entry;
-  if (tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped()}) != upload.crc) {
+  fs::Pace* const pace = pace_ ? &*pace_ : nullptr;
+  if (tier_.put(entry, logical_rank, {file.bytes(), file.size_bytes(), file.mapped(), pace}) != upload.crc) {
     throw Error(
         Failure{ErrorCode::corrupt,
                 "the container changed after it was committed, so it is not flushed; check this node's memory or disk",
@@ -179,7 +196,11 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) const {
   for (const format::PlacedRegion& region : upload.container.regions()) {
     if (!region.spec.routed) continue;
     tier_.put_plain(entry, logical_rank, region.spec.name,
-                    [&](fs::ByteAccess& to) { upload.container.read(region, to); });
+                    [&](fs::ByteAccess& to) {
+                      if (pace == nullptr) return upload.container.read(region, to);
+                      fs::Paced paced(to, *pace);
+                      upload.container.read(region, paced);
+                    });
   }
 }
 

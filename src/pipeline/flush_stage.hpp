@@ -1,6 +1,8 @@
 // Local to persistent: a commit moves from the node-local stores to the tier, all of it or nothing that counts.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,7 +45,11 @@ class FlushStage final : public Stage {
         settings_(std::move(settings)),
         clock_(clock),
         log_(log),
-        removal_(tier, clock, log) {}
+        removal_(tier, clock, log) {
+    const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store.ranks_on_node().size(), 1));
+    if (limit > 0) pace_.emplace(clock, limit / sharers);
+  }
 
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
   /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
@@ -61,13 +67,15 @@ class FlushStage final : public Stage {
   };
 
   void flush(const comm::Group& group, const CommitFiles& files);
+  void choose_io(const comm::Group& group);
+  [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) const;
   void sweep(const comm::Group& group);
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
   [[nodiscard]] persist::PlainFiles plain_files(const comm::Group& group,
                                                 const format::ContainerReader& container) const;
   void publish(const comm::Group& group, const Upload& upload);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
-  void put(LogicalRank logical_rank, const Upload& upload) const;
+  void put(LogicalRank logical_rank, const Upload& upload);
   /// What a piece of a flush's removals came to.
   struct Piece {
     std::size_t retracted = 0;
@@ -88,6 +96,8 @@ class FlushStage final : public Stage {
   persist::TierHistory history_;     ///< rank 0's
   std::uint64_t history_as_of_ = 0;  ///< the ledger's changes of what lies there that it knows
   Removal removal_;
+  std::optional<fs::Pace> pace_;  ///< none: there is no limit
+  bool io_is_chosen_ = false;
   bool said_slow_ = false;
   bool must_sweep_ = true;  ///< the same on every rank: something may lie half published or half removed
 };

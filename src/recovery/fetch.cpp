@@ -16,10 +16,13 @@ struct Copy {
   store::Draft* draft = nullptr;
 };
 
-void fetch_one(const Copy& copy, Recovered& recovered) {
+// From the system's memory to the system's memory: a piece stays in the cache between reading and writing it.
+constexpr std::uint64_t kMemoryPieceBytes = std::uint64_t{256} << 10U;
+
+void fetch_one(const Copy& copy, std::uint64_t piece_bytes, Recovered& recovered) {
   const persist::OpenedContainer& source = copy.source;
   const std::uint64_t bytes = source.row.size_bytes;
-  if (fs::copy(*source.bytes, *copy.draft, bytes) != source.row.crc) {
+  if (fs::copy(*source.bytes, *copy.draft, bytes, piece_bytes) != source.row.crc) {
     throw Error(Failure{ErrorCode::corrupt, "the container on the prefix is not what was flushed", -1, source.path, 0});
   }
   // That checksum says nothing of the superblock, which ends with its own: it may have changed since it was looked at.
@@ -49,12 +52,13 @@ void fetch(const comm::Group& group, store::NodeStore& store, std::span<const Fe
   })));
   comm::throw_if(sealing.begin_together(planned, [&] {
     for (Copy& copy : copies) {
-      copy.draft =
-          &sealing.begin(store::FileKind::container, copy.order.key, copy.order.generation, copy.source.row.size_bytes);
+      copy.draft = &sealing.begin(store::FileKind::container, copy.order.key, copy.order.generation,
+                                  copy.source.row.size_bytes, store::Sealing::Storage::as_written);
     }
   }));
+  const std::uint64_t piece_bytes = store.memory_backed() ? kMemoryPieceBytes : fs::kCopyPieceBytes;
   comm::throw_if(sealing.seal(attempt([&] {
-    for (const Copy& copy : copies) fetch_one(copy, recovered);
+    for (const Copy& copy : copies) fetch_one(copy, piece_bytes, recovered);
   })));
 }
 

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "base/text.hpp"
 #include "engine/proof.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/start_each.hpp"
 #include "harness/watched_communicator.hpp"
@@ -266,11 +270,45 @@ TEST(Proof, ARecordThatALaterStartSweptAwayIsNoFaultOfThePrefix) {
       later.remove_nonces();
     });
     communicator.connect(Deadline::never());
-    (void)engine::prove_prefix(comm::Group(communicator, std::chrono::hours(1)), {*file_system, "/prefix", run},
-                               &records);
+    (void)engine::prove_prefix(comm::Group(communicator, std::chrono::hours(1)), {*file_system, "/prefix", run, ""},
+                               comm::Topology{{0}, {0}, 0, {}}, &records);
   });
   const auto failure = expect_all_threw(outcomes, ErrorCode::busy);
   EXPECT_TRUE(says(failure.message, {"has taken over"})) << failure.message;
+}
+
+/// Which ranks read the record, with these mounts on the last rank.
+std::set<int> readers(const std::string& mounts_of_last) {
+  std::mutex mutex;
+  std::set<int> readers;
+  class Reads final : public ForwardingFileSystem {
+   public:
+    Reads(std::shared_ptr<fs::FileSystem> inner, std::function<void()> note)
+        : ForwardingFileSystem(std::move(inner)), note_(std::move(note)) {}
+    [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
+      if (path == kRecords + "/nonce-1" && access == fs::Access::read) note_();
+      return inner().open(path, access);
+    }
+
+   private:
+    std::function<void()> note_;
+  };
+  SimulatedJob job(6);  // two on each node
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    environment.mounts = rank == 5 ? mounts_of_last : "mnt:[1]";
+    environment.file_system = std::make_shared<Reads>(environment.file_system, [&, rank] {
+      const std::lock_guard guard(mutex);
+      readers.insert(rank);
+    });
+  };
+  expect_all_returned(start_only(job));
+  return readers;
+}
+
+TEST(Proof, OneRankOfEachNodeReadsTheRecordAndWhoeverMaySeeOtherMounts) {
+  EXPECT_EQ(readers("mnt:[1]"), (std::set<int>{0, 2, 4}));
+  EXPECT_EQ(readers("mnt:[2]"), (std::set<int>{0, 2, 4, 5}));
+  EXPECT_EQ(readers(""), (std::set<int>{0, 2, 4, 5}));
 }
 
 TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {

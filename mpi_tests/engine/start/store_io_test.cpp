@@ -51,9 +51,9 @@ class Probed final : public ForwardingFileSystem {
   int probes = 0;
   int direct = 0;  ///< files that were asked to write directly
 
-  [[nodiscard]] fs::WriteProbe probe_writes(const std::string& directory, const std::string& /*name*/) override {
+  [[nodiscard]] fs::WriteProbe probe_writes(const fs::ProbePlace& place) override {
     ++probes;
-    if (probe_.refusal == "throw") throw Error(Failure{ErrorCode::io, "the device is gone", -1, directory, 0});
+    if (probe_.refusal == "throw") throw Error(Failure{ErrorCode::io, "the device is gone", -1, place.directory, 0});
     return probe_;
   }
   [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
@@ -85,7 +85,7 @@ struct Chosen {
 };
 
 /// Rank 0 measures `probe`, the other the opposite.
-Chosen choose(StoreIo io, bool durable, bool memory_backed, const fs::WriteProbe& probe) {
+Chosen choose(Io io, bool durable, bool memory_backed, const fs::WriteProbe& probe) {
   FaultyDisk disk(SimulatedJob::block_disk());
   disk.make_directories("/store");
   Options::Store options;
@@ -117,9 +117,9 @@ Chosen choose(StoreIo io, bool durable, bool memory_backed, const fs::WriteProbe
 }
 
 TEST(StoreIo, AutomaticIsDirectWhereDataIsSyncedToADeviceAndThatIsFaster) {
-  EXPECT_TRUE(choose(StoreIo::automatic, true, false, kDirectIsFaster).direct);
+  EXPECT_TRUE(choose(Io::automatic, true, false, kDirectIsFaster).direct);
   for (const fs::WriteProbe& probe : {kNoGain, kSlower, kRefused, kFails}) {
-    const Chosen chosen = choose(StoreIo::automatic, true, false, probe);
+    const Chosen chosen = choose(Io::automatic, true, false, probe);
     EXPECT_FALSE(chosen.direct);
     EXPECT_EQ(chosen.probes, 1);
     EXPECT_NE(chosen.log.find("large writes go through the page cache"), std::string::npos) << chosen.log;
@@ -128,9 +128,9 @@ TEST(StoreIo, AutomaticIsDirectWhereDataIsSyncedToADeviceAndThatIsFaster) {
 
 TEST(StoreIo, NothingIsMeasuredWhereTheAnswerIsKnown) {
   for (const Chosen& chosen :
-       {choose(StoreIo::automatic, false, false, kDirectIsFaster),
-        choose(StoreIo::automatic, true, true, kDirectIsFaster), choose(StoreIo::direct, true, true, kDirectIsFaster),
-        choose(StoreIo::buffered, true, false, kDirectIsFaster)}) {
+       {choose(Io::automatic, false, false, kDirectIsFaster),
+        choose(Io::automatic, true, true, kDirectIsFaster), choose(Io::direct, true, true, kDirectIsFaster),
+        choose(Io::buffered, true, false, kDirectIsFaster)}) {
     EXPECT_FALSE(chosen.direct);
     EXPECT_EQ(chosen.probes, 0);
   }
@@ -138,8 +138,8 @@ TEST(StoreIo, NothingIsMeasuredWhereTheAnswerIsKnown) {
 
 TEST(StoreIo, DirectIsDirectWhereThatIsPossible) {
   for (const bool durable : {false, true}) {
-    EXPECT_TRUE(choose(StoreIo::direct, durable, false, kSlower).direct);
-    const Chosen refused = choose(StoreIo::direct, durable, false, kRefused);
+    EXPECT_TRUE(choose(Io::direct, durable, false, kSlower).direct);
+    const Chosen refused = choose(Io::direct, durable, false, kRefused);
     EXPECT_FALSE(refused.direct);
     EXPECT_NE(refused.log.find("direct writes are unavailable: not supported"), std::string::npos) << refused.log;
   }

@@ -87,6 +87,8 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"persistent.latest", "false"},
                                                      {"persistent.mode", "0750"},
                                                      {"persistent.plain_routed", "true"},
+                                                     {"persistent.io", "buffered"},
+                                                     {"persistent.bandwidth_limit", "1000000"},
                                                      {"persistent.trust", "group"},
                                                      {"persistent.view_limit", "9"},
                                                      {"redundancy.scheme", "xor"},

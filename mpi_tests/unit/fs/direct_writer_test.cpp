@@ -278,13 +278,15 @@ TEST_F(Direct, AFileOpenedForReadingHasNoDirectWay) {
 
 TEST_F(Direct, TheProbeLeavesNothingAndSaysWhatItMeasured) {
   const auto system = posix_file_system();
-  const WriteProbe probe = system->probe_writes(directory_, "probe");
-  EXPECT_TRUE(system->list(directory_).empty());
-  if (probe.refusal.empty()) {
-    EXPECT_GT(probe.buffered_bytes_per_s, 0);
-    EXPECT_GT(probe.direct_bytes_per_s, 0);
-  } else {
-    EXPECT_EQ(probe.direct_bytes_per_s, 0) << probe.refusal;
+  for (const auto storage : {ProbePlace::Storage::recycled, ProbePlace::Storage::fresh}) {
+    const WriteProbe probe = system->probe_writes({directory_, "probe", storage});
+    EXPECT_TRUE(system->list(directory_).empty());
+    if (probe.refusal.empty()) {
+      EXPECT_GT(probe.buffered_bytes_per_s, 0);
+      EXPECT_GT(probe.direct_bytes_per_s, 0);
+    } else {
+      EXPECT_EQ(probe.direct_bytes_per_s, 0) << probe.refusal;
+    }
   }
 }
 
@@ -295,7 +297,7 @@ TEST_F(Direct, TheProbeTellsWhyThereIsNoDirectWay) {
     return std::unique_ptr<IoQueue>();
   });
   (void)refusing->write({-1, name_, write_rest_}, 0, noise(4096), 0);
-  const WriteProbe probe = probe_writes(*system, path("probe"), *refusing);
+  const WriteProbe probe = probe_writes(*system, {directory_, "probe"}, *refusing);
   EXPECT_EQ(probe.direct_bytes_per_s, 0);
   EXPECT_THAT(probe.refusal, HasSubstr("io_uring: Operation not permitted"));
 }

@@ -75,6 +75,8 @@ class FakeTier final : public persist::Tier {
   }
 
   // A recovery publishes nothing.
+  [[nodiscard]] fs::ChosenIo choose_io() override { unexpected(); }
+  void write_directly() noexcept override {}
   [[nodiscard]] bool is_complete(const persist::TagEntry& /*entry*/) override { unexpected(); }
   void begin(const persist::TagEntry& /*entry*/, std::uint64_t /*manifest_bytes*/,
              const persist::PlainFiles& /*plain*/) override {

@@ -1,0 +1,60 @@
+// Writing no faster than was asked for.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/clock.hpp"
+#include "fs/file_system.hpp"
+
+namespace kedge::fs {
+
+/// How fast bytes may pass, over everything that goes by the same one. Not thread-safe.
+class Pace {
+ public:
+  Pace(Clock& clock, double bytes_per_s) : clock_(clock), bytes_per_s_(bytes_per_s) {}
+
+  /// Returns when the bytes before have had their time.
+  void pass(std::uint64_t bytes) {
+    const double now_s = clock_.seconds();
+    if (free_at_s_ > now_s) clock_.sleep_for(std::chrono::duration<double>(free_at_s_ - now_s));
+    free_at_s_ = std::max(free_at_s_, now_s) + static_cast<double>(bytes) / bytes_per_s_;
+  }
+
+ private:
+  Clock& clock_;
+  double bytes_per_s_;
+  double free_at_s_ = 0;
+};
+
+/// What is written to it passes at a pace.
+class Paced final : public ByteAccess {
+ public:
+  Paced(ByteAccess& to, Pace& pace) : to_(to), pace_(pace) {}
+
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+      const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+      pace_.pass(piece.size());
+      crc = to_.copy_in(offset + at, piece, crc);
+    }
+    return crc;
+  }
+  [[nodiscard]] std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    return to_.copy_out(offset, bytes, crc);
+  }
+  [[nodiscard]] std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    return to_.checksum(offset, length, crc);
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;  // as large as is written past the page cache
+
+  ByteAccess& to_;
+  Pace& pace_;
+};
+
+}  // namespace kedge::fs
