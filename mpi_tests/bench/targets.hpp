@@ -38,7 +38,10 @@ inline constexpr std::array kTargets{
     Target{"open_load", {}, "read", 1.0},
     Target{"protect_exchange", {"", 0, 0, Messages::network}, "exchange", 1.2},
     Target{"small", {}, "pieces", 1.6},
-    Target{"flush", {}, "disk_write", 1.3},
+    Target{"flush", {}, "disk_write", 1.1},
+    Target{"commit_flush", {}, "disk_write", 1.3},
+    Target{"fetch", {}, "refill", 1.2},
+    Target{"fetch_cold", {}, "disk_read_cold", 1.2},
     Target{"tags_many", {}, "tags_few", 1.2},
     Target{"memory", {}, "", 32},
 };
