@@ -27,8 +27,8 @@ class Baselines {
   [[nodiscard]] double write_fresh();
   /// D: the same, and brought to stable storage.
   [[nodiscard]] double write_synced();
-  /// The file of write_fresh() or write_synced() to a new file in `directory`, 4 MiB at a time; that is removed, outside
-  /// of the time.
+  /// The file of write_fresh() or write_synced() to a new file in `directory`, 4 MiB at a time; that is removed,
+  /// outside of the time.
   [[nodiscard]] double copy_to(const std::string& directory);
   /// The same file is no longer in the page cache, if it was brought to stable storage.
   void evict();

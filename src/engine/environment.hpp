@@ -20,8 +20,8 @@ struct Environment {
   std::string node;
   /// What tells this machine from all others: boot id and host name.
   std::string machine;
-  /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty if
-  /// that is not known.
+  /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty
+  /// if that is not known.
   std::string mounts;
   /// Cores that this process may run on.
   unsigned cores = 1;

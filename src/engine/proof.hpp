@@ -19,9 +19,10 @@ struct ProvenPlace {
   std::string mounts = {};  ///< Environment::mounts
 };
 
-/// COLLECTIVE. The prefix is one filesystem on all ranks: rank 0 writes a random number there, and one rank of each node
-/// reads it, and every rank that may see other mounts than that one. `records` is rank 0's, null elsewhere. Returns the number, the same on every rank. Throws Error{invalid_argument}
-/// naming a rank that sees another directory. The file stays until its remove_nonces().
+/// COLLECTIVE. The prefix is one filesystem on all ranks: rank 0 writes a random number there, and one rank of each
+/// node reads it, and every rank that may see other mounts than that one. `records` is rank 0's, null elsewhere.
+/// Returns the number, the same on every rank. Throws Error{invalid_argument} naming a rank that sees another
+/// directory. The file stays until its remove_nonces().
 [[nodiscard]] Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, const comm::Topology& topology,
                                  persist::RunRecords* records);
 

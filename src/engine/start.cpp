@@ -41,9 +41,9 @@ class Start {
     try {
       find_run();
       require_fingerprint();
-      const Id128 nonce = prove_prefix(
-          group_, {file_system_, setup_.options.persistent.path, started_.run, setup_.environment.mounts},
-          started_.topology, started_.prefix.records.get());
+      const Id128 nonce =
+          prove_prefix(group_, {file_system_, setup_.options.persistent.path, started_.run, setup_.environment.mounts},
+                       started_.topology, started_.prefix.records.get());
       settle_run();
       take_storage();
       announce();

@@ -142,7 +142,8 @@ std::uint32_t PosixTier::put(const TagEntry& entry, LogicalRank logical_rank, co
     file = file_system_->create(path, mode);
   }
   if (!file) refuse_taken(path);
-  if (direct_ && file->write_directly()) file->truncate(content.size_bytes);  // or every write moves the end of the file
+  if (direct_ && file->write_directly())
+    file->truncate(content.size_bytes);  // or every write moves the end of the file
   std::optional<fs::Paced> paced;
   if (content.pace != nullptr) paced.emplace(*file, *content.pace);
   fs::ByteAccess& to = paced ? static_cast<fs::ByteAccess&>(*paced) : *file;

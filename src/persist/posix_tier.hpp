@@ -88,7 +88,7 @@ class PosixTier final : public Tier {
   RunRecords* records_;
   std::unique_ptr<TagCatalog> catalog_;  ///< null until it is needed
   Of of_;
-  bool direct_ = false;          ///< containers are written past the page cache
+  bool direct_ = false;           ///< containers are written past the page cache
   bool path_is_durable_ = false;  ///< every name on the way to the prefix
 };
 

@@ -76,11 +76,11 @@ class Probed final : public ForwardingFileSystem {
 };
 
 TEST(FlushPace, RankZeroMeasuresOnceHowToWrite) {
-  for (const auto& [io, probe, measured, words] :
-       std::vector<std::tuple<Io, std::string, int, std::string>>{{Io::automatic, "faster", 1, "go direct"},
-                                                                  {Io::automatic, "slower", 1, "go through the page cache; measured"},
-                                                                  {Io::direct, "slower", 1, "go direct"},
-                                                                  {Io::buffered, "faster", 0, "go through the page cache"}}) {
+  for (const auto& [io, probe, measured, words] : std::vector<std::tuple<Io, std::string, int, std::string>>{
+           {Io::automatic, "faster", 1, "go direct"},
+           {Io::automatic, "slower", 1, "go through the page cache; measured"},
+           {Io::direct, "slower", 1, "go direct"},
+           {Io::buffered, "faster", 0, "go through the page cache"}}) {
     PersistentJob job(3);
     job.options.persistent.io = io;
     std::array<int, 3> probes{};

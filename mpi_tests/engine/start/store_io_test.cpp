@@ -128,9 +128,8 @@ TEST(StoreIo, AutomaticIsDirectWhereDataIsSyncedToADeviceAndThatIsFaster) {
 
 TEST(StoreIo, NothingIsMeasuredWhereTheAnswerIsKnown) {
   for (const Chosen& chosen :
-       {choose(Io::automatic, false, false, kDirectIsFaster),
-        choose(Io::automatic, true, true, kDirectIsFaster), choose(Io::direct, true, true, kDirectIsFaster),
-        choose(Io::buffered, true, false, kDirectIsFaster)}) {
+       {choose(Io::automatic, false, false, kDirectIsFaster), choose(Io::automatic, true, true, kDirectIsFaster),
+        choose(Io::direct, true, true, kDirectIsFaster), choose(Io::buffered, true, false, kDirectIsFaster)}) {
     EXPECT_FALSE(chosen.direct);
     EXPECT_EQ(chosen.probes, 0);
   }
