@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs DeepSpeed's own checkpoint tests with DeepSpeed's engine and with Kedge's, and compares.
 
-    check.py CHECKOUT [--engines stock kedge kedge-alone] [--runs 3] [--only EXPRESSION] [--work DIRECTORY]
+    check.py CHECKOUT [--engines stock kedge kedge-alone] [--runs 3] [--only EXPRESSION] [--work DIRECTORY [--keep]]
 
 kedge-alone is the engine with "torch_files": false.
 
@@ -36,8 +36,8 @@ NOT_ALONE = {
 
 
 def environment(work, engine, outcomes):
-    path = [str(HERE), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
+    path = [HERE, *(Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
             "OMP_NUM_THREADS": "1", "DS_UNITTEST_TIMEOUT": str(TEST_TIMEOUT_S), "DS_BUILD_OPS": "0", "PYTHONHASHSEED": "0",
             "CHECK_ENGINE": engine, "CHECK_WORK": str(work), "CHECK_OUTCOMES": str(outcomes)}
 
@@ -61,6 +61,14 @@ for name in ("ShareMemCommBuilder", "CPUAdamBuilder", "FusedAdamBuilder"):
     get_accelerator().create_op_builder(name).load()"""
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                    env={**os.environ, "DS_ACCELERATOR": "cpu"})
+
+
+def require_kedge(tests, work):
+    """Before an hour of tests that would use DeepSpeed's engine."""
+    tried = subprocess.run([sys.executable, "-c", "import kedge.deepspeed"], cwd=tests, stderr=subprocess.PIPE, text=True,
+                           env=environment(work, "kedge", work / "none"))
+    if tried.returncode != 0:
+        sys.exit(f"{tried.stderr.strip().splitlines()[-1]}: set PYTHONPATH to the directory python of a build with KEDGE_PYTHON")
 
 
 def watch(running, outcomes):
@@ -101,8 +109,12 @@ def run(tests, work, engine, number, wanted, only):
     return outcomes_in(outcomes)
 
 
-def best(tests, work, engine, runs, only):
+def best(tests, work, engine, runs, only, keep):
     """The best outcome of each test in that many runs; what passed or was skipped is not run again."""
+    kept = work / f"{engine}.json"
+    if keep and kept.exists():
+        print(f"{engine}: as in {kept}", flush=True)
+        return json.loads(kept.read_text())
     wanted = None
     if engine == "kedge-alone":
         left_out = " or ".join(NOT_ALONE)
@@ -112,8 +124,11 @@ def best(tests, work, engine, runs, only):
         found.update(run(tests, work, engine, number, wanted, only))
         wanted = [test for test, (outcome, _) in found.items() if outcome == "failed"]
         print(f"{engine}, run {number}: {len(found)} tests, {len(wanted)} failed so far", flush=True)
+        if engine != "stock" and not (work / f"{engine}-made").exists():
+            sys.exit(f"{engine} was never used: see {work}/{engine}-1.log")
         if not wanted:
             break
+    kept.write_text(json.dumps(found))
     return found
 
 
@@ -146,6 +161,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", help="an expression of pytest's -k")
     parser.add_argument("--work", type=Path, help="a directory for logs; by default a new one")
+    parser.add_argument("--keep", action="store_true", help="do not run again an engine of which --work has the outcomes")
     arguments = parser.parse_args()
     work = (arguments.work or Path(tempfile.mkdtemp(prefix="kedge-deepspeed-"))).resolve()
     work.mkdir(parents=True, exist_ok=True)
@@ -154,8 +170,11 @@ def main():
     shutil.rmtree(tests, ignore_errors=True)
     shutil.copytree(arguments.checkout / "tests", tests)
 
+    if arguments.engines != ["stock"]:
+        require_kedge(tests, work)
     build_operations()
-    results = {engine: best(tests, work, engine, arguments.runs, arguments.only) for engine in arguments.engines}
+    results = {engine: best(tests, work, engine, arguments.runs, arguments.only, arguments.keep)
+               for engine in arguments.engines}
     (work / "table.md").write_text(table(results))
     print(table(results), end="")
     if "kedge-alone" in results:
@@ -167,9 +186,6 @@ def main():
         failed += 1
         print(f"nothing passed with DeepSpeed's own engine: see {work}/stock-1.log")
     for engine in arguments.engines:
-        if engine != "stock" and not (work / f"{engine}-made").exists():
-            failed += 1
-            print(f"{engine} was never used: see {work}/{engine}-1.log")
         for test in lost(results, engine):
             failed += 1
             words = results[engine].get(test, ("", "not run"))[1].strip().splitlines()
