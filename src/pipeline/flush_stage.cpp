@@ -14,6 +14,7 @@
 namespace kedge::pipeline {
 namespace {
 
+constexpr std::uint64_t kMeasuredBytesMin = std::uint64_t{64} << 20U;
 constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
 // What a flush removes, it removes in pieces, each far below any timeout. A piece takes away at least one commit: with
 // two of them the history gets shorter even where removing one takes longer than the budget.
@@ -62,9 +63,9 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
     container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
     crc = container->file_crc();
   });
-  if (!io_is_chosen_) choose_io(group);
   if (must_sweep_) sweep(group);
   const persist::Manifest manifest = builder_.build(group, *container);
+  if (!io_is_chosen_ && is_worth_measuring(manifest.entry.total_bytes)) choose_io(group);
   keep_copies(group, manifest);
   must_sweep_ = true;
   const Upload upload{files, manifest, *container, crc, plain_files(group, *container)};
@@ -83,7 +84,12 @@ comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_by
   return group.with_timeout(group.timeout() * (1 + bytes / static_cast<double>(kBytesPerTimeout)) + kept_s);
 }
 
-/// COLLECTIVE. Before the first flush. By persistent.io; rank 0 measures, and all ranks do the same.
+/// For a small commit it takes longer to measure than to write.
+bool FlushStage::is_worth_measuring(std::uint64_t total_bytes) const {
+  return settings_.persistent.io != Io::automatic || total_bytes >= kMeasuredBytesMin;
+}
+
+/// COLLECTIVE. Before the first flush that is worth it. By persistent.io; rank 0 measures, and all ranks do the same.
 void FlushStage::choose_io(const comm::Group& group) {
   bool direct = false;
   if (group.is_root()) {

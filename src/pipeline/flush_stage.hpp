@@ -67,6 +67,7 @@ class FlushStage final : public Stage {
   };
 
   void flush(const comm::Group& group, const CommitFiles& files);
+  [[nodiscard]] bool is_worth_measuring(std::uint64_t total_bytes) const;
   void choose_io(const comm::Group& group);
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) const;
   void sweep(const comm::Group& group);
