@@ -97,7 +97,9 @@ TEST(FlushPace, RankZeroMeasuresOnceHowToWrite) {
       Engine engine = scope.make_engine();
       commit_bytes(engine, "a", 1);
       // Nothing is gained by measuring for so little; but what was asked for is tried.
-      if (scope.rank == 0) EXPECT_EQ(probes[0], io == Io::automatic ? 0 : measured);
+      if (scope.rank == 0) {
+        EXPECT_EQ(probes[0], io == Io::automatic ? 0 : measured);
+      }
       commit_bytes(engine, "b", 22 * kMiB);
       commit_bytes(engine, "c", 22 * kMiB);
     }));
