@@ -5,12 +5,11 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "fs/paced.hpp"
 #include "harness/flush_fixture.hpp"
-#include "harness/forwarding_file_system.hpp"
+#include "harness/probed_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
@@ -63,48 +62,41 @@ TEST(FlushPace, TimeThatNothingWasWrittenIsNotMadeUpFor) {
   EXPECT_EQ(clock.seconds(), 12);
 }
 
-/// Tells which files were asked to write past the page cache, and what the probe found.
-class Probed final : public ForwardingFileSystem {
- public:
-  Probed(std::shared_ptr<fs::FileSystem> inner, std::string probe_of, int& probes)
-      : ForwardingFileSystem(std::move(inner)), probe_of_(std::move(probe_of)), probes_(probes) {}
-  [[nodiscard]] fs::WriteProbe probe_writes(const fs::ProbePlace& place) override {
-    ++probes_;
-    EXPECT_EQ(place.storage, fs::ProbePlace::Storage::fresh);
-    EXPECT_EQ(place.directory, "/prefix/.kedge/test");
-    return {1e9, probe_of_ == "faster" ? 2e9 : 1e9, ""};
-  }
-
- private:
-  std::string probe_of_;
-  int& probes_;
-};
-
-TEST(FlushPace, RankZeroMeasuresOnceHowToWrite) {
-  for (const auto& [io, probe, measured, words] : std::vector<std::tuple<Io, std::string, int, std::string>>{
-           {Io::automatic, "faster", 1, "go direct"},
-           {Io::automatic, "slower", 1, "go through the page cache; measured"},
-           {Io::direct, "slower", 1, "go direct"},
-           {Io::buffered, "faster", 0, "go through the page cache"}}) {
+TEST(FlushPace, RankZeroMeasuresOnceHowAllRanksWrite) {
+  struct Case {
+    Io io;
+    double direct_bytes_per_s;
+    int measured;
+    bool direct;
+    std::string words;
+  };
+  for (const Case& one : {Case{Io::automatic, 2e9, 1, true, "go direct, past the page cache; measured"},
+                          Case{Io::automatic, 1e9, 1, false, "go through the page cache; measured"},
+                          Case{Io::direct, 1e9, 1, true, "go direct, past the page cache; measured"},
+                          Case{Io::buffered, 2e9, 0, false, "go through the page cache"}}) {
     PersistentJob job(3);
-    job.options.persistent.io = io;
-    std::array<int, 3> probes{};
-    job.surroundings = [&, probe = probe](int rank, engine::Environment& environment) {
-      int& mine = probes.at(static_cast<std::size_t>(rank));
-      environment.file_system = std::make_shared<Probed>(environment.file_system, probe, mine);
+    job.options.persistent.io = one.io;
+    std::array<std::shared_ptr<Probed>, 3> systems;
+    job.surroundings = [&](int rank, engine::Environment& environment) {
+      auto& mine = systems.at(static_cast<std::size_t>(rank));
+      mine = std::make_shared<Probed>(environment.file_system, fs::WriteProbe{1e9, one.direct_bytes_per_s, ""});
+      environment.file_system = mine;
     };
-    expect_all_returned(job.start([&, io = io](RankScope& scope) {
+    expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
+      const Probed& mine = *systems.at(static_cast<std::size_t>(scope.rank));
       commit_bytes(engine, "a", 1);
       // Nothing is gained by measuring for so little; but what was asked for is tried.
-      if (scope.rank == 0) {
-        EXPECT_EQ(probes[0], io == Io::automatic ? 0 : measured);
-      }
+      EXPECT_EQ(mine.probes, scope.rank == 0 && one.io != Io::automatic ? one.measured : 0);
       commit_bytes(engine, "b", 22 * kMiB);
       commit_bytes(engine, "c", 22 * kMiB);
+      EXPECT_EQ(mine.probes, scope.rank == 0 ? one.measured : 0);
+      EXPECT_EQ(mine.direct, !one.direct ? 0 : one.io == Io::automatic ? 2 : 3) << scope.rank;  // containers
     }));
-    EXPECT_EQ(probes, (std::array<int, 3>{measured, 0, 0})) << words;
-    EXPECT_TRUE(job.logged("prefix /prefix: large writes " + words)) << words;
+    EXPECT_TRUE(job.logged("prefix /prefix: large writes " + one.words)) << one.words;
+    if (one.measured == 0) continue;
+    EXPECT_EQ(systems[0]->probed.storage, fs::ProbePlace::Storage::fresh);
+    EXPECT_EQ(systems[0]->probed.directory, "/prefix/.kedge/test");
   }
 }
 

@@ -1,0 +1,72 @@
+// A file system that measures what it is told, and counts the files that were asked to write past the page cache.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "harness/forwarding_file_system.hpp"
+
+namespace kedge::faults {
+
+/// A file that can be written directly, as it says.
+class DirectFile final : public fs::File {
+ public:
+  DirectFile(std::unique_ptr<fs::File> inner, int& direct) : inner_(std::move(inner)), direct_(direct) {}
+  bool write_directly() override {
+    ++direct_;
+    return true;
+  }
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return inner_->copy_in(offset, bytes, crc);
+  }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    return inner_->copy_out(offset, bytes, crc);
+  }
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    return inner_->checksum(offset, length, crc);
+  }
+  [[nodiscard]] const std::string& path() const noexcept override { return inner_->path(); }
+  [[nodiscard]] fs::FileStatus status() override { return inner_->status(); }
+  std::uint64_t reserve(std::uint64_t size_bytes) override { return inner_->reserve(size_bytes); }
+  void truncate(std::uint64_t size_bytes) override { inner_->truncate(size_bytes); }
+  void sync() override { inner_->sync(); }
+  [[nodiscard]] std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override { return inner_->map(size_bytes); }
+
+ private:
+  std::unique_ptr<fs::File> inner_;
+  int& direct_;
+};
+
+/// Measures what it is told.
+class Probed final : public ForwardingFileSystem {
+ public:
+  Probed(std::shared_ptr<fs::FileSystem> inner, fs::WriteProbe probe)
+      : ForwardingFileSystem(std::move(inner)), probe_(std::move(probe)) {}
+  int probes = 0;
+  fs::ProbePlace probed;  ///< where, the last time
+  int direct = 0;        ///< files that were asked to write directly
+
+  [[nodiscard]] fs::WriteProbe probe_writes(const fs::ProbePlace& place) override {
+    ++probes;
+    probed = place;
+    if (probe_.refusal == "throw") throw Error(Failure{ErrorCode::io, "the device is gone", -1, place.directory, 0});
+    return probe_;
+  }
+  [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
+    return wrapped(inner().open(path, access));
+  }
+  [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
+    return wrapped(inner().create(path, mode));
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<fs::File> wrapped(std::unique_ptr<fs::File> file) {
+    if (!file) return nullptr;
+    return std::make_unique<DirectFile>(std::move(file), direct);
+  }
+
+  fs::WriteProbe probe_;
+};
+
+}  // namespace kedge::faults
