@@ -45,7 +45,7 @@ class Probed final : public ForwardingFileSystem {
       : ForwardingFileSystem(std::move(inner)), probe_(std::move(probe)) {}
   int probes = 0;
   fs::ProbePlace probed;  ///< where, the last time
-  int direct = 0;        ///< files that were asked to write directly
+  int direct = 0;         ///< files that were asked to write directly
 
   [[nodiscard]] fs::WriteProbe probe_writes(const fs::ProbePlace& place) override {
     ++probes;
