@@ -38,7 +38,7 @@ std::string value_cell(const Field& field, const std::string& text) {
 Outcome config(bool json) {
   const LoadedOptions loaded = load_options(process_environment(), ".");
   if (loaded.options.load_failure) throw Error(*loaded.options.load_failure);
-  Table table("lll");
+  Table table("lln");  // one line for each option: for grep, too
   table.add({"option", "value", "from"});
   Json values = Json::object();
   for (const Field& field : option_fields()) {

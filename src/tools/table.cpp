@@ -109,6 +109,7 @@ std::string Table::text() const {
 
 std::string Table::with_last(std::string front, const std::string& cell, std::size_t columns) const {
   if (alignment_.back() == 'r') return front + std::string(columns - width(cell), ' ') + cell;
+  if (alignment_.back() == 'n') return front + cell;
   if (alignment_.back() == 'l') return folded_line(std::move(front), cell, kFoldIndent);
   if (width(front) + width(cell) <= kColumns) return front + cell;
   front.erase(front.find_last_not_of(' ') + 1);
