@@ -26,8 +26,8 @@ inline constexpr std::size_t kFoldIndent = 9;
 /// kColumns goes on in further lines.
 class Table {
  public:
-  /// `alignment` has one letter per column: 'l' or 'r', or for a last one 'p' (of paths, which are not broken at spaces) or
-  /// 'n' (of names, which stay in their row).
+  /// `alignment` has one letter per column: 'l' or 'r', or for a last one 'p' (of paths, which are not broken at
+  /// spaces) or 'n' (of names, which stay in their row).
   explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
 
   /// As many cells as there are columns.
