@@ -2,13 +2,15 @@
 """Runs DeepSpeed's own checkpoint tests with DeepSpeed's engine and with Kedge's, and compares.
 
     check.py CHECKOUT [--engines stock kedge kedge-alone] [--runs 3] [--only EXPRESSION] [--work DIRECTORY [--keep]]
+        [--in-order]
 
 kedge-alone is the engine with "torch_files": false.
 
 CHECKOUT is a clone of DeepSpeed at the installed version's tag; only its tests are used. Run it with a Python that has
 kedge (PYTHONPATH=build/python), deepspeed, torch, pytest<8.4, pytest-forked and transformers. Some of DeepSpeed's tests
 fail by chance, so each that fails is run again, at most --runs times; a test that passes once with DeepSpeed's engine must
-pass once with Kedge's. Writes table.md into the work directory; the last line is "N passed, N failed".
+pass once with Kedge's. With --in-order those of ZeRO-3 do not fail by chance: DeepSpeed's gathers are waited for, whatever
+the engine (share/doc/deepspeed.md). Writes table.md into the work directory; the last line is "N passed, N failed".
 """
 
 import argparse
@@ -35,11 +37,15 @@ NOT_ALONE = {
 }
 
 
+IN_ORDER = "no"
+
+
 def environment(work, engine, outcomes):
     path = [HERE, *(Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
             "OMP_NUM_THREADS": "1", "DS_UNITTEST_TIMEOUT": str(TEST_TIMEOUT_S), "DS_BUILD_OPS": "0", "PYTHONHASHSEED": "0",
-            "CHECK_ENGINE": engine, "CHECK_WORK": str(work), "CHECK_OUTCOMES": str(outcomes)}
+            "CHECK_ENGINE": engine, "CHECK_WORK": str(work), "CHECK_OUTCOMES": str(outcomes),
+            "CHECK_IN_ORDER": IN_ORDER}
 
 
 def outcomes_in(path):
@@ -162,7 +168,10 @@ def main():
     parser.add_argument("--only", help="an expression of pytest's -k")
     parser.add_argument("--work", type=Path, help="a directory for logs; by default a new one")
     parser.add_argument("--keep", action="store_true", help="do not run again an engine of which --work has the outcomes")
+    parser.add_argument("--in-order", action="store_true", help="wait for DeepSpeed's gathers")
     arguments = parser.parse_args()
+    global IN_ORDER
+    IN_ORDER = "yes" if arguments.in_order else "no"
     work = (arguments.work or Path(tempfile.mkdtemp(prefix="kedge-deepspeed-"))).resolve()
     work.mkdir(parents=True, exist_ok=True)
     # A copy: beside the checkout's own package, pytest and its processes would import different ones.
