@@ -17,11 +17,14 @@ class Pace {
  public:
   Pace(Clock& clock, double bytes_per_s) : clock_(clock), bytes_per_s_(bytes_per_s) {}
 
+  [[nodiscard]] double seconds_for(std::uint64_t bytes) const noexcept {
+    return static_cast<double>(bytes) / bytes_per_s_;
+  }
   /// Returns when the bytes before have had their time.
   void pass(std::uint64_t bytes) {
     const double now_s = clock_.seconds();
     if (free_at_s_ > now_s) clock_.sleep_for(std::chrono::duration<double>(free_at_s_ - now_s));
-    free_at_s_ = std::max(free_at_s_, now_s) + static_cast<double>(bytes) / bytes_per_s_;
+    free_at_s_ = std::max(free_at_s_, now_s) + seconds_for(bytes);
   }
 
  private:

@@ -39,7 +39,7 @@ WriteProbe probe_writes(FileSystem& file_system, const ProbePlace& place, const 
   if (is_fresh) buffered->truncate(2 * (kSteps + 1) * kStepBytes);
   else buffered->reserve(2 * kStepBytes);
   const std::vector<std::byte> bytes(kStepBytes, std::byte{0x6b});
-  // The first write of all says more about what was done here before. Recycled storage has been written after it.
+  // Not measured: the first write waits for whatever the device was still doing, and readies recycled storage.
   double left_s = kLongest_s - time_step(*buffered, 0, bytes) - time_step(*direct, 1, bytes);
   if (writer.refusal() != 0) return {0, 0, words_of(writer.refusal())};
   double buffered_s = 0;

@@ -193,8 +193,9 @@ void PosixTier::write_manifest(const TagEntry& entry, std::span<const std::byte>
     file->sync();
   }
   // The directory's own name and all on the way to it: a manifest that a power loss makes unreachable was no commit.
-  if (!std::exchange(path_is_durable_, true)) fs::sync_path(*file_system_, path);
-  else file_system_->sync_directory(prefix_);
+  if (path_is_durable_) file_system_->sync_directory(prefix_);
+  else fs::sync_path(*file_system_, path);
+  path_is_durable_ = true;
   // And what is in it: the rename must not reach stable storage before the name of the data directory.
   file_system_->sync_directory(path);
   records().require_newest_incarnation();

@@ -68,20 +68,22 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   if (!io_is_chosen_ && is_worth_measuring(manifest.entry.total_bytes)) choose_io(group);
   keep_copies(group, manifest);
   must_sweep_ = true;
-  const Upload upload{files, manifest, *container, crc, plain_files(group, *container)};
-  publish(patient(group, manifest.entry.total_bytes + upload.plain.bytes), upload);
+  const persist::PlainFiles own = plain_files(*container);
+  const Upload upload{files, manifest, *container, crc, {group.sum(own.files), group.sum(own.bytes)}};
+  const std::uint64_t own_bytes = files.container->size_bytes() + own.bytes;
+  publish(patient(group, manifest.entry.total_bytes + upload.plain.bytes, own_bytes), upload);
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
   keep_house(group, files.commit.id);
 }
 
-/// In the worst case all bytes of the job go through one slow link, or through a node that is kept from writing faster.
-comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes) const {
-  const auto bytes = static_cast<double>(total_bytes);
-  const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
-  const comm::Group::Seconds kept_s(limit > 0 ? bytes / limit : 0);
-  return group.with_timeout(group.timeout() * (1 + bytes / static_cast<double>(kBytesPerTimeout)) + kept_s);
+/// COLLECTIVE. In the worst case all bytes of the job go through one slow link, and the rank that bandwidth_limit keeps
+/// back longest takes its time.
+comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const {
+  const double slow_link = static_cast<double>(total_bytes) / static_cast<double>(kBytesPerTimeout);
+  const auto paced_ms = group.max(pace_ ? static_cast<std::uint64_t>(pace_->seconds_for(own_bytes) * 1000) : 0);
+  return group.with_timeout(group.timeout() * (1 + slow_link) + std::chrono::milliseconds(paced_ms));
 }
 
 /// For a small commit it takes longer to measure than to write.
@@ -132,8 +134,8 @@ void FlushStage::keep_copies(const comm::Group& group, const persist::Manifest& 
   if (failure && group.is_root()) log_.debug("the stores keep no copy of the manifest: " + to_string(*failure));
 }
 
-/// COLLECTIVE.
-persist::PlainFiles FlushStage::plain_files(const comm::Group& group, const format::ContainerReader& container) const {
+/// Local: of this rank.
+persist::PlainFiles FlushStage::plain_files(const format::ContainerReader& container) const {
   if (!settings_.persistent.plain_routed) return {};
   persist::PlainFiles mine;
   for (const format::PlacedRegion& region : container.regions()) {
@@ -141,7 +143,7 @@ persist::PlainFiles FlushStage::plain_files(const comm::Group& group, const form
     ++mine.files;
     mine.bytes += region.size_bytes;
   }
-  return {group.sum(mine.files), group.sum(mine.bytes)};
+  return mine;
 }
 
 /// COLLECTIVE. After a failure what was put is removed again, as far as that is possible; what is left the next sweep

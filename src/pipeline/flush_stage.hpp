@@ -69,11 +69,10 @@ class FlushStage final : public Stage {
   void flush(const comm::Group& group, const CommitFiles& files);
   [[nodiscard]] bool is_worth_measuring(std::uint64_t total_bytes) const;
   void choose_io(const comm::Group& group);
-  [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t total_bytes) const;
+  [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const;
   void sweep(const comm::Group& group);
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
-  [[nodiscard]] persist::PlainFiles plain_files(const comm::Group& group,
-                                                const format::ContainerReader& container) const;
+  [[nodiscard]] persist::PlainFiles plain_files(const format::ContainerReader& container) const;
   void publish(const comm::Group& group, const Upload& upload);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const Upload& upload);

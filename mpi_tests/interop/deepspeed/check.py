@@ -37,15 +37,12 @@ NOT_ALONE = {
 }
 
 
-IN_ORDER = "no"
-
-
-def environment(work, engine, outcomes):
+def environment(work, engine, outcomes, in_order=False):
     path = [HERE, *(Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
             "OMP_NUM_THREADS": "1", "DS_UNITTEST_TIMEOUT": str(TEST_TIMEOUT_S), "DS_BUILD_OPS": "0", "PYTHONHASHSEED": "0",
             "CHECK_ENGINE": engine, "CHECK_WORK": str(work), "CHECK_OUTCOMES": str(outcomes),
-            "CHECK_IN_ORDER": IN_ORDER}
+            "CHECK_IN_ORDER": "yes" if in_order else "no"}
 
 
 def outcomes_in(path):
@@ -88,7 +85,7 @@ def watch(running, outcomes):
             running.wait()
 
 
-def run(tests, work, engine, number, wanted, only):
+def run(tests, work, engine, number, wanted, only, in_order):
     """Runs these tests (if None, all that fit the expression) until each has an outcome: a test that hangs ends pytest."""
     outcomes = work / f"{engine}-{number}.jsonl"
     outcomes.unlink(missing_ok=True)
@@ -102,8 +99,8 @@ def run(tests, work, engine, number, wanted, only):
         with (work / f"{engine}-{number}.log").open("a") as log:
             running = subprocess.Popen([sys.executable, "-m", "pytest", "-q", "-p", "kedge_in_deepspeed",
                                         "-p", "no:cacheprovider", f"--basetemp={work}/tmp", *arguments], cwd=tests,
-                                       env=environment(work, engine, outcomes), stdout=log, stderr=subprocess.STDOUT,
-                                       start_new_session=True)
+                                       env=environment(work, engine, outcomes, in_order), stdout=log,
+                                       stderr=subprocess.STDOUT, start_new_session=True)
             watch(running, outcomes)
         now = outcomes_in(outcomes)
         if len(now) == len(done):
@@ -115,19 +112,20 @@ def run(tests, work, engine, number, wanted, only):
     return outcomes_in(outcomes)
 
 
-def best(tests, work, engine, runs, only, keep):
+def best(tests, work, engine, arguments):
     """The best outcome of each test in that many runs; what passed or was skipped is not run again."""
     kept = work / f"{engine}.json"
-    if keep and kept.exists():
+    if arguments.keep and kept.exists():
         print(f"{engine}: as in {kept}", flush=True)
         return json.loads(kept.read_text())
     wanted = None
+    only = arguments.only
     if engine == "kedge-alone":
         left_out = " or ".join(NOT_ALONE)
         only = f"({only}) and not ({left_out})" if only else f"not ({left_out})"
     found = {}
-    for number in range(1, runs + 1):
-        found.update(run(tests, work, engine, number, wanted, only))
+    for number in range(1, arguments.runs + 1):
+        found.update(run(tests, work, engine, number, wanted, only, arguments.in_order))
         wanted = [test for test, (outcome, _) in found.items() if outcome == "failed"]
         print(f"{engine}, run {number}: {len(found)} tests, {len(wanted)} failed so far", flush=True)
         if engine != "stock" and not (work / f"{engine}-made").exists():
@@ -170,8 +168,6 @@ def main():
     parser.add_argument("--keep", action="store_true", help="do not run again an engine of which --work has the outcomes")
     parser.add_argument("--in-order", action="store_true", help="wait for DeepSpeed's gathers")
     arguments = parser.parse_args()
-    global IN_ORDER
-    IN_ORDER = "yes" if arguments.in_order else "no"
     work = (arguments.work or Path(tempfile.mkdtemp(prefix="kedge-deepspeed-"))).resolve()
     work.mkdir(parents=True, exist_ok=True)
     # A copy: beside the checkout's own package, pytest and its processes would import different ones.
@@ -182,7 +178,7 @@ def main():
     if arguments.engines != ["stock"]:
         require_kedge(tests, work)
     build_operations()
-    results = {engine: best(tests, work, engine, arguments.runs, arguments.only, arguments.keep)
+    results = {engine: best(tests, work, engine, arguments)
                for engine in arguments.engines}
     (work / "table.md").write_text(table(results))
     print(table(results), end="")

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "harness/faulty_fixture.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tier_retention.hpp"
@@ -307,6 +308,38 @@ TEST_F(OwnPrefix, ASweepSaysWhatItCouldNotRemoveAndTheNextOneTriesAgain) {
     EXPECT_FALSE(exists(path_of(commit))) << "operation " << n;
   }
   EXPECT_GT(told, 2);
+}
+
+/// One sync of a directory fails, as a server that is away for a moment does it.
+class FailsToSyncOnce final : public ForwardingFileSystem {
+ public:
+  FailsToSyncOnce(std::shared_ptr<fs::FileSystem> inner, std::string path)
+      : ForwardingFileSystem(std::move(inner)), path_(std::move(path)) {}
+  void sync_directory(const std::string& path) override {
+    if (path == path_ && ++times == fails_at) throw Error(ErrorCode::io, "away for a moment");
+    ForwardingFileSystem::sync_directory(path);
+  }
+
+  int times = 0;
+  int fails_at = 0;
+
+ private:
+  std::string path_;
+};
+
+TEST_F(OwnPrefix, ThePathIsSyncedOnceAndAgainOnlyIfThatFailed) {
+  const auto away = std::make_shared<FailsToSyncOnce>(system, "/");
+  PrefixStart start(away);
+  const SampleCommit first = sample_commit(1);
+  bring(*start.tier, first);
+  const int before = away->times;
+  away->fails_at = before + 1;
+  EXPECT_TRUE(failure_of([&] { (void)start.tier->publish(first.entry, first.manifest); }));
+  EXPECT_EQ(away->times, before + 1);
+  publish(*start.tier, sample_commit(2));
+  EXPECT_EQ(away->times, before + 2);
+  publish(*start.tier, sample_commit(3));
+  EXPECT_EQ(away->times, before + 2);
 }
 
 }  // namespace
