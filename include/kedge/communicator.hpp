@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -67,6 +68,30 @@ class Communicator {
   };
   using Request = std::unique_ptr<Operation>;  ///< Null is complete.
 
+  /// How one thread of this rank wakes another. Raised while nobody waits, it ends the next wait; raised several times,
+  /// still one.
+  class Signal {
+   public:
+    Signal() = default;
+    Signal(const Signal&) = delete;
+    Signal& operator=(const Signal&) = delete;
+    virtual ~Signal() = default;
+    virtual void raise() noexcept = 0;  ///< From any thread.
+    /// From one thread at a time. False if the deadline passed first.
+    [[nodiscard]] virtual bool wait(Deadline deadline) = 0;
+  };
+
+  /// A second thread of this rank. Destroying it waits for its end, unless join() gave up on it.
+  class Thread {
+   public:
+    Thread() = default;
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+    virtual ~Thread() = default;
+    /// False if it has not ended by then: it is left alone, and what it uses must live on.
+    [[nodiscard]] virtual bool join(Deadline deadline) = 0;
+  };
+
   Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -109,6 +134,15 @@ class Communicator {
   /// COLLECTIVE over all ranks. Sends each message to its peer (itself included) and returns the messages
   /// received, ordered by sender, those of one sender in order. Cost grows with the messages, not with the ranks.
   [[nodiscard]] virtual std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) = 0;
+
+  /// Local, from any thread. Whoever waits on this communicator, now or later, gets Error{bad_state} soon: for a thread
+  /// that must end. It must not be used again. Nothing is called after it that another thread's end forbids, such as MPI
+  /// after MPI_Finalize.
+  virtual void interrupt() noexcept = 0;
+  /// Local. Threads of this rank that wait for each other; a communicator in virtual time has its own. The body must
+  /// not throw. Signals of the process are not delivered to the thread. Throws std::system_error.
+  [[nodiscard]] virtual std::unique_ptr<Signal> signal();
+  [[nodiscard]] virtual std::unique_ptr<Thread> start_thread(std::function<void()> body);  ///< As signal.
 };
 
 }  // namespace kedge

@@ -1,6 +1,7 @@
 // A communicator in front of another: a test overrides what it wants to see or to disturb.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,11 @@ class ForwardingCommunicator : public Communicator {
   void barrier(Deadline deadline, std::span<const int> group) override { inner_.barrier(deadline, group); }
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
     return inner_.sparse_exchange(std::move(messages), deadline);
+  }
+  void interrupt() noexcept override { inner_.interrupt(); }
+  [[nodiscard]] std::unique_ptr<Signal> signal() override { return inner_.signal(); }
+  [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> body) override {
+    return inner_.start_thread(std::move(body));
   }
 
  protected:

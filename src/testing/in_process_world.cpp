@@ -12,6 +12,51 @@
 namespace kedge::testing {
 namespace {
 
+/// A wait in virtual time ends when it must, and that of a dead rank at once.
+class VirtualSignal final : public Communicator::Signal {
+ public:
+  VirtualSignal(std::shared_ptr<Mailboxes> mailboxes, int rank) : mailboxes_(std::move(mailboxes)), rank_(rank) {}
+  void raise() noexcept override { mailboxes_->raise(state_); }
+  [[nodiscard]] bool wait(Deadline deadline) override {
+    const auto wake = mailboxes_->wait(state_, rank_, deadline.finite());
+    if (wake == Wake::deadlock) throw Error(ErrorCode::bad_state, "deadlock: all threads wait without a deadline");
+    return wake == Wake::complete;
+  }
+
+ private:
+  std::shared_ptr<Mailboxes> mailboxes_;
+  int rank_;
+  SignalState state_;
+};
+
+/// Its death is that of its rank.
+class VirtualThread final : public Communicator::Thread {
+ public:
+  VirtualThread(const std::shared_ptr<Mailboxes>& mailboxes, int rank, std::function<void()> body) {
+    mailboxes->thread_begins(rank);
+    try {
+      thread_ = std::jthread([mailboxes, rank, body = std::move(body)] {
+        try {
+          body();
+        } catch (const SimulatedDeath&) {
+          mailboxes->retire(rank, Life::dead);
+        }
+        mailboxes->thread_ends(rank);
+      });
+    } catch (const std::system_error&) {
+      mailboxes->thread_ends(rank);
+      throw;
+    }
+  }
+  [[nodiscard]] bool join(Deadline /*deadline*/) override {
+    if (thread_.joinable()) thread_.join();
+    return true;
+  }
+
+ private:
+  std::jthread thread_;
+};
+
 /// The communicator of one rank.
 class Endpoint final : public Communicator {
  public:
@@ -51,9 +96,10 @@ class Endpoint final : public Communicator {
   }
   void wait(std::span<Request> requests, Deadline deadline) override {
     check_usable();
-    const auto wake = mailboxes_->wait(requests, rank_, deadline.finite());
+    const auto wake = mailboxes_->wait(requests, rank_, connection_, deadline.finite());
     if (wake == Wake::complete) return;
     state_ = State::broken;
+    if (wake == Wake::interrupted) throw Error(ErrorCode::bad_state, "this communicator was interrupted");
     if (wake == Wake::deadlock) {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
                                                 missing_peers(requests)));
@@ -72,6 +118,11 @@ class Endpoint final : public Communicator {
   void barrier(Deadline deadline, std::span<const int> group) override { comm::tree_barrier(*this, deadline, group); }
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
     return comm::table_sparse_exchange(*this, std::move(messages), deadline);
+  }
+  void interrupt() noexcept override { mailboxes_->interrupt(rank_, connection_); }
+  [[nodiscard]] std::unique_ptr<Signal> signal() override { return std::make_unique<VirtualSignal>(mailboxes_, rank_); }
+  [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> body) override {
+    return std::make_unique<VirtualThread>(mailboxes_, rank_, std::move(body));
   }
 
  private:

@@ -34,7 +34,7 @@ void Mailboxes::wait_until_no_rank_is_live() {
   Lock lock(mutex_);
   all_ended_.wait(lock, [this] { return live_ == 0; });
   released_ = true;
-  for (auto& rank : ranks_) rank.changed.notify_all();
+  for (auto& rank : ranks_) rank.released.notify_all();
 }
 
 bool Mailboxes::begin_run() {
@@ -72,9 +72,9 @@ void Mailboxes::send(int from, int to, int channel, std::span<const std::byte> b
   }
   auto& receive = *lane.posted.front();
   lane.posted.pop_front();
-  const bool awaited = receive.awaited;  // once filled, its owner may destroy it
+  Waiter* const waiter = receive.awaited_by;  // once filled, its owner may destroy it
   receive.fill(bytes);
-  if (awaited && --receiver.missing == 0) end_wait(receiver, Wake::complete);
+  if (waiter != nullptr && --waiter->missing == 0) end_wait(*waiter, Wake::complete);
 }
 
 void Mailboxes::post(PostedReceive& receive) {
@@ -104,32 +104,89 @@ bool Mailboxes::test(Communicator::Request& request, int rank) {
   return true;
 }
 
-Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, bool finite) {
+Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite) {
   Lock lock(mutex_);
   auto& self = at(rank);
   check_alive(self);
+  if (self.interrupted.contains(connection)) return Wake::interrupted;
+  Waiter waiter;
+  waiter.connection = connection;
+  waiter.finite = finite;
   std::vector<PostedReceive*> awaited;
   for (const auto& request : requests) {
     auto* receive = static_cast<PostedReceive*>(request.get());
     if (receive == nullptr || receive->done) continue;
-    receive->awaited = true;
+    receive->awaited_by = &waiter;
     awaited.push_back(receive);
   }
   if (!awaited.empty()) {
-    self.missing = awaited.size();
-    self.finite = finite;
-    self.waiting = true;
-    ++waiting_;
-    resolve_quiescence();
-    self.changed.wait(lock, [&self] { return !self.waiting; });
-    for (auto* receive : awaited) receive->awaited = false;
-    if (self.wake == Wake::death) throw SimulatedDeath{};
-    if (self.wake != Wake::complete) return self.wake;
+    waiter.missing = awaited.size();
+    const Wake wake = wait_as(lock, self, waiter);
+    for (auto* receive : awaited) receive->awaited_by = nullptr;
+    if (wake == Wake::death) throw SimulatedDeath{};
+    if (wake != Wake::complete) return wake;
   }
   for (auto& request : requests) {
     if (request != nullptr) finish_receive(lock, request, rank);
   }
   return Wake::complete;
+}
+
+/// Also for a connection that nobody waits on yet.
+void Mailboxes::interrupt(int rank, int connection) {
+  const Lock lock(mutex_);
+  auto& self = at(rank);
+  self.interrupted.insert(connection);
+  for (Waiter* waiter : self.waiters) {
+    if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, Wake::interrupted);
+  }
+}
+
+void Mailboxes::raise(SignalState& signal) {
+  const Lock lock(mutex_);
+  if (signal.waiter == nullptr || !signal.waiter->waiting) signal.raised = true;
+  else end_wait(*signal.waiter, Wake::complete);
+}
+
+Wake Mailboxes::wait(SignalState& signal, int rank, bool finite) {
+  Lock lock(mutex_);
+  auto& self = at(rank);
+  check_alive(self);
+  if (std::exchange(signal.raised, false)) return Wake::complete;
+  Waiter waiter;
+  waiter.connection = -1;
+  waiter.finite = finite;
+  signal.waiter = &waiter;
+  const Wake wake = wait_as(lock, self, waiter);
+  signal.waiter = nullptr;
+  if (wake == Wake::death) throw SimulatedDeath{};
+  return wake;
+}
+
+Wake Mailboxes::wait_as(Lock& lock, Rank& rank, Waiter& self) {
+  rank.waiters.push_back(&self);
+  ++waiting_;
+  resolve_quiescence();
+  self.changed.wait(lock, [&self] { return !self.waiting; });
+  rank.waiters.remove(&self);
+  return self.wake;
+}
+
+void Mailboxes::thread_begins(int rank) {
+  const Lock lock(mutex_);
+  auto& self = at(rank);
+  check_alive(self);
+  ++self.threads;
+  ++threads_;
+}
+
+void Mailboxes::thread_ends(int rank) {
+  const Lock lock(mutex_);
+  auto& self = at(rank);
+  if (self.life != Life::live) return;
+  --self.threads;
+  --threads_;
+  resolve_quiescence();
 }
 
 void Mailboxes::check_alive(const Rank& rank) const {
@@ -148,7 +205,7 @@ void Mailboxes::step(Lock& lock, int rank) {
   }
   if (self.fault->kind == StopKind::stop) {
     retire_locked(rank, Life::stopped);
-    self.changed.wait(lock, [this] { return released_; });
+    self.released.wait(lock, [this] { return released_; });
   } else {
     retire_locked(rank, Life::dead);
   }
@@ -168,11 +225,11 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   request.reset();
 }
 
-void Mailboxes::end_wait(Rank& rank, Wake wake) {
-  rank.wake = wake;
-  rank.waiting = false;
+void Mailboxes::end_wait(Waiter& waiter, Wake wake) {
+  waiter.wake = wake;
+  waiter.waiting = false;
   --waiting_;
-  rank.changed.notify_all();
+  waiter.changed.notify_all();
 }
 
 void Mailboxes::retire_locked(int rank, Life life) {
@@ -180,18 +237,25 @@ void Mailboxes::retire_locked(int rank, Life life) {
   if (self.life != Life::live) return;
   self.life = life;
   --live_;
-  if (self.waiting) end_wait(self, Wake::death);
+  threads_ -= self.threads;
+  for (Waiter* waiter : self.waiters) {
+    if (waiter->waiting) end_wait(*waiter, Wake::death);
+  }
   resolve_quiescence();
 }
 
 void Mailboxes::resolve_quiescence() {
   if (live_ == 0) all_ended_.notify_all();
-  if (live_ == 0 || waiting_ < live_) return;
-  const auto chosen = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.waiting && r.finite; });
-  if (chosen != ranks_.end()) return end_wait(*chosen, Wake::timeout);
-  for (auto& rank : ranks_) {
-    if (rank.waiting) end_wait(rank, Wake::deadlock);
+  if (live_ == 0 || waiting_ < threads_) return;
+  std::vector<Waiter*> all;
+  for (const auto& rank : ranks_) {
+    for (Waiter* waiter : rank.waiters) {
+      if (waiter->waiting) all.push_back(waiter);
+    }
   }
+  const auto chosen = std::ranges::find_if(all, [](const Waiter* waiter) { return waiter->finite; });
+  if (chosen != all.end()) return end_wait(**chosen, Wake::timeout);
+  for (Waiter* waiter : all) end_wait(*waiter, Wake::deadlock);
 }
 
 }  // namespace kedge::testing

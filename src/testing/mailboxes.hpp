@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@
 namespace kedge::testing {
 
 enum class Life : std::uint8_t { live, stopped, dead, finished };
-enum class Wake : std::uint8_t { complete, timeout, deadlock, death };
+enum class Wake : std::uint8_t { complete, timeout, deadlock, death, interrupted };
 
 struct Fault {
   std::uint64_t event = 0;
@@ -28,12 +29,28 @@ struct Fault {
 
 class PostedReceive;
 
+/// A thread that waits.
+struct Waiter {
+  int connection = 0;          ///< on which it waits; none for a signal
+  bool finite = false;         ///< the wait has a deadline
+  std::size_t missing = 0;     ///< receives that it still lacks
+  bool waiting = true;
+  Wake wake = Wake::complete;  ///< why it ended
+  std::condition_variable changed;
+};
+
+/// What the signal of a rank is, under the mutex.
+struct SignalState {
+  bool raised = false;
+  Waiter* waiter = nullptr;
+};
+
 /// What all ranks of a world share: messages under way, who lives, who waits. Everything is under one mutex:
-/// ranks are few and their messages small. Calls of a dead rank throw SimulatedDeath.
+/// ranks are few and their messages small. Calls of a dead rank throw SimulatedDeath, in each of its threads.
 class Mailboxes {
  public:
   Mailboxes(int ranks, ThreadSupport support)
-      : thread_support(support), ranks_(static_cast<std::size_t>(ranks)), live_(ranks) {}
+      : thread_support(support), ranks_(static_cast<std::size_t>(ranks)), live_(ranks), threads_(ranks) {}
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks_.size()); }
   void check_rank(int rank) const;
@@ -51,7 +68,15 @@ class Mailboxes {
   void post(PostedReceive& receive);
   void withdraw(PostedReceive& receive);
   [[nodiscard]] bool test(Communicator::Request& request, int rank);
-  [[nodiscard]] Wake wait(std::span<Communicator::Request> requests, int rank, bool finite);
+  /// `connection` is that of the communicator on which a thread of the rank waits.
+  [[nodiscard]] Wake wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite);
+  void interrupt(int rank, int connection);
+
+  void raise(SignalState& signal);
+  [[nodiscard]] Wake wait(SignalState& signal, int rank, bool finite);
+  /// Beside the one that each rank begins with.
+  void thread_begins(int rank);
+  void thread_ends(int rank);
 
   const ThreadSupport thread_support;
 
@@ -67,25 +92,26 @@ class Mailboxes {
     int connections = 0;
     std::uint64_t events = 0;
     std::optional<Fault> fault;
-    bool waiting = false;
-    bool finite = false;         // the wait has a deadline
-    std::size_t missing = 0;     // receives that the wait still lacks
-    Wake wake = Wake::complete;  // why it ended
-    std::condition_variable changed;
+    int threads = 1;
+    std::list<Waiter*> waiters;  // at most one for each thread
+    std::set<int> interrupted;   // connections
+    std::condition_variable released;
   };
 
   [[nodiscard]] Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   void check_alive(const Rank& rank) const;
   void step(std::unique_lock<std::mutex>& lock, int rank);
   void finish_receive(std::unique_lock<std::mutex>& lock, Communicator::Request& request, int rank);
-  void end_wait(Rank& rank, Wake wake);
+  [[nodiscard]] Wake wait_as(std::unique_lock<std::mutex>& lock, Rank& rank, Waiter& self);
+  void end_wait(Waiter& waiter, Wake wake);
   void retire_locked(int rank, Life life);
   void resolve_quiescence();
 
   mutable std::mutex mutex_;
   std::vector<Rank> ranks_;
-  int live_;
-  int waiting_ = 0;
+  int live_;      // ranks
+  int threads_;   // of live ranks
+  int waiting_ = 0;  // of those
   bool begun_ = false;
   bool released_ = false;
   std::uint64_t messages_ = 0;
@@ -112,7 +138,7 @@ class PostedReceive final : public Communicator::Operation {
   const int rank;
   const int from;
   const int channel;
-  bool awaited = false;  // by a wait that has not ended
+  Waiter* awaited_by = nullptr;  // a wait that has not ended
   std::size_t received_bytes = 0;
   std::atomic<bool> done = false;  // read without the mutex by the destructor
 

@@ -33,16 +33,16 @@ struct RankOutcome {
   [[nodiscard]] bool returned() const noexcept { return !died && exception == nullptr; }
 };
 
-/// The ranks of one run. A rank is one thread and communicates from that thread alone; it is live until its
-/// function returned or threw, or until it died or stopped.
+/// The ranks of one run. A rank is one thread, and those that Communicator::start_thread adds to it; it is live until
+/// its function returned or threw, or until one of its threads died or stopped.
 ///
 /// Time is virtual: a wait with a finite deadline never looks at the clock. It times out when it must: when
-/// every live rank waits and nothing that is awaited can come. Then the lowest rank whose deadline is finite
-/// gets Error{timeout}, and the others go on waiting. If no deadline is finite, all get Error{bad_state}
+/// every thread of the live ranks waits and nothing that is awaited can come. Then the lowest rank whose deadline is
+/// finite gets Error{timeout}, and the others go on waiting. If no deadline is finite, all get Error{bad_state}
 /// "deadlock". A loop over test() is invisible to this; tests of such code must bound it themselves.
 ///
-/// What happens depends on the program and the fault plan alone, not on how threads are scheduled, as long
-/// as ranks use wait() rather than test().
+/// As long as ranks are one thread each and use wait() rather than test(), what happens depends on the program and the
+/// fault plan alone, not on how threads are scheduled.
 class InProcessWorld {
  public:
   /// Local. Throws Error{invalid_argument} if `ranks` is below 1. `thread_support` is what communicators report.

@@ -82,11 +82,15 @@ struct Pending {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-/// Polls it; false if the deadline passed. It is leaked then, and where MPI fails: MPI may still write there.
-template <class Value>
-[[nodiscard]] bool finish(std::unique_ptr<Pending<Value>>& pending, Deadline deadline) {
+/// Polls it; false if the deadline passed. It is leaked then, and where MPI or `check` fails: MPI may still write there.
+template <class Value, class Check>
+[[nodiscard]] bool finish(std::unique_ptr<Pending<Value>>& pending, Deadline deadline, Check&& check) {
   try {
-    if (poll([&] { return test_mpi(pending->request); }, deadline)) return true;
+    const auto is_done = [&] {
+      check();
+      return test_mpi(pending->request);
+    };
+    if (poll(is_done, deadline)) return true;
   } catch (const Error&) {
     static_cast<void>(pending.release());
     throw;
@@ -112,11 +116,36 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiLimits limits) : source_(comm
   thread_support_ = query_thread_support();
 }
 
+MpiCommunicator::~MpiCommunicator() {
+  if (finalize_key_ == MPI_KEYVAL_INVALID) return;
+  int finalized = 0;
+  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  (void)MPI_Comm_delete_attr(MPI_COMM_SELF, finalize_key_);
+  (void)MPI_Comm_free_keyval(&finalize_key_);
+}
+
+void MpiCommunicator::interrupt() noexcept {
+  has_ended_ = true;
+  const std::lock_guard lock(in_mpi_);  // whoever polls sees it, and leaves
+}
+
+/// MPI_Finalize begins by deleting what is attached to MPI_COMM_SELF: another thread's calls must be over by then.
+void MpiCommunicator::interrupt_at_finalize() {
+  const auto deleted = [](MPI_Comm /*self*/, int /*key*/, void* communicator, void* /*extra*/) {
+    static_cast<MpiCommunicator*>(communicator)->interrupt();
+    return MPI_SUCCESS;
+  };
+  check_local(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &finalize_key_, nullptr),
+              "MPI_Comm_create_keyval");
+  check_local(MPI_Comm_set_attr(MPI_COMM_SELF, finalize_key_, this), "MPI_Comm_set_attr");
+}
+
 template <class Body>
 auto MpiCommunicator::communicate(Body&& body) {
+  const std::lock_guard lock(in_mpi_);
   check_usable();
   try {
-    return body();
+    return body([this] { check_usable(); });
   } catch (const MpiFailed& failed) {
     has_ended_ = true;
     const auto ranks = comm_ == MPI_COMM_NULL ? std::vector<int>() : failed_ranks(comm_);
@@ -134,7 +163,7 @@ void MpiCommunicator::connect(Deadline deadline) {
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
   check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
-  if (!finish(duplicate, deadline)) time_out(everybody_in("MPI_Comm_idup"));
+  if (!finish(duplicate, deadline, [] {})) time_out(everybody_in("MPI_Comm_idup"));
   comm_ = duplicate->values.front();
   check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
@@ -153,6 +182,7 @@ std::unique_ptr<Communicator> MpiCommunicator::duplicate(Deadline deadline) {
   copy->name_ = name_;
   try {
     copy->connect(deadline);
+    copy->interrupt_at_finalize();
   } catch (const Error&) {
     has_ended_ = true;  // MPI may still work on this one for it
     throw;
@@ -170,7 +200,7 @@ Communicator::Request MpiCommunicator::receive(int from, int channel, std::span<
 
 template <class Bytes>
 Communicator::Request MpiCommunicator::started(int peer, int channel, Bytes bytes) {
-  return communicate([&] {
+  return communicate([&](const auto&) {
     check(peer, channel);
     auto transfer = std::make_unique<MpiTransfer>(peer, channel, bytes);
     transfer->start(comm_, limits_.piece_bytes);
@@ -179,7 +209,7 @@ Communicator::Request MpiCommunicator::started(int peer, int channel, Bytes byte
 }
 
 bool MpiCommunicator::test(Request& request) {
-  return communicate([&] {
+  return communicate([&](const auto&) {
     if (request != nullptr && static_cast<MpiTransfer&>(*request).test()) request.reset();
     return request == nullptr;
   });
@@ -208,7 +238,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
     throw Error(ErrorCode::invalid_argument,
                 compose("all_reduce got {} values; pass at most {}", values.size(), INT_MAX));
   }
-  communicate([&] {
+  communicate([&](const auto& go_on) {
     const std::uint64_t bias = compares(reduction) ? kSignBit : 0;
     auto pending = std::make_unique<Pending<std::uint64_t>>();
     for (const std::uint64_t value : values) pending->values.push_back(value ^ bias);
@@ -216,7 +246,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
         MPI_Iallreduce(MPI_IN_PLACE, pending->values.data(), static_cast<int>(values.size()),
                        compares(reduction) ? MPI_INT64_T : MPI_UINT64_T, mpi_op(reduction), comm_, &pending->request),
         "MPI_Iallreduce");
-    if (!finish(pending, deadline)) time_out(everybody_in("MPI_Iallreduce"));
+    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Iallreduce"));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = pending->values[i] ^ bias;
   });
 }
@@ -224,7 +254,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) {
   check_peer(root);
   if (!group.empty()) return tree_broadcast(*this, bytes, root, deadline, group);
-  communicate([&] {
+  communicate([&](const auto& go_on) {
     for (std::size_t offset = 0; offset < bytes.size(); offset += limits_.piece_bytes) {
       const auto part = bytes.subspan(offset, std::min(limits_.piece_bytes, bytes.size() - offset));
       auto pending = std::make_unique<Pending<std::byte>>();
@@ -233,7 +263,7 @@ void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline d
       check_mpi(
           MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
           "MPI_Ibcast");
-      if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibcast"));
+      if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibcast"));
       std::copy(pending->values.begin(), pending->values.end(), part.begin());
     }
   });
@@ -241,22 +271,26 @@ void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline d
 
 void MpiCommunicator::barrier(Deadline deadline, std::span<const int> group) {
   if (!group.empty()) return tree_barrier(*this, deadline, group);
-  communicate([&] {
+  communicate([&](const auto& go_on) {
     auto pending = std::make_unique<Pending<std::byte>>();
     check_mpi(MPI_Ibarrier(comm_, &pending->request), "MPI_Ibarrier");
-    if (!finish(pending, deadline)) time_out(everybody_in("MPI_Ibarrier"));
+    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibarrier"));
   });
 }
 
 std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<Message> messages, Deadline deadline) {
   for (const auto& message : messages) check_peer(message.peer);
-  return communicate([&] {
+  return communicate([&](const auto& go_on) {
     odd_exchange_ = !odd_exchange_;
     const int tag = odd_exchange_ ? kExchangeChannelOdd : kExchangeChannel;
     auto exchange = std::make_unique<MpiExchange>(comm_, tag, std::move(messages), limits_.piece_bytes);
     try {
       exchange->start();
-      if (poll([&] { return exchange->test(); }, deadline)) return exchange->take();
+      const auto is_done = [&] {
+        go_on();
+        return exchange->test();
+      };
+      if (poll(is_done, deadline)) return exchange->take();
     } catch (const Error&) {
       static_cast<void>(exchange.release());  // MPI still works on it
       throw;
@@ -269,7 +303,7 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
 
 void MpiCommunicator::check_usable() const {
   if (has_ended_) {
-    throw Error(ErrorCode::bad_state, "this communicator timed out or failed, and cannot be used again");
+    throw Error(ErrorCode::bad_state, "this communicator timed out, failed or was interrupted, and cannot be used again");
   }
   if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ class MpiCommunicator final : public Communicator {
  public:
   /// Local. As kedge::mpi; smaller limits are for tests.
   explicit MpiCommunicator(MPI_Comm comm, MpiLimits limits = {});
+  ~MpiCommunicator() override;
 
   void connect(Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override;
@@ -49,6 +51,8 @@ class MpiCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
   void barrier(Deadline deadline, std::span<const int> group) override;
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
+  /// MPI_Finalize does this to duplicates, and goes on when none of their calls is under way.
+  void interrupt() noexcept override;
 
  private:
   template <class Body>
@@ -59,6 +63,7 @@ class MpiCommunicator final : public Communicator {
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
   [[noreturn]] void time_out(const std::string& whom);
+  void interrupt_at_finalize();
   [[nodiscard]] std::string everybody_in(std::string_view call) const;
 
   MPI_Comm source_;
@@ -69,7 +74,9 @@ class MpiCommunicator final : public Communicator {
   std::string name_;
   ThreadSupport thread_support_ = ThreadSupport::single;
   bool odd_exchange_ = false;
-  std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
+  std::atomic<bool> has_ended_ = false;  ///< after a timeout, a call that failed, or an interrupt
+  std::mutex in_mpi_;                    ///< held by whoever is in a call of MPI
+  int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 
 }  // namespace kedge::comm

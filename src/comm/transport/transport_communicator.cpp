@@ -93,6 +93,7 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
 /// Only another thread can send it.
 void TransportCommunicator::wait_for_itself(SelfReceive& receive, Deadline deadline) {
   while (!receive.test()) {
+    check_usable();
     if (deadline.passed()) time_out(compose("rank {}", rank_));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -144,7 +145,7 @@ std::vector<Communicator::Message> TransportCommunicator::sparse_exchange(std::v
 
 void TransportCommunicator::check_usable() const {
   if (has_ended_) {
-    throw Error(ErrorCode::bad_state, "this communicator timed out or failed, and cannot be used again");
+    throw Error(ErrorCode::bad_state, "this communicator timed out, failed or was interrupted, and cannot be used again");
   }
   if (!connected_) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }

@@ -1,6 +1,7 @@
 // The communicator over a Transport.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -23,7 +24,10 @@ class TransportCommunicator final : public Communicator {
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return {}; }
   [[nodiscard]] std::string library() const override { return library_; }
-  [[nodiscard]] ThreadSupport thread_support() const noexcept override { return ThreadSupport::multiple; }
+  /// Transports do not promise that two of their channels may be used at once, nor that a wait can be ended.
+  [[nodiscard]] ThreadSupport thread_support() const noexcept override {
+    return transport_ == nullptr ? ThreadSupport::multiple : ThreadSupport::serialized;
+  }
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override;
   [[nodiscard]] Request receive(int from, int channel, std::span<std::byte> bytes) override;
   [[nodiscard]] bool test(Request& request) override;
@@ -33,6 +37,7 @@ class TransportCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
   void barrier(Deadline deadline, std::span<const int> group) override;
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
+  void interrupt() noexcept override { has_ended_ = true; }
 
  private:
   template <class Body>
@@ -48,7 +53,7 @@ class TransportCommunicator final : public Communicator {
   int rank_;
   int size_;
   bool connected_ = false;
-  bool has_ended_ = false;
+  std::atomic<bool> has_ended_ = false;  ///< after a timeout, a failure or an interrupt
   bool odd_exchange_ = false;
   SelfMessages to_itself_;
 };
