@@ -135,9 +135,8 @@ class Communicator {
   /// received, ordered by sender, those of one sender in order. Cost grows with the messages, not with the ranks.
   [[nodiscard]] virtual std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) = 0;
 
-  /// Local, from any thread. Whoever waits on this communicator, now or later, gets Error{bad_state} soon: for a thread
-  /// that must end. It must not be used again. Nothing is called after it that another thread's end forbids, such as MPI
-  /// after MPI_Finalize.
+  /// Local, from any thread. Whoever waits on this communicator, now or later, soon gets Error{timeout}, as if the
+  /// deadline had passed: for a thread that must end. It must not be used again.
   virtual void interrupt() noexcept = 0;
   /// Local. Threads of this rank that wait for each other; a communicator in virtual time has its own. The body must
   /// not throw. Signals of the process are not delivered to the thread. Throws std::system_error.

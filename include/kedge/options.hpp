@@ -28,6 +28,12 @@ enum class Io : std::uint8_t {
   direct,     ///< O_DIRECT with io_uring, where the system supports it
 };
 
+/// When commits are protected and flushed.
+enum class PipelineMode : std::uint8_t {
+  inline_,     ///< before commit returns
+  background,  ///< by a thread, while the application goes on; needs MPI_THREAD_MULTIPLE, else as inline
+};
+
 /// Whose files on a prefix are trusted. Files that anyone else can write are refused.
 enum class Trust : std::uint8_t {
   self,   ///< this user's, in directories that no one else can write
@@ -123,6 +129,14 @@ struct Options {
     /// Number of pieces that a rank has in flight at once, 1 to 64.
     std::uint32_t depth = 4;
   } redundancy;  ///< Protection.
+
+  /// How commits come to higher levels than local.
+  struct Pipeline {
+    PipelineMode mode = PipelineMode::inline_;  ///< When commits are protected and flushed.
+    /// In the background, number of commits that may be on their way to higher levels at once, the one being written
+    /// included: create waits until fewer are. The stores keep so many containers beside those of store.keep.
+    std::uint32_t max_pending = 2;
+  } pipeline;  ///< Protecting and flushing.
 
   /// How a start takes up earlier checkpoints.
   struct Open {

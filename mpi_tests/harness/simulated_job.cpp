@@ -3,9 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace kedge::faults {
+namespace {
+
+/// Histories of the inline pipeline with a worker behind each rank: KEDGE_TEST_PIPELINE=waits, where commit waits for
+/// it, or =background.
+std::string_view pipeline_of_tests() {
+  const char* const mode = std::getenv("KEDGE_TEST_PIPELINE");
+  return mode == nullptr ? std::string_view() : mode;
+}
+
+}  // namespace
 
 SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::move(disk_options)), ranks(ranks_) {
   disk.make_directories("/nodes", 0755);
@@ -16,6 +28,7 @@ SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::mov
   options.persistent.every = 0;  // what is not about the prefix does not pay for it
   options.topology.ranks_per_node = 2;
   options.store.lock_timeout_s = 5;
+  if (!pipeline_of_tests().empty()) options.pipeline.mode = PipelineMode::background;
   options.log.sink = [this](LogLevel, std::string_view line) {
     const std::lock_guard guard(log_mutex_);
     log_.emplace_back(line);
@@ -40,7 +53,8 @@ DiskOptions SimulatedJob::block_disk() {
 
 std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(RankScope&)>& body, Crash crash,
                                                       std::uint64_t seed) {
-  testing::InProcessWorld world(ranks);
+  const bool has_workers = options.pipeline.mode == PipelineMode::background;
+  testing::InProcessWorld world(ranks, has_workers ? ThreadSupport::multiple : ThreadSupport::single);
   if (plan) plan(world);
   plan = nullptr;
   disk.on_death([&](int rank) {
@@ -55,6 +69,7 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
                       engine::Environment environment;
                       environment.file_system = disk.view(rank);
                       environment.clock = clock_;
+                      environment.waits_for_worker = pipeline_of_tests() == "waits";
                       if (surroundings) surroundings(rank, environment);
                       if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
                       auto engines = world.communicator(rank);

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "base/hash.hpp"
+#include "base/options_valid.hpp"
 #include "base/options_values.hpp"
 #include "base/options_words.hpp"
 #include "base/text.hpp"
@@ -15,6 +14,7 @@ namespace kedge {
 namespace {
 
 using Paths = std::vector<std::string>;
+using namespace options_valid;  // NOLINT(google-build-using-namespace): the words of one table
 
 template <class T>
 std::string print(const T& value) {
@@ -99,45 +99,6 @@ Field field(Name name, Member /*member*/, Scope scope, std::string_view expects,
           },
           [](const Options& options) { return Valid{}(Member{}(options)); }};
 }
-
-bool is_run_name(const std::string& name) {
-  const auto permitted = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-  };
-  return name.size() <= 64 && name.front() != '.' && std::ranges::all_of(name, permitted);
-}
-
-constexpr std::size_t kFingerprintBytesMax = 4096;
-
-bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
-
-constexpr auto kRunName = [](const std::string& name) { return name.empty() || is_run_name(name); };
-constexpr auto kLine = [](const std::string& text) {
-  return text.size() <= kFingerprintBytesMax && text.find_first_of(std::string_view("\0\n\r", 3)) == std::string::npos;
-};
-constexpr auto kPaths = [](const Paths& paths) { return std::ranges::all_of(paths, is_path); };
-constexpr auto kPath = [](const std::string& path) { return is_path(path); };
-constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
-constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
-constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };
-constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
-constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
-constexpr auto kPieceBytes = [](std::uint64_t bytes) { return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U); };
-constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
-constexpr auto kDomain = [](const std::string& domain) {
-  return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
-};
-// The owner has all rights in the directories, others must not write: Kedge itself would not read them then.
-constexpr auto kMode = [](const std::string& mode) {
-  unsigned bits = 0;
-  const char* end = mode.data() + mode.size();
-  const auto [stop, error] = std::from_chars(mode.data(), end, bits, 8);
-  return error == std::errc{} && stop == end && (bits & 0700U) == 0700U && (bits & ~0775U) == 0;
-};
-constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
-constexpr auto kShare = [](double share) { return share >= 0 && share <= 1; };
-constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
 
 std::vector<Field> run_fields() {
   using enum Scope;
@@ -258,6 +219,20 @@ std::vector<Field> redundancy_fields() {
   };
 }
 
+std::vector<Field> pipeline_fields() {
+  using enum Scope;
+  return {
+      field(
+          {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks, "inline or background",
+          "Whether commit protects and flushes before it returns, or a thread does so behind the application."),
+      field(
+          {"pipeline", "max_pending"}, [](auto& o) -> auto& { return o.pipeline.max_pending; }, all_ranks,
+          "a whole number from 1 to 1024",
+          "Number of commits that may be on their way to higher levels at once, the one being written included.",
+          kPending),
+  };
+}
+
 std::vector<Field> open_fields() {
   using enum Scope;
   return {
@@ -331,7 +306,7 @@ std::vector<Field> log_fields() {
 
 std::vector<Field> make_fields() {
   std::vector<Field> fields;
-  for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, open_fields,
+  for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields, open_fields,
                              schedule_fields, topology_fields, comm_fields, log_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }

@@ -33,6 +33,11 @@ struct Words<Io> {
                                       std::pair{Io::direct, "direct"}};
 };
 template <>
+struct Words<PipelineMode> {
+  static constexpr std::array kAll = {std::pair{PipelineMode::inline_, "inline"},
+                                      std::pair{PipelineMode::background, "background"}};
+};
+template <>
 struct Words<Trust> {
   static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
                                       std::pair{Trust::any, "any"}};

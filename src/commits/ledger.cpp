@@ -226,6 +226,7 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   RetentionPlan plan;
   for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
   if (!parent_id_.is_none()) plan.kept[parent_id_] = {};
+  if (!entries_.empty()) plan.newest = entries_.front().commit.generation;
   const std::vector<bool> stay = stays(keep);
   std::vector<Entry> remaining;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

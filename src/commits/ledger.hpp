@@ -37,6 +37,7 @@ struct Surveyed {
 /// Which files on the stores stay.
 struct RetentionPlan {
   std::map<Id128, Id128> kept;  ///< commits, each with the one protection that stays; none: all of its protections
+  std::uint64_t newest = 0;     ///< generation of the newest commit that was known
 
   [[nodiscard]] bool keeps(const Id128& commit_id, const Id128& protection_id) const;
 };

@@ -1,10 +1,12 @@
 // The public face: every call goes to the side that does it.
 #include "kedge/engine.hpp"
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
 #include "engine/state_io.hpp"
@@ -16,9 +18,18 @@ Engine::Engine(std::unique_ptr<Communicator> communicator, Options options)
     : Engine(std::make_unique<engine::EngineImpl>(std::move(communicator), std::move(options),
                                                   engine::Environment::system())) {}
 Engine::Engine(std::unique_ptr<engine::EngineImpl> impl) : impl_(std::move(impl)) {}
-Engine::~Engine() = default;
+
+Engine::~Engine() {
+  if (impl_ != nullptr && !impl_->end()) keep_forever(std::shared_ptr<engine::EngineImpl>(std::move(impl_)));
+}
+
 Engine::Engine(Engine&&) noexcept = default;
-Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Engine& Engine::operator=(Engine&& other) noexcept {
+  const Engine old(std::move(*this));
+  impl_ = std::move(other.impl_);
+  return *this;
+}
 
 bool Engine::need_checkpoint() {
   return impl_->lifecycle().collective([&] { return impl_->need_checkpoint(); });

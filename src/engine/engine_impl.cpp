@@ -1,5 +1,6 @@
 #include "engine/engine_impl.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "base/keep_forever.hpp"
@@ -11,6 +12,9 @@
 
 namespace kedge::engine {
 namespace {
+
+// How long the end of an engine waits for a write that is under way.
+constexpr std::chrono::seconds kEndBound{10};
 
 Setup make_setup(Options options, Environment environment) {
   const Log log(options.log);
@@ -29,7 +33,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       started_(lifecycle_.collective([&] { return start(setup_, group_); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
              setup_.log),
-      pipeline_(make_pipeline()),
+      pipeline_(lifecycle_.collective([&] { return make_pipeline(); })),
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       writer_(parts()),
@@ -66,6 +70,15 @@ void EngineImpl::commit() {
 
 Parts EngineImpl::parts() { return {setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}; }
 
+bool EngineImpl::end() {
+  const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
+  const auto failure = pipeline_.failure();
+  if (stopped == pipeline::Worker::Stopped::cut || (failure && comm::ends_communication(failure->code))) {
+    lifecycle_.die("it was destroyed while a commit was under way");
+  }
+  return stopped != pipeline::Worker::Stopped::not_ended;
+}
+
 EngineImpl::~EngineImpl() {
   if (lifecycle_.is_dead()) keep_forever(std::move(started_.node.store));
 }
@@ -86,7 +99,8 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           ledger_,
           std::move(protect),
           std::move(flush),
-          {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end},
+          {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
+           options.pipeline.max_pending, setup_.environment.waits_for_worker},
           *setup_.environment.clock,
           setup_.log};
 }
@@ -118,18 +132,15 @@ bool EngineImpl::need_checkpoint() {
 void EngineImpl::wait(std::string_view tag, Level level) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
+  if (!local) local = pipeline_.wait_for(tag);
   enter(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
-  const std::optional<commits::Entry> entry = ledger_.find(tag);
-  if (!entry) {
-    throw Error(ErrorCode::not_found,
-                compose("the node-local stores hold no commit '{}'; wait for a tag that was committed or opened", tag));
-  }
-  pipeline_.require(*entry, level);
+  pipeline_.require(tag, level);
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
+  if (!local) local = pipeline_.drain();
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {
@@ -139,7 +150,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
 }
 
 void EngineImpl::finalize() {
-  enter(group_, Call::finalize, 0);
+  enter(group_, Call::finalize, 0, pipeline_.drain());
   if (lifecycle_.phase() == Phase::writing) writer_.abandon();
   std::optional<Failure> failure;
   if (lifecycle_.phase() == Phase::reading) {

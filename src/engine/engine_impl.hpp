@@ -17,6 +17,9 @@ class EngineImpl {
   /// COLLECTIVE.
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
 
+  /// Local. Before it is destroyed: ends what goes on behind the application, without communicating. False if something
+  /// does not end soon: this must then be kept until the process ends.
+  [[nodiscard]] bool end();
   /// Local. A dead engine's files stay mapped: messages that nobody waits for any more may still be sent from them.
   ~EngineImpl();
   EngineImpl(const EngineImpl&) = delete;

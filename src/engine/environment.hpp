@@ -32,6 +32,9 @@ struct Environment {
   /// Where a store may be when store.path is empty, best first.
   std::vector<std::string> store_candidates;
 
+  /// commit() returns when the worker has done what it had to: a test sees what happened, whichever thread did it.
+  bool waits_for_worker = false;
+
   /// The real one: POSIX, the system's clock, KEDGE_NODE, the process's variables.
   [[nodiscard]] static Environment system();
   /// COLLECTIVE. Engine's constructor, in this world.

@@ -42,6 +42,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
+  if (!local) local = parts_.pipeline.wait_for_room();
   enter(parts_.group, Call::create, hash_of(tag), local);
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!parts_.ledger.is_surveyed()) {
@@ -186,7 +187,8 @@ void Writer::take_in_routed() {
 }
 
 double Writer::commit() {
-  const auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
+  auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
+  if (!local) local = parts_.pipeline.failure();
   enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
   std::uint64_t total_bytes = 0;
   double blocked_s = checkpoint_->blocked_s;
@@ -198,7 +200,6 @@ double Writer::commit() {
     seal();
     parts_.notes.note(checkpoint_->commit.id);
     submitted = parts_.pipeline.submit(checkpoint_->commit);
-    make_next_ready(checkpoint_->container->container_bytes());
   }
   if (parts_.group.is_root()) log_commit(total_bytes, blocked_s, submitted);
   checkpoint_.reset();
@@ -221,13 +222,8 @@ void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipel
                      human_bytes(total_bytes), parts_.group.size(), parts_.group.size() == 1 ? "" : "s", level,
                      human_seconds(blocked_s)));
   }
-  if (submitted.not_protected) {
-    log.warning(
-        compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(*submitted.not_protected)));
-  }
-  if (submitted.not_persistent) {
-    log.warning(pipeline::not_flushed(parts_.ledger, commit, *submitted.not_persistent));
-  }
+  if (submitted.not_protected) log.warning(pipeline::not_protected(commit, *submitted.not_protected));
+  if (submitted.not_persistent) log.warning(pipeline::not_flushed(parts_.ledger, commit, *submitted.not_persistent));
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
@@ -241,17 +237,6 @@ std::span<const std::byte> Writer::committed(std::string_view name) const {
     if (!all.empty()) bytes = all.subspan(region.offset, region.size_bytes);
   });
   return bytes;
-}
-
-/// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
-/// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
-/// so. Parity is not made ready: protection may fail or be off, and the next container may need the space.
-void Writer::make_next_ready(std::uint64_t size_bytes) const {
-  store::NodeStore& store = parts_.store();
-  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  const bool is_enough = store.files(store::FileKind::container) > parts_.setup.options.store.keep;
-  if (is_enough || !store.memory_backed()) return;
-  (void)attempt([&] { store.make_ready(store::FileKind::container, size_bytes); });
 }
 
 /// Local. They lie in logical rank 0's container, so that they are there again whatever level is reached.

@@ -67,7 +67,6 @@ class Writer {
   void seal();
   void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
-  void make_next_ready(std::uint64_t size_bytes) const;
   void log_commit(std::uint64_t total_bytes, double blocked_s, const pipeline::Submitted& submitted) const;
   void throw_given_up(const std::optional<Failure>& failure);
   void give_up();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/invariant.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
@@ -43,28 +44,47 @@ std::vector<std::byte> manifest_on(int second, const comm::Group& group, const s
   return std::move(*received);
 }
 
-}  // namespace
+std::unique_ptr<format::ContainerReader> reader_of(const CommitFiles& files) {
+  store::StoreFile& file = *files.container;
+  return std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
+}
 
-std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
+/// Of a step that throws the same on every rank, unless communication ended.
+template <class Step>
+std::optional<Failure> failure_of(Step&& step) {
   try {
-    flush(group, files);
+    std::forward<Step>(step)();
     return std::nullopt;
-  } catch (const Error& error) {  // the same on every rank, unless communication ended
+  } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;
     return error.failure();
   }
+}
+
+}  // namespace
+
+std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles& files) {
+  return failure_of([&] {
+    std::unique_ptr<format::ContainerReader> container;
+    group.together([&] { container = reader_of(files); });
+    files.manifest = builder_.build(group, *container);
+  });
+}
+
+std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
+  return failure_of([&] { flush(group, files); });
 }
 
 void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   std::unique_ptr<format::ContainerReader> container;
   std::uint32_t crc = 0;
   group.together([&] {
-    store::StoreFile& file = *files.container;
-    container = std::make_unique<format::ContainerReader>(file.bytes(), file.size_bytes(), file.path());
+    invariant(files.manifest.has_value(), "a flush is prepared before it runs");
+    container = reader_of(files);
     crc = container->file_crc();
   });
   if (must_sweep_) sweep(group);
-  const persist::Manifest manifest = builder_.build(group, *container);
+  const persist::Manifest& manifest = *files.manifest;
   if (!io_is_chosen_ && is_worth_measuring(manifest.entry.total_bytes)) choose_io(group);
   keep_copies(group, manifest);
   must_sweep_ = true;

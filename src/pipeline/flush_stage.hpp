@@ -52,6 +52,8 @@ class FlushStage final : public Stage {
   }
 
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
+  /// COLLECTIVE. Makes the manifest, with HDF5 if the structure is new.
+  [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
   /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
   /// Commits that persistent.keep lets go are removed afterwards; that they could not be is logged only.
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
@@ -89,7 +91,7 @@ class FlushStage final : public Stage {
   commits::Ledger& ledger_;
   persist::Tier& tier_;
   persist::RunRecords* records_;
-  persist::ManifestBuilder builder_;
+  persist::ManifestBuilder builder_;  ///< prepare() alone uses it
   FlushSettings settings_;
   Clock& clock_;
   Log log_;

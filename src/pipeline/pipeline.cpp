@@ -6,6 +6,10 @@
 
 namespace kedge::pipeline {
 
+std::string not_protected(const CommitHead& commit, const Failure& failure) {
+  return compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(failure));
+}
+
 std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure) {
   const auto entry = ledger.find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
@@ -13,29 +17,127 @@ std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit,
   return compose("{} is not on the parallel filesystem: {}", commit.tag, to_string(failure));
 }
 
-std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
-  CommitFiles files{commit, {}};
-  auto not_held = group_.try_together([&] {
-    files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
-  });
-  if (not_held) return not_held;
-  auto failure = stage.run(group_, files);
-  if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
-  return failure;
+Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger,
+                   std::unique_ptr<ProtectStage> protect, std::unique_ptr<Stage> flush, Schedule schedule, Clock& clock,
+                   const Log& log)
+    : group_(std::move(group)),
+      store_(store),
+      ledger_(ledger),
+      protect_(std::move(protect)),
+      flush_(std::move(flush)),
+      schedule_(schedule),
+      clock_(clock),
+      log_(log) {
+  if (schedule_.mode == PipelineMode::inline_) return;
+  if (!group_.all(group_.communicator().thread_support() == ThreadSupport::multiple)) {
+    if (group_.is_root()) {
+      log_.warning(
+          "pipeline.mode = background needs a message-passing layer that several threads may use (MPI_Init_thread with "
+          "MPI_THREAD_MULTIPLE): commits are protected and flushed inside the engine's calls");
+    }
+    return;
+  }
+  worker_ = std::make_unique<Worker>(group_, group_.duplicate(),
+                                     [this](const comm::Group& channel, Job& job) { work(channel, job); });
 }
 
 Submitted Pipeline::submit(const CommitHead& commit) {
-  Submitted submitted;
   ++commits_;
-  const std::uint64_t protect_every = schedule_.protect_every;
-  if (protect_->is_possible() && protect_every != 0 && commits_ % protect_every == 0) {
-    submitted.not_protected = run(*protect_, commit);
+  ++unflushed_;
+  Job job{{commit, {}}, false, false, clock_.seconds()};
+  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
+  job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
+  job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
+  // What a worker met one rank may know and another not yet.
+  if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
+
+  Submitted submitted = take_hold(job);
+  if (job.flush && !submitted.not_persistent) submitted.not_persistent = flush_->prepare(group_, job.files);
+  if (submitted.not_persistent) job.flush = false;
+  else if (job.flush && worker_) unflushed_ = 0;
+  if (worker_) {
+    worker_->submit(std::move(job));
+    if (schedule_.waits) (void)drain();
+    return submitted;
   }
-  if (schedule_.flush_every != 0 && ++unflushed_ >= schedule_.flush_every) {
-    submitted.not_persistent = run(*flush_, commit);
-  }
-  retire();
+  const Submitted processed = process(group_, job, store::Reach::all);
+  if (processed.not_protected) submitted.not_protected = processed.not_protected;
+  if (processed.not_persistent) submitted.not_persistent = processed.not_persistent;
   return submitted;
+}
+
+/// COLLECTIVE, if anything is to be done. Pins the container; what cannot be done without is not done.
+Submitted Pipeline::take_hold(Job& job) {
+  const CommitHead& commit = job.files.commit;
+  const auto local = attempt([&] {
+    job.files.container =
+        store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+  });
+  Submitted not_done;
+  if (!job.protect && !job.flush) return not_done;
+  const auto not_held = group_.vote(local);
+  if (!not_held) return not_done;
+  if (std::exchange(job.protect, false)) not_done.not_protected = not_held;
+  if (job.flush) not_done.not_persistent = not_held;
+  return not_done;
+}
+
+/// COLLECTIVE, on `group`.
+Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach reach) {
+  Submitted processed;
+  if (job.protect) processed.not_protected = protect_->run(group, job.files);
+  retire(reach);
+  make_next_ready(job.files);
+  if (job.flush) {
+    processed.not_persistent = flush_->run(group, job.files);
+    if (!processed.not_persistent && reach == store::Reach::all) unflushed_ = 0;
+    retire(reach);
+  }
+  return processed;
+}
+
+/// COLLECTIVE, on `channel`, in the worker's thread. Only what ends the engine ends it, too.
+void Pipeline::work(const comm::Group& channel, Job& job) {
+  const Submitted processed = process(channel, job, store::Reach::known);
+  if (job.flush) flush_failed_ = processed.not_persistent.has_value();
+  if (channel.is_root()) tell(job, processed);
+  if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
+    throw Error(*processed.not_persistent);
+  }
+}
+
+void Pipeline::tell(const Job& job, const Submitted& processed) const {
+  const CommitHead& commit = job.files.commit;
+  if (processed.not_protected) log_.warning(not_protected(commit, *processed.not_protected));
+  if (processed.not_persistent) log_.warning(not_flushed(ledger_, commit, *processed.not_persistent));
+  std::string reached;
+  if (job.protect && !processed.not_protected) reached = compose("protected ({})", to_string(protect_->scheme()));
+  if (job.flush && !processed.not_persistent) reached += reached.empty() ? "persistent" : " and persistent";
+  if (reached.empty()) return;
+  log_.info(
+      compose("{} is {}, {} after its commit", commit.tag, reached, human_seconds(clock_.seconds() - job.submitted_s)));
+}
+
+/// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
+/// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
+/// so. Parity is not made ready: protection may fail or be off, and the next container may need the space.
+void Pipeline::make_next_ready(const CommitFiles& files) {
+  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
+  const std::size_t needed = schedule_.keep + (worker_ ? schedule_.max_pending : 1);
+  if (!files.container || !store_.memory_backed()) return;
+  if (store_.files(store::FileKind::container) >= needed) return;
+  (void)attempt([&] { store_.make_ready(store::FileKind::container, files.container->size_bytes()); });
+}
+
+std::optional<Failure> Pipeline::wait_for_room() {
+  return worker_ ? worker_->wait_until_below(schedule_.max_pending) : std::nullopt;
+}
+
+std::optional<Failure> Pipeline::drain() { return worker_ ? worker_->wait_until_below(1) : std::nullopt; }
+
+std::optional<Failure> Pipeline::wait_for(std::string_view tag) {
+  const auto entry = worker_ ? ledger_.find(tag) : std::nullopt;
+  return entry ? worker_->wait_for(entry->commit.id) : std::nullopt;
 }
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent) {
@@ -44,7 +146,7 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent) {
   const Protections found = judge_protection(commit);
   // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
   // unfinished protections of starts that died while protecting it again, which would add up otherwise.
-  retire();
+  retire(store::Reach::all);
   const bool is_current = !found.current.is_none();
   const bool is_protected = is_current || !found.sound.is_none();
   if (!is_protected) ledger_.unprotect(commit.id);
@@ -54,22 +156,40 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent) {
   else if (is_protected || found.best.is_none() || !protect_->is_possible()) (void)drop_former_copies(commit);
 }
 
-void Pipeline::require(const commits::Entry& entry, Level level) {
-  if (entry.level() >= level) return;
-  if (level == Level::persistent) {
-    auto failure = run(*flush_, entry.commit);
-    if (failure && failure->code == ErrorCode::not_found) {
-      failure->message += "; open this commit first, so that every rank has its container";
-    }
-    comm::throw_if(failure);
-  } else if (!protect_->is_possible()) {
+void Pipeline::require(std::string_view tag, Level level) {
+  // One rank's worker may have retired it, and another's not yet.
+  enum Found : std::uint64_t { reached, lower, nothing };
+  const std::optional<commits::Entry> entry = ledger_.find(tag);
+  const std::uint64_t found = group_.max(!entry ? nothing : entry->level() < level ? lower : reached);
+  if (found == nothing) {
+    throw Error(ErrorCode::not_found,
+                compose("the node-local stores hold no commit '{}'; wait for a tag that was committed or opened", tag));
+  }
+  if (found == reached) return;
+  if (level == Level::protected_ && !protect_->is_possible()) {
     throw Error(ErrorCode::invalid_argument,
                 "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
                 "redundancy.scheme auto, partner, xor or rs");
-  } else {
-    comm::throw_if(run(*protect_, entry.commit));
   }
-  retire();
+  group_.together([&] { comm::throw_if(drain()); });
+  auto failure = run(level == Level::persistent ? *flush_ : *protect_, entry->commit);
+  if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {
+    failure->message += "; open this commit first, so that every rank has its container";
+  }
+  comm::throw_if(failure);
+  retire(store::Reach::all);
+}
+
+/// COLLECTIVE, while nothing is under way. One stage, now.
+std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
+  CommitFiles files{commit, {}};
+  auto failure = group_.try_together([&] {
+    files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+  });
+  if (!failure) failure = stage.prepare(group_, files);
+  if (!failure) failure = stage.run(group_, files);
+  if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
+  return failure;
 }
 
 void Pipeline::finish() {
@@ -112,7 +232,7 @@ void Pipeline::protect_again(const CommitHead& commit) {
       failure = run(*protect_, commit);
     }
   }
-  if (!failure) retire();  // its former protection
+  if (!failure) retire(store::Reach::all);  // its former protection
   if (!group_.is_root()) return;
   if (failure) {
     const auto entry = ledger_.find(commit.id);

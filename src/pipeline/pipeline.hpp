@@ -1,6 +1,8 @@
 // Decides which commit goes to which level, and when; runs the stages that take it there.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +14,10 @@
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
+#include "kedge/options.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/worker.hpp"
 #include "store/node_store.hpp"
 #include "store/retirement.hpp"
 
@@ -25,6 +29,9 @@ struct Schedule {
   std::uint64_t flush_every = 0;    ///< likewise
   std::uint32_t keep = 1;           ///< commits that the stores keep
   bool flush_at_end = true;         ///< the newest, when the job ends, if any is flushed by itself
+  PipelineMode mode = PipelineMode::inline_;
+  std::uint32_t max_pending = 2;  ///< in the background: commits under way, with the one being written
+  bool waits = false;             ///< in the background: submit() returns when nothing is under way
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -33,44 +40,60 @@ struct Submitted {
   std::optional<Failure> not_persistent;
 };
 
+/// The warning about a commit that could not be protected.
+[[nodiscard]] std::string not_protected(const CommitHead& commit, const Failure& failure);
 /// The warning about a commit of which the flush failed.
 [[nodiscard]] std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure);
 
 /// Superseded commits leave the stores in these calls and nowhere else: what takes a commit to a higher level also
-/// retires those that it supersedes. Runs inline: every call returns when its stages have run. All calls are COLLECTIVE
-/// and throw what ends communication.
+/// retires those that it supersedes. Inline, every call returns when its stages have run. In the background, submit()
+/// only hands the commit to a worker, and other calls wait for what is under way. All calls are COLLECTIVE, unless they
+/// say that they are local, and throw what ends communication.
 class Pipeline {
  public:
+  /// COLLECTIVE. All that is referred to must outlive it.
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
-           std::unique_ptr<Stage> flush, Schedule schedule, Clock& clock, const Log& log)
-      : group_(std::move(group)),
-        store_(store),
-        ledger_(ledger),
-        protect_(std::move(protect)),
-        flush_(std::move(flush)),
-        schedule_(schedule),
-        clock_(clock),
-        log_(log) {}
+           std::unique_ptr<Stage> flush, Schedule schedule, Clock& clock, const Log& log);
 
-  /// A commit that was just sealed: takes it as far as its turn says. What failed is tried again with a later one.
+  /// A commit that was just sealed: takes it as far as its turn says. What failed is tried again with a later one. In
+  /// the background nothing has become of it when this returns, except that a flush could not be prepared.
   [[nodiscard]] Submitted submit(const CommitHead& commit);
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix.
   void continue_from(const CommitHead& commit, bool persistent);
   /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
-  void make_room() { retire(); }
-  /// Takes a commit to a level now. Throws why it cannot be reached: invalid_argument if the options rule the level
-  /// out.
-  void require(const commits::Entry& entry, Level level);
-  /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged.
+  void make_room() { retire(store::Reach::all); }
+  /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
+  /// none, invalid_argument if the options rule the level out.
+  void require(std::string_view tag, Level level);
+  /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
 
+  // Local. What a worker met that ends the engine is to be brought to the call that all ranks begin with.
+
+  /// Returns when another commit may be written.
+  [[nodiscard]] std::optional<Failure> wait_for_room();
+  /// Returns when the newest commit of this tag is not under way.
+  [[nodiscard]] std::optional<Failure> wait_for(std::string_view tag);
+  /// Returns when nothing is under way: what is known of commits is then the same on every rank.
+  [[nodiscard]] std::optional<Failure> drain();
+  [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
+  /// Without communicating, and perhaps in the middle of something.
+  [[nodiscard]] Worker::Stopped stop(Deadline deadline) {
+    return worker_ ? worker_->stop(deadline) : Worker::Stopped::idle;
+  }
+
  private:
+  [[nodiscard]] Submitted take_hold(Job& job);
+  [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
+  void work(const comm::Group& channel, Job& job);
+  void tell(const Job& job, const Submitted& processed) const;
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   void protect_again(const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const CommitHead& commit);
-  void retire() { store::retire_superseded(store_, ledger_, schedule_.keep, log_); }
+  void make_next_ready(const CommitFiles& files);
+  void retire(store::Reach reach) { store::retire_superseded(store_, ledger_, schedule_.keep, reach, log_); }
 
   comm::Group group_;
   store::NodeStore& store_;
@@ -83,6 +106,8 @@ class Pipeline {
   std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;
+  std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
+  std::unique_ptr<Worker> worker_;          ///< in the background; the last member: it uses the others
 };
 
 }  // namespace kedge::pipeline

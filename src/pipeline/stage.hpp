@@ -6,6 +6,7 @@
 #include "comm/group.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
+#include "persist/manifest_builder.hpp"
 #include "store/pin.hpp"
 
 namespace kedge::pipeline {
@@ -14,6 +15,7 @@ namespace kedge::pipeline {
 struct CommitFiles {
   CommitHead commit;
   store::Pin container;
+  std::optional<persist::Manifest> manifest = {};  ///< if it is to be flushed
 };
 
 /// One step beyond level local. Knows how to take it, not when: that is the pipeline's.
@@ -26,6 +28,11 @@ class Stage {
 
   /// The level of a commit for which run() succeeded.
   [[nodiscard]] virtual Level reaches() const noexcept = 0;
+  /// COLLECTIVE. What must be done by the application's thread, as all that uses HDF5; run() may be another's. The
+  /// failure, the same on every rank.
+  [[nodiscard]] virtual std::optional<Failure> prepare(const comm::Group& /*group*/, CommitFiles& /*files*/) {
+    return std::nullopt;
+  }
   /// COLLECTIVE. The failure, the same on every rank: the commit is then as it was, but for `busy`, which may come
   /// after it has reached the level. Throws only what ends communication.
   [[nodiscard]] virtual std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) = 0;

@@ -36,6 +36,7 @@ NodeStore::NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store
 }
 
 void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
+  const Guard guard(mutex_);
   const auto me = static_cast<int>(logical_rank_.value);
   const auto found = std::find(ranks_on_node.begin(), ranks_on_node.end(), me);
   if (found == ranks_on_node.end() || !ascending(ranks_on_node)) {
@@ -47,6 +48,7 @@ void NodeStore::take_charge_of(std::span<const int> ranks_on_node) {
 }
 
 std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
+  const Guard guard(mutex_);
   const std::vector<FileName> names = directory_.list();
   std::vector<Held> found;
   for (Slots& slots : own_) {
@@ -59,6 +61,7 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
 }
 
 std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but_own) {
+  const Guard guard(mutex_);
   std::vector<Held> found;
   for (Slots& slots : own_) slots.verify(run_id, commit_id, but_own, found);
   adopted_.verify(run_id, commit_id, found);
@@ -77,26 +80,33 @@ Slot& NodeStore::slot_of(const StoreFile& file) {
   return *slots_of(file).slot_of(file);
 }
 
-StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) { return of(kind).begin(expected_bytes); }
+StoreFile& NodeStore::begin(FileKind kind, std::uint64_t expected_bytes) {
+  const Guard guard(mutex_);
+  return of(kind).begin(expected_bytes);
+}
 
 void NodeStore::give_back_unused() {
+  const Guard guard(mutex_);
   for (Slots& slots : own_) slots.give_back_unused();
   directory_.sweep();
 }
 
 void NodeStore::sealed(StoreFile& file, const FileKey& key, std::uint64_t generation) {
+  const Guard guard(mutex_);
   Slots::sealed(*slots_of(file).slot_of(file), key, generation);
 }
 
 void NodeStore::discard(StoreFile& file) {
+  const Guard guard(mutex_);
   Slots& slots = slots_of(file);
   Slot& slot = *slots.slot_of(file);
   invariant(slot.state == Slot::State::writing, "only a file that was begun is given up");
   slots.discard(slot);
 }
 
-void NodeStore::retire_all_but(const IsKept& is_kept) {
-  for (Slots& slots : own_) slots.retire_all_but(is_kept);
+void NodeStore::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
+  const Guard guard(mutex_);
+  for (Slots& slots : own_) slots.retire_all_but(is_kept, newest);
   adopted_.remove_all_but(is_kept);
 }
 
@@ -105,20 +115,24 @@ Slot* NodeStore::slot_with(FileKind kind, LogicalRank whose, const FileKey& key)
 }
 
 void NodeStore::distrust(const std::string& path) {
+  const Guard guard(mutex_);
   for (Slots& slots : own_) slots.distrust(path);
   adopted_.distrust(path);
 }
 
 bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
+  const Guard guard(mutex_);
   return slot_with(kind, whose, key) != nullptr;
 }
 
 std::uint64_t NodeStore::size_bytes(FileKind kind, LogicalRank whose, const FileKey& key) {
+  const Guard guard(mutex_);
   const Slot* slot = slot_with(kind, whose, key);
   return slot == nullptr ? 0 : slot->size_bytes(directory_);
 }
 
 std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
+  const Guard guard(mutex_);
   std::set<Id128> protections;
   for (const FileKind kind : {FileKind::parity, FileKind::descriptor}) {
     for (const FileKey& key : of(kind).keys()) {
@@ -129,6 +143,7 @@ std::vector<Id128> NodeStore::own_protections(const Id128& commit_id) {
 }
 
 std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
+  const Guard guard(mutex_);
   Slot* descriptor = of(FileKind::descriptor).slot_with(key);
   if (descriptor == nullptr || of(FileKind::parity).slot_with(key) == nullptr) return std::nullopt;
   StoreFile& file = descriptor->opened(directory_);
@@ -139,6 +154,7 @@ std::optional<format::SetDescriptor> NodeStore::own_set(const FileKey& key) {
 }
 
 StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) {
+  const Guard guard(mutex_);
   Slot* slot = slot_with(kind, whose, key);
   if (slot == nullptr) {
     throw Error(
@@ -154,12 +170,14 @@ StoreFile& NodeStore::pin(FileKind kind, LogicalRank whose, const FileKey& key) 
 }
 
 void NodeStore::unpin(StoreFile& file) {
+  const Guard guard(mutex_);
   Slot& slot = slot_of(file);
   if (slot.pins == 0) misused("a file of the node-local store is unpinned but was not pinned");
   --slot.pins;
 }
 
 std::string NodeStore::make_routed_directory() {
+  const Guard guard(mutex_);
   fs::FileSystem& file_system = directory_.file_system();
   while (true) {
     std::string path = fs::join(directory(), compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
@@ -170,6 +188,7 @@ std::string NodeStore::make_routed_directory() {
 }
 
 void NodeStore::sweep() {
+  const Guard guard(mutex_);
   directory_.sweep();
   fs::FileSystem& file_system = directory_.file_system();
   const std::string mine = compose("{}{}.", kRoutedPrefix, logical_rank_.value);
@@ -180,6 +199,7 @@ void NodeStore::sweep() {
 }
 
 void NodeStore::remove_all() {
+  const Guard guard(mutex_);
   for (Slots& slots : own_) slots.remove_all();
   adopted_.find(directory_.list());  // a start that never scanned has them too
   adopted_.remove_all();
@@ -188,6 +208,7 @@ void NodeStore::remove_all() {
 }
 
 std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) const {
+  const Guard guard(mutex_);
   std::uint64_t bytes = 0;
   for (std::size_t kind = 0; kind < kFileKinds; ++kind) {
     std::vector<std::uint64_t> sizes;
@@ -200,6 +221,7 @@ std::uint64_t NodeStore::additional_bytes(std::span<const PlannedFile> planned) 
 }
 
 std::uint64_t NodeStore::node_bytes() const {
+  const Guard guard(mutex_);
   std::uint64_t bytes = own_bytes() + routed_bytes();
   if (ranks_on_node_.size() <= 1) return bytes;
   for (const FileName& name : directory_.list()) {
@@ -226,6 +248,7 @@ std::uint64_t NodeStore::routed_bytes() const {
 }
 
 std::uint64_t NodeStore::own_bytes() const {
+  const Guard guard(mutex_);
   std::uint64_t bytes = 0;
   for (const Slots& slots : own_) bytes += slots.used_bytes();
   return bytes;

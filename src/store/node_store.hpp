@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,8 +30,9 @@ struct PlannedFile {
 
 /// Containers, parity, set descriptors and manifests in one run's directory: those of one logical rank, which are its
 /// own and reused in turn (a retired one is still offered by a scan until its file is needed), and adopted ones, of
-/// ranks that do not run on this node, which are read and removed but never written. All calls are local. A call that
-/// wants a file that is not one of this store's throws Error{bad_state}.
+/// ranks that do not run on this node, which are read and removed but never written. All calls are local, from any
+/// thread, and one waits for another's; what is in a file belongs to whoever began or pinned it. A call that wants a
+/// file that is not one of this store's throws Error{bad_state}.
 class NodeStore {
  public:
   NodeStore(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location,
@@ -66,20 +68,26 @@ class NodeStore {
   /// What limits the storage that can be taken. Throws io.
   [[nodiscard]] std::vector<fs::Room> rooms() const { return directory_.rooms(); }
   /// True if begin() would take a file that can still be offered.
-  [[nodiscard]] bool begin_would_overwrite(FileKind kind) const noexcept { return of(kind).begin_would_overwrite(); }
+  [[nodiscard]] bool begin_would_overwrite(FileKind kind) const noexcept {
+    const Guard guard(mutex_);
+    return of(kind).begin_would_overwrite();
+  }
   /// Sees to it that the next begin() finds an idle file, with so much storage: on memory, new storage costs as much as
   /// the copy into it. Throws no_space, io, and then nothing is taken.
-  void make_ready(FileKind kind, std::uint64_t size_bytes) { of(kind).make_ready(size_bytes); }
+  void make_ready(FileKind kind, std::uint64_t size_bytes) {
+    const Guard guard(mutex_);
+    of(kind).make_ready(size_bytes);
+  }
   /// Frees the storage of own files that hold nothing. Throws io.
   void give_back_unused();
   /// The file of begin() is sealed now. A parity file must have no byte behind its parity (StoreFile::set_size).
   void sealed(StoreFile& file, const FileKey& key, std::uint64_t generation);
   /// The file of begin() is given up: unsealed if it was sealed, its storage freed if that is quick.
   void discard(StoreFile& file);
-  /// Every own sealed file whose key is not kept may be overwritten from now on, and files beyond what the run
-  /// needs are removed: of each kind one idle file stays. Adopted files whose key is not kept are removed, those
-  /// that hold nothing readable too. Pinned files stay as they are.
-  void retire_all_but(const IsKept& is_kept);
+  /// Every own sealed file of a generation up to `newest` whose key is not kept may be overwritten from now on, and
+  /// files beyond what the run needs are removed: of each kind one idle file stays. Adopted files whose key is not kept
+  /// are removed, those that hold nothing readable too. Pinned files stay as they are.
+  void retire_all_but(const IsKept& is_kept, std::uint64_t newest = UINT64_MAX);
 
   /// The sealed and intact file of this key, own or adopted; neither overwritten nor removed until as many unpin() as
   /// pin(). An adopted one is not to be written. Throws not_found, io.
@@ -97,7 +105,10 @@ class NodeStore {
   [[nodiscard]] std::optional<format::SetDescriptor> own_set(const FileKey& key);
   /// Removes adopted files of this commit, but pinned ones: their owners have copies of their own now. How many; throws
   /// io, and then some may be removed.
-  std::size_t drop_adopted(const Id128& commit_id) { return adopted_.drop(commit_id); }
+  std::size_t drop_adopted(const Id128& commit_id) {
+    const Guard guard(mutex_);
+    return adopted_.drop(commit_id);
+  }
 
   /// A new, empty directory below this one for routed files of this rank; whoever asks for it removes it. Throws
   /// no_space, io.
@@ -115,12 +126,23 @@ class NodeStore {
   /// about.
   [[nodiscard]] std::uint64_t node_bytes() const;
   /// Bytes in own and adopted files.
-  [[nodiscard]] std::uint64_t used_bytes() const { return own_bytes() + adopted_.used_bytes(); }
+  [[nodiscard]] std::uint64_t used_bytes() const {
+    const Guard guard(mutex_);
+    return own_bytes() + adopted_.used_bytes();
+  }
   /// Own files of a kind.
-  [[nodiscard]] std::size_t files(FileKind kind) const noexcept { return of(kind).size(); }
-  [[nodiscard]] std::size_t adopted_files() const noexcept { return adopted_.size(); }
+  [[nodiscard]] std::size_t files(FileKind kind) const noexcept {
+    const Guard guard(mutex_);
+    return of(kind).size();
+  }
+  [[nodiscard]] std::size_t adopted_files() const noexcept {
+    const Guard guard(mutex_);
+    return adopted_.size();
+  }
 
  private:
+  using Guard = std::lock_guard<std::recursive_mutex>;
+
   [[nodiscard]] std::uint64_t routed_bytes() const;
   [[nodiscard]] Slots& of(FileKind kind) noexcept { return own_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Slots& of(FileKind kind) const noexcept { return own_[static_cast<std::size_t>(kind)]; }
@@ -128,6 +150,8 @@ class NodeStore {
   [[nodiscard]] Slots& slots_of(const StoreFile& file);
   [[nodiscard]] Slot& slot_of(const StoreFile& file);
 
+  /// Recursive: a file that is begun asks, by way of the directory, how much the others take.
+  mutable std::recursive_mutex mutex_;
   LogicalRank logical_rank_;
   RunDirectory directory_;
   std::array<Slots, kFileKinds> own_;  ///< by FileKind

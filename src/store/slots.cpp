@@ -218,9 +218,9 @@ bool Slots::has_better(const Slot& slot) const {
   });
 }
 
-void Slots::retire_all_but(const IsKept& is_kept) {
+void Slots::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
   for (const auto& slot : slots_) {
-    if (!slot->holds_something()) continue;
+    if (!slot->holds_something() || slot->generation > newest) continue;
     // Retired and kept after all: it was opened again, or what was newer turned out to be damaged.
     const bool kept = is_kept(slot->key) && !has_better(*slot);
     slot->become(kept ? Slot::State::sealed : Slot::State::retired);

@@ -34,7 +34,7 @@ class Slots {
   void make_ready(std::uint64_t size_bytes);
   void give_back_unused();
   void discard(Slot& slot);
-  void retire_all_but(const IsKept& is_kept);
+  void retire_all_but(const IsKept& is_kept, std::uint64_t newest);
   void remove_all();
 
   /// Null if it is not one of these.

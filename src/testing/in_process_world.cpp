@@ -99,7 +99,7 @@ class Endpoint final : public Communicator {
     const auto wake = mailboxes_->wait(requests, rank_, connection_, deadline.finite());
     if (wake == Wake::complete) return;
     state_ = State::broken;
-    if (wake == Wake::interrupted) throw Error(ErrorCode::bad_state, "this communicator was interrupted");
+    if (wake == Wake::interrupted) throw Error(ErrorCode::timeout, "this communicator was interrupted");
     if (wake == Wake::deadlock) {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
                                                 missing_peers(requests)));

@@ -125,7 +125,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 void MpiCommunicator::interrupt() noexcept {
-  has_ended_ = true;
+  interrupted_ = true;
   const std::lock_guard lock(in_mpi_);  // whoever polls sees it, and leaves
 }
 
@@ -302,8 +302,9 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
 }
 
 void MpiCommunicator::check_usable() const {
+  if (interrupted_) throw Error(ErrorCode::timeout, "this communicator was interrupted");
   if (has_ended_) {
-    throw Error(ErrorCode::bad_state, "this communicator timed out, failed or was interrupted, and cannot be used again");
+    throw Error(ErrorCode::bad_state, "this communicator timed out or failed, and cannot be used again");
   }
   if (comm_ == MPI_COMM_NULL) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }

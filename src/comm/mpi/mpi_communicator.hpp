@@ -74,7 +74,8 @@ class MpiCommunicator final : public Communicator {
   std::string name_;
   ThreadSupport thread_support_ = ThreadSupport::single;
   bool odd_exchange_ = false;
-  std::atomic<bool> has_ended_ = false;  ///< after a timeout, a call that failed, or an interrupt
+  std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
+  std::atomic<bool> interrupted_ = false;
   std::mutex in_mpi_;                    ///< held by whoever is in a call of MPI
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };

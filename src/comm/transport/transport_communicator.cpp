@@ -144,8 +144,9 @@ std::vector<Communicator::Message> TransportCommunicator::sparse_exchange(std::v
 }
 
 void TransportCommunicator::check_usable() const {
+  if (interrupted_) throw Error(ErrorCode::timeout, "this communicator was interrupted");
   if (has_ended_) {
-    throw Error(ErrorCode::bad_state, "this communicator timed out, failed or was interrupted, and cannot be used again");
+    throw Error(ErrorCode::bad_state, "this communicator timed out or failed, and cannot be used again");
   }
   if (!connected_) throw Error(ErrorCode::bad_state, "connect this communicator before using it");
 }

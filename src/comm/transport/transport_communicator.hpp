@@ -37,7 +37,7 @@ class TransportCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
   void barrier(Deadline deadline, std::span<const int> group) override;
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
-  void interrupt() noexcept override { has_ended_ = true; }
+  void interrupt() noexcept override { interrupted_ = true; }
 
  private:
   template <class Body>
@@ -53,7 +53,8 @@ class TransportCommunicator final : public Communicator {
   int rank_;
   int size_;
   bool connected_ = false;
-  std::atomic<bool> has_ended_ = false;  ///< after a timeout, a failure or an interrupt
+  bool has_ended_ = false;
+  std::atomic<bool> interrupted_ = false;
   bool odd_exchange_ = false;
   SelfMessages to_itself_;
 };

@@ -1,0 +1,55 @@
+// Which values an option may have, beyond what its type permits.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace kedge::options_valid {
+
+inline bool is_run_name(const std::string& name) {
+  const auto permitted = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return name.size() <= 64 && name.front() != '.' && std::ranges::all_of(name, permitted);
+}
+
+inline constexpr std::size_t kFingerprintBytesMax = 4096;
+
+inline bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
+
+inline constexpr auto kRunName = [](const std::string& name) { return name.empty() || is_run_name(name); };
+inline constexpr auto kLine = [](const std::string& text) {
+  return text.size() <= kFingerprintBytesMax && text.find_first_of(std::string_view("\0\n\r", 3)) == std::string::npos;
+};
+inline constexpr auto kPaths = [](const std::vector<std::string>& paths) { return std::ranges::all_of(paths, is_path); };
+inline constexpr auto kPath = [](const std::string& path) { return is_path(path); };
+inline constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
+inline constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
+inline constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };
+inline constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
+inline constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
+inline constexpr auto kPieceBytes = [](std::uint64_t bytes) { return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U); };
+inline constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
+inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };
+inline constexpr auto kDomain = [](const std::string& domain) {
+  return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
+};
+// The owner has all rights in the directories, others must not write: Kedge itself would not read them then.
+inline constexpr auto kMode = [](const std::string& mode) {
+  unsigned bits = 0;
+  const char* end = mode.data() + mode.size();
+  const auto [stop, error] = std::from_chars(mode.data(), end, bits, 8);
+  return error == std::errc{} && stop == end && (bits & 0700U) == 0700U && (bits & ~0775U) == 0;
+};
+inline constexpr auto kWait = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
+inline constexpr auto kShare = [](double share) { return share >= 0 && share <= 1; };
+inline constexpr auto kPositive = [](double seconds) { return std::isfinite(seconds) && seconds > 0; };
+
+}  // namespace kedge::options_valid

@@ -1,0 +1,116 @@
+#include "pipeline/worker.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::pipeline {
+
+Worker::Worker(const comm::Group& group, comm::Group channel, Work work)
+    : state_(std::make_shared<State>()), channel_(std::move(channel)) {
+  Communicator& communicator = channel_.communicator();
+  state_->submitted = communicator.signal();
+  state_->done = communicator.signal();
+  const auto start = [&] {
+    try {
+      thread_ = communicator.start_thread([state = state_, own = channel_, what = std::move(work)] {
+        run(*state, own, what);
+      });
+    } catch (const std::system_error& error) {
+      throw Error(ErrorCode::no_space, compose("the system gives no thread for pipeline.mode = background: {}; raise "
+                                               "its limits (ulimit -u), or set the mode to inline",
+                                               error.what()));
+    }
+  };
+  try {
+    group.together(start);
+  } catch (...) {
+    if (thread_) (void)stop(Deadline::never());
+    throw;
+  }
+}
+
+Worker::~Worker() {
+  if (!stopped_) (void)stop(Deadline::never());
+}
+
+void Worker::run(State& state, const comm::Group& channel, const Work& work) {
+  while (true) {
+    Job* job = nullptr;
+    {
+      const std::lock_guard guard(state.mutex);
+      if (state.stopping) return;
+      if (!state.jobs.empty()) job = &state.jobs.front();  // stays in its place when others are added
+    }
+    if (job == nullptr) {
+      if (attempt([&] { (void)state.submitted->wait(Deadline::never()); })) return;
+      continue;
+    }
+    const auto failure = attempt([&] { work(channel, *job); });
+    {
+      const std::lock_guard guard(state.mutex);
+      if (state.stopping) return;  // the job stays: it was cut
+      state.failure = failure;
+      if (failure) state.jobs.clear();
+      else state.jobs.pop_front();
+    }
+    state.done->raise();
+    if (failure) return;
+  }
+}
+
+void Worker::submit(Job job) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->failure) return;
+    state_->jobs.push_back(std::move(job));
+  }
+  state_->submitted->raise();
+}
+
+template <class Condition>
+std::optional<Failure> Worker::wait_until(Condition&& condition) {
+  while (true) {
+    {
+      const std::lock_guard guard(state_->mutex);
+      if (state_->failure || condition(state_->jobs)) return state_->failure;
+    }
+    // Each step of a job waits for the other ranks with a deadline of its own.
+    (void)state_->done->wait(Deadline::never());
+  }
+}
+
+std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
+  return wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; });
+}
+
+std::optional<Failure> Worker::wait_for(const Id128& commit_id) {
+  return wait_until([&](const std::deque<Job>& jobs) {
+    return std::ranges::none_of(jobs, [&](const Job& job) { return job.files.commit.id == commit_id; });
+  });
+}
+
+std::optional<Failure> Worker::failure() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->failure;
+}
+
+Worker::Stopped Worker::stop(Deadline deadline) {
+  stopped_ = true;
+  bool cuts = false;
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->stopping = true;
+    cuts = !state_->jobs.empty();
+  }
+  state_->submitted->raise();
+  if (cuts) channel_.communicator().interrupt();
+  if (!thread_->join(deadline)) return Stopped::not_ended;
+  const std::lock_guard guard(state_->mutex);
+  return state_->jobs.empty() ? Stopped::idle : Stopped::cut;
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,77 @@
+// A thread behind the application: takes commits one after the other through the same work.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "comm/group.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
+#include "pipeline/stage.hpp"
+
+namespace kedge::pipeline {
+
+/// What is to be done with a commit.
+struct Job {
+  CommitFiles files;
+  bool protect = false;
+  bool flush = false;
+  double submitted_s = 0;  ///< by the engine's clock
+};
+
+/// Every rank submits the same jobs in the same order. What the work throws ends the worker; jobs that are left are
+/// dropped then. All calls but the constructor are local, and made by one thread.
+class Worker {
+ public:
+  /// COLLECTIVE, on `group`. The work communicates over `channel` alone, which nobody else uses. Throws the same Error
+  /// on every rank if any has no thread for it.
+  Worker(const comm::Group& group, comm::Group channel, std::function<void(const comm::Group& channel, Job& job)> work);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  /// Waits for the thread, unless stop() gave up on it.
+  ~Worker();
+
+  void submit(Job job);
+  /// Returns when fewer jobs than `limit` are not done, or when the worker has ended: why it has, if so.
+  [[nodiscard]] std::optional<Failure> wait_until_below(std::size_t limit);
+  /// Why the worker has ended; nothing if it has not, or stop() ended it.
+  [[nodiscard]] std::optional<Failure> failure() const;
+  /// Returns when this commit is not under way.
+  [[nodiscard]] std::optional<Failure> wait_for(const Id128& commit_id);
+
+  /// How a worker was stopped.
+  enum class Stopped : std::uint8_t {
+    idle,      ///< nothing was under way
+    cut,       ///< a job was: messages may still come to and go from its memory
+    not_ended  ///< not in time: it goes on with all that its work refers to
+  };
+  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it.
+  [[nodiscard]] Stopped stop(Deadline deadline);
+
+ private:
+  /// Shared with the thread, which may outlive the worker.
+  struct State {
+    std::mutex mutex;
+    std::deque<Job> jobs;  ///< the first one is under way
+    bool stopping = false;
+    std::optional<Failure> failure;
+    std::unique_ptr<Communicator::Signal> submitted;
+    std::unique_ptr<Communicator::Signal> done;
+  };
+  using Work = std::function<void(const comm::Group&, Job&)>;
+
+  static void run(State& state, const comm::Group& channel, const Work& work);
+  template <class Condition>
+  [[nodiscard]] std::optional<Failure> wait_until(Condition&& condition);
+
+  std::shared_ptr<State> state_;
+  comm::Group channel_;
+  std::unique_ptr<Communicator::Thread> thread_;
+  bool stopped_ = false;
+};
+
+}  // namespace kedge::pipeline
