@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,6 +60,9 @@ class SimulatedJob {
 
   /// One rank's death in the file system is the death of all (power, or the batch system's kill).
   bool all_die_together = false;
+
+  /// What the communicators of the next starts say; none: multiple if there are workers, else single.
+  std::optional<ThreadSupport> thread_support;
 
   /// Plans message faults for the next start: called with its world before it runs.
   std::function<void(testing::InProcessWorld&)> plan;

@@ -37,6 +37,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
     }
     return;
   }
+  store_.spare(store::FileKind::container, schedule_.max_pending);
   worker_ = std::make_unique<Worker>(group_, group_.duplicate(),
                                      [this](const comm::Group& channel, Job& job) { work(channel, job); });
 }

@@ -85,9 +85,15 @@ class NodeStore {
   /// The file of begin() is given up: unsealed if it was sealed, its storage freed if that is quick.
   void discard(StoreFile& file);
   /// Every own sealed file of a generation up to `newest` whose key is not kept may be overwritten from now on, and
-  /// files beyond what the run needs are removed: of each kind one idle file stays. Adopted files whose key is not kept
-  /// are removed, those that hold nothing readable too. Pinned files stay as they are.
+  /// files beyond what the run needs are removed: of each kind one idle file stays, unless spare() said more. Adopted
+  /// files whose key is not kept are removed, those that hold nothing readable too. Pinned files stay as they are.
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest = UINT64_MAX);
+
+  /// So many idle files of this kind stay: several may be begun before one is retired.
+  void spare(FileKind kind, std::size_t files) {
+    const Guard guard(mutex_);
+    of(kind).spare(files);
+  }
 
   /// The sealed and intact file of this key, own or adopted; neither overwritten nor removed until as many unpin() as
   /// pin(). An adopted one is not to be written. Throws not_found, io.

@@ -228,15 +228,17 @@ void Slots::retire_all_but(const IsKept& is_kept, std::uint64_t newest) {
   remove_idle();
 }
 
-/// One more than what is kept lets the next one be written; others are left over from earlier starts. The newest
-/// retired one is spared, because it can still be offered.
+/// Some more than what is kept let the next ones be written; others are left over from earlier starts. The newest
+/// retired ones are spared, because they can still be offered.
 void Slots::remove_idle() {
-  const Slot* spared = nullptr;
+  std::vector<const Slot*> spared;
   for (const auto& slot : slots_) {
-    if (removable(*slot) && (spared == nullptr || worth(*slot) > worth(*spared))) spared = slot.get();
+    if (removable(*slot)) spared.push_back(slot.get());
   }
+  std::ranges::stable_sort(spared, [](const Slot* a, const Slot* b) { return worth(*a) > worth(*b); });
+  if (spared.size() > spared_) spared.resize(spared_);
   for (auto slot = slots_.begin(); slot != slots_.end();) {
-    if (!removable(**slot) || slot->get() == spared) {
+    if (!removable(**slot) || std::ranges::find(spared, slot->get()) != spared.end()) {
       ++slot;
       continue;
     }

@@ -24,6 +24,8 @@ class Slots {
   /// Reads every byte of what the last scan found intact of this commit, but for these keys.
   void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but, std::vector<Held>& found);
 
+  /// How many idle files are spared.
+  void spare(std::size_t files) noexcept { spared_ = files; }
   /// See NodeStore; one after the other.
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const std::uint64_t> sizes) const;
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
@@ -61,6 +63,7 @@ class Slots {
   const RunDirectory& directory_;
   FileKind kind_;
   LogicalRank owner_;
+  std::size_t spared_ = 1;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -1,0 +1,141 @@
+// How an engine ends while a commit is being protected or flushed behind the application.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "harness/engine_checks.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/held_file_system.hpp"
+#include "harness/several_starts.hpp"
+#include "persist/run_records.hpp"
+
+namespace kedge::faults {
+namespace {
+
+class BackgroundEnds : public FlushFixture {
+ protected:
+  BackgroundEnds() {
+    job.options.pipeline.mode = PipelineMode::background;
+    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
+  }
+  PersistentJob job{4};
+};
+
+TEST_F(BackgroundEnds, AnEngineDestroyedWithWorkUnderWayLosesNoCommit) {
+  Gate gate;
+  gate.close();
+  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+    environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+  };
+  std::thread opener;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) {
+      gate.await(4);
+      opener = std::thread([&] {  // a write that is under way is waited for
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        gate.open();
+      });
+    }
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "b", 2);
+  }));
+  opener.join();
+  const Opened opened = reopen(job, latest, Newer::keep, {{"c", 3}});
+  EXPECT_EQ(opened.tag, "b");
+  EXPECT_EQ(opened.step, 2);
+  EXPECT_EQ(reopen(job).step, 3);
+}
+
+TEST_F(BackgroundEnds, ByAnException) {
+  const auto outcomes = job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    if (scope.rank == 2) throw std::runtime_error("the application's own");
+    commit_step(engine, scope.rank, "b", 2);
+  });
+  EXPECT_TRUE(outcomes[2].exception);
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(BackgroundEnds, ByMovingAnotherIntoIt) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.wait("a", Level::persistent);
+    engine.finalize();
+    Engine other = scope.make_engine();
+    engine = std::move(other);
+    commit_step(engine, scope.rank, "b", 2);
+    engine.finalize();
+  }));
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
+/// All ranks hear in the same call that a later start has taken over, whichever of them heard of it first.
+TEST_F(BackgroundEnds, ByALaterStart) {
+  OnEachRank told(4);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "x", 1);
+    engine.wait("x", Level::persistent);
+    (void)engine.need_checkpoint();
+    if (scope.rank == 0) {
+      persist::RunRecords later(job.disk.view(0), "/prefix", "test");
+      (void)later.take_incarnation();
+      later.begin_incarnation({});
+    }
+    (void)engine.need_checkpoint();
+    commit_step(engine, scope.rank, "y", 2);
+    // The worker has heard of it on some ranks.
+    auto failure = failure_of([&] { commit_step(engine, scope.rank, "z", 3); });
+    if (!failure) failure = failure_of([&] { engine.wait("z", Level::persistent); });
+    told.put(scope.rank, failure);
+    EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
+  }));
+  ASSERT_TRUE(told.same());
+  EXPECT_EQ(told.same()->code, ErrorCode::busy);
+}
+
+/// A rank dies in the middle of what its worker does: the others hear of it in one of their next calls, and the next
+/// start has the newest commit that returned.
+TEST_F(BackgroundEnds, ByTheDeathOfARankAtAnyMessage) {
+  std::uint64_t total = 0;
+  for (std::uint64_t event = 0;; event += total == 0 ? 100'000 : total / 40 + 1) {
+    SCOPED_TRACE(event);
+    SimulatedJob one(3);
+    one.options = job.options;
+    one.options.log.sink = [](LogLevel, std::string_view) {};
+    one.surroundings = job.surroundings;
+    if (total != 0) one.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event % total, testing::StopKind::die); };
+    int returned = 0;
+    const auto outcomes = one.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (int step = 1; step <= 4; ++step) {
+        commit_step(engine, scope.rank, "step-" + std::to_string(step), step);
+        if (scope.rank == 0) returned = step;
+      }
+      engine.finalize();
+    });
+    if (total == 0) {
+      expect_all_returned(outcomes);
+      total = one.events[1];
+      ASSERT_GT(total, 400U);
+      event = 0;
+      continue;
+    }
+    const Opened opened = reopen(one);
+    EXPECT_GE(opened.tag ? opened.step : 0, returned) << to_string(opened.failure.value_or(Failure{}));
+    if (event + total / 40 + 1 >= total || HasFailure()) break;
+  }
+}
+
+}  // namespace
+}  // namespace kedge::faults

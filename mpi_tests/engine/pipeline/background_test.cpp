@@ -1,0 +1,191 @@
+// Commits that are protected and flushed while the application goes on.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/engine_checks.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/held_file_system.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+/// The prefix can be held up by `gate`.
+class Background : public FlushFixture {
+ protected:
+  Background() {
+    job.options.pipeline.mode = PipelineMode::background;
+    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+      environment.waits_for_worker = false;
+      environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+    };
+  }
+  /// COLLECTIVE. Rank 0 does it, between calls of all.
+  template <class Step>
+  static void once(Engine& engine, int rank, Step&& step) {
+    (void)engine.need_checkpoint();
+    if (rank == 0) step();
+    (void)engine.need_checkpoint();
+  }
+
+  Gate gate;
+  PersistentJob job{4};
+};
+
+TEST_F(Background, CommitReturnsWhileItIsFlushed) {
+  gate.close();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    once(engine, scope.rank, [&] { gate.await(4); });
+    EXPECT_EQ(engine.level("a"), Level::protected_);  // parity comes first
+    once(engine, scope.rank, [&] { EXPECT_FALSE(gate.is_open()); });
+    once(engine, scope.rank, [&] { gate.open(); });
+    engine.wait("a", Level::persistent);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
+  EXPECT_TRUE(job.logged("a is protected (xor) and persistent, "));
+  EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
+}
+
+TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
+  gate.close();
+  std::thread opener;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_EQ(engine.level("b"), Level::local);
+    once(engine, scope.rank, [&] {
+      gate.await(4);
+      opener = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        gate.open();
+      });
+    });
+    commit_step(engine, scope.rank, "c", 3);  // pipeline.max_pending is 2
+    EXPECT_TRUE(gate.is_open());
+    EXPECT_EQ(engine.level("a"), Level::none) << "superseded by what was protected since";
+    engine.wait("c", Level::persistent);
+    EXPECT_EQ(container_files(job.disk, scope.rank).size(), 3U);  // store.keep and pipeline.max_pending
+  }));
+  opener.join();
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
+  EXPECT_EQ(reopen(job).step, 3);
+}
+
+TEST_F(Background, ManyCommitsNeedNoMoreFilesThanThePromisedOnes) {
+  job.options.persistent.every = 3;
+  for (const std::uint32_t pending : {1U, 2U, 4U}) {
+    job.options.pipeline.max_pending = pending;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (int step = 1; step <= 30; ++step) {
+        commit_step(engine, scope.rank, "step-" + std::to_string(step), step);
+        EXPECT_LE(container_files(job.disk, scope.rank).size(), 1 + pending);
+      }
+    }));
+    const Opened opened = reopen(job);
+    EXPECT_EQ(opened.step, 30);
+    EXPECT_EQ(opened.tag, "step-30");
+    job.disk.remove_all("/nodes");
+    job.disk.remove_all("/prefix");
+    for (const char* directory : {"/nodes", "/prefix"}) job.disk.make_directories(directory, 0755);
+  }
+}
+
+/// What failed behind the application is told once, and made up for by the next commit, not by the next that is due.
+TEST_F(Background, AFlushThatFailedIsRepeatedWithTheNextCommit) {
+  job.options.persistent.every = 2;
+  Volume full;
+  full.write_errno = ENOSPC;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.wait("a", Level::protected_);
+    once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full); });
+    commit_step(engine, scope.rank, "b", 2);
+    const auto failure = failure_of([&] { engine.wait("b", Level::persistent); });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::no_space);
+    EXPECT_EQ(engine.level("b"), Level::protected_);
+    once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
+    commit_step(engine, scope.rank, "c", 3);
+    engine.wait("c", Level::protected_);
+    EXPECT_EQ(engine.level("c"), Level::persistent);
+    commit_step(engine, scope.rank, "d", 4);
+    engine.wait("d", Level::protected_);
+    EXPECT_EQ(engine.level("d"), Level::protected_) << "the count began anew";
+  }));
+  EXPECT_TRUE(job.logged("b is not on the parallel filesystem"));
+  EXPECT_EQ(tags(job), std::vector<Tag>{"c"});
+}
+
+TEST_F(Background, WaitSaysTheSameOnAllRanks) {
+  OnEachRank not_there(4);
+  OnEachRank impossible(4);
+  job.options.redundancy.scheme = Scheme::single;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    for (int step = 1; step <= 5; ++step) {
+      commit_step(engine, scope.rank, "step-" + std::to_string(step), step);
+    }
+    // Some ranks may have retired it, and others not yet.
+    not_there.put(scope.rank, failure_of([&] { engine.wait("step-1", Level::local); }));
+    impossible.put(scope.rank, failure_of([&] { engine.wait("step-5", Level::protected_); }));
+    engine.wait("step-5", Level::persistent);
+  }));
+  EXPECT_EQ(not_there.same()->code, ErrorCode::not_found);
+  EXPECT_EQ(impossible.same(), std::nullopt) << "persistent is more than protected";
+}
+
+/// What all ranks decide by what is known of commits, they do when nothing is under way.
+TEST_F(Background, OpenAndPinAndFinalizeWaitForWhatIsUnderWay) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    commit_step(engine, scope.rank, "b", 2);
+    engine.pin("b");
+    commit_step(engine, scope.rank, "c", 3);
+    engine.finalize();
+    EXPECT_EQ(engine.level("c"), Level::persistent);
+  }));
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
+}
+
+TEST_F(Background, WithoutThreadsInMessagesItIsInlineAndSaysSo) {
+  for (const ThreadSupport support : {ThreadSupport::single, ThreadSupport::funneled, ThreadSupport::serialized}) {
+    job.thread_support = support;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      EXPECT_EQ(engine.level("a"), Level::persistent);
+    }));
+    EXPECT_TRUE(job.logged("pipeline.mode = background needs")) << static_cast<int>(support);
+  }
+}
+
+TEST_F(Background, FinalizeFlushesTheNewest) {
+  job.options.persistent.every = 10;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    commit_step(engine, scope.rank, "b", 2);
+    engine.finalize();
+  }));
+  EXPECT_EQ(tags(job), std::vector<Tag>{"b"});
+  EXPECT_TRUE(job.logged("b is persistent"));
+}
+
+}  // namespace
+}  // namespace kedge::faults
