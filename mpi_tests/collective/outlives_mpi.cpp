@@ -6,18 +6,23 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
 namespace {
 
-kedge::Options options_in(const std::string& directory, const char* run) {
+kedge::Options options_in(const std::string& directory, const std::string& run) {
   kedge::Options options;
   options.run = run;
   options.store.path = directory + "/store";
   options.persistent.path = directory + "/prefix";
   options.log.level = kedge::LogLevel::warning;
+  if (run.starts_with("background")) {
+    options.pipeline.mode = kedge::PipelineMode::background;
+    options.persistent.every = 1;
+  }
   return options;
 }
 
@@ -39,6 +44,16 @@ int run(const std::string& directory) {
   if (reading->open() != "a") return 1;
   std::optional<kedge::Engine> finalized(make("finalized"));
   finalized->finalize();
+  // Two with workers, one of which is in the middle of something.
+  std::optional<kedge::Engine> background_idle(make("background-idle"));
+  background_idle->checkpoint("a", state);
+  background_idle->wait("a", kedge::Level::persistent);
+  std::optional<kedge::Engine> background_busy(make("background-busy"));
+  std::vector<double> large(std::size_t{4} << 20U, 1);
+  kedge::State more;
+  more.add("large", large);
+  background_busy->checkpoint("a", more);
+  background_busy->checkpoint("b", more);
 
   MPI_Finalize();
   // A local call, too, only says that it does not fit; nothing communicates any more.

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <numeric>
 #include <vector>
 
+#include "base/keep_forever.hpp"
 #include "comm/vote.hpp"
 #include "kedge/error.hpp"
 
@@ -317,6 +320,57 @@ void a_local_failure_ends_the_call_everywhere(Communicator& communicator) {
   EXPECT_EQ(failure.path, "/s");
 }
 
+void a_signal_wakes_another_thread(Communicator& communicator) {
+  if (communicator.thread_support() != ThreadSupport::multiple) return;
+  const auto there = communicator.signal();
+  const auto back = communicator.signal();
+  int turns = 0;
+  const auto thread = communicator.start_thread([&] {
+    for (int turn = 0; turn < 100; ++turn) {
+      EXPECT_TRUE(there->wait(soon()));
+      ++turns;
+      back->raise();
+    }
+  });
+  for (int turn = 1; turn <= 100; ++turn) {
+    there->raise();
+    EXPECT_TRUE(back->wait(soon()));
+    EXPECT_EQ(turns, turn);
+  }
+  EXPECT_TRUE(thread->join(soon()));
+  there->raise();  // while nobody waits: the next wait is over at once, the one after it is not
+  there->raise();
+  EXPECT_TRUE(there->wait(soon()));
+  EXPECT_FALSE(there->wait(Deadline::after(std::chrono::milliseconds(20))));
+}
+
+void an_interrupt_ends_the_wait_of_another_thread(Communicator& communicator) {
+  if (communicator.thread_support() != ThreadSupport::multiple) return;
+  const int never = communicator.rank();  // sends itself nothing
+  for (const bool in_collective : {false, true}) {
+    const std::shared_ptr<Communicator> duplicate = communicator.duplicate(soon());
+    const auto waits = communicator.signal();
+    Failure failure;
+    const auto thread = communicator.start_thread([&] {
+      const auto bytes = std::make_shared<std::vector<std::byte>>(1);
+      waits->raise();
+      failure = failure_of([&] {
+        if (in_collective && communicator.size() > 1 && communicator.rank() != 0) {
+          return duplicate->barrier(Deadline::never());  // rank 0 does not come
+        }
+        auto request = duplicate->receive(never, 7, *bytes);
+        duplicate->wait(std::span(&request, 1), Deadline::never());
+      });
+      keep_forever(bytes);
+    });
+    EXPECT_TRUE(waits->wait(soon()));
+    duplicate->interrupt();
+    EXPECT_TRUE(thread->join(soon()));
+    EXPECT_EQ(failure.code, ErrorCode::timeout);
+    communicator.barrier(soon());  // the original is what it was
+  }
+}
+
 }  // namespace
 
 std::span<const Case> cases() {
@@ -336,6 +390,8 @@ std::span<const Case> cases() {
       {"TheSameCallAgrees", the_same_call_agrees},
       {"DifferentCallsAreRefusedEverywhere", different_calls_are_refused_everywhere},
       {"ALocalFailureEndsTheCallEverywhere", a_local_failure_ends_the_call_everywhere},
+      {"ASignalWakesAnotherThread", a_signal_wakes_another_thread},
+      {"AnInterruptEndsTheWaitOfAnotherThread", an_interrupt_ends_the_wait_of_another_thread},
   };
   return all;
 }

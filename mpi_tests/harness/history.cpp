@@ -37,8 +37,10 @@ void load_and_compare(Engine& engine, const std::string& name, const std::vector
 void check_file_counts(const SimulatedJob& job, std::string_view when, std::vector<std::string>& problems) {
   for (int rank = 0; rank < job.ranks; ++rank) {
     const std::size_t files = container_files(job.disk, rank).size();
-    // One being written, and the newest protected one where not every commit is.
-    if (files > job.options.store.keep + 1 + (job.options.redundancy.every > 1 ? 1 : 0)) {
+    // One being written, or so many under way, and the newest protected one where not every commit is.
+    const Options& options = job.options;
+    const std::uint32_t under_way = options.pipeline.mode == PipelineMode::background ? options.pipeline.max_pending : 1;
+    if (files > options.store.keep + under_way + (options.redundancy.every > 1 ? 1 : 0)) {
       problems.push_back(compose("{} rank {} has {} container files", when, rank, files));
     }
   }

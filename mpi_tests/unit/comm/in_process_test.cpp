@@ -25,7 +25,7 @@ class InProcessContract : public testing::TestWithParam<std::tuple<contract::Cas
 
 TEST_P(InProcessContract, Holds) {
   const auto& [which, ranks] = GetParam();
-  InProcessWorld world(ranks);
+  InProcessWorld world(ranks, ThreadSupport::multiple);
   for (const auto& outcome : world.run_connected(which.check)) {
     EXPECT_TRUE(outcome.returned()) << (outcome.failure ? outcome.failure->message : "");
   }
