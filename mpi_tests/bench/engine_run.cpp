@@ -22,6 +22,7 @@ EngineRun::EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content c
       scheme_(scheme),
       run_(std::move(content.run)),
       on_exit_(content.on_exit),
+      background_(content.background),
       workplace_(workplace),
       data_(std::span(buffers.data).first(content.regions * content.region_bytes / sizeof(std::uint64_t))),
       back_(std::span(buffers.back).first(data_.size())),
@@ -47,12 +48,13 @@ void EngineRun::start() {
   options.store.path = workplace_.store();
   options.store.on_exit = on_exit_;
   options.persistent.path = workplace_.prefix();
-  options.persistent.every = 0;
+  options.persistent.every = background_ ? 1 : 0;
+  options.pipeline.mode = background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_;
   options.persistent.io = arguments_.prefix_io;
   options.redundancy.scheme = scheme_;
   options.redundancy.set_size = arguments_.set_size;
   options.redundancy.parity = arguments_.parity;
-  options.redundancy.every = 0;
+  options.redundancy.every = background_ ? 1 : 0;
   options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());
   options.log.level = kedge::LogLevel::warning;
   engine_.emplace(kedge::mpi(MPI_COMM_WORLD), options);
@@ -66,8 +68,8 @@ void EngineRun::stop() {
 
 void EngineRun::new_data() { fill(data_, rank_, ++number_); }
 
-double EngineRun::checkpoint() {
-  engine_->create(tag());
+double EngineRun::checkpoint(const std::string& tag) {
+  engine_->create(tag);
   const double begin_s = MPI_Wtime();
   for (const Piece& piece : pieces_) (void)engine_->save(piece.name, kedge::region(piece.data));
   const double spent_s = MPI_Wtime() - begin_s;

@@ -23,6 +23,7 @@ class EngineRun {
     std::uint64_t regions = 1;
     std::uint64_t region_bytes = 0;  ///< a multiple of 8
     kedge::OnExit on_exit = kedge::OnExit::keep;
+    bool background = false;  ///< every commit is protected and flushed behind the application
   };
 
   EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content content, const Workplace& workplace,
@@ -44,7 +45,8 @@ class EngineRun {
   /// Local. Every byte differs from that of the checkpoint before.
   void new_data();
   /// COLLECTIVE. Create, save of all regions, and commit under tag(). Seconds that this rank spent in save.
-  double checkpoint();
+  double checkpoint() { return checkpoint(tag()); }
+  double checkpoint(const std::string& tag);
   /// COLLECTIVE. Ends what open began: tag() it must be, from there. Seconds that the loads took.
   [[nodiscard]] double load_and_compare(kedge::RecoverySource expected);
 
@@ -59,6 +61,7 @@ class EngineRun {
   kedge::Scheme scheme_;
   std::string run_;
   kedge::OnExit on_exit_;
+  bool background_;
   const Workplace& workplace_;
   std::span<std::uint64_t> data_;
   std::span<std::uint64_t> back_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "background_rows.hpp"
 #include "bare_exchange.hpp"
 #include "baselines.hpp"
 #include "data.hpp"
@@ -75,7 +76,10 @@ class Job {
         small_rows_(arguments, scheme, workplace_, buffers, baselines_, self.rank, self.ranks),
         second_(arguments, scheme, {"second", 1, arguments.size_bytes, kedge::OnExit::remove}, workplace_, buffers,
                 self.rank, self.ranks),
-        prefix_rows_(workplace_, run_, disk_baselines_, baselines_) {
+        prefix_rows_(workplace_, run_, disk_baselines_, baselines_),
+        behind_(arguments, scheme, {"behind", 1, arguments.size_bytes, kedge::OnExit::remove, true}, workplace_,
+                buffers, self.rank, self.ranks),
+        background_rows_(workplace_, behind_) {
     measured_.scheme = scheme;
     measured_.parity = run_.tolerance();
     measured_.members = run_.members();
@@ -87,7 +91,10 @@ class Job {
       measured_.table.add({"second", "blocked copy of a run's second checkpoint, from empty stores", "write", bytes});
       small_rows_.add_to(measured_.table);
     }
-    if (arguments.persistent) PrefixRows::add_to(measured_.table, bytes);
+    if (arguments.persistent) {
+      PrefixRows::add_to(measured_.table, bytes);
+      BackgroundRows::add_to(measured_.table, bytes);
+    }
     if (with_small_ && arguments.tags != 0) TagsRows::add_to(measured_.table);
     measured_.table.add({"memory", "private memory beyond the data, at most on a rank", "", 0, Unit::mebibytes});
   }
@@ -142,6 +149,7 @@ class Job {
     engine_rows_.round(recorder);
     if (arguments_.persistent) prefix_rows_.round(recorder);
     run_.stop();
+    if (arguments_.persistent) background_rows_.round(recorder);
     if (!with_small_) return;
     second_round(recorder);
     small_rows_.round(recorder);
@@ -170,6 +178,8 @@ class Job {
   SmallRows small_rows_;
   EngineRun second_;
   PrefixRows prefix_rows_;
+  EngineRun behind_;
+  BackgroundRows background_rows_;
   Measured measured_;
 };
 

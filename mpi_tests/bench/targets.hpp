@@ -42,6 +42,8 @@ inline constexpr std::array kTargets{
     Target{"commit_flush", {}, "disk_write", 1.3},
     Target{"fetch", {}, "refill", 1.2},
     Target{"fetch_cold", {}, "disk_read_cold", 1.2},
+    Target{"blocked_behind", {}, "copy", 1.6},
+    Target{"persistent_behind", {}, "disk_write", 1.25},
     Target{"tags_many", {}, "tags_few", 1.2},
     Target{"memory", {}, "", 32},
 };

@@ -97,6 +97,8 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"redundancy.every", "3"},
                                                      {"redundancy.piece_bytes", "65537"},
                                                      {"redundancy.depth", "2"},
+                                                     {"pipeline.mode", "background"},
+                                                     {"pipeline.max_pending", "3"},
                                                      {"open.verify", "headers"},
                                                      {"open.fresh", "true"},
                                                      {"open.adopt_store", "true"},
