@@ -81,7 +81,8 @@ class Communicator {
     [[nodiscard]] virtual bool wait(Deadline deadline) = 0;
   };
 
-  /// A second thread of this rank. Destroying it waits for its end, unless join() gave up on it.
+  /// A second thread of this rank, less urgent than the one that starts it. Destroying it waits for its end, unless
+  /// join() gave up on it.
   class Thread {
    public:
     Thread() = default;

@@ -39,7 +39,8 @@ void check_file_counts(const SimulatedJob& job, std::string_view when, std::vect
     const std::size_t files = container_files(job.disk, rank).size();
     // One being written, or so many under way, and the newest protected one where not every commit is.
     const Options& options = job.options;
-    const std::uint32_t under_way = options.pipeline.mode == PipelineMode::background ? options.pipeline.max_pending : 1;
+    const std::uint32_t under_way =
+        options.pipeline.mode == PipelineMode::background ? options.pipeline.max_pending : 1;
     if (files > options.store.keep + under_way + (options.redundancy.every > 1 ? 1 : 0)) {
       problems.push_back(compose("{} rank {} has {} container files", when, rank, files));
     }

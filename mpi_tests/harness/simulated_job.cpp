@@ -54,8 +54,8 @@ DiskOptions SimulatedJob::block_disk() {
 std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(RankScope&)>& body, Crash crash,
                                                       std::uint64_t seed) {
   const bool has_workers = options.pipeline.mode == PipelineMode::background;
-  testing::InProcessWorld world(
-      ranks, thread_support.value_or(has_workers ? ThreadSupport::multiple : ThreadSupport::single));
+  testing::InProcessWorld world(ranks,
+                                thread_support.value_or(has_workers ? ThreadSupport::multiple : ThreadSupport::single));
   if (plan) plan(world);
   plan = nullptr;
   disk.on_death([&](int rank) {

@@ -306,8 +306,8 @@ std::vector<Field> log_fields() {
 
 std::vector<Field> make_fields() {
   std::vector<Field> fields;
-  for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields, open_fields,
-                             schedule_fields, topology_fields, comm_fields, log_fields}) {
+  for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields,
+                             open_fields, schedule_fields, topology_fields, comm_fields, log_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }
   return fields;

@@ -28,14 +28,18 @@ inline constexpr auto kRunName = [](const std::string& name) { return name.empty
 inline constexpr auto kLine = [](const std::string& text) {
   return text.size() <= kFingerprintBytesMax && text.find_first_of(std::string_view("\0\n\r", 3)) == std::string::npos;
 };
-inline constexpr auto kPaths = [](const std::vector<std::string>& paths) { return std::ranges::all_of(paths, is_path); };
+inline constexpr auto kPaths = [](const std::vector<std::string>& paths) {
+  return std::ranges::all_of(paths, is_path);
+};
 inline constexpr auto kPath = [](const std::string& path) { return is_path(path); };
 inline constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
 inline constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
 inline constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };
 inline constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };
 inline constexpr auto kParity = [](std::uint32_t parity) { return parity >= 1 && parity <= 4; };
-inline constexpr auto kPieceBytes = [](std::uint64_t bytes) { return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U); };
+inline constexpr auto kPieceBytes = [](std::uint64_t bytes) {
+  return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U);
+};
 inline constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
 inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };
 inline constexpr auto kDomain = [](const std::string& domain) {

@@ -71,8 +71,7 @@ Submitted Pipeline::submit(const CommitHead& commit) {
 Submitted Pipeline::take_hold(Job& job) {
   const CommitHead& commit = job.files.commit;
   const auto local = attempt([&] {
-    job.files.container =
-        store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+    job.files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
   });
   Submitted not_done;
   if (!job.protect && !job.flush) return not_done;
@@ -123,11 +122,11 @@ void Pipeline::tell(const Job& job, const Submitted& processed) const {
 /// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
 /// so. Parity is not made ready: protection may fail or be off, and the next container may need the space.
 void Pipeline::make_next_ready(const CommitFiles& files) {
-  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  const std::size_t needed = schedule_.keep + (worker_ ? schedule_.max_pending : 1);
+  const std::size_t under_way = worker_ ? schedule_.max_pending : 1;
   if (!files.container || !store_.memory_backed()) return;
-  if (store_.files(store::FileKind::container) >= needed) return;
-  (void)attempt([&] { store_.make_ready(store::FileKind::container, files.container->size_bytes()); });
+  // Files that are only needed while an older commit waits for the protection of a newer one come and go.
+  if (store_.files(store::FileKind::container) >= schedule_.keep + under_way) return;
+  (void)attempt([&] { store_.make_ready(store::FileKind::container, files.container->size_bytes(), under_way); });
 }
 
 std::optional<Failure> Pipeline::wait_for_room() {

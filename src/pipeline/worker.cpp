@@ -16,9 +16,8 @@ Worker::Worker(const comm::Group& group, comm::Group channel, Work work)
   state_->done = communicator.signal();
   const auto start = [&] {
     try {
-      thread_ = communicator.start_thread([state = state_, own = channel_, what = std::move(work)] {
-        run(*state, own, what);
-      });
+      thread_ = communicator.start_thread(
+          [state = state_, own = channel_, what = std::move(work)] { run(*state, own, what); });
     } catch (const std::system_error& error) {
       throw Error(ErrorCode::no_space, compose("the system gives no thread for pipeline.mode = background: {}; raise "
                                                "its limits (ulimit -u), or set the mode to inline",

@@ -72,11 +72,11 @@ class NodeStore {
     const Guard guard(mutex_);
     return of(kind).begin_would_overwrite();
   }
-  /// Sees to it that the next begin() finds an idle file, with so much storage: on memory, new storage costs as much as
-  /// the copy into it. Throws no_space, io, and then nothing is taken.
-  void make_ready(FileKind kind, std::uint64_t size_bytes) {
+  /// Makes one more file idle, with so much storage, if fewer than `idle_files` are: the next begin() finds it. On
+  /// memory, new storage costs as much as the copy into it. Throws no_space, io, and then nothing is taken.
+  void make_ready(FileKind kind, std::uint64_t size_bytes, std::size_t idle_files = 1) {
     const Guard guard(mutex_);
-    of(kind).make_ready(size_bytes);
+    of(kind).make_ready(size_bytes, idle_files);
   }
   /// Frees the storage of own files that hold nothing. Throws io.
   void give_back_unused();

@@ -79,7 +79,11 @@ std::uint64_t Slots::additional_bytes(std::span<const std::uint64_t> sizes) cons
 }
 
 Slot& Slots::free_slot() {
-  if (Slot* idle = idle_slot(); idle != nullptr) return *idle;
+  Slot* const idle = idle_slot();
+  return idle != nullptr ? *idle : new_slot();
+}
+
+Slot& Slots::new_slot() {
   FileName name{kind_, owner_, 0};
   for (const auto& slot : slots_) name.number = std::max(name.number, slot->name.number + 1);
   auto slot = std::make_unique<Slot>();
@@ -178,9 +182,10 @@ void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
   slot.file->filled();
 }
 
-void Slots::make_ready(std::uint64_t size_bytes) {
-  if (idle_slot() != nullptr) return;
-  Slot& slot = free_slot();
+void Slots::make_ready(std::uint64_t size_bytes, std::size_t idle_files) {
+  const auto is_idle = [](const auto& slot) { return idle(*slot); };
+  if (static_cast<std::size_t>(std::ranges::count_if(slots_, is_idle)) >= idle_files) return;
+  Slot& slot = new_slot();
   const auto failure = attempt([&] {
     StoreFile& file = slot.opened(directory_);
     file.reserve(size_bytes);

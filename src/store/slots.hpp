@@ -33,7 +33,7 @@ class Slots {
   [[nodiscard]] bool begin_would_overwrite() const noexcept;
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
   /// See NodeStore.
-  void make_ready(std::uint64_t size_bytes);
+  void make_ready(std::uint64_t size_bytes, std::size_t idle_files);
   void give_back_unused();
   void discard(Slot& slot);
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest);
@@ -52,6 +52,7 @@ class Slots {
  private:
   [[nodiscard]] Slot* idle_slot() const noexcept;
   [[nodiscard]] Slot& free_slot();
+  [[nodiscard]] Slot& new_slot();
   [[nodiscard]] Slot& begin_any();
   void replace_if_lost(Slot& slot);
   StoreFile& replace(Slot& slot);

@@ -31,9 +31,9 @@ class PostedReceive;
 
 /// A thread that waits.
 struct Waiter {
-  int connection = 0;          ///< on which it waits; none for a signal
-  bool finite = false;         ///< the wait has a deadline
-  std::size_t missing = 0;     ///< receives that it still lacks
+  int connection = 0;       ///< on which it waits; none for a signal
+  bool finite = false;      ///< the wait has a deadline
+  std::size_t missing = 0;  ///< receives that it still lacks
   bool waiting = true;
   Wake wake = Wake::complete;  ///< why it ended
   std::condition_variable changed;
@@ -109,8 +109,8 @@ class Mailboxes {
 
   mutable std::mutex mutex_;
   std::vector<Rank> ranks_;
-  int live_;      // ranks
-  int threads_;   // of live ranks
+  int live_;         // ranks
+  int threads_;      // of live ranks
   int waiting_ = 0;  // of those
   bool begun_ = false;
   bool released_ = false;

@@ -114,7 +114,8 @@ TEST_F(BackgroundEnds, ByTheDeathOfARankAtAnyMessage) {
     one.options = job.options;
     one.options.log.sink = [](LogLevel, std::string_view) {};
     one.surroundings = job.surroundings;
-    if (total != 0) one.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event % total, testing::StopKind::die); };
+    if (total != 0)
+      one.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event % total, testing::StopKind::die); };
     int returned = 0;
     const auto outcomes = one.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();

@@ -82,7 +82,8 @@ struct Pending {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-/// Polls it; false if the deadline passed. It is leaked then, and where MPI or `check` fails: MPI may still write there.
+/// Polls it; false if the deadline passed. It is leaked then, and where MPI or `check` fails: MPI may still write
+/// there.
 template <class Value, class Check>
 [[nodiscard]] bool finish(std::unique_ptr<Pending<Value>>& pending, Deadline deadline, Check&& check) {
   try {

@@ -76,7 +76,7 @@ class MpiCommunicator final : public Communicator {
   bool odd_exchange_ = false;
   std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
   std::atomic<bool> interrupted_ = false;
-  std::mutex in_mpi_;                    ///< held by whoever is in a call of MPI
+  std::mutex in_mpi_;  ///< held by whoever is in a call of MPI
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 
