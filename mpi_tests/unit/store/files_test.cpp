@@ -32,40 +32,6 @@ TEST_P(StoreFiles, R32_EachKindUsesTwoFilesInTurn) {
                                          "set-3.0.kedge", "set-3.1.kedge"));
 }
 
-/// Another thread may be sealing a commit that whoever retires does not know yet.
-TEST_P(StoreFiles, WhatIsNewerThanTheNewestKnownIsNotRetired) {
-  const auto own = open_store(3);
-  put(*own, FileKind::container, 3, 1);
-  put(*own, FileKind::container, 3, 2);
-  const std::string newest = put(*own, FileKind::container, 3, 9).path();
-  own->retire_all_but(only({key_of(FileKind::container, 2)}), 2);
-  EXPECT_NE(put(*own, FileKind::container, 3, 10).path(), newest) << "the file of commit 1 is the one to reuse";
-  EXPECT_NO_THROW(own->unpin(own->pin(FileKind::container, LogicalRank{3}, key_of(FileKind::container, 9))));
-  EXPECT_NO_THROW(own->unpin(own->pin(FileKind::container, LogicalRank{3}, key_of(FileKind::container, 2))));
-}
-
-TEST_P(StoreFiles, AsManyIdleFilesStayAsAreToBeSpared) {
-  for (const std::size_t spared : {std::size_t{1}, std::size_t{2}}) {
-    const auto own = open_store(3);
-    own->spare(FileKind::container, spared);
-    for (std::uint8_t commit = 1; commit <= 4; ++commit) put(*own, FileKind::container, 3, commit);
-    own->retire_all_but(only({key_of(FileKind::container, 4)}));
-    EXPECT_EQ(own->files(FileKind::container), 1 + spared);
-    own->remove_all();
-  }
-}
-
-TEST_P(StoreFiles, FilesAreMadeReadyUntilSoManyAreIdle) {
-  const auto own = open_store(3);
-  put(*own, FileKind::container, 3, 1);
-  own->make_ready(FileKind::container, 8192);
-  own->make_ready(FileKind::container, 8192);
-  EXPECT_EQ(own->files(FileKind::container), 2U);
-  own->make_ready(FileKind::container, 8192, 2);
-  own->make_ready(FileKind::container, 8192, 2);
-  EXPECT_EQ(own->files(FileKind::container), 3U);
-}
-
 TEST_P(StoreFiles, AScanOfALaterStartFindsWhatWasSealed) {
   for (const FileKind kind : kAllKinds) put(*open_store(3), kind, 3, 9, 4);
   const auto own = open_store(3);
