@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -107,6 +108,18 @@ class Engine {
   /// not due yet (redundancy.every, persistent.every). Throws not_found (no such commit is kept), invalid_argument (a
   /// level that the options rule out), or why the level cannot be reached: the commit is then unchanged.
   void wait(std::string_view tag, Level level);
+  /// COLLECTIVE. As wait, but a commit that is under way behind the application is waited for so long at most; false on
+  /// all ranks if any gave up, and it goes on. What was not due yet is done now, however long that takes.
+  [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
+
+  /// What has become of a commit: nothing if it has reached the level, else why it will not.
+  using OnComplete = std::function<void(const std::optional<Failure>& failure)>;
+  /// Local. `callback` is called once, when the newest commit of this tag has reached the level, or cannot: its stage
+  /// failed, a newer commit took its place in the stores, or the engine was finalized. It is called by the application's
+  /// thread, within the next create, commit, wait, open, close, need_checkpoint or finalize that finds this out, on each
+  /// rank for itself, and must not make collective calls. What it throws is logged. Never called if the engine is
+  /// destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
+  void on_complete(std::string_view tag, Level level, OnComplete callback);
 
   /// COLLECTIVE. A pinned commit stays on the parallel filesystem until it is unpinned, regardless of persistent.keep.
   /// Throws not_found if no commit of this tag is persistent.

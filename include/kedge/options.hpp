@@ -34,6 +34,13 @@ enum class PipelineMode : std::uint8_t {
   background,  ///< by a thread, while the application goes on; needs MPI_THREAD_MULTIPLE, else as inline
 };
 
+/// What create does when as many commits are under way as pipeline.max_pending permits.
+enum class WhenFull : std::uint8_t {
+  block,  ///< it waits
+  skip,   ///< flushes that have not begun are left out, then it waits for the rest
+  fail,   ///< it throws no_space
+};
+
 /// Whose files on a prefix are trusted. Files that anyone else can write are refused.
 enum class Trust : std::uint8_t {
   self,   ///< this user's, in directories that no one else can write
@@ -136,6 +143,8 @@ struct Options {
     /// In the background, number of commits that may be on their way to higher levels at once, the one being written
     /// included: create waits until fewer are. The stores keep so many containers beside those of store.keep.
     std::uint32_t max_pending = 2;
+    /// What create does otherwise.
+    WhenFull when_full = WhenFull::block;
   } pipeline;  ///< Protecting and flushing.
 
   /// How a start takes up earlier checkpoints.
@@ -180,7 +189,8 @@ struct Options {
   /// What is logged, and where.
   struct Log {
     LogLevel level = LogLevel::info;  ///< The lowest severity that is logged.
-    /// Called with each line, on the rank that logs it, instead of writing to standard error. Must not throw.
+    /// Called with each line, on the rank that logs it, instead of writing to standard error; with pipeline.mode
+    /// background also by another thread than the application's, perhaps at the same time. Must not throw.
     std::function<void(LogLevel, std::string_view)> sink;
   } log;  ///< The log.
 

@@ -230,6 +230,9 @@ std::vector<Field> pipeline_fields() {
           "a whole number from 1 to 1024",
           "Number of commits that may be on their way to higher levels at once, the one being written included.",
           kPending),
+      field(
+          {"pipeline", "when_full"}, [](auto& o) -> auto& { return o.pipeline.when_full; }, all_ranks,
+          "block, skip or fail", "What create does when pipeline.max_pending commits are under way."),
   };
 }
 

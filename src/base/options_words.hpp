@@ -38,6 +38,11 @@ struct Words<PipelineMode> {
                                       std::pair{PipelineMode::background, "background"}};
 };
 template <>
+struct Words<WhenFull> {
+  static constexpr std::array kAll = {std::pair{WhenFull::block, "block"}, std::pair{WhenFull::skip, "skip"},
+                                      std::pair{WhenFull::fail, "fail"}};
+};
+template <>
 struct Words<Trust> {
   static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
                                       std::pair{Trust::any, "any"}};

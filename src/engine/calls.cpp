@@ -16,6 +16,7 @@ std::string_view to_string(Call call) noexcept {
     case Call::close: return "close";
     case Call::finalize: return "finalize";
     case Call::wait: return "wait";
+    case Call::wait_for: return "wait_for";
     case Call::pin: return "pin";
   }
   return "unknown call";

@@ -21,6 +21,7 @@ enum class Call : std::uint32_t {
   close,
   finalize,
   wait,
+  wait_for,
   pin,
 };
 

@@ -1,6 +1,7 @@
 // The public face: every call goes to the side that does it.
 #include "kedge/engine.hpp"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,11 +33,11 @@ Engine& Engine::operator=(Engine&& other) noexcept {
 }
 
 bool Engine::need_checkpoint() {
-  return impl_->lifecycle().collective([&] { return impl_->need_checkpoint(); });
+  return impl_->call([&] { return impl_->need_checkpoint(); });
 }
 
 void Engine::create(std::string_view tag, const Attributes& attributes) {
-  impl_->lifecycle().collective([&] { impl_->create(tag, attributes, 0); });
+  impl_->call([&] { impl_->create(tag, attributes, 0); });
 }
 
 Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
@@ -58,11 +59,11 @@ Routed Engine::route_out(std::string_view name, std::uint64_t max_bytes) {
 }
 
 void Engine::commit() {
-  impl_->lifecycle().collective([&] { impl_->commit(); });
+  impl_->call([&] { impl_->commit(); });
 }
 
 void Engine::abandon() {
-  impl_->lifecycle().collective([&] { impl_->writer().abandon(); });
+  impl_->call([&] { impl_->writer().abandon(); });
 }
 
 Level Engine::level(std::string_view tag) const { return impl_->level(tag); }
@@ -71,7 +72,7 @@ std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   // The reserved word, for programs that pass a tag through from their users.
   const auto* tag = std::get_if<Tag>(&selection);
   const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
-  return impl_->lifecycle().collective([&] { return impl_->reader().open(meant, newer); });
+  return impl_->call([&] { return impl_->reader().open(meant, newer); });
 }
 
 std::span<const std::byte> Engine::committed(std::string_view name) const { return impl_->writer().committed(name); }
@@ -85,12 +86,12 @@ Status Engine::load(std::string_view name, const MutableRegion& region) { return
 Routed Engine::route_in(std::string_view name) { return impl_->reader().route_in(name); }
 
 void Engine::close() {
-  impl_->lifecycle().collective([&] { impl_->reader().close(); });
+  impl_->call([&] { impl_->reader().close(); });
 }
 
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
   const std::uint64_t expected_bytes = engine::bytes_of(state);
-  impl_->lifecycle().collective([&] { impl_->create(tag, attributes, expected_bytes); });
+  impl_->call([&] { impl_->create(tag, attributes, expected_bytes); });
   engine::save(impl_->writer(), state);
   commit();
 }
@@ -99,7 +100,7 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
   while (true) {
     std::optional<Tag> tag = open(selection);
     if (!tag) return std::nullopt;
-    impl_->lifecycle().collective([&] { engine::load(impl_->reader(), state); });
+    impl_->call([&] { engine::load(impl_->reader(), state); });
     try {
       close();
       return tag;
@@ -111,19 +112,27 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
 }
 
 void Engine::wait(std::string_view tag, Level level) {
-  impl_->lifecycle().collective([&] { impl_->wait(tag, level); });
+  impl_->call([&] { impl_->wait(tag, level); });
+}
+
+bool Engine::wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most) {
+  return impl_->call([&] { return impl_->wait_for(tag, level, at_most); });
+}
+
+void Engine::on_complete(std::string_view tag, Level level, OnComplete callback) {
+  impl_->pipeline().on_complete(tag, level, std::move(callback));
 }
 
 void Engine::pin(std::string_view tag) {
-  impl_->lifecycle().collective([&] { impl_->pin(tag, true); });
+  impl_->call([&] { impl_->pin(tag, true); });
 }
 
 void Engine::unpin(std::string_view tag) {
-  impl_->lifecycle().collective([&] { impl_->pin(tag, false); });
+  impl_->call([&] { impl_->pin(tag, false); });
 }
 
 void Engine::finalize() {
-  impl_->lifecycle().collective([&] { impl_->finalize(); });
+  impl_->call([&] { impl_->finalize(); });
 }
 
 }  // namespace kedge

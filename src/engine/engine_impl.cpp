@@ -100,7 +100,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           std::move(protect),
           std::move(flush),
           {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
-           options.pipeline.max_pending, setup_.environment.waits_for_worker},
+           options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker},
           *setup_.environment.clock,
           setup_.log};
 }
@@ -132,9 +132,23 @@ bool EngineImpl::need_checkpoint() {
 void EngineImpl::wait(std::string_view tag, Level level) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_for(tag);
+  if (!local) local = pipeline_.wait_for(tag, level, Deadline::never()).failure;
   enter(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
   pipeline_.require(tag, level);
+}
+
+bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most) {
+  std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait_for, {Phase::idle, Phase::reading});
+  if (!local) local = check_tag(tag);
+  pipeline::Waited waited;
+  if (!local) {
+    waited = pipeline_.wait_for(tag, level, Deadline::after(at_most));
+    local = waited.failure;
+  }
+  const std::uint64_t gave_up = waited.in_time ? 0 : 1;
+  if (enter(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0) return false;
+  pipeline_.require(tag, level);
+  return true;
 }
 
 void EngineImpl::pin(std::string_view tag, bool pinned) {

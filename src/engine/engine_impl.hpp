@@ -1,8 +1,11 @@
 // One engine: what a start settled, what is known of commits, and the two sides that work with both.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "engine/parts.hpp"
 #include "engine/reader.hpp"
@@ -27,6 +30,20 @@ class EngineImpl {
 
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
   [[nodiscard]] Writer& writer() noexcept { return writer_; }
+  [[nodiscard]] pipeline::Pipeline& pipeline() noexcept { return pipeline_; }
+
+  /// A collective call, and what is to be told of commits then.
+  template <class Body>
+  auto call(Body&& body) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+      lifecycle_.collective(std::forward<Body>(body));
+      pipeline_.deliver();
+    } else {
+      auto result = lifecycle_.collective(std::forward<Body>(body));
+      pipeline_.deliver();
+      return result;
+    }
+  }
   [[nodiscard]] Reader& reader() noexcept { return reader_; }
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
@@ -36,6 +53,7 @@ class EngineImpl {
   void commit();
   [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
   void wait(std::string_view tag, Level level);
+  [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
   void pin(std::string_view tag, bool pinned);
   void finalize();
 

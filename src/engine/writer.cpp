@@ -43,7 +43,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
   if (!local) local = parts_.pipeline.wait_for_room();
-  enter(parts_.group, Call::create, hash_of(tag), local);
+  const bool is_full = parts_.pipeline.is_full();
+  if (enter(parts_.group, Call::create, hash_of(tag), local, is_full ? 1 : 0) != 0) parts_.pipeline.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (!parts_.ledger.is_surveyed()) {
     parts_.recovery.survey_only();

@@ -5,6 +5,13 @@
 #include "base/units.hpp"
 
 namespace kedge::pipeline {
+namespace {
+
+std::string nothing_of(std::string_view tag) {
+  return compose("the node-local stores hold no commit '{}'; wait for a tag that was committed or opened", tag);
+}
+
+}  // namespace
 
 std::string not_protected(const CommitHead& commit, const Failure& failure) {
   return compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(failure));
@@ -27,7 +34,8 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       flush_(std::move(flush)),
       schedule_(schedule),
       clock_(clock),
-      log_(log) {
+      log_(log),
+      completions_(ledger, log) {
   if (schedule_.mode == PipelineMode::inline_) return;
   if (!group_.all(group_.communicator().thread_support() == ThreadSupport::multiple)) {
     if (group_.is_root()) {
@@ -57,6 +65,7 @@ Submitted Pipeline::submit(const CommitHead& commit) {
   if (submitted.not_persistent) job.flush = false;
   else if (job.flush && worker_) unflushed_ = 0;
   if (worker_) {
+    note(commit, submitted);
     worker_->submit(std::move(job));
     if (schedule_.waits) (void)drain();
     return submitted;
@@ -64,6 +73,7 @@ Submitted Pipeline::submit(const CommitHead& commit) {
   const Submitted processed = process(group_, job, store::Reach::all);
   if (processed.not_protected) submitted.not_protected = processed.not_protected;
   if (processed.not_persistent) submitted.not_persistent = processed.not_persistent;
+  note(commit, submitted);
   return submitted;
 }
 
@@ -86,6 +96,7 @@ Submitted Pipeline::take_hold(Job& job) {
 Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach reach) {
   Submitted processed;
   if (job.protect) processed.not_protected = protect_->run(group, job.files);
+  if (reach == store::Reach::known) worker_->made_progress();
   retire(reach);
   make_next_ready(job.files);
   if (job.flush) {
@@ -100,10 +111,17 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
 void Pipeline::work(const comm::Group& channel, Job& job) {
   const Submitted processed = process(channel, job, store::Reach::known);
   if (job.flush) flush_failed_ = processed.not_persistent.has_value();
+  note(job.files.commit, processed);
   if (channel.is_root()) tell(job, processed);
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
     throw Error(*processed.not_persistent);
   }
+}
+
+/// Local, from any thread.
+void Pipeline::note(const CommitHead& commit, const Submitted& submitted) {
+  if (submitted.not_protected) completions_.failed(commit.id, Level::protected_, *submitted.not_protected);
+  if (submitted.not_persistent) completions_.failed(commit.id, Level::persistent, *submitted.not_persistent);
 }
 
 void Pipeline::tell(const Job& job, const Submitted& processed) const {
@@ -130,14 +148,57 @@ void Pipeline::make_next_ready(const CommitFiles& files) {
 }
 
 std::optional<Failure> Pipeline::wait_for_room() {
-  return worker_ ? worker_->wait_until_below(schedule_.max_pending) : std::nullopt;
+  if (!worker_ || !is_full()) return failure();
+  switch (schedule_.when_full) {
+    case WhenFull::block: return worker_->wait_until_below(schedule_.max_pending);
+    case WhenFull::skip: return worker_->failure();  // all ranks decide that together
+    case WhenFull::fail: break;
+  }
+  return Failure{ErrorCode::no_space,
+                 compose("{} commits are under way to higher levels (pipeline.max_pending); make checkpoints less "
+                         "often, or set pipeline.when_full to block or skip",
+                         worker_->pending()),
+                 -1,
+                 {},
+                 0};
+}
+
+void Pipeline::skip_flushes() {
+  const std::uint64_t begun = group_.max(worker_->hold());
+  const std::vector<CommitHead> skipped = worker_->skip_flushes(begun);
+  if (!skipped.empty()) unflushed_ = schedule_.flush_every;  // the next one is due
+  skipped_ += skipped.size();
+  for (const CommitHead& commit : skipped) {
+    const Failure failure{ErrorCode::not_found,
+                          compose("the flush of {} was skipped, as newer checkpoints came faster than flushes end "
+                                  "(pipeline.when_full = skip; {} so far)",
+                                  commit.tag, skipped_),
+                          -1,
+                          {},
+                          0};
+    completions_.failed(commit.id, Level::persistent, failure);
+    if (group_.is_root()) log_.warning(failure.message);
+  }
+  group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending)); });
 }
 
 std::optional<Failure> Pipeline::drain() { return worker_ ? worker_->wait_until_below(1) : std::nullopt; }
 
-std::optional<Failure> Pipeline::wait_for(std::string_view tag) {
+Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
   const auto entry = worker_ ? ledger_.find(tag) : std::nullopt;
-  return entry ? worker_->wait_for(entry->commit.id) : std::nullopt;
+  if (!entry) return {};
+  const Id128 commit_id = entry->commit.id;
+  const auto is_reached = [&] {
+    const auto now = ledger_.find(commit_id);
+    return now && now->level() >= level;
+  };
+  return worker_->wait_for(commit_id, is_reached, deadline);
+}
+
+void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
+  const auto entry = ledger_.find(tag);
+  if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
+  completions_.expect(entry->commit, level, std::move(callback));
 }
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent) {
@@ -162,8 +223,7 @@ void Pipeline::require(std::string_view tag, Level level) {
   const std::optional<commits::Entry> entry = ledger_.find(tag);
   const std::uint64_t found = group_.max(!entry ? nothing : entry->level() < level ? lower : reached);
   if (found == nothing) {
-    throw Error(ErrorCode::not_found,
-                compose("the node-local stores hold no commit '{}'; wait for a tag that was committed or opened", tag));
+    throw Error(ErrorCode::not_found, nothing_of(tag));
   }
   if (found == reached) return;
   if (level == Level::protected_ && !protect_->is_possible()) {
@@ -193,6 +253,12 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
 }
 
 void Pipeline::finish() {
+  flush_newest();
+  completions_.deliver_all();
+}
+
+/// COLLECTIVE.
+void Pipeline::flush_newest() {
   const std::optional<commits::Entry> newest = ledger_.newest();
   if (schedule_.flush_every == 0 || !schedule_.flush_at_end || !newest || newest->persistent || ledger_.is_lost())
     return;

@@ -15,6 +15,7 @@
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
+#include "pipeline/completions.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/worker.hpp"
@@ -31,7 +32,8 @@ struct Schedule {
   bool flush_at_end = true;         ///< the newest, when the job ends, if any is flushed by itself
   PipelineMode mode = PipelineMode::inline_;
   std::uint32_t max_pending = 2;  ///< in the background: commits under way, with the one being written
-  bool waits = false;             ///< in the background: submit() returns when nothing is under way
+  WhenFull when_full = WhenFull::block;
+  bool waits = false;  ///< in the background: submit() returns when nothing is under way
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -71,10 +73,19 @@ class Pipeline {
 
   // Local. What a worker met that ends the engine is to be brought to the call that all ranks begin with.
 
-  /// Returns when another commit may be written.
+  /// Returns when another commit may be written, unless pipeline.when_full says otherwise. Why none may.
   [[nodiscard]] std::optional<Failure> wait_for_room();
-  /// Returns when the newest commit of this tag is not under way.
-  [[nodiscard]] std::optional<Failure> wait_for(std::string_view tag);
+  /// Whether a commit that is written now would be one too many.
+  [[nodiscard]] bool is_full() const { return worker_ && worker_->pending() >= schedule_.max_pending; }
+  /// COLLECTIVE. What is not flushed yet is not going to be, but for what has begun anywhere; returns when another
+  /// commit may be written.
+  void skip_flushes();
+  /// Returns when the newest commit of this tag has the level, or is not under way.
+  [[nodiscard]] Waited wait_for(std::string_view tag, Level level, Deadline deadline);
+  /// `callback` hears what becomes of the newest commit of this tag. Throws not_found.
+  void on_complete(std::string_view tag, Level level, Completions::Callback callback);
+  /// Calls back who can be told something; never throws Error.
+  void deliver() { completions_.deliver(); }
   /// Returns when nothing is under way: what is known of commits is then the same on every rank.
   [[nodiscard]] std::optional<Failure> drain();
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
@@ -87,10 +98,12 @@ class Pipeline {
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   void work(const comm::Group& channel, Job& job);
+  void note(const CommitHead& commit, const Submitted& submitted);
   void tell(const Job& job, const Submitted& processed) const;
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   void protect_again(const CommitHead& commit);
+  void flush_newest();
   [[nodiscard]] bool drop_former_copies(const CommitHead& commit);
   void make_next_ready(const CommitFiles& files);
   void retire(store::Reach reach) { store::retire_superseded(store_, ledger_, schedule_.keep, reach, log_); }
@@ -103,6 +116,8 @@ class Pipeline {
   Schedule schedule_;
   Clock& clock_;
   const Log& log_;
+  Completions completions_;
+  std::uint64_t skipped_ = 0;  ///< flushes, by pipeline.when_full
   std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;

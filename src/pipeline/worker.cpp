@@ -42,7 +42,10 @@ void Worker::run(State& state, const comm::Group& channel, const Work& work) {
     {
       const std::lock_guard guard(state.mutex);
       if (state.stopping) return;
-      if (!state.jobs.empty()) job = &state.jobs.front();  // stays in its place when others are added
+      if (!state.jobs.empty() && !state.held) {
+        job = &state.jobs.front();  // stays in its place when others are added
+        ++state.begun;
+      }
     }
     if (job == nullptr) {
       if (attempt([&] { (void)state.submitted->wait(Deadline::never()); })) return;
@@ -53,6 +56,7 @@ void Worker::run(State& state, const comm::Group& channel, const Work& work) {
       const std::lock_guard guard(state.mutex);
       if (state.stopping) return;  // the job stays: it was cut
       state.failure = failure;
+      ++state.ended;
       if (failure) state.jobs.clear();
       else state.jobs.pop_front();
     }
@@ -70,26 +74,53 @@ void Worker::submit(Job job) {
   state_->submitted->raise();
 }
 
+std::size_t Worker::pending() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->jobs.size();
+}
+
 template <class Condition>
-std::optional<Failure> Worker::wait_until(Condition&& condition) {
+Waited Worker::wait_until(Condition&& condition, Deadline deadline) {
   while (true) {
     {
       const std::lock_guard guard(state_->mutex);
-      if (state_->failure || condition(state_->jobs)) return state_->failure;
+      if (state_->failure || condition(state_->jobs)) return {state_->failure};
     }
-    // Each step of a job waits for the other ranks with a deadline of its own.
-    (void)state_->done->wait(Deadline::never());
+    if (deadline.passed() || !state_->done->wait(deadline)) return {std::nullopt, false};
   }
 }
 
+/// Each step of a job waits for the other ranks with a deadline of its own.
 std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
-  return wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; });
+  return wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; }, Deadline::never()).failure;
 }
 
-std::optional<Failure> Worker::wait_for(const Id128& commit_id) {
-  return wait_until([&](const std::deque<Job>& jobs) {
-    return std::ranges::none_of(jobs, [&](const Job& job) { return job.files.commit.id == commit_id; });
-  });
+Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {
+  const auto is_over = [&](const std::deque<Job>& jobs) {
+    return enough() ||
+           std::ranges::none_of(jobs, [&](const Job& job) { return job.files.commit.id == commit_id; });
+  };
+  return wait_until(is_over, deadline);
+}
+
+std::uint64_t Worker::hold() {
+  const std::lock_guard guard(state_->mutex);
+  state_->held = true;
+  return state_->begun;
+}
+
+std::vector<CommitHead> Worker::skip_flushes(std::uint64_t begun) {
+  std::vector<CommitHead> skipped;
+  {
+    const std::lock_guard guard(state_->mutex);
+    std::uint64_t number = state_->ended;
+    for (Job& job : state_->jobs) {
+      if (++number > begun && std::exchange(job.flush, false)) skipped.push_back(job.files.commit);
+    }
+    state_->held = false;
+  }
+  state_->submitted->raise();
+  return skipped;
 }
 
 std::optional<Failure> Worker::failure() const {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "comm/group.hpp"
 #include "kedge/communicator.hpp"
@@ -23,6 +25,12 @@ struct Job {
   double submitted_s = 0;  ///< by the engine's clock
 };
 
+/// What a wait came to.
+struct Waited {
+  std::optional<Failure> failure;  ///< why the worker has ended, if it has
+  bool in_time = true;             ///< what was waited for has come
+};
+
 /// Every rank submits the same jobs in the same order. What the work throws ends the worker; jobs that are left are
 /// dropped then. All calls but the constructor are local, and made by one thread.
 class Worker {
@@ -36,12 +44,21 @@ class Worker {
   ~Worker();
 
   void submit(Job job);
+  /// How many jobs are not done.
+  [[nodiscard]] std::size_t pending() const;
   /// Returns when fewer jobs than `limit` are not done, or when the worker has ended: why it has, if so.
   [[nodiscard]] std::optional<Failure> wait_until_below(std::size_t limit);
+  /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.
+  [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);
+  /// From the worker's thread, within a job: a step is done.
+  void made_progress() { state_->done->raise(); }
   /// Why the worker has ended; nothing if it has not, or stop() ended it.
   [[nodiscard]] std::optional<Failure> failure() const;
-  /// Returns when this commit is not under way.
-  [[nodiscard]] std::optional<Failure> wait_for(const Id128& commit_id);
+
+  /// No other job begins until skip_flushes(). How many have begun, since the first.
+  [[nodiscard]] std::uint64_t hold();
+  /// Jobs after the first `begun` ones flush no more, and go on. Which commits that concerns.
+  [[nodiscard]] std::vector<CommitHead> skip_flushes(std::uint64_t begun);
 
   /// How a worker was stopped.
   enum class Stopped : std::uint8_t {
@@ -56,7 +73,10 @@ class Worker {
   /// Shared with the thread, which may outlive the worker.
   struct State {
     std::mutex mutex;
-    std::deque<Job> jobs;  ///< the first one is under way
+    std::deque<Job> jobs;     ///< the first one is under way, once it has begun
+    std::uint64_t begun = 0;  ///< since the first
+    std::uint64_t ended = 0;
+    bool held = false;
     bool stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;
@@ -66,7 +86,7 @@ class Worker {
 
   static void run(State& state, const comm::Group& channel, const Work& work);
   template <class Condition>
-  [[nodiscard]] std::optional<Failure> wait_until(Condition&& condition);
+  [[nodiscard]] Waited wait_until(Condition&& condition, Deadline deadline);
 
   std::shared_ptr<State> state_;
   comm::Group channel_;

@@ -99,6 +99,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"redundancy.depth", "2"},
                                                      {"pipeline.mode", "background"},
                                                      {"pipeline.max_pending", "3"},
+                                                     {"pipeline.when_full", "skip"},
                                                      {"open.verify", "headers"},
                                                      {"open.fresh", "true"},
                                                      {"open.adopt_store", "true"},

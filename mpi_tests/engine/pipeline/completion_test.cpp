@@ -1,0 +1,199 @@
+// How an application hears what becomes of its commits, and what happens when they come faster than they get on.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/engine_checks.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/held_file_system.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+/// In the background if the parameter is true. The prefix can be held up by `gate`.
+class Completion : public FlushFixture, public testing::WithParamInterface<bool> {
+ protected:
+  Completion() {
+    job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
+    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+      environment.waits_for_worker = false;
+      environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+    };
+  }
+  /// COLLECTIVE. Rank 0 does it, between calls of all.
+  template <class Step>
+  static void once(Engine& engine, int rank, Step&& step) {
+    (void)engine.need_checkpoint();
+    if (rank == 0) step();
+    (void)engine.need_checkpoint();
+  }
+
+  Gate gate;
+  PersistentJob job{3};
+};
+
+/// What a callback heard, in words.
+struct Heard {
+  std::vector<std::string> words;
+  [[nodiscard]] Engine::OnComplete as(const std::string& name) {
+    return [this, name](const std::optional<Failure>& failure) {
+      words.push_back(name + ": " + (failure ? std::string(to_string(failure->code)) : "reached"));
+    };
+  }
+};
+
+using Words = std::vector<std::string>;
+
+TEST_P(Completion, EachLevelIsToldOnceInTheApplicationsThread) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    const auto here = std::this_thread::get_id();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.on_complete("a", Level::protected_, heard.as("protected"));
+    engine.on_complete("a", Level::persistent, [&](const std::optional<Failure>& failure) {
+      EXPECT_EQ(std::this_thread::get_id(), here);
+      heard.as("persistent")(failure);
+    });
+    EXPECT_EQ(heard.words, Words());
+    engine.wait("a", Level::persistent);
+    EXPECT_EQ(heard.words, (Words{"protected: reached", "persistent: reached"}));
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_EQ(heard.words.size(), 2U);
+    EXPECT_EQ(code_of([&] { engine.on_complete("none", Level::local, heard.as("none")); }), ErrorCode::not_found);
+  }));
+}
+
+TEST_P(Completion, WhatIsNotReachedIsToldWithTheReason) {
+  job.options.persistent.every = 3;
+  Volume full;
+  full.write_errno = ENOSPC;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    commit_step(engine, scope.rank, "a", 1);
+    engine.on_complete("a", Level::persistent, heard.as("a"));  // not due
+    commit_step(engine, scope.rank, "b", 2);
+    engine.wait("b", Level::protected_);
+    (void)engine.need_checkpoint();
+    EXPECT_EQ(heard.words, Words{"a: not_found"}) << "b took its place";
+    once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full); });
+    commit_step(engine, scope.rank, "c", 3);
+    engine.on_complete("c", Level::persistent, heard.as("c"));
+    const auto failure = failure_of([&] { engine.wait("c", Level::persistent); });
+    EXPECT_EQ(failure ? failure->code : ErrorCode(), ErrorCode::no_space);
+    engine.on_complete("c", Level::persistent, heard.as("c again"));  // after it is known
+    once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
+    EXPECT_EQ(heard.words, (Words{"a: not_found", "c: no_space", "c again: no_space"}));
+  }));
+}
+
+TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {
+  job.options.persistent.every = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    commit_step(engine, scope.rank, "a", 1);
+    engine.on_complete("a", Level::persistent, heard.as("a"));
+    engine.on_complete("a", Level::local,
+                       [](const std::optional<Failure>&) { throw std::runtime_error("the application's own"); });
+    engine.finalize();
+    EXPECT_EQ(heard.words, Words{"a: not_found"});
+  }));
+  EXPECT_TRUE(job.logged("the callback for a threw: "));
+}
+
+TEST_P(Completion, ACallbackMayAskForAnother) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    commit_step(engine, scope.rank, "a", 1);
+    engine.on_complete("a", Level::local, [&](const std::optional<Failure>&) {
+      engine.on_complete("a", Level::persistent, heard.as("then"));
+    });
+    engine.wait("a", Level::persistent);
+    (void)engine.need_checkpoint();
+    EXPECT_EQ(heard.words, Words{"then: reached"});
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, Completion, testing::Bool(),
+                         [](const auto& mode) { return mode.param ? "background" : "inline"; });
+
+class BackgroundCompletion : public Completion {};
+INSTANTIATE_TEST_SUITE_P(Pipelines, BackgroundCompletion, testing::Values(true));
+
+TEST_P(BackgroundCompletion, WaitForGivesUpOnAllRanksAndTheEngineGoesOn) {
+  gate.close();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_TRUE(engine.wait_for("a", Level::protected_, std::chrono::hours(1))) << "the flush is not waited for";
+    once(engine, scope.rank, [&] { gate.await(3); });
+    // Virtual time passes only when nobody can do anything, and whoever is held up could: so no time at all.
+    EXPECT_FALSE(engine.wait_for("a", Level::persistent, std::chrono::seconds(0)));
+    once(engine, scope.rank, [&] { gate.open(); });
+    EXPECT_TRUE(engine.wait_for("a", Level::persistent, std::chrono::hours(1)));
+    EXPECT_EQ(code_of([&] { (void)engine.wait_for("b", Level::local, std::chrono::seconds(1)); }),
+              ErrorCode::not_found);
+  }));
+}
+
+TEST_P(BackgroundCompletion, WhenFullCreateFails) {
+  job.options.pipeline.when_full = WhenFull::fail;
+  OnEachRank told(3);
+  gate.close();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    commit_step(engine, scope.rank, "b", 2);
+    told.put(scope.rank, failure_of([&] { engine.create("c"); }));
+    once(engine, scope.rank, [&] { gate.open(); });
+    engine.wait("b", Level::persistent);
+    commit_step(engine, scope.rank, "c", 3);
+    engine.finalize();
+  }));
+  ASSERT_TRUE(told.same());
+  EXPECT_EQ(told.same()->code, ErrorCode::no_space);
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
+}
+
+TEST_P(BackgroundCompletion, WhenFullFlushesThatHaveNotBegunAreSkipped) {
+  job.options.pipeline.when_full = WhenFull::skip;
+  job.options.pipeline.max_pending = 3;
+  gate.close();
+  std::thread opener;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    commit_step(engine, scope.rank, "a", 1);
+    once(engine, scope.rank, [&] { gate.await(3); });
+    commit_step(engine, scope.rank, "b", 2);
+    commit_step(engine, scope.rank, "c", 3);
+    engine.on_complete("c", Level::persistent, heard.as("c"));
+    once(engine, scope.rank, [&] {
+      opener = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        gate.open();
+      });
+    });
+    commit_step(engine, scope.rank, "d", 4);
+    EXPECT_EQ(heard.words, Words{"c: not_found"});
+    engine.finalize();
+  }));
+  opener.join();
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"d", "a"}));
+  EXPECT_TRUE(job.logged("the flush of b was skipped"));
+  EXPECT_TRUE(job.logged("; 2 so far)"));
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,68 @@
+#include "pipeline/completions.hpp"
+
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::pipeline {
+
+void Completions::expect(const CommitHead& commit, Level level, Callback callback) {
+  expected_.push_back({commit, level, std::move(callback)});
+}
+
+void Completions::failed(const Id128& commit_id, Level level, const Failure& failure) {
+  const std::lock_guard guard(mutex_);
+  failures_.insert_or_assign({commit_id, level}, failure);
+}
+
+std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
+  const auto entry = ledger_.find(expected.commit.id);
+  if (entry && entry->level() >= expected.level) return std::optional<Failure>();
+  const std::lock_guard guard(mutex_);
+  const auto failure = failures_.find({expected.commit.id, expected.level});
+  if (failure != failures_.end()) return failure->second;
+  if (entry) return std::nullopt;
+  return Failure{ErrorCode::not_found,
+                 compose("a newer commit took the place of {} in the stores before it was {}", expected.commit.tag,
+                         to_string(expected.level)),
+                 -1,
+                 {},
+                 0};
+}
+
+void Completions::deliver() {
+  std::vector<std::pair<Expected, std::optional<Failure>>> ready;
+  std::vector<Expected> open;
+  for (Expected& one : expected_) {
+    if (auto known = outcome(one)) ready.emplace_back(std::move(one), std::move(*known));
+    else open.push_back(std::move(one));
+  }
+  expected_ = std::move(open);  // a callback may ask for another
+  for (const auto& [one, failure] : ready) call(one, failure);
+  forget_old_failures();
+}
+
+void Completions::deliver_all() {
+  deliver();
+  for (const Expected& one : std::exchange(expected_, {})) {
+    call(one, Failure{ErrorCode::not_found,
+                      compose("the engine was finalized before {} was {}", one.commit.tag, to_string(one.level)),
+                      -1,
+                      {},
+                      0});
+  }
+}
+
+void Completions::call(const Expected& expected, const std::optional<Failure>& failure) const {
+  if (const auto thrown = attempt([&] { expected.callback(failure); })) {
+    log_.warning(compose("the callback for {} threw: {}", expected.commit.tag, to_string(*thrown)));
+  }
+}
+
+void Completions::forget_old_failures() {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(failures_, [&](const auto& one) { return !ledger_.find(one.first.first); });
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,51 @@
+// Who wants to hear that a commit has reached a level, or cannot.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "commits/ledger.hpp"
+#include "kedge/error.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::pipeline {
+
+/// Failures come from whichever thread meets them; all else is the application's thread's.
+class Completions {
+ public:
+  using Callback = std::function<void(const std::optional<Failure>& failure)>;
+
+  Completions(const commits::Ledger& ledger, Log log) : ledger_(ledger), log_(std::move(log)) {}
+
+  void expect(const CommitHead& commit, Level level, Callback callback);
+  /// The commit does not reach the level in its turn.
+  void failed(const Id128& commit_id, Level level, const Failure& failure);
+  /// Calls back whoever's commit has reached its level, or cannot. What a callback throws is logged.
+  void deliver();
+  /// Likewise, and all others, too: nothing goes on any more.
+  void deliver_all();
+
+ private:
+  struct Expected {
+    CommitHead commit;
+    Level level = Level::none;
+    Callback callback;
+  };
+  /// What has become of it; nothing if that is still open.
+  [[nodiscard]] std::optional<std::optional<Failure>> outcome(const Expected& expected) const;
+  void call(const Expected& expected, const std::optional<Failure>& failure) const;
+  void forget_old_failures();
+
+  const commits::Ledger& ledger_;
+  Log log_;
+  std::vector<Expected> expected_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<Id128, Level>, Failure> failures_;  ///< of commits that the ledger knows
+};
+
+}  // namespace kedge::pipeline
