@@ -115,10 +115,10 @@ class Engine {
   /// What has become of a commit: nothing if it has reached the level, else why it will not.
   using OnComplete = std::function<void(const std::optional<Failure>& failure)>;
   /// Local. `callback` is called once, when the newest commit of this tag has reached the level, or cannot: its stage
-  /// failed, a newer commit took its place in the stores, or the engine was finalized. It is called by the application's
-  /// thread, within the next create, commit, wait, open, close, need_checkpoint or finalize that finds this out, on each
-  /// rank for itself, and must not make collective calls. What it throws is logged. Never called if the engine is
-  /// destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
+  /// failed, a newer commit took its place in the stores, or the engine was finalized. It is called by the
+  /// application's thread, within the next create, commit, wait, open, close, need_checkpoint or finalize that finds
+  /// this out, on each rank for itself, and must not make collective calls. What it throws is logged. Never called if
+  /// the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
   void on_complete(std::string_view tag, Level level, OnComplete callback);
 
   /// COLLECTIVE. A pinned commit stays on the parallel filesystem until it is unpinned, regardless of persistent.keep.

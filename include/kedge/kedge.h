@@ -228,6 +228,23 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
  * commit is then unchanged. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
+/** COLLECTIVE. As kedge_wait, but a commit that is under way behind the application (pipeline.mode = background) is
+ * waited for `seconds` at most. `*reached` becomes 1, or 0 on all ranks if any gave up: the commit goes on then. What
+ * was not due yet is done now, however long that takes. */
+KEDGE_MUST_CHECK kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds,
+                                            int* reached);
+
+/** What has become of a commit: KEDGE_OK if it has reached its level, else why it will not, with a line that is valid
+ * during the call (NULL with KEDGE_OK). Must not make collective calls. `context` is the caller's. */
+typedef void (*kedge_on_complete_callback)(void* context, kedge_error outcome, const char* reason);
+
+/** Calls `callback` once, when the newest commit of this tag has reached the level, or cannot: its stage failed, a
+ * newer commit took its place in the stores, or the engine was finalized. Called by the application's thread, within
+ * the next collective call that finds it out, on each rank for itself; never if the engine is freed before, or fails.
+ * KEDGE_NOT_FOUND: the stores have no commit of this tag. */
+KEDGE_MUST_CHECK kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
+                                               kedge_on_complete_callback callback, void* context);
+
 /** COLLECTIVE. Pins (`pinned` is not 0) or unpins (0) the newest commit of this tag on the prefix. A pinned commit
  * stays there regardless of persistent.keep. KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
 KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);

@@ -52,6 +52,8 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_abandon(nullptr), "abandon");
   refused(kedge_get_level(nullptr, "a", &level), "get_level");
   refused(kedge_wait(nullptr, "a", KEDGE_LEVEL_LOCAL), "wait");
+  refused(kedge_wait_for(nullptr, "a", KEDGE_LEVEL_LOCAL, 1, nullptr), "wait_for");
+  refused(kedge_on_complete(nullptr, "a", KEDGE_LEVEL_LOCAL, nullptr, nullptr), "on_complete");
   refused(kedge_pin(nullptr, "a", 1), "pin");
   refused(kedge_open(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open");
   refused(kedge_open_before(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open_before");
@@ -103,6 +105,25 @@ TEST(CApiMisuse, CollectiveCallsWithNullArgumentsFailOnAllRanks) {
       [](auto* e, bool wrong) { return kedge_wait(e, wrong ? nullptr : "before", KEDGE_LEVEL_LOCAL); });
   expect_refused_on_all_ranks(
       [](auto* e, bool wrong) { return kedge_wait(e, "before", wrong ? KEDGE_LEVEL_NONE : KEDGE_LEVEL_LOCAL); });
+  expect_refused_on_all_ranks([](auto* e, bool wrong) {
+    int reached = 0;
+    return kedge_wait_for(e, "before", KEDGE_LEVEL_LOCAL, 1, wrong ? nullptr : &reached);
+  });
+  expect_refused_on_all_ranks([](auto* e, bool wrong) {
+    int reached = 0;
+    return kedge_wait_for(e, "before", KEDGE_LEVEL_LOCAL, wrong ? std::nan("") : 1, &reached);
+  });
+}
+
+TEST(CApiMisuse, NobodyIsCalledBackWithoutATagALevelOrACallback) {
+  SimulatedJob job(2);
+  run_in_c(job, [](int, kedge_engine* engine) {
+    const auto callback = [](void*, kedge_error, const char*) {};
+    expect_refused(kedge_on_complete(engine, nullptr, KEDGE_LEVEL_LOCAL, callback, nullptr), "no tag");
+    expect_refused(kedge_on_complete(engine, "a", KEDGE_LEVEL_NONE, callback, nullptr), "no level");
+    expect_refused(kedge_on_complete(engine, "a", KEDGE_LEVEL_LOCAL, nullptr, nullptr), "no callback");
+    EXPECT_EQ(kedge_on_complete(engine, "a", KEDGE_LEVEL_LOCAL, callback, nullptr), KEDGE_NOT_FOUND);
+  });
 }
 
 TEST(CApiMisuse, APinWithoutATagIsRefusedOnAllRanks) {

@@ -130,6 +130,27 @@ TEST(CApi, OpensWhatIsAskedForAndDiscardsWhatIsNewer) {
   });
 }
 
+TEST(CApi, WaitForAndOnComplete) {
+  SimulatedJob job(2);
+  run_in_c(job, [](int, kedge_engine* engine) {
+    std::vector<std::string> heard;
+    const auto hear = [](void* context, kedge_error outcome, const char* reason) {
+      static_cast<std::vector<std::string>*>(context)->push_back(std::to_string(outcome) +
+                                                                 (reason == nullptr ? "" : std::string(": ") + reason));
+    };
+    EXPECT_EQ(commit_value_in_c(engine, "a", 1), KEDGE_OK);
+    EXPECT_EQ(kedge_on_complete(engine, "a", KEDGE_LEVEL_PERSISTENT, hear, &heard), KEDGE_OK);
+    EXPECT_EQ(commit_value_in_c(engine, "b", 2), KEDGE_OK);
+    EXPECT_EQ(kedge_on_complete(engine, "b", KEDGE_LEVEL_PERSISTENT, hear, &heard), KEDGE_OK);
+    int reached = -1;
+    EXPECT_EQ(kedge_wait_for(engine, "b", KEDGE_LEVEL_PERSISTENT, 1, &reached), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(reached, 1);
+    ASSERT_EQ(heard.size(), 2U);
+    EXPECT_EQ(heard[0].find(std::to_string(KEDGE_NOT_FOUND) + ": "), 0U) << heard[0];
+    EXPECT_EQ(heard[1], "0");
+  });
+}
+
 TEST(CApi, LevelsAbandonAndTheSchedule) {
   SimulatedJob job(4);
   job.options.schedule.every = 2;

@@ -54,6 +54,7 @@ contains
     real(real64) :: block(rows, 2)
     logical :: needed
     integer :: code, level, i
+    logical :: reached
 
     call kedge_need_checkpoint(engine, needed, stat=code)
     call check_code(code, KEDGE_OK, "kedge_need_checkpoint", kedge_last_error())
@@ -82,6 +83,9 @@ contains
     call check(level == KEDGE_LEVEL_NONE, "the level of no commit")
     call kedge_wait(engine, "step-1", KEDGE_LEVEL_LOCAL, stat=code)
     call check_code(code, KEDGE_OK, "kedge_wait", kedge_last_error())
+    call kedge_wait_for(engine, "step-1", KEDGE_LEVEL_LOCAL, 1d0, reached, stat=code)
+    call check_code(code, KEDGE_OK, "kedge_wait_for", kedge_last_error())
+    call check(reached, "kedge_wait_for did not reach the level")
     call kedge_pin(engine, "step-1", stat=code)
     call check_code(code, KEDGE_OK, "kedge_pin", kedge_last_error())
     call kedge_unpin(engine, "step-1", stat=code)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+import time
 import unittest
 from pathlib import Path
 
@@ -211,6 +212,38 @@ class Brackets(Case):
             self.assertFalse(r)
         self.engine.pin("step-1")
         self.engine.unpin("step-1")
+
+    def test_a_checkpoint_goes_on_behind_the_program(self):
+        self.engine.finalize()
+        told, lines = [], []
+        self.engine = kedge.Engine(
+            place.options(self.path, **{"pipeline.mode": "background", "persistent.every": 1, "log.level": "info"}),
+            communicator=communicators.single_process(), log=lambda _, line: lines.append(line))
+        with self.engine.checkpoint("a") as c:
+            c.save("x", np.arange(1000))
+        self.engine.on_complete("a", "persistent", told.append)
+        self.assertTrue(self.engine.wait("a", "persistent", timeout=60))
+        self.assertEqual(told, [None])
+        self.assertTrue(any(line.startswith("a is persistent, ") for line in lines), lines)
+        with self.engine.checkpoint("b") as c:
+            c.save("x", np.arange(1000))
+        self.engine.on_complete("b", "protected", told.append)  # of one rank nothing is protected
+        self.engine.finalize()
+        with self.assertRaises(kedge.NotFound):
+            self.engine.on_complete("none", "local", told.append)
+        self.assertEqual(told, [None, None])  # persistent is more
+
+    def test_an_engine_may_go_while_its_thread_logs(self):
+        self.engine.finalize()
+        for _ in range(20):
+            engine = kedge.Engine(
+                place.options(self.path, **{"pipeline.mode": "background", "persistent.every": 1, "log.level": "debug"}),
+                communicator=communicators.single_process(), log=lambda _, line: None)
+            with engine.checkpoint("a") as c:
+                c.save("x", np.arange(100_000))
+            begin = time.monotonic()
+            del engine, c
+            self.assertLess(time.monotonic() - begin, 5)
 
     def test_another_runs_checkpoint_is_the_start_of_this_one(self):
         self.saved_and_loaded(5)

@@ -146,7 +146,8 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
     local = waited.failure;
   }
   const std::uint64_t gave_up = waited.in_time ? 0 : 1;
-  if (enter(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0) return false;
+  if (enter(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0)
+    return false;
   pipeline_.require(tag, level);
   return true;
 }

@@ -97,8 +97,7 @@ std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
 
 Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {
   const auto is_over = [&](const std::deque<Job>& jobs) {
-    return enough() ||
-           std::ranges::none_of(jobs, [&](const Job& job) { return job.files.commit.id == commit_id; });
+    return enough() || std::ranges::none_of(jobs, [&](const Job& job) { return job.files.commit.id == commit_id; });
   };
   return wait_until(is_over, deadline);
 }

@@ -148,20 +148,6 @@ kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_l
   return bindings::guarded([&] { *level = static_cast<kedge_level>(engine->engine.level(tag)); });
 }
 
-kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level) {
-  if (engine == nullptr) return bindings::no_engine("kedge_wait");
-  const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument("kedge_wait: tag must not be NULL");
-    if (level < KEDGE_LEVEL_LOCAL || level > KEDGE_LEVEL_PERSISTENT) {
-      bindings::refuse_argument("kedge_wait: level must be local, protected or persistent");
-    }
-  });
-  if (problem) {
-    return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kRefused, Level::local); });
-  }
-  return bindings::guarded([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
-}
-
 kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned) {
   if (engine == nullptr) return bindings::no_engine("kedge_pin");
   const auto problem = attempt([&] {

@@ -177,6 +177,17 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_wait
 
+    function c_wait_for(engine, tag, level, seconds, reached) bind(c, name="kedge_wait_for") result(outcome)
+      import :: c_char, c_double, c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      character(kind=c_char), intent(in) :: tag(*)
+      integer(c_int), value :: level
+      real(c_double), value :: seconds
+      integer(c_int), intent(out) :: reached
+      integer(c_int) :: outcome
+    end function c_wait_for
+
     function c_pin(engine, tag, pinned) bind(c, name="kedge_pin") result(outcome)
       import :: c_char, c_int, c_ptr
       implicit none

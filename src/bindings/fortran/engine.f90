@@ -1,6 +1,6 @@
 ! The engine's life, and the calls around the regions of a checkpoint that is written.
 module kedge_m_engine
-  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_loc, c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_loc, c_null_ptr, c_ptr, c_size_t
   use kedge_m_attributes, only: attributes_for_c, kedge_attributes
   use kedge_m_c_api
   use kedge_m_constants, only: KEDGE_OK
@@ -10,7 +10,7 @@ module kedge_m_engine
   private
   public :: kedge_init_integer, kedge_finalize, kedge_free, kedge_is_initialized, kedge_need_checkpoint
   public :: kedge_create, kedge_commit, kedge_abandon
-  public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_pin, kedge_unpin
+  public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
 
   ! One run's checkpoint engine, made by kedge_init. A copy refers to the same engine. Its component is Kedge's own.
   type, public :: kedge_engine
@@ -157,6 +157,24 @@ contains
 
     call settle(c_wait(engine%handle, to_c(tag), int(level, c_int)), on_all_ranks, stat, errmsg)
   end subroutine kedge_wait
+
+  ! COLLECTIVE. As kedge_wait, but a commit that is under way behind the program is waited for `seconds` at most:
+  ! `reached` is false on all ranks if any gave up, and the commit goes on.
+  subroutine kedge_wait_for(engine, tag, level, seconds, reached, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    integer, intent(in) :: level
+    double precision, intent(in) :: seconds
+    logical, intent(out) :: reached
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: code, answer
+
+    answer = 0
+    code = c_wait_for(engine%handle, to_c(tag), int(level, c_int), real(seconds, c_double), answer)
+    reached = answer /= 0
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_wait_for
 
   ! COLLECTIVE. Pins the newest commit of this tag on the prefix: it stays there regardless of persistent.keep.
   subroutine kedge_pin(engine, tag, stat, errmsg)

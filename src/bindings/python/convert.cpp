@@ -36,12 +36,7 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
 
 /// Called by the engine without the interpreter's lock, possibly from several threads, until the engine is gone.
 std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
-  const auto release = [](nb::object* held) {
-    if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
-    const nb::gil_scoped_acquire gil;
-    delete held;
-  };
-  std::shared_ptr<nb::object> callable(new nb::object(std::move(log)), release);
+  const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(log));
   return [callable](LogLevel level, std::string_view line) {
     const nb::gil_scoped_acquire gil;
     try {
@@ -53,6 +48,15 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
 }
 
 }  // namespace
+
+std::shared_ptr<nb::object> kept_by_engine(nb::object object) {
+  const auto release = [](nb::object* held) {
+    if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
+    const nb::gil_scoped_acquire gil;
+    delete held;
+  };
+  return {new nb::object(std::move(object)), release};
+}
 
 Region region_at(std::uintptr_t address, int dtype, const std::vector<std::uint64_t>& shape) {
   return {reinterpret_cast<const void*>(address), static_cast<DataType>(dtype), shape_of(shape)};

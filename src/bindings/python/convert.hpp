@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kedge/kedge.hpp"
@@ -18,6 +19,9 @@ namespace kedge::python {
 /// A dict of str to int, float, str, or a list of numbers. Throws Error{invalid_argument}.
 [[nodiscard]] Attributes attributes_of(const nanobind::dict& values);
 [[nodiscard]] nanobind::dict dict_of(const Attributes& attributes);
+
+/// Of a callable that the engine keeps and may let go of in any thread, also when the interpreter is gone.
+[[nodiscard]] std::shared_ptr<nanobind::object> kept_by_engine(nanobind::object object);
 
 /// None, a shard as (global_shape, offset, holes_allowed), or True for replicated.
 [[nodiscard]] Placement placement_of(const nanobind::object& value);

@@ -4,7 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -24,6 +26,18 @@ namespace {
 /// The interpreter's lock is released around calls that do I/O or wait for other ranks.
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 using Extents = std::vector<std::uint64_t>;
+
+/// Its end may wait for a thread that logs by calling into Python: without the interpreter's lock.
+class Engine final : public kedge::Engine {
+ public:
+  using kedge::Engine::Engine;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine() {
+    const nb::gil_scoped_release unlocked;
+    const kedge::Engine ends(std::move(*this));
+  }
+};
 
 void check(const Status& status) {
   if (!status) throw Error(status.failure());
@@ -100,6 +114,19 @@ nb::dict info(const Engine& engine) {
   return facts;
 }
 
+/// The engine calls it without the interpreter's lock, within a call of the application's thread.
+void on_complete(Engine& engine, const std::string& tag, int level, nb::object callback) {
+  const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(callback));
+  engine.on_complete(tag, static_cast<Level>(level), [callable](const std::optional<Failure>& failure) {
+    const nb::gil_scoped_acquire gil;
+    try {
+      (*callable)(failure ? exception_of(*failure) : nb::object(nb::none()));
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("kedge: the callback of on_complete");
+    }
+  });
+}
+
 /// What kedge.toml and the environment give this option.
 std::string loaded_option(const std::string& name) { return get_option(Options::load(), name); }
 
@@ -140,6 +167,13 @@ void bind_engine(nb::module_& module) {
           "wait",
           [](Engine& engine, const std::string& tag, int level) { engine.wait(tag, static_cast<Level>(level)); },
           Unlocked())
+      .def(
+          "wait_for",
+          [](Engine& engine, const std::string& tag, int level, double seconds) {
+            return engine.wait_for(tag, static_cast<Level>(level), std::chrono::duration<double>(seconds));
+          },
+          Unlocked())
+      .def("on_complete", &on_complete)
       .def(
           "pin", [](Engine& engine, const std::string& tag) { engine.pin(tag); }, Unlocked())
       .def(

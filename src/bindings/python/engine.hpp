@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::python {
 
@@ -15,6 +16,9 @@ struct Ranks {
   int rank = 0;
   int size = 0;
 };
+
+/// What kedge._errors has for a failure.
+[[nodiscard]] nanobind::object exception_of(const Failure& failure);
 
 void bind_errors(nanobind::module_& module);
 void bind_communicators(nanobind::module_& module);

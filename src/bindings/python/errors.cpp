@@ -10,18 +10,20 @@ namespace nb = nanobind;
 
 namespace kedge::python {
 
+nb::object exception_of(const Failure& failure) {
+  return nb::module_::import_("kedge._errors")
+      .attr("from_failure")(std::string(to_string(failure.code)), failure.message, failure.rank, failure.path,
+                            failure.system_errno, to_string(failure));
+}
+
 /// kedge::Error becomes what kedge._errors.from_failure returns.
 void bind_errors(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const Failure& failure = error.failure();
       try {
-        const nb::object value =
-            nb::module_::import_("kedge._errors")
-                .attr("from_failure")(std::string(to_string(failure.code)), failure.message, failure.rank, failure.path,
-                                      failure.system_errno, to_string(failure));
+        const nb::object value = exception_of(error.failure());
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
       } catch (nb::python_error& raised) {
         raised.restore();

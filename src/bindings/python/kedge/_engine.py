@@ -128,13 +128,20 @@ class Engine:
         """The level that the newest commit of this tag has reached."""
         return Level(self._engine.level(tag))
 
-    def wait(self, tag: str, level: Level | str) -> None:
-        """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent")."""
-        if isinstance(level, str):
-            if level.upper() not in Level.__members__:
-                raise InvalidArgument(f"there is no level {level!r}: use local, protected or persistent")
-            level = Level[level.upper()]
-        self._engine.wait(tag, level)
+    def wait(self, tag: str, level: Level | str, timeout: float | None = None) -> bool:
+        """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent"). A
+        commit that is under way behind the application is waited for ``timeout`` seconds at most: False, on all ranks, if
+        any gave up; it goes on then. What was not due yet is done now, however long that takes."""
+        if timeout is None:
+            self._engine.wait(tag, _level(level))
+            return True
+        return self._engine.wait_for(tag, _level(level), timeout)
+
+    def on_complete(self, tag: str, level: Level | str, callback: Callable[[Exception | None], object]) -> None:
+        """Calls ``callback`` once, when the newest commit of this tag has reached the level (with None) or cannot (with the
+        Error that says why, or NotFound if a newer commit took its place or the engine was finalized). That is within a
+        later COLLECTIVE call of the engine, by its thread, on each rank for itself; the callback makes no such calls."""
+        self._engine.on_complete(tag, _level(level), callback)
 
     def pin(self, tag: str) -> None:
         """COLLECTIVE. Keeps the newest commit of this tag on the prefix, regardless of persistent.keep."""
@@ -147,6 +154,14 @@ class Engine:
     def finalize(self) -> None:
         """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState."""
         self._engine.finalize()
+
+
+def _level(level: Level | str) -> Level:
+    if not isinstance(level, str):
+        return level
+    if level.upper() not in Level.__members__:
+        raise InvalidArgument(f"there is no level {level!r}: use local, protected or persistent")
+    return Level[level.upper()]
 
 
 class _Bracket:

@@ -1,0 +1,70 @@
+// What becomes of a commit: waiting for a level, and hearing of it.
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "bindings/c/failure.hpp"
+#include "bindings/c/handle.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::bindings {
+namespace {
+
+constexpr std::string_view kRefused = "(null or unusable)";
+
+/// Throws Error{invalid_argument} if there is no such tag or level to wait for.
+void check(const char* call, const char* tag, kedge_level level) {
+  if (tag == nullptr) refuse_argument(compose("{}: tag must not be NULL", call));
+  if (level < KEDGE_LEVEL_LOCAL || level > KEDGE_LEVEL_PERSISTENT) {
+    refuse_argument(compose("{}: level must be local, protected or persistent", call));
+  }
+}
+
+}  // namespace
+}  // namespace kedge::bindings
+
+using namespace kedge;  // NOLINT(google-build-using-namespace): the definitions below are in the global namespace
+
+extern "C" {
+
+kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level) {
+  if (engine == nullptr) return bindings::no_engine("kedge_wait");
+  if (const auto problem = attempt([&] { bindings::check("kedge_wait", tag, level); })) {
+    return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kRefused, Level::local); });
+  }
+  return bindings::guarded([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
+}
+
+kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds, int* reached) {
+  if (engine == nullptr) return bindings::no_engine("kedge_wait_for");
+  const auto problem = attempt([&] {
+    bindings::check("kedge_wait_for", tag, level);
+    if (std::isnan(seconds)) bindings::refuse_argument("kedge_wait_for: seconds must be a number");
+    if (reached == nullptr) bindings::refuse_argument("kedge_wait_for: reached must not be NULL");
+  });
+  if (problem) {
+    return bindings::refuse_on_all_ranks(
+        *problem, [&] { (void)engine->engine.wait_for(bindings::kRefused, Level::local, std::chrono::seconds(0)); });
+  }
+  return bindings::guarded([&] {
+    *reached = engine->engine.wait_for(tag, static_cast<Level>(level), std::chrono::duration<double>(seconds)) ? 1 : 0;
+  });
+}
+
+kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
+                              kedge_on_complete_callback callback, void* context) {
+  if (engine == nullptr) return bindings::no_engine("kedge_on_complete");
+  return bindings::guarded([&] {
+    bindings::check("kedge_on_complete", tag, level);
+    if (callback == nullptr) bindings::refuse_argument("kedge_on_complete: callback must not be NULL");
+    engine->engine.on_complete(tag, static_cast<Level>(level), [=](const std::optional<Failure>& failure) {
+      if (!failure) return callback(context, KEDGE_OK, nullptr);
+      callback(context, static_cast<kedge_error>(failure->code), to_string(*failure).c_str());
+    });
+  });
+}
+
+}  // extern "C"
