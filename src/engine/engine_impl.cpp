@@ -71,6 +71,7 @@ void EngineImpl::commit() {
 Parts EngineImpl::parts() { return {setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}; }
 
 bool EngineImpl::end() {
+  if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
   const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
   const auto failure = pipeline_.failure();
   if (stopped == pipeline::Worker::Stopped::cut || (failure && comm::ends_communication(failure->code))) {

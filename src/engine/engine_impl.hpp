@@ -1,6 +1,9 @@
 // One engine: what a start settled, what is known of commits, and the two sides that work with both.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <memory>
 #include <string_view>
@@ -21,7 +24,8 @@ class EngineImpl {
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
 
   /// Local. Before it is destroyed: ends what goes on behind the application, without communicating. False if something
-  /// does not end soon: this must then be kept until the process ends.
+  /// does not end soon, or if this is a child of the process that made it: this must then be kept until the process
+  /// ends.
   [[nodiscard]] bool end();
   /// Local. A dead engine's files stay mapped: messages that nobody waits for any more may still be sent from them.
   ~EngineImpl();
@@ -64,6 +68,7 @@ class EngineImpl {
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
 
+  pid_t process_ = ::getpid();
   Setup setup_;
   comm::Group group_;
   Lifecycle lifecycle_;

@@ -1,17 +1,24 @@
 // How an engine ends while a commit is being protected or flushed behind the application.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
+#include "kedge/transport.hpp"
 #include "persist/run_records.hpp"
 
 namespace kedge::faults {
@@ -77,6 +84,40 @@ TEST_F(BackgroundEnds, ByMovingAnotherIntoIt) {
     engine.finalize();
   }));
   EXPECT_EQ(reopen(job).step, 2);
+}
+
+/// The child of a fork, such as one that loads data, has no worker, and must not wait for one.
+TEST(BackgroundFork, AChildLetsGoOfTheEngineAndTheParentGoesOn) {
+  const std::string directory = testing::TempDir() + "kedge-fork-" + std::to_string(::getpid());
+  std::filesystem::create_directories(directory + "/store");
+  Options options;
+  options.run = "fork";
+  options.store.path = directory + "/store";
+  options.persistent.path = directory + "/prefix";
+  options.persistent.every = 1;
+  options.pipeline.mode = PipelineMode::background;
+  options.log.level = LogLevel::warning;
+  {
+    std::optional<Engine> engine(std::in_place, single_process(), options);
+    std::vector<double> large(std::size_t{1} << 20U, 1);
+    State state;
+    state.add("large", large);
+    for (int step = 1; step <= 10; ++step) {
+      engine->checkpoint("step-" + std::to_string(step), state);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::alarm(5);  // a child that hangs is killed
+        engine.reset();
+        ::_exit(0);
+      }
+      int status = -1;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFEXITED(status)) << "in step " << step;
+    }
+    engine->wait("step-10", Level::persistent);
+    engine->finalize();
+  }
+  std::filesystem::remove_all(directory);
 }
 
 /// All ranks hear in the same call that a later start has taken over, whichever of them heard of it first.
