@@ -170,7 +170,7 @@ void Pipeline::skip_flushes() {
   skipped_ += skipped.size();
   for (const CommitHead& commit : skipped) {
     const Failure failure{ErrorCode::not_found,
-                          compose("the flush of {} was skipped, as newer checkpoints came faster than flushes end "
+                          compose("the flush of {} was skipped: checkpoints are made faster than they can be flushed "
                                   "(pipeline.when_full = skip; {} so far)",
                                   commit.tag, skipped_),
                           -1,
