@@ -71,8 +71,8 @@ TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
     });
     commit_step(engine, scope.rank, "c", 3);  // pipeline.max_pending is 2
     EXPECT_TRUE(gate.is_open());
-    EXPECT_EQ(engine.level("a"), Level::none) << "superseded by what was protected since";
     engine.wait("c", Level::persistent);
+    EXPECT_EQ(engine.level("a"), Level::none) << "superseded by what was protected since";
     EXPECT_EQ(container_files(job.disk, scope.rank).size(), 3U);  // store.keep and pipeline.max_pending
   }));
   opener.join();
@@ -146,19 +146,33 @@ TEST_F(Background, WaitSaysTheSameOnAllRanks) {
 
 /// What all ranks decide by what is known of commits, they do when nothing is under way.
 TEST_F(Background, OpenAndPinAndFinalizeWaitForWhatIsUnderWay) {
+  std::vector<std::thread> openers;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    commit_step(engine, scope.rank, "a", 1);
+    const auto commit_held_up = [&](const Tag& tag, int step) {
+      once(engine, scope.rank, [&] { gate.close(); });
+      commit_step(engine, scope.rank, tag, step);
+      once(engine, scope.rank, [&] {
+        gate.await(4);
+        openers.emplace_back([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          gate.open();
+        });
+      });
+    };
+    commit_held_up("a", 1);
     EXPECT_EQ(engine.open(), "a");
     EXPECT_EQ(engine.level("a"), Level::persistent);
     EXPECT_EQ(load_step(engine, scope.rank), 1);
     engine.close();
-    commit_step(engine, scope.rank, "b", 2);
+    commit_held_up("b", 2);
     engine.pin("b");
-    commit_step(engine, scope.rank, "c", 3);
+    EXPECT_EQ(engine.level("b"), Level::persistent);
+    commit_held_up("c", 3);
     engine.finalize();
     EXPECT_EQ(engine.level("c"), Level::persistent);
   }));
+  for (std::thread& opener : openers) opener.join();
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
 }
 
