@@ -27,6 +27,7 @@ struct Command {
 /// Each adds its subcommand to the program.
 [[nodiscard]] Command add_completion(CLI::App& program);
 [[nodiscard]] Command add_config(CLI::App& program);
+[[nodiscard]] Command add_drain(CLI::App& program);
 [[nodiscard]] Command add_drop(CLI::App& program);
 [[nodiscard]] Command add_extract(CLI::App& program);
 [[nodiscard]] Command add_help(CLI::App& program);

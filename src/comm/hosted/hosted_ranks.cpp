@@ -1,0 +1,128 @@
+#include "comm/hosted/hosted_ranks.hpp"
+
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "comm/hosted/mail.hpp"
+
+namespace kedge::comm {
+namespace {
+
+class HostedTransfer final : public Transport::Transfer {
+ public:
+  HostedTransfer(std::shared_ptr<Mail> mail, std::shared_ptr<Transit> transit)
+      : mail_(std::move(mail)), transit_(std::move(transit)) {}
+  [[nodiscard]] bool test() override { return mail_->test(*transit_); }
+  [[nodiscard]] bool wait(Deadline deadline) override { return mail_->wait(*transit_, deadline); }
+  [[nodiscard]] int sender() const override { return transit_->from; }
+
+ private:
+  std::shared_ptr<Mail> mail_;
+  std::shared_ptr<Transit> transit_;
+};
+
+class HostedTransport final : public Transport {
+ public:
+  HostedTransport(std::shared_ptr<Mail> mail, int rank, int channel, std::string library)
+      : mail_(std::move(mail)), rank_(rank), channel_(channel), library_(std::move(library)) {}
+
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int size() const noexcept override { return mail_->size(); }
+  [[nodiscard]] std::string library() const override { return library_; }
+  [[nodiscard]] std::unique_ptr<Transport> open_channel(Deadline /*deadline*/) override {
+    return std::make_unique<HostedTransport>(mail_, rank_, mail_->next_channel(rank_), library_);
+  }
+  [[nodiscard]] std::unique_ptr<Transfer> send(int to, int tag, std::span<const std::byte> bytes) override {
+    return transfer(mail_->send(rank_, {to, channel_, tag}, bytes));
+  }
+  [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override {
+    return transfer(mail_->receive(from, {rank_, channel_, tag}, bytes));
+  }
+  [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override {
+    return transfer(mail_->receive(-1, {rank_, channel_, tag}, bytes));
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<Transit> transit) const {
+    return std::make_unique<HostedTransfer>(mail_, std::move(transit));
+  }
+
+  std::shared_ptr<Mail> mail_;
+  int rank_;
+  int channel_;
+  std::string library_;
+};
+
+}  // namespace
+
+HostedRanks::HostedRanks(std::vector<int> hosts, ProcessLink* link) : hosts_(std::move(hosts)), link_(link) {
+  const int process = link_ == nullptr ? 0 : link_->process();
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (hosts_[rank] == process) ranks_.push_back(static_cast<int>(rank));
+  }
+  mail_ = std::make_shared<Mail>(hosts_, process);
+}
+
+HostedRanks::~HostedRanks() = default;
+
+std::vector<std::exception_ptr> HostedRanks::run(
+    const std::function<void(int rank, std::unique_ptr<Transport> transport)>& body) {
+  std::vector<std::exception_ptr> thrown(ranks_.size());
+  const std::string library = link_ == nullptr ? "threads of one process" : link_->library();
+  std::optional<std::system_error> no_thread;
+  std::vector<std::jthread> threads;
+  for (std::size_t index = 0; index < ranks_.size() && !no_thread; ++index) {
+    mail_->rank_begins();
+    try {
+      threads.emplace_back([&, index] {
+        try {
+          body(ranks_[index], std::make_unique<HostedTransport>(mail_, ranks_[index], 0, library));
+        } catch (...) {
+          thrown[index] = std::current_exception();
+        }
+        mail_->rank_ends();
+      });
+    } catch (const std::system_error& error) {
+      mail_->rank_ends();
+      no_thread = error;
+      mail_->fail({ErrorCode::no_space, std::string("the system gives too few threads: ") + error.what(), -1, {}, 0});
+    }
+  }
+  while (!carry()) mail_->pause();
+  threads.clear();
+  if (no_thread) throw std::system_error(*no_thread);
+  return thrown;
+}
+
+/// One turn of what goes from process to process. True when no rank of any process is left.
+bool HostedRanks::carry() {
+  if (link_ == nullptr) return !mail_->has_ranks_left();
+  bool is_over = false;
+  const auto failure = attempt([&] {
+    for (Outgoing& one : mail_->to_send()) link_->send(one.process, std::move(one.message));
+    while (auto message = link_->receive()) {
+      if (mail_->take_in(*std::move(message))) ++others_left_;
+    }
+    is_over = take_leave();
+  });
+  if (!failure) return is_over;
+  mail_->fail(*failure);
+  return !mail_->has_ranks_left();
+}
+
+/// No process goes while another one may still send to it.
+bool HostedRanks::take_leave() {
+  if (mail_->has_ranks_left()) return false;
+  if (!std::exchange(left_, true)) {
+    for (int process = 0; process < link_->processes(); ++process) {
+      if (process != link_->process()) mail_->tell_end(process);
+    }
+    return false;
+  }
+  return others_left_ == link_->processes() - 1 && link_->is_idle();
+}
+
+}  // namespace kedge::comm

@@ -1,0 +1,209 @@
+#include "comm/hosted/mail.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/text.hpp"
+
+namespace kedge::comm {
+namespace {
+
+// What is copied when it is sent.
+constexpr std::size_t kSmallBytes = 4096;
+// How long it takes at most until a message of another process is seen.
+constexpr std::chrono::microseconds kPause{100};
+
+enum class Word : std::uint32_t { message, received, all_ended };
+
+/// Before each message from process to process.
+struct Head {
+  Word word = Word::message;
+  int from = 0;
+  Address address;
+  std::uint64_t number = 0;  ///< of a message that is answered when it is received, and of the answer; else 0
+};
+
+std::vector<std::byte> packed(const Head& head, std::span<const std::byte> bytes) {
+  std::vector<std::byte> message(sizeof head + bytes.size());
+  std::memcpy(message.data(), &head, sizeof head);
+  if (!bytes.empty()) std::memcpy(message.data() + sizeof head, bytes.data(), bytes.size());
+  return message;
+}
+
+}  // namespace
+
+Mail::Mail(std::vector<int> hosts, int process) : hosts_(std::move(hosts)), process_(process) {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (hosts_[static_cast<std::size_t>(rank)] == process_) changed_[rank];
+  }
+}
+
+int Mail::next_channel(int rank) {
+  const Lock lock(mutex_);
+  return ++channels_[rank];
+}
+
+std::shared_ptr<Transit> Mail::send(int from, const Address& address, std::span<const std::byte> bytes) {
+  auto transit = std::make_shared<Transit>();
+  transit->rank = from;
+  Lock lock(mutex_);
+  const bool waits = bytes.size() > kSmallBytes;
+  const int process = hosts_.at(static_cast<std::size_t>(address.to));
+  if (process != process_) {
+    Head head{Word::message, from, address, 0};
+    if (waits) unanswered_[head.number = ++answers_] = transit;
+    post(process, packed(head, bytes));
+  } else {
+    Parcel parcel{from, bytes, {}, nullptr, std::nullopt};
+    if (waits) {
+      parcel.sent = transit;
+    } else {
+      parcel.copy.assign(bytes.begin(), bytes.end());
+      parcel.bytes = parcel.copy;
+    }
+    deliver(lock, address, std::move(parcel));
+  }
+  if (!waits) transit->done = true;
+  return transit;
+}
+
+std::shared_ptr<Transit> Mail::receive(int from, const Address& address, std::span<std::byte> target) {
+  auto transit = std::make_shared<Transit>();
+  transit->rank = address.to;
+  transit->from = from;
+  transit->target = target;
+  Lock lock(mutex_);
+  Box& box = boxes_[address];
+  const auto found =
+      std::ranges::find_if(box.parcels, [&](const Parcel& parcel) { return from == -1 || parcel.from == from; });
+  if (found == box.parcels.end()) {
+    box.expected.push_back(transit);
+    return transit;
+  }
+  Parcel parcel = std::move(*found);
+  box.parcels.erase(found);
+  hand_over(lock, *transit, std::move(parcel));
+  return transit;
+}
+
+void Mail::deliver(Lock& lock, const Address& address, Parcel parcel) {
+  Box& box = boxes_[address];
+  const auto found = std::ranges::find_if(box.expected, [&](const std::shared_ptr<Transit>& receive) {
+    return receive->from == -1 || receive->from == parcel.from;
+  });
+  if (found == box.expected.end()) {
+    box.parcels.push_back(std::move(parcel));
+    return;
+  }
+  const std::shared_ptr<Transit> receive = *found;
+  box.expected.erase(found);
+  hand_over(lock, *receive, std::move(parcel));
+}
+
+/// Copies without the mutex: the two belong to each other from here on.
+void Mail::hand_over(Lock& lock, Transit& receive, Parcel parcel) {
+  receive.from = parcel.from;
+  if (parcel.bytes.size() > receive.target.size()) {
+    receive.failure = Failure{ErrorCode::bad_state,
+                              compose("a message of {} bytes from rank {} is larger than the {} that were expected",
+                                      parcel.bytes.size(), parcel.from, receive.target.size()),
+                              -1,
+                              {},
+                              0};
+  } else if (!parcel.bytes.empty()) {
+    lock.unlock();
+    std::memcpy(receive.target.data(), parcel.bytes.data(), parcel.bytes.size());
+    lock.lock();
+  }
+  finish(receive);
+  if (parcel.sent) finish(*parcel.sent);
+  if (parcel.answer_to) {
+    const int process = hosts_[static_cast<std::size_t>(parcel.from)];
+    post(process, packed({Word::received, receive.rank, {}, *parcel.answer_to}, {}));
+  }
+}
+
+void Mail::finish(Transit& transit) {
+  transit.done = true;
+  changed(transit.rank).notify_all();
+}
+
+void Mail::post(int process, std::vector<std::byte> message) {
+  outgoing_.push_back({process, std::move(message)});
+  something_to_send_.notify_one();
+}
+
+bool Mail::test(const Transit& transit) { return wait(transit, Deadline::after(std::chrono::seconds(0))); }
+
+bool Mail::wait(const Transit& transit, Deadline deadline) {
+  Lock lock(mutex_);
+  while (!transit.done) {
+    if (failure_) throw Error(*failure_);
+    if (deadline.passed()) return false;
+    if (deadline.finite()) {
+      changed(transit.rank).wait_for(lock, std::chrono::duration<double>(deadline.seconds_left()));
+    } else {
+      changed(transit.rank).wait(lock);
+    }
+  }
+  if (transit.failure) throw Error(*transit.failure);
+  return true;
+}
+
+bool Mail::take_in(std::vector<std::byte> message) {
+  Head head;
+  std::memcpy(&head, message.data(), sizeof head);
+  if (head.word == Word::all_ended) return true;
+  Lock lock(mutex_);
+  if (head.word == Word::received) {
+    const auto found = unanswered_.find(head.number);
+    finish(*found->second);
+    unanswered_.erase(found);
+    return false;
+  }
+  Parcel parcel{head.from, {}, std::move(message), nullptr, std::nullopt};
+  parcel.bytes = std::span<const std::byte>(parcel.copy).subspan(sizeof head);
+  if (head.number != 0) parcel.answer_to = head.number;
+  deliver(lock, head.address, std::move(parcel));
+  return false;
+}
+
+std::deque<Outgoing> Mail::to_send() {
+  const Lock lock(mutex_);
+  return std::exchange(outgoing_, {});
+}
+
+void Mail::pause() {
+  Lock lock(mutex_);
+  if (outgoing_.empty()) something_to_send_.wait_for(lock, kPause);
+}
+
+void Mail::tell_end(int process) {
+  const Lock lock(mutex_);
+  post(process, packed({Word::all_ended, 0, {}, 0}, {}));
+}
+
+void Mail::fail(const Failure& failure) {
+  const Lock lock(mutex_);
+  failure_ = failure;
+  for (auto& [rank, condition] : changed_) condition.notify_all();
+}
+
+void Mail::rank_begins() {
+  const Lock lock(mutex_);
+  ++ranks_left_;
+}
+
+void Mail::rank_ends() {
+  const Lock lock(mutex_);
+  --ranks_left_;
+  something_to_send_.notify_one();
+}
+
+bool Mail::has_ranks_left() {
+  const Lock lock(mutex_);
+  return ranks_left_ > 0;
+}
+
+}  // namespace kedge::comm

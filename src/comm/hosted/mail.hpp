@@ -1,0 +1,110 @@
+// The messages of the ranks of one process.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kedge/communicator.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+
+/// A send or receive. Under the mutex of the mail, but for `target`, which whoever matched it fills alone.
+struct Transit {
+  int rank = 0;   ///< of this process: who waits for it
+  int from = -1;  ///< of a receive: -1, from any, until it is matched
+  std::span<std::byte> target;
+  bool done = false;
+  std::optional<Failure> failure;
+};
+
+/// Where a message is going: the channel that a rank opened as its nth is the others' nth, too.
+struct Address {
+  int to = 0;
+  int channel = 0;
+  int tag = 0;
+  auto operator<=>(const Address&) const = default;
+};
+
+/// A message to another process, or an answer to one.
+struct Outgoing {
+  int process = 0;
+  std::vector<std::byte> message;
+};
+
+/// All calls may come from any thread.
+class Mail {
+ public:
+  explicit Mail(std::vector<int> hosts, int process);
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(hosts_.size()); }
+  [[nodiscard]] int next_channel(int rank);
+
+  /// Small messages are copied. The memory of others must stay as it is until the send is done, which is when they are
+  /// received: a receiver holds its senders back, wherever they are.
+  [[nodiscard]] std::shared_ptr<Transit> send(int from, const Address& address, std::span<const std::byte> bytes);
+  /// `from` -1: from any rank.
+  [[nodiscard]] std::shared_ptr<Transit> receive(int from, const Address& address, std::span<std::byte> target);
+  [[nodiscard]] bool test(const Transit& transit);
+  [[nodiscard]] bool wait(const Transit& transit, Deadline deadline);
+
+  // Of the thread that carries messages between processes.
+
+  /// True if it was another process's word that its ranks have ended.
+  [[nodiscard]] bool take_in(std::vector<std::byte> message);
+  [[nodiscard]] std::deque<Outgoing> to_send();
+  /// Returns soon, at once if there is something to send.
+  void pause();
+  void tell_end(int process);
+  /// Every wait, now or later, throws this.
+  void fail(const Failure& failure);
+  void rank_begins();
+  void rank_ends();
+  [[nodiscard]] bool has_ranks_left();
+
+ private:
+  /// A message that nobody has received yet.
+  struct Parcel {
+    int from = 0;
+    std::span<const std::byte> bytes;  ///< of the sender, or of `copy`
+    std::vector<std::byte> copy;
+    std::shared_ptr<Transit> sent;           ///< waits for it to be received; null if nobody does
+    std::optional<std::uint64_t> answer_to;  ///< likewise, in another process
+  };
+  struct Box {
+    std::list<Parcel> parcels;
+    std::list<std::shared_ptr<Transit>> expected;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void deliver(Lock& lock, const Address& address, Parcel parcel);
+  void hand_over(Lock& lock, Transit& receive, Parcel parcel);
+  void finish(Transit& transit);
+  void post(int process, std::vector<std::byte> message);
+  [[nodiscard]] std::condition_variable& changed(int rank) { return changed_.at(rank); }
+
+  std::vector<int> hosts_;
+  int process_;
+  std::mutex mutex_;
+  std::map<int, std::condition_variable> changed_;  ///< by rank of this process
+  std::map<int, int> channels_;
+  std::map<Address, Box> boxes_;
+  std::map<std::uint64_t, std::shared_ptr<Transit>> unanswered_;
+  std::uint64_t answers_ = 0;
+  std::deque<Outgoing> outgoing_;
+  std::condition_variable something_to_send_;
+  std::optional<Failure> failure_;
+  int ranks_left_ = 0;
+};
+
+}  // namespace kedge::comm

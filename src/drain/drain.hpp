@@ -1,0 +1,21 @@
+// Takes what a job left in the node-local stores to the prefix, after the job.
+#pragma once
+
+#include <string>
+
+#include "comm/group.hpp"
+#include "comm/hosted/process_link.hpp"
+#include "engine/environment.hpp"
+#include "kedge/options.hpp"
+
+namespace kedge::drain {
+
+/// COLLECTIVE over the processes, any number of them: at least one on each node whose store counts. The newest commit
+/// that can be recovered from what they see is rebuilt where it has to be, protected, and flushed, by ranks that the
+/// processes host; `options` are the job's. Returns what was done, in words, the same on every process. Throws the same
+/// Error on every process: not_found (no such run), busy (a job works with the stores), unrecoverable, or what kept it
+/// from the prefix.
+[[nodiscard]] std::string drain(const comm::Group& processes, comm::ProcessLink* link, Options options,
+                                engine::Environment environment);
+
+}  // namespace kedge::drain

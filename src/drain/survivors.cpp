@@ -1,0 +1,120 @@
+#include "drain/survivors.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "store/inspect.hpp"
+#include "store/location.hpp"
+#include "store/run_directory.hpp"
+#include "store/store_removal.hpp"
+
+namespace kedge::drain {
+namespace {
+
+constexpr std::string_view kNode = "{node}";
+
+/// Nodes of consecutive ranks: which of them a process sees does not depend on the process.
+bool sees_all_nodes(const engine::Environment& environment, const Options& options) {
+  return environment.node.empty() && options.topology.ranks_per_node != 0;
+}
+
+/// Directories that `path` names with any node in it.
+std::vector<std::string> with_any_node(fs::FileSystem& file_system, const std::string& path) {
+  const std::size_t at = path.find(kNode);
+  if (at == std::string::npos) return {path};
+  const std::size_t begin = path.rfind('/', at) + 1;  // 0 if there is none
+  const std::size_t end = std::min(path.find('/', at), path.size());
+  const std::string parent = begin == 0 ? "." : path.substr(0, begin);
+  const std::string pattern = path.substr(begin, end - begin);
+  std::vector<std::string> found;
+  if (!file_system.status(parent)) return found;
+  for (const std::string& name : file_system.list(parent)) {
+    if (!fits_node_pattern(name, pattern)) continue;
+    for (std::string& one : with_any_node(file_system, fs::join(parent, name) + path.substr(end))) {
+      found.push_back(std::move(one));
+    }
+  }
+  return found;
+}
+
+/// In which stores lie side by side.
+std::vector<std::string> roots(const engine::Environment& environment, const Options& options) {
+  const std::string& configured = options.store.path;
+  if (configured.empty()) return environment.store_candidates;
+  if (sees_all_nodes(environment, options)) return with_any_node(*environment.file_system, configured);
+  return {store::expand_node(configured, engine::node_name(environment, options, 0))};
+}
+
+class Look {
+ public:
+  Look(const engine::Environment& environment, const Options& options, std::string_view run,
+       const persist::RunRecord& record)
+      : environment_(environment), options_(options), run_(run), record_(record) {}
+
+  Survivors operator()() {
+    std::set<std::string> seen;
+    for (const std::string& root : roots(environment_, options_)) {
+      if (!files().status(root)) continue;
+      const std::string canonical = files().canonical(root);
+      if (!seen.insert(canonical).second) continue;
+      for (const std::string& name : files().list(canonical)) {
+        if (is_of_run(name)) take(fs::join(canonical, name));
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] fs::FileSystem& files() const { return *environment_.file_system; }
+
+  /// By its name: another node's is not looked at.
+  [[nodiscard]] bool is_of_run(const std::string& name) const {
+    const std::size_t at = name.find('@');
+    const bool is_another_nodes = !sees_all_nodes(environment_, options_) && !environment_.node.empty() &&
+                                  at != std::string::npos && name.substr(at + 1) != environment_.node;
+    return !is_another_nodes &&
+           store::is_directory_of(name.substr(0, at), files().user(), {}, std::string(run_), record_.place_id);
+  }
+
+  void take(const std::string& directory) {
+    if (!store::is_private(files(), directory)) return;
+    const store::StoreContent content = store::content_of_store(files(), directory);
+    if (content.record.run_id != record_.run_id || content.record.place_id != record_.place_id) return;
+    found_.stores.push_back(directory);
+    if (found_.used_by.empty()) found_.used_by = content.used_by;
+    const store::RunDirectory here(environment_.file_system, options_.store, {directory, false}, LogicalRank{0},
+                                   [] { return std::uint64_t{0}; });
+    for (const store::FileName& name : here.list()) {
+      if (name.kind != store::FileKind::container) continue;
+      const store::Inspection one = store::inspect(here, name, record_.run_id, Verify::headers);
+      if (!one.held.superblock || !one.held.intact) continue;
+      const CommitHead& commit = one.held.superblock->commit;
+      found_.containers.push_back({commit.generation, name.logical_rank.value, commit.world_size});
+    }
+  }
+
+  const engine::Environment& environment_;
+  const Options& options_;
+  std::string_view run_;
+  const persist::RunRecord& record_;
+  Survivors found_;
+};
+
+}  // namespace
+
+bool fits_node_pattern(std::string_view name, std::string_view pattern) {
+  const std::size_t at = pattern.find(kNode);
+  if (at == std::string_view::npos) return name == pattern;
+  const std::string_view before = pattern.substr(0, at);
+  const std::string_view after = pattern.substr(at + kNode.size());
+  return name.size() > before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
+}
+
+Survivors survivors_here(const engine::Environment& environment, const Options& options, std::string_view run,
+                         const persist::RunRecord& record) {
+  return Look(environment, options, run, record)();
+}
+
+}  // namespace kedge::drain

@@ -1,0 +1,36 @@
+// What is left in the stores of this machine, as a job that ended left it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/environment.hpp"
+#include "kedge/options.hpp"
+#include "persist/run_records.hpp"
+
+namespace kedge::drain {
+
+/// A container that is sealed, by its header.
+struct Survivor {
+  std::uint64_t generation = 0;
+  std::uint32_t logical_rank = 0;
+  std::uint32_t world_size = 0;
+};
+
+struct Survivors {
+  std::vector<Survivor> containers;
+  std::vector<std::string> stores;  ///< directories of this run
+  std::string used_by;              ///< who works with one of them; empty: nobody
+};
+
+/// Local, reads only. Of the run of this name and record, in the stores that a process here sees: those of its own node
+/// alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.
+[[nodiscard]] Survivors survivors_here(const engine::Environment& environment, const Options& options,
+                                       std::string_view run, const persist::RunRecord& record);
+
+/// Pure. Whether `name` is `pattern` with something in place of {node}.
+[[nodiscard]] bool fits_node_pattern(std::string_view name, std::string_view pattern);
+
+}  // namespace kedge::drain

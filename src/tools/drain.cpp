@@ -1,0 +1,177 @@
+// kedge drain [PREFIX]: has processes on the job's nodes take to the prefix what is in the stores there.
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/option_by_name.hpp"
+#include "base/options_fields.hpp"
+#include "base/options_load.hpp"
+#include "base/options_values.hpp"
+#include "base/shell_word.hpp"
+#include "base/text.hpp"
+#include "fs/file_system.hpp"
+#include "fs/system_error.hpp"
+#include "tools/outcome.hpp"
+#include "tools/place.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+struct Arguments {
+  std::string prefix;
+  std::string run;
+  std::string store;
+  std::string launcher;
+  unsigned processes = 0;
+  bool dry_run = false;
+};
+
+/// Beside this program.
+std::string worker_program() {
+  std::array<char, PATH_MAX> path{};
+  const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
+  const std::string own(path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  std::string program = own.substr(0, own.rfind('/') + 1) + "kedge-mpi";
+  if (::access(program.c_str(), X_OK) == 0) return program;
+  throw Error(Failure{ErrorCode::not_found,
+                      "the program that does the work is not there: this Kedge was built without MPI", -1, program, 0});
+}
+
+/// The nodes of the allocation that this runs in, as resource managers tell it; 1 if none does.
+unsigned nodes_of_allocation() {
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
+    const auto number = parse_number<unsigned>(process_variable(name).value_or(""));
+    if (number && *number > 0) return *number;
+  }
+  if (const auto path = process_variable("PBS_NODEFILE")) {
+    std::ifstream file(*path);
+    std::set<std::string> nodes;
+    for (std::string node; std::getline(file, node);) nodes.insert(node);
+    if (!nodes.empty()) return static_cast<unsigned>(nodes.size());
+  }
+  return 1;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char letter : text) {
+    if (letter != ' ') words.back() += letter;
+    else if (!words.back().empty()) words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+/// What the launcher says of itself.
+std::string version_of(const std::string& launcher) {
+  std::string text;
+  if (FILE* const pipe = ::popen((shell_word(launcher) + " --version 2>&1 </dev/null").c_str(), "r")) {
+    std::array<char, 512> part{};
+    while (std::fgets(part.data(), part.size(), pipe) != nullptr) text += part.data();
+    ::pclose(pipe);
+  }
+  return text;
+}
+
+/// The launcher with what tells it how many processes to start: one on each node, unless somebody says otherwise.
+std::vector<std::string> launcher_words(const Arguments& arguments) {
+  const auto count = [](unsigned processes) { return std::vector<std::string>{"-n", compose("{}", processes)}; };
+  const auto join = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const std::vector<std::string> given = words_of(arguments.launcher);
+  if (!given.empty()) return arguments.processes == 0 ? given : join(given, count(arguments.processes));
+  if (arguments.processes != 0) return join({KEDGE_MPIEXEC}, count(arguments.processes));
+  const std::string version = version_of(KEDGE_MPIEXEC);
+  const unsigned nodes = nodes_of_allocation();
+  if (version.find("Open MPI") != std::string::npos || version.find("OpenRTE") != std::string::npos ||
+      version.find("PRRTE") != std::string::npos) {
+    return {KEDGE_MPIEXEC, "--map-by", "ppr:1:node"};
+  }
+  if (version.find("HYDRA") != std::string::npos) return join({KEDGE_MPIEXEC, "-ppn", "1"}, count(nodes));
+  return join({KEDGE_MPIEXEC}, count(nodes));
+}
+
+/// Launchers hand on neither the environment nor the directory everywhere: every option that is not its default.
+std::vector<std::string> option_words(const Options& options) {
+  const Options defaults;
+  std::vector<std::string> words;
+  for (const Field& field : option_fields()) {
+    const std::string text = field.get(options);
+    if (text == field.get(defaults)) continue;
+    words.emplace_back("--set");
+    words.push_back(compose("{}={}", dotted_name(field), text));
+  }
+  return words;
+}
+
+Options options_for(const Arguments& arguments) {
+  Options options = load_options(process_environment(), ".").options;
+  if (options.load_failure) throw Error(*options.load_failure);
+  if (!arguments.prefix.empty()) options.persistent.path = arguments.prefix;
+  if (!arguments.run.empty()) options.run = arguments.run;
+  if (!arguments.store.empty()) options.store.path = arguments.store;
+  const auto file_system = fs::posix_file_system();
+  if (!status_of(*file_system, options.persistent.path)) {
+    throw Error(Failure{ErrorCode::not_found, "there is no such prefix; check the path", -1, options.persistent.path, 0});
+  }
+  options.persistent.path = file_system->canonical(options.persistent.path);
+  return options;
+}
+
+Outcome drain(const Arguments& arguments) {
+  std::vector<std::string> words = launcher_words(arguments);
+  words.push_back(worker_program());
+  words.emplace_back("drain");
+  for (std::string& word : option_words(options_for(arguments))) words.push_back(std::move(word));
+  if (arguments.dry_run) {
+    std::string line;
+    for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+    print(printable(line) + "\n");
+    return Outcome::ok;
+  }
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers.front(), pointers.data());
+  fs::throw_system_error("start the launcher; name that of your MPI with --launcher", words.front(), errno);
+}
+
+}  // namespace
+
+Command add_drain(CLI::App& program) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* parser =
+      program.add_subcommand("drain", "Flush what a job that has ended left in its nodes' stores");
+  parser->add_option("PREFIX", arguments->prefix, "The job's prefix; default: the configured one (persistent.path)");
+  parser->add_option("--run", arguments->run, "The run, if the prefix has several")->type_name("NAME");
+  parser->add_option("--store", arguments->store, "Where the job's stores are, if it set store.path itself")
+      ->type_name("PATH");
+  parser
+      ->add_option("-n,--processes", arguments->processes,
+                   "Processes to start, at least one on each node; default: one on each")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  parser
+      ->add_option("--launcher", arguments->launcher,
+                   "Starts the processes, e.g. \"srun --ntasks-per-node=1\"; default: mpiexec of Kedge's MPI")
+      ->type_name("WORDS");
+  parser->add_flag("--dry-run", arguments->dry_run, "Print the command that would be run, and run nothing");
+  parser->footer(
+      "Run it in the job's allocation, with the job's options (kedge.toml, KEDGE_*), when the job has ended: the newest "
+      "checkpoint that can be recovered from the stores is rebuilt if a node is gone, protected, and flushed to the "
+      "prefix. Any number of processes will do. What is on the prefix already is left alone.\n"
+      "Exit status: 0 if the newest checkpoint is on the prefix, 1 if none can be recovered, else 2.");
+  return {parser, [arguments] { return drain(*arguments); }};
+}
+
+}  // namespace kedge::tools

@@ -1,0 +1,67 @@
+// kedge-mpi: what `kedge drain` has a launcher start on the nodes of a job.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/option_by_name.hpp"
+#include "base/text.hpp"
+#include "comm/group.hpp"
+#include "comm/mpi/mpi_link.hpp"
+#include "drain/drain.hpp"
+#include "engine/environment.hpp"
+#include "kedge/mpi.hpp"
+#include "tools/outcome.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+/// The same on every process: what is wrong with one of them is told by the vote on options.
+Options options_of(const std::vector<std::string>& settings) {
+  Options options;
+  try {
+    for (const std::string& one : settings) {
+      const std::size_t at = one.find('=');
+      set_option(options, one.substr(0, at), at == std::string::npos ? "" : one.substr(at + 1));
+    }
+  } catch (const Error& error) {
+    options.load_failure = error.failure();
+  }
+  return options;
+}
+
+/// COLLECTIVE.
+Outcome drain_all(const std::vector<std::string>& settings) {
+  const comm::Group processes(kedge::mpi(MPI_COMM_WORLD), comm::Group::Seconds(Options().comm.timeout_s));
+  const bool speaks = processes.is_root();
+  try {
+    processes.communicator().connect(processes.deadline());
+    comm::MpiLink link(MPI_COMM_WORLD);
+    const std::string words = drain::drain(processes, processes.size() == 1 ? nullptr : &link, options_of(settings),
+                                           engine::Environment::system());
+    if (speaks) print(printable(words) + "\n");
+    return Outcome::ok;
+  } catch (const Error& error) {
+    if (speaks || comm::ends_communication(error.code())) complain(describe(error.failure()));
+    const bool is_lost = error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unrecoverable;
+    return is_lost ? Outcome::damaged : Outcome::cannot_look;
+  }
+}
+
+}  // namespace
+}  // namespace kedge::tools
+
+int main(int count, char** words) {
+  CLI::App program{"The processes that kedge drain starts; see kedge drain --help.", "kedge-mpi"};
+  program.require_subcommand(1);
+  std::vector<std::string> settings;
+  program.add_subcommand("drain", "Flush what a job left in the stores of the nodes that this runs on")
+      ->add_option("--set", settings, "An option of the job, as section.key=value")
+      ->type_name("OPTION")
+      ->allow_extra_args(false);
+  CLI11_PARSE(program, count, words);
+  auto outcome = kedge::tools::Outcome::cannot_look;
+  const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(settings); });
+  return failed != 0 ? failed : static_cast<int>(outcome);
+}
