@@ -38,7 +38,7 @@ Options for_drain(Options options) {
 struct Known {
   std::string run;
   persist::RunRecord record;
-  std::string newest;                ///< on the prefix, for people; empty if there is none
+  std::string newest;                  ///< on the prefix, for people; empty if there is none
   std::uint64_t generation_there = 0;  ///< of it
 };
 
@@ -61,7 +61,9 @@ Decision decide(std::span<const comm::Addressed<Survivor>> seen, int processes) 
     decision.generation = one.generation;
     world_size = one.world_size;
   }
-  const auto counts = [&](const Survivor& one) { return one.world_size == world_size && one.logical_rank < world_size; };
+  const auto counts = [&](const Survivor& one) {
+    return one.world_size == world_size && one.logical_rank < world_size;
+  };
   std::vector<std::uint64_t> newest(world_size);
   for (const auto& [process, one] : seen) {
     if (counts(one)) newest[one.logical_rank] = std::max(newest[one.logical_rank], one.generation);
@@ -109,17 +111,20 @@ class Drain {
     }
     const std::string prefix = files.canonical(given);
     known_.run = options_.run;
+    const bool has_runs = files.status(persist::records_directory(prefix)).has_value();
     if (known_.run.empty()) {
-      known_.run = persist::choose_run("", persist::runs_with_checkpoints(files, prefix), false);
+      const auto runs = has_runs ? persist::runs_with_checkpoints(files, prefix) : std::vector<std::string>();
+      known_.run = persist::choose_run("", runs, false);
     }
     const std::string directory = persist::records_directory(prefix, known_.run);
-    std::optional<persist::RunRecord> record = persist::read_run_record(files, directory).record;
+    std::optional<persist::RunRecord> record;
+    if (has_runs) record = persist::read_run_record(files, directory).record;
     if (!record && files.status(directory)) record = persist::read_record_of_starts(files, directory);
     if (!record) {
-      throw Error(Failure{ErrorCode::not_found,
-                          compose("no run '{}' is recorded on this prefix; the first line of the job's log names both",
-                                  known_.run),
-                          -1, prefix, 0});
+      throw Error(Failure{
+          ErrorCode::not_found,
+          compose("no run '{}' is recorded on this prefix; the first line of the job's log names both", known_.run), -1,
+          prefix, 0});
     }
     known_.record = *record;
     for (const persist::TagEntry& entry : persist::find_on_prefix(files, prefix, known_.run).entries) {
@@ -159,8 +164,9 @@ class Drain {
     const std::string hint =
         known_.record.store.empty() ? "" : compose(" (rank 0's was {} at its last commit)", known_.record.store);
     if (known_.newest.empty()) {
-      throw Error(ErrorCode::not_found,
-                  compose("{}{}, and the prefix has none; run this on the job's nodes, with its store.path", where, hint));
+      throw Error(
+          ErrorCode::not_found,
+          compose("{}{}, and the prefix has none; run this on the job's nodes, with its store.path", where, hint));
     }
     return compose("nothing to drain: {}{}; the newest on the prefix is {}", where, hint, known_.newest);
   }

@@ -122,7 +122,8 @@ Options options_for(const Arguments& arguments) {
   if (!arguments.store.empty()) options.store.path = arguments.store;
   const auto file_system = fs::posix_file_system();
   if (!status_of(*file_system, options.persistent.path)) {
-    throw Error(Failure{ErrorCode::not_found, "there is no such prefix; check the path", -1, options.persistent.path, 0});
+    throw Error(
+        Failure{ErrorCode::not_found, "there is no such prefix; check the path", -1, options.persistent.path, 0});
   }
   options.persistent.path = file_system->canonical(options.persistent.path);
   return options;
@@ -150,8 +151,7 @@ Outcome drain(const Arguments& arguments) {
 
 Command add_drain(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser =
-      program.add_subcommand("drain", "Flush what a job that has ended left in its nodes' stores");
+  CLI::App* parser = program.add_subcommand("drain", "Flush what a job that has ended left in its nodes' stores");
   parser->add_option("PREFIX", arguments->prefix, "The job's prefix; default: the configured one (persistent.path)");
   parser->add_option("--run", arguments->run, "The run, if the prefix has several")->type_name("NAME");
   parser->add_option("--store", arguments->store, "Where the job's stores are, if it set store.path itself")
@@ -167,7 +167,8 @@ Command add_drain(CLI::App& program) {
       ->type_name("WORDS");
   parser->add_flag("--dry-run", arguments->dry_run, "Print the command that would be run, and run nothing");
   parser->footer(
-      "Run it in the job's allocation, with the job's options (kedge.toml, KEDGE_*), when the job has ended: the newest "
+      "Run it in the job's allocation, with the job's options (kedge.toml, KEDGE_*), when the job has ended: the "
+      "newest "
       "checkpoint that can be recovered from the stores is rebuilt if a node is gone, protected, and flushed to the "
       "prefix. Any number of processes will do. What is on the prefix already is left alone.\n"
       "Exit status: 0 if the newest checkpoint is on the prefix, 1 if none can be recovered, else 2.");

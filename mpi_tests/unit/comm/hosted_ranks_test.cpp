@@ -113,12 +113,11 @@ TEST_P(HostedContract, Holds) {
 }
 
 // One process; as many as ranks; some with several; more than there are ranks.
-INSTANTIATE_TEST_SUITE_P(
-    All, HostedContract,
-    ::testing::Combine(::testing::ValuesIn(contract::cases().begin(), contract::cases().end()),
-                       ::testing::Values(std::array{1, 1}, std::array{4, 1}, std::array{3, 3}, std::array{5, 2},
-                                         std::array{8, 3}, std::array{2, 3})),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(All, HostedContract,
+                         ::testing::Combine(::testing::ValuesIn(contract::cases().begin(), contract::cases().end()),
+                                            ::testing::Values(std::array{1, 1}, std::array{4, 1}, std::array{3, 3},
+                                                              std::array{5, 2}, std::array{8, 3}, std::array{2, 3})),
+                         name_of);
 
 // A rank that sends faster than another one receives must not fill that one's memory.
 TEST(HostedRanks, ALargeMessageIsSentWhenItIsReceived) {

@@ -27,9 +27,10 @@ class HostedRanks {
   /// In ascending order.
   [[nodiscard]] const std::vector<int>& ranks() const noexcept { return ranks_; }
 
-  /// COLLECTIVE over the processes; once. Runs `body` in a thread of each hosted rank, and returns when the ranks of all
-  /// processes have ended: what each of ranks() threw, null if nothing. A link that fails ends the waits of all ranks
-  /// with Error{rank_failed}. Throws std::system_error, in no thread but its own, if the system gives too few threads.
+  /// COLLECTIVE over the processes; once. Runs `body` in a thread of each hosted rank, and returns when the ranks of
+  /// all processes have ended: what each of ranks() threw, null if nothing. A link that fails ends the waits of all
+  /// ranks with Error{rank_failed}. Throws std::system_error, in no thread but its own, if the system gives too few
+  /// threads.
   [[nodiscard]] std::vector<std::exception_ptr> run(
       const std::function<void(int rank, std::unique_ptr<Transport> transport)>& body);
 

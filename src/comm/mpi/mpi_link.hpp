@@ -9,8 +9,8 @@
 
 namespace kedge::comm {
 
-/// Over a duplicate of a communicator, which MPI_Finalize takes back. The memory of a message that is not sent when it is
-/// destroyed stays.
+/// Over a duplicate of a communicator, which MPI_Finalize takes back. The memory of a message that is not sent when it
+/// is destroyed stays.
 class MpiLink final : public ProcessLink {
  public:
   /// COLLECTIVE.

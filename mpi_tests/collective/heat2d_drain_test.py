@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+"""heat2d killed right after a commit: `kedge drain`, by another number of processes, takes it to the prefix. Then all
+stores are wiped, and the job goes on from there as if nothing had happened.
+
+usage: heat2d_drain_test.py HEAT2D MPIEXEC KEDGE
+"""
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+import heat2d_node_loss_test as nodes
+from heat2d_node_loss_test import DEATH, EVERY, HEAT2D, MPIEXEC, NEWEST, RANKS, STEPS, Job, check, killed_job, printed
+
+KEDGE = sys.argv[3]
+LIMIT_S = 60
+
+
+def killed(directory, *arguments, **variables):
+    job = Job(directory, "xor", **variables)
+    code, output = job.launch("--die-at", str(DEATH), "--die-node", "0", *arguments)
+    check(code != 0, "nobody died:", output)
+    return job
+
+
+def drain(job, *arguments, launcher=MPIEXEC, **environment):
+    """(exit code, standard output, standard error)"""
+    done = subprocess.run([KEDGE, "drain", "--launcher", str(launcher), *map(str, arguments)],
+                          env=job.environment | environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=LIMIT_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def drained(outcome):
+    """The step."""
+    code, out, error = outcome
+    check(code == 0, code, out, error)
+    found = re.match(r"drained step-(\d+) \(generation \d+\), [\d.]+ [KM]iB: (/.*/prefix/step-\1\.\d+-[0-9a-f]{8})\n$", out)
+    check(found, out, error)
+    check((pathlib.Path(found[2]) / "checkpoint.h5").exists(), out)
+    return int(found[1])
+
+
+def refused(outcome, code, *words):
+    found, out, error = outcome
+    check(found == code and out == "", found, out, error)
+    for one in words:
+        check(one in " ".join(error.split()), one, "is not said:", error)
+
+
+def goes_on_from_the_prefix(job, wanted, newest=NEWEST):
+    shutil.rmtree(job.directory / "store")
+    code, output = job.launch()
+    check(code == 0, output)
+    resumed = printed(output, "resumed") or ""
+    check(resumed.startswith(f"step-{newest:06} {newest} fetched "), resumed, output)
+    check(printed(output, "checksum") == wanted, "the field differs from that of the undisturbed run", output)
+
+
+def by_any_number_of_processes(directory, wanted):
+    # Half as many as nodes and as ranks, one for all, as many, and more than there are ranks.
+    for processes in (RANKS // 2, 1, RANKS + 1) + ((2, 3, 5, RANKS) if nodes.FULL else ()):
+        job = killed(directory / f"by-{processes}", persistent_every=0)
+        check(drained(drain(job, "-n", processes)) == NEWEST, "not the newest")
+        listed = sorted(path.name for path in (job.directory / "prefix").glob("step-*"))
+        code, out, error = drain(job, "-n", 2)
+        check(code == 0 and out.startswith("nothing to drain: step-") and "is on the prefix" in out, code, out, error)
+        check(listed == sorted(path.name for path in (job.directory / "prefix").glob("step-*")), "something was added")
+        goes_on_from_the_prefix(job, wanted)
+        print(f"ok drained by {processes} of {RANKS}", flush=True)
+
+
+def lost_nodes(directory, wanted):
+    job = killed_job(directory / "lost", "xor", [1], persistent_every=0)
+    check(drained(drain(job, "-n", 2)) == NEWEST, "not the newest")
+    goes_on_from_the_prefix(job, wanted)
+    print("ok a lost node is rebuilt", flush=True)
+
+    job = killed_job(directory / "older", "xor", [1, 2], persistent_every=2)  # the first commit is on the prefix
+    code, out, error = drain(job, "-n", 2)
+    older = 2 * EVERY  # every second commit is flushed
+    check(code == 0 and f"step-{older:06}" in out and "is on the prefix" in out, code, out, error)
+    print("ok too many nodes lost: what is on the prefix is the newest", flush=True)
+
+    job = killed_job(directory / "gone", "xor", [1, 2], persistent_every=0)
+    refused(drain(job, "-n", 2), 1, "step-000020", "xor")
+    print("ok too many nodes lost, and nothing on the prefix", flush=True)
+
+
+def newer_than_what_was_flushed(directory, wanted):
+    """The job had flushed an older one; and died before it committed this one's protection."""
+    job = killed(directory / "flushed", "--every", "6", persistent_every=2, redundancy_every=2)
+    newest = DEATH // 6 * 6  # the fourth
+    check(drain(job, "-n", 4)[1].startswith(f"nothing to drain: step-{newest:06}"), "")
+    job = killed(directory / "local", "--every", "8", persistent_every=2, redundancy_every=2)
+    check(drained(drain(job, "-n", 4)) == 24, "a commit that was only local is not the one that was drained")
+    goes_on_from_the_prefix(job, wanted, 24)
+    print("ok a commit that is newer than the flushed one, and not protected", flush=True)
+
+
+def script(path, text):
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def on_nodes_that_see_their_own_store(directory, wanted):
+    """Nodes by KEDGE_NODE, as processes on real nodes: each sees the store of its own alone."""
+    job = Job(directory / "nodes", "xor", persistent_every=0, topology_ranks_per_node=0)
+    rank = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+    job_rank = script(directory / "job-rank", f'KEDGE_NODE=n$(({rank} / 2)) exec "$@"\n')
+    drain_process = script(directory / "drain-process", f'KEDGE_NODE=n$(({rank} + ${{FIRST:-0}})) exec "$@"\n')
+    done = subprocess.run([MPIEXEC, "-n", str(RANKS), job_rank, HEAT2D, "--steps", str(STEPS), "--every", str(EVERY),
+                           "--die-at", str(DEATH), "--die-rank", "0"], env=job.environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode != 0, done.stdout, done.stderr)
+    launcher = script(directory / "launcher", f'shift; n=$1; shift; exec "{MPIEXEC}" -n "$n" "{drain_process}" "$@"\n')
+    # Two of four nodes are there: too few.
+    refused(drain(job, "-n", 2, launcher=launcher), 1, "step-000020")
+    check(drained(drain(job, "-n", 3, launcher=launcher, FIRST="1")) == NEWEST, "not the newest")
+    shutil.rmtree(job.directory / "store")
+    code = subprocess.run([MPIEXEC, "-n", str(RANKS), job_rank, HEAT2D, "--steps", str(STEPS)], env=job.environment,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S)
+    check(code.returncode == 0 and printed(code.stdout, "checksum") == wanted, code.stdout, code.stderr)
+    print("ok three of four nodes, each with its own store", flush=True)
+
+
+def a_job_that_runs_is_left_alone(directory):
+    job = Job(directory / "runs", "xor", persistent_every=0)
+    seen = []
+
+    def try_to_drain(line):
+        if "committed step-000010" in line and not seen:
+            seen.append(drain(job, "-n", 1))
+
+    code, output = job.launch("--steps", "20000", "--every", "10", "--die-at", "200", "--die-rank", "0", watch=try_to_drain)
+    check(seen, output)
+    refused(seen[0], 2, "a job works with this store")
+    check("overtaken" not in output and "committed step-000200" in output, output)
+    print("ok a job that runs is left alone", flush=True)
+
+
+def wrong_calls(directory):
+    job = Job(directory / "wrong", "xor")
+    refused(drain(job, "-n", 1), 2, "there is no such prefix")
+    (job.directory / "prefix").mkdir(parents=True)
+    refused(drain(job, "-n", 1), 2, "no run 'main'", "the first line of the job's log")
+    check(job.launch("--steps", "20")[0] == 0, "")
+    refused(drain(job, "-n", 1, "--run", "other"), 2, "no run 'other'")
+    shutil.rmtree(job.directory / "store")
+    code, out, error = drain(job, "-n", 1)
+    check(code == 0 and "no store here" in out and "the newest on the prefix is step-000020" in out, code, out, error)
+    done = subprocess.run([KEDGE, "drain", "--launcher", "no-such-launcher"], env=job.environment, capture_output=True,
+                          text=True, timeout=LIMIT_S)
+    check(done.returncode == 2 and "--launcher" in done.stderr, done)
+    print("ok wrong calls say what is wrong", flush=True)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="heat2d-drain-") as name:
+        directory = pathlib.Path(name)
+        code, output = Job(directory / "undisturbed", "xor").launch()
+        check(code == 0, output)
+        wanted = printed(output, "checksum")
+        by_any_number_of_processes(directory, wanted)
+        lost_nodes(directory, wanted)
+        newer_than_what_was_flushed(directory, wanted)
+        on_nodes_that_see_their_own_store(directory, wanted)
+        a_job_that_runs_is_left_alone(directory)
+        wrong_calls(directory)
+
+
+main()
