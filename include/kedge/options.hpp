@@ -60,7 +60,7 @@ enum class Scheme : std::uint8_t {
 /// "auto", "single", "partner", "xor", "rs".
 [[nodiscard]] std::string_view to_string(Scheme scheme) noexcept;
 
-/// Options of an engine. All ranks must set the same values, except for `store.path` and `log`.
+/// Options of an engine. All ranks must set the same values, except for `store.path`, `pipeline.cores` and `log`.
 struct Options {
   /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: the name that the communicator was
   /// given, or `main` if it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
@@ -135,6 +135,8 @@ struct Options {
     std::uint64_t piece_bytes = 0;
     /// Number of pieces that a rank has in flight at once, 1 to 64.
     std::uint32_t depth = 4;
+    /// Maximum number of bytes per second that a node sends while it protects behind the application; 0 = no limit.
+    std::uint64_t bandwidth_limit = 0;
   } redundancy;  ///< Protection.
 
   /// How commits come to higher levels than local.
@@ -145,6 +147,9 @@ struct Options {
     std::uint32_t max_pending = 2;
     /// What create does otherwise.
     WhenFull when_full = WhenFull::block;
+    /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:
+    /// wherever the process may run, where they are less urgent than the application.
+    std::string cores;
   } pipeline;  ///< Protecting and flushing.
 
   /// How a start takes up earlier checkpoints.

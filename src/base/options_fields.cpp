@@ -216,6 +216,11 @@ std::vector<Field> redundancy_fields() {
           {"redundancy", "depth"}, [](auto& o) -> auto& { return o.redundancy.depth; }, all_ranks,
           "a whole number from 1 to 64",
           "Number of pieces that a rank has in flight at once when protecting and rebuilding.", kDepth),
+      field<FieldKind::size>(
+          {"redundancy", "bandwidth_limit"}, [](auto& o) -> auto& { return o.redundancy.bandwidth_limit; }, all_ranks,
+          "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
+          "Maximum number of bytes per second that a node sends while it protects behind the application; 0 = no "
+          "limit."),
   };
 }
 
@@ -233,6 +238,10 @@ std::vector<Field> pipeline_fields() {
       field(
           {"pipeline", "when_full"}, [](auto& o) -> auto& { return o.pipeline.when_full; }, all_ranks,
           "block, skip or fail", "What create does when pipeline.max_pending commits are under way."),
+      field(
+          {"pipeline", "cores"}, [](auto& o) -> auto& { return o.pipeline.cores; }, each_rank,
+          "numbers of cores and ranges of them, such as \"0,64-67\", or empty",
+          "Cores of each node on which threads protect and flush behind the application.", kCores),
   };
 }
 

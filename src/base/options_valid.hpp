@@ -10,6 +10,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/cores.hpp"
+
 namespace kedge::options_valid {
 
 inline bool is_run_name(const std::string& name) {
@@ -42,6 +44,7 @@ inline constexpr auto kPieceBytes = [](std::uint64_t bytes) {
 };
 inline constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
 inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };
+inline constexpr auto kCores = [](const std::string& cores) { return parse_cores(cores).has_value(); };
 inline constexpr auto kDomain = [](const std::string& domain) {
   return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
 };

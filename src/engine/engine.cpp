@@ -123,6 +123,10 @@ void Engine::on_complete(std::string_view tag, Level level, OnComplete callback)
   impl_->pipeline().on_complete(tag, level, std::move(callback));
 }
 
+void Engine::pause() noexcept { impl_->pause().ask(true); }
+
+void Engine::resume() noexcept { impl_->pause().ask(false); }
+
 void Engine::pin(std::string_view tag) {
   impl_->call([&] { impl_->pin(tag, true); });
 }

@@ -15,6 +15,8 @@ namespace {
 
 // How long the end of an engine waits for a write that is under way.
 constexpr std::chrono::seconds kEndBound{10};
+// How long the work behind the application stands still for one commit, of comm.timeout_s: other ranks wait for it.
+constexpr double kPausedShare = 0.25;
 
 Setup make_setup(Options options, Environment environment) {
   const Log log(options.log);
@@ -33,6 +35,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       started_(lifecycle_.collective([&] { return start(setup_, group_); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
              setup_.log),
+      pause_(group_.timeout() * kPausedShare),
       pipeline_(lifecycle_.collective([&] { return make_pipeline(); })),
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
@@ -68,7 +71,9 @@ void EngineImpl::commit() {
   }
 }
 
-Parts EngineImpl::parts() { return {setup_, started_, group_, lifecycle_, ledger_, notes_, pipeline_, recovery_}; }
+Parts EngineImpl::parts() {
+  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, pipeline_, recovery_};
+}
 
 bool EngineImpl::end() {
   if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
@@ -89,9 +94,12 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
       store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
+  std::function<void()> between_pieces;
+  if (options.pipeline.mode == PipelineMode::background) between_pieces = [this] { pause_.pass(); };
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
-      pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable},
+      pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
+                              between_pieces},
       *setup_.environment.clock, setup_.log);
   // What is going to be removed with the stores is not worth a flush at the end.
   const bool flush_at_end = options.store.on_exit != OnExit::remove;
@@ -101,7 +109,9 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           std::move(protect),
           std::move(flush),
           {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
-           options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker},
+           options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker,
+           options.pipeline.cores, options.redundancy.bandwidth_limit},
+          pause_,
           *setup_.environment.clock,
           setup_.log};
 }

@@ -35,6 +35,7 @@ class EngineImpl {
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
   [[nodiscard]] Writer& writer() noexcept { return writer_; }
   [[nodiscard]] pipeline::Pipeline& pipeline() noexcept { return pipeline_; }
+  [[nodiscard]] pipeline::Pause& pause() noexcept { return pause_; }
 
   /// A collective call, and what is to be told of commits then.
   template <class Body>
@@ -75,6 +76,7 @@ class EngineImpl {
   Started started_;
   commits::Ledger ledger_;
   CommitNotes notes_;
+  pipeline::Pause pause_;
   pipeline::Pipeline pipeline_;
   recovery::Recovery recovery_;
   CheckpointSchedule schedule_;

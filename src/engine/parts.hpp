@@ -20,6 +20,7 @@ struct Parts {
   Lifecycle& lifecycle;
   commits::Ledger& ledger;
   CommitNotes& notes;
+  pipeline::Pause& pause;
   pipeline::Pipeline& pipeline;
   recovery::Recovery& recovery;
 

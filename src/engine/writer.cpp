@@ -129,6 +129,7 @@ Status Writer::refuse(const Failure& failure) {
 
 Status Writer::save(std::string_view name, const Region& region, const Placement& placement) {
   if (auto failure = not_writing("save")) return *failure;
+  const pipeline::Pause::Hold hold(parts_.pause);  // while no rank is waited for: that one's worker may need this one's
   const double begin_s = parts_.clock().seconds();
   auto failure = attempt([&] {
     const format::RegionSpec spec{std::string(name), region.dtype, region.shape,

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "fs/file_system.hpp"
@@ -15,13 +17,17 @@ namespace kedge::fs {
 /// How fast bytes may pass, over everything that goes by the same one. Not thread-safe.
 class Pace {
  public:
-  Pace(Clock& clock, double bytes_per_s) : clock_(clock), bytes_per_s_(bytes_per_s) {}
+  /// `before` is called before each piece.
+  Pace(
+      Clock& clock, double bytes_per_s, std::function<void()> before = [] {})
+      : clock_(clock), bytes_per_s_(bytes_per_s), before_(std::move(before)) {}
 
   [[nodiscard]] double seconds_for(std::uint64_t bytes) const noexcept {
     return static_cast<double>(bytes) / bytes_per_s_;
   }
   /// Returns when the bytes before have had their time.
   void pass(std::uint64_t bytes) {
+    before_();
     const double now_s = clock_.seconds();
     if (free_at_s_ > now_s) clock_.sleep_for(std::chrono::duration<double>(free_at_s_ - now_s));
     free_at_s_ = std::max(free_at_s_, now_s) + seconds_for(bytes);
@@ -30,6 +36,7 @@ class Pace {
  private:
   Clock& clock_;
   double bytes_per_s_;
+  std::function<void()> before_;
   double free_at_s_ = 0;
 };
 

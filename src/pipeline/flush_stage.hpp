@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +32,8 @@ struct FlushSettings {
   /// Keeps a copy of the manifest; in another failure domain than rank 0. The same on every rank.
   std::optional<int> second_root;
   bool durable = false;  ///< whether the stores bring what they hold to stable storage
+  /// Called between the pieces that are written; null: never.
+  std::function<void()> between_pieces = {};
 };
 
 class FlushStage final : public Stage {
@@ -48,7 +52,11 @@ class FlushStage final : public Stage {
         removal_(tier, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
     const auto sharers = static_cast<double>(std::max<std::size_t>(store.ranks_on_node().size(), 1));
-    if (limit > 0) pace_.emplace(clock, limit / sharers);
+    const double unlimited = std::numeric_limits<double>::infinity();
+    const auto nothing = [] {};
+    const auto& between = settings_.between_pieces;
+    if (limit > 0 || between)
+      pace_.emplace(clock, limit > 0 ? limit / sharers : unlimited, between ? between : nothing);
   }
 
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }

@@ -1,8 +1,15 @@
 #include "pipeline/pipeline.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "base/attempt.hpp"
+#include "base/cores.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "comm/gentle_communicator.hpp"
+#include "fs/paced.hpp"
 
 namespace kedge::pipeline {
 namespace {
@@ -25,14 +32,15 @@ std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit,
 }
 
 Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger,
-                   std::unique_ptr<ProtectStage> protect, std::unique_ptr<Stage> flush, Schedule schedule, Clock& clock,
-                   const Log& log)
+                   std::unique_ptr<ProtectStage> protect, std::unique_ptr<Stage> flush, Schedule schedule, Pause& pause,
+                   Clock& clock, const Log& log)
     : group_(std::move(group)),
       store_(store),
       ledger_(ledger),
       protect_(std::move(protect)),
       flush_(std::move(flush)),
-      schedule_(schedule),
+      schedule_(std::move(schedule)),
+      pause_(pause),
       clock_(clock),
       log_(log),
       completions_(ledger, log) {
@@ -46,8 +54,33 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
     return;
   }
   store_.spare(store::FileKind::container, schedule_.max_pending);
-  worker_ = std::make_unique<Worker>(group_, group_.duplicate(),
-                                     [this](const comm::Group& channel, Job& job) { work(channel, job); });
+  start_worker();
+}
+
+/// COLLECTIVE. What it sends waits for the application where that asks for it.
+void Pipeline::start_worker() {
+  std::shared_ptr<fs::Pace> pace;
+  if (schedule_.sent_bytes_per_s != 0) {
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
+    pace = std::make_shared<fs::Pace>(clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers);
+  }
+  const auto before = [this, pace](std::uint64_t sent_bytes) {
+    pause_.pass();
+    if (pace && sent_bytes != 0) pace->pass(sent_bytes);
+  };
+  comm::Group channel(
+      std::make_shared<comm::GentleCommunicator>(group_.communicator().duplicate(group_.deadline()), before),
+      group_.timeout());
+  const auto begin = [this] {
+    if (schedule_.cores.empty() || keep_to_cores(parse_cores(schedule_.cores).value_or(std::vector<unsigned>())))
+      return;
+    log_.warning(
+        compose("pipeline.cores = \"{}\": this process may run on none of them; what goes on behind the "
+                "application runs where that does",
+                schedule_.cores));
+  };
+  worker_ = std::make_unique<Worker>(group_, std::move(channel), begin,
+                                     [this](const comm::Group& own, Job& job) { work(own, job); });
 }
 
 Submitted Pipeline::submit(const CommitHead& commit) {
@@ -109,6 +142,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
 
 /// COLLECTIVE, on `channel`, in the worker's thread. Only what ends the engine ends it, too.
 void Pipeline::work(const comm::Group& channel, Job& job) {
+  pause_.begin();
   const Submitted processed = process(channel, job, store::Reach::known);
   if (job.flush) flush_failed_ = processed.not_persistent.has_value();
   note(job.files.commit, processed);
@@ -150,7 +184,10 @@ void Pipeline::make_next_ready(const CommitFiles& files) {
 std::optional<Failure> Pipeline::wait_for_room() {
   if (!worker_ || !is_full()) return failure();
   switch (schedule_.when_full) {
-    case WhenFull::block: return worker_->wait_until_below(schedule_.max_pending);
+    case WhenFull::block: {
+      const Pause::Awaited awaited(pause_);
+      return worker_->wait_until_below(schedule_.max_pending);
+    }
     case WhenFull::skip: return worker_->failure();  // all ranks decide that together
     case WhenFull::fail: break;
   }
@@ -164,6 +201,7 @@ std::optional<Failure> Pipeline::wait_for_room() {
 }
 
 void Pipeline::skip_flushes() {
+  const Pause::Awaited awaited(pause_);
   const std::uint64_t begun = group_.max(worker_->hold());
   const std::vector<CommitHead> skipped = worker_->skip_flushes(begun);
   if (!skipped.empty()) unflushed_ = schedule_.flush_every;  // the next one is due
@@ -182,11 +220,15 @@ void Pipeline::skip_flushes() {
   group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending)); });
 }
 
-std::optional<Failure> Pipeline::drain() { return worker_ ? worker_->wait_until_below(1) : std::nullopt; }
+std::optional<Failure> Pipeline::drain() {
+  const Pause::Awaited awaited(pause_);
+  return worker_ ? worker_->wait_until_below(1) : std::nullopt;
+}
 
 Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
   const auto entry = worker_ ? ledger_.find(tag) : std::nullopt;
   if (!entry) return {};
+  const Pause::Awaited awaited(pause_);
   const Id128 commit_id = entry->commit.id;
   const auto is_reached = [&] {
     const auto now = ledger_.find(commit_id);
@@ -242,6 +284,7 @@ void Pipeline::require(std::string_view tag, Level level) {
 
 /// COLLECTIVE, while nothing is under way. One stage, now.
 std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
+  const Pause::Awaited awaited(pause_);
   CommitFiles files{commit, {}};
   auto failure = group_.try_together([&] {
     files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});

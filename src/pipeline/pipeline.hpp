@@ -16,6 +16,7 @@
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
 #include "pipeline/completions.hpp"
+#include "pipeline/pause.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/worker.hpp"
@@ -33,7 +34,9 @@ struct Schedule {
   PipelineMode mode = PipelineMode::inline_;
   std::uint32_t max_pending = 2;  ///< in the background: commits under way, with the one being written
   WhenFull when_full = WhenFull::block;
-  bool waits = false;  ///< in the background: submit() returns when nothing is under way
+  bool waits = false;                  ///< in the background: submit() returns when nothing is under way
+  std::string cores = {};              ///< on which a worker runs; empty: on any
+  std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -55,7 +58,7 @@ class Pipeline {
  public:
   /// COLLECTIVE. All that is referred to must outlive it.
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
-           std::unique_ptr<Stage> flush, Schedule schedule, Clock& clock, const Log& log);
+           std::unique_ptr<Stage> flush, Schedule schedule, Pause& pause, Clock& clock, const Log& log);
 
   /// A commit that was just sealed: takes it as far as its turn says. What failed is tried again with a later one. In
   /// the background nothing has become of it when this returns, except that a flush could not be prepared.
@@ -91,10 +94,12 @@ class Pipeline {
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
   /// Without communicating, and perhaps in the middle of something.
   [[nodiscard]] Worker::Stopped stop(Deadline deadline) {
+    pause_.end();
     return worker_ ? worker_->stop(deadline) : Worker::Stopped::idle;
   }
 
  private:
+  void start_worker();
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   void work(const comm::Group& channel, Job& job);
@@ -114,6 +119,7 @@ class Pipeline {
   std::unique_ptr<ProtectStage> protect_;
   std::unique_ptr<Stage> flush_;
   Schedule schedule_;
+  Pause& pause_;
   Clock& clock_;
   const Log& log_;
   Completions completions_;

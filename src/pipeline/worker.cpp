@@ -9,15 +9,18 @@
 
 namespace kedge::pipeline {
 
-Worker::Worker(const comm::Group& group, comm::Group channel, Work work)
+Worker::Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin, Work work)
     : state_(std::make_shared<State>()), channel_(std::move(channel)) {
   Communicator& communicator = channel_.communicator();
   state_->submitted = communicator.signal();
   state_->done = communicator.signal();
   const auto start = [&] {
     try {
-      thread_ = communicator.start_thread(
-          [state = state_, own = channel_, what = std::move(work)] { run(*state, own, what); });
+      thread_ =
+          communicator.start_thread([state = state_, own = channel_, first = std::move(begin), what = std::move(work)] {
+            first();
+            run(*state, own, what);
+          });
     } catch (const std::system_error& error) {
       throw Error(ErrorCode::no_space, compose("the system gives no thread for pipeline.mode = background: {}; raise "
                                                "its limits (ulimit -u), or set the mode to inline",

@@ -37,7 +37,9 @@ class Worker {
  public:
   /// COLLECTIVE, on `group`. The work communicates over `channel` alone, which nobody else uses. Throws the same Error
   /// on every rank if any has no thread for it.
-  Worker(const comm::Group& group, comm::Group channel, std::function<void(const comm::Group& channel, Job& job)> work);
+  /// The thread begins with `begin`.
+  Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin,
+         std::function<void(const comm::Group& channel, Job& job)> work);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   /// Waits for the thread, unless stop() gave up on it.

@@ -100,6 +100,8 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"pipeline.mode", "background"},
                                                      {"pipeline.max_pending", "3"},
                                                      {"pipeline.when_full", "skip"},
+                                                     {"pipeline.cores", "0,2-3"},
+                                                     {"redundancy.bandwidth_limit", "2000000"},
                                                      {"open.verify", "headers"},
                                                      {"open.fresh", "true"},
                                                      {"open.adopt_store", "true"},
@@ -314,11 +316,12 @@ TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
   Options changed;
   changed.store.path = "/elsewhere";
   changed.log.level = LogLevel::off;
+  changed.pipeline.cores = "1";
   EXPECT_TRUE(differing(Options{}, changed).empty());  // these may differ
   changed.schedule.every = 2;
   changed.comm.timeout_s = 300.5;
   EXPECT_EQ(differing(Options{}, changed), (std::set<std::string>{"schedule.every", "comm.timeout_s"}));
-  EXPECT_EQ(digest(Options{}).size(), option_fields().size() - 2);
+  EXPECT_EQ(digest(Options{}).size(), option_fields().size() - 3);
 }
 
 TEST(Suggest, FindsTheNearestWordOrNone) {

@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "comm/gentle_communicator.hpp"
 #include "comm/vote.hpp"
 #include "harness/communicator_contract.hpp"
 #include "harness/testing_world.hpp"
@@ -37,6 +38,40 @@ INSTANTIATE_TEST_SUITE_P(All, InProcessContract,
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "On" + std::to_string(std::get<1>(test.param));
                          });
+
+class GentleContract : public testing::TestWithParam<contract::Case> {};
+
+TEST_P(GentleContract, Holds) {
+  InProcessWorld world(3, ThreadSupport::multiple);
+  const auto outcomes = world.run([&](int rank) {
+    auto inner = world.communicator(rank);
+    inner->connect(soon());
+    GentleCommunicator gentle(std::move(inner), [](std::uint64_t /*sent_bytes*/) {});
+    GetParam().check(gentle);
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GentleContract, testing::ValuesIn(contract::cases().begin(), contract::cases().end()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Gentle, AsksBeforeEachMessage) {
+  InProcessWorld world(2);
+  std::vector<std::vector<std::uint64_t>> asked(2);
+  const auto outcomes = world.run([&](int rank) {
+    auto inner = world.communicator(rank);
+    inner->connect(soon());
+    GentleCommunicator gentle(std::move(inner), [&asked, rank](std::uint64_t sent_bytes) {
+      asked.at(static_cast<std::size_t>(rank)).push_back(sent_bytes);
+    });
+    std::vector<std::byte> bytes(77);
+    auto request = rank == 0 ? gentle.send(1, 0, bytes) : gentle.receive(0, 0, bytes);
+    gentle.wait(std::span(&request, 1), soon());
+    gentle.barrier(soon(), {});
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+  EXPECT_EQ(asked, (std::vector<std::vector<std::uint64_t>>{{77}, {0}}));
+}
 
 TEST(InProcess, AWaitForNobodyTimesOutAndNamesThePeer) {
   InProcessWorld world(3);

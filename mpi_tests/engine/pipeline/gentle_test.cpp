@@ -1,0 +1,220 @@
+// What goes on behind the application gives way to it.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/cores.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/several_starts.hpp"
+#include "pipeline/pause.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using pipeline::Pause;
+using namespace std::chrono_literals;
+
+double seconds_of(const std::function<void()>& step) {
+  const auto begin = std::chrono::steady_clock::now();
+  step();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
+  Pause pause(60s);
+  pause.begin();
+  EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
+  pause.ask(true);
+  std::jthread application([&] {
+    std::this_thread::sleep_for(50ms);
+    pause.ask(false);
+  });
+  EXPECT_GE(seconds_of([&] { pause.pass(); }), 0.04);
+  application.join();
+  {
+    auto hold = std::make_unique<Pause::Hold>(pause);
+    application = std::jthread([&] {
+      std::this_thread::sleep_for(50ms);
+      hold.reset();
+    });
+    EXPECT_GE(seconds_of([&] { pause.pass(); }), 0.04);
+  }
+}
+
+TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
+  Pause pause(60s);
+  pause.begin();
+  pause.ask(true);
+  std::jthread application([&] {
+    std::this_thread::sleep_for(20ms);
+    const Pause::Awaited awaited(pause);
+    std::this_thread::sleep_for(50ms);
+  });
+  pause.pass();
+  application.join();
+  const Pause::Awaited awaited(pause);
+  EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
+}
+
+TEST(PauseOfWork, HasALimitForEachCommit) {
+  Pause pause(50ms);
+  pause.ask(true);
+  for (int commit = 0; commit < 2; ++commit) {
+    pause.begin();
+    const double first = seconds_of([&] { pause.pass(); });
+    EXPECT_GE(first, 0.04);
+    EXPECT_LT(first, 5);
+    EXPECT_LT(seconds_of([&] { pause.pass(); }), 0.04) << "the limit is for all pieces together";
+  }
+}
+
+TEST(PauseOfWork, EndsWithTheWork) {
+  Pause pause(60s);
+  pause.begin();
+  pause.ask(true);
+  std::jthread end([&] {
+    std::this_thread::sleep_for(20ms);
+    pause.end();
+  });
+  EXPECT_LT(seconds_of([&] { pause.pass(); }), 30);
+}
+
+TEST(Cores, AreReadFromText) {
+  EXPECT_EQ(parse_cores(""), std::vector<unsigned>{});
+  EXPECT_EQ(parse_cores("3"), std::vector<unsigned>{3});
+  EXPECT_EQ(parse_cores("0-2,7"), (std::vector<unsigned>{0, 1, 2, 7}));
+  for (const char* wrong : {",", "1,", ",1", "a", "1-", "-1", "2-1", "1 ,2", "0-99999", "4294967296", "1,,2", "0x1"}) {
+    EXPECT_FALSE(parse_cores(wrong)) << wrong;
+  }
+}
+
+class Gentle : public FlushFixture {
+ protected:
+  Gentle() {
+    job.options.pipeline.mode = PipelineMode::background;
+    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
+  }
+  PersistentJob job{4};
+};
+
+TEST_F(Gentle, WhatIsPausedGoesOnWhenItIsAskedTo) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.pause();
+    commit_step(engine, scope.rank, "a", 1);
+    std::this_thread::sleep_for(100ms);
+    EXPECT_EQ(engine.level("a"), Level::local);
+    engine.resume();
+    for (int turn = 0; turn < 10'000 && engine.level("a") != Level::persistent; ++turn) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
+}
+
+// Also where one rank alone has paused: the others' work waits for that one's.
+TEST_F(Gentle, WhatIsPausedGoesOnWhenItIsWaitedFor) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    if (scope.rank == 2) engine.pause();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_LT(seconds_of([&] { engine.wait("a", Level::persistent); }), 30);
+    if (scope.rank == 1) engine.pause();
+    commit_step(engine, scope.rank, "b", 2);
+    commit_step(engine, scope.rank, "c", 3);
+    commit_step(engine, scope.rank, "d", 4);  // pipeline.max_pending is 2
+    EXPECT_LT(seconds_of([&] { engine.finalize(); }), 30);
+  }));
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"d", "c", "b", "a"}));
+}
+
+TEST_F(Gentle, AnEngineMayBeDestroyedWhileItIsPaused) {
+  EXPECT_LT(seconds_of([&] {
+              expect_all_returned(job.start([&](RankScope& scope) {
+                Engine engine = scope.make_engine();
+                engine.pause();
+                commit_step(engine, scope.rank, "a", 1);
+              }));
+            }),
+            30);
+}
+
+/// The cores on which the thread runs that says what became of a commit.
+std::vector<unsigned> cores_of_worker(PersistentJob& job, const std::string& cores, bool& warned) {
+  std::atomic<bool> said = false;
+  std::atomic<bool> refused = false;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  job.options.pipeline.cores = cores;
+  job.options.log.sink = [&](LogLevel, std::string_view line) {
+    if (line.find("pipeline.cores") != std::string_view::npos) refused = true;
+    if (line.find("is protected") == std::string_view::npos) return;
+    ::sched_getaffinity(0, sizeof set, &set);
+    said = true;
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.wait("a", Level::persistent);
+    engine.finalize();
+  }));
+  EXPECT_TRUE(said);
+  warned = refused;
+  std::vector<unsigned> found;
+  for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) found.push_back(core);
+  }
+  return found;
+}
+
+TEST_F(Gentle, WorkKeepsToItsCores) {
+  cpu_set_t own;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+  unsigned last = 0;
+  for (unsigned core = 0; core < CPU_SETSIZE; ++core) last = CPU_ISSET(core, &own) ? core : last;
+  bool warned = false;
+  EXPECT_EQ(cores_of_worker(job, std::to_string(last), warned), std::vector<unsigned>{last});
+  EXPECT_FALSE(warned);
+}
+
+TEST_F(Gentle, CoresThatAreNotThereAreToldAndCostNothing) {
+  bool warned = false;
+  EXPECT_GE(cores_of_worker(job, "1023", warned).size(), 1U);
+  EXPECT_TRUE(warned);
+}
+
+/// Seconds that pass on rank 0, of two ranks on a node each, until 4 MiB of each are protected.
+double seconds_of_a_protection(std::uint64_t limit) {
+  SimulatedJob job(2);
+  job.options.pipeline.mode = PipelineMode::background;
+  job.options.persistent.every = 0;
+  job.options.redundancy.bandwidth_limit = limit;
+  job.options.topology.ranks_per_node = 1;
+  const auto clock = std::make_shared<FakeClock>();  // of rank 0
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    environment.clock = rank == 0 ? clock : std::make_shared<FakeClock>();
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    const std::vector<std::byte> state(std::size_t{4} << 20U, std::byte{7});
+    engine.create("a");
+    engine.save("state", {state.data(), DataType::uint8, Shape{state.size()}});
+    engine.commit();
+    engine.wait("a", Level::protected_);
+  }));
+  return clock->seconds();
+}
+
+TEST(GentleProtection, SendsNoFasterThanTheLimit) {
+  EXPECT_LT(seconds_of_a_protection(0), 1);
+  EXPECT_NEAR(seconds_of_a_protection(std::uint64_t{1} << 20U), 4, 0.6);
+}
+
+}  // namespace
+}  // namespace kedge::faults
