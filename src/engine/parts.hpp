@@ -6,6 +6,7 @@
 #include "engine/commit_notes.hpp"
 #include "engine/lifecycle.hpp"
 #include "engine/start.hpp"
+#include "pipeline/metrics.hpp"
 #include "pipeline/pipeline.hpp"
 #include "recovery/recovery.hpp"
 
@@ -20,6 +21,7 @@ struct Parts {
   Lifecycle& lifecycle;
   commits::Ledger& ledger;
   CommitNotes& notes;
+  pipeline::Metrics& metrics;
   pipeline::Pipeline& pipeline;
   recovery::Recovery& recovery;
 
