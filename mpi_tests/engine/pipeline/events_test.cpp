@@ -312,12 +312,14 @@ TEST_F(RealEvents, TwoEnginesInOneProcessCutNoLine) {
 
 TEST_F(RealEvents, AKillLeavesWholeLines) {
   for (int turn = 0; turn < 20; ++turn) {
+    const std::size_t before = text("events-killed-").size();
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(20);
+      ::alarm(60);
       while (true) run("killed", 20);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 7 * turn));
+    while (text("events-killed-").size() < before + 2000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(700 * turn));
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
