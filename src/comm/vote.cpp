@@ -135,8 +135,8 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
   const std::uint64_t code = call.code;
   const auto failing = local ? static_cast<std::uint64_t>(communicator.rank()) : kNobody;
   const auto silent = local ? kNobody : static_cast<std::uint64_t>(communicator.rank());
-  std::array<std::uint64_t, 7> mins{code,    ~code,         call.argument_hash, ~call.argument_hash,
-                                    failing, ~call.payload, silent};
+  std::array<std::uint64_t, 7> mins{code,          ~code, call.argument_hash, ~call.argument_hash, failing,
+                                    ~call.payload, silent};
   communicator.all_reduce(mins, Reduction::min, deadline);
 
   const auto lowest_code = mins[0];

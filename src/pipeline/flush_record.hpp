@@ -13,8 +13,8 @@
 
 namespace kedge::pipeline {
 
-/// Rank 0's; elsewhere it does nothing. Local, may be called from any thread. A record that cannot be written or removed
-/// is logged at debug level: it only informs.
+/// Rank 0's; elsewhere it does nothing. Local, may be called from any thread. A record that cannot be written or
+/// removed is logged at debug level: it only informs.
 class FlushRecord {
  public:
   /// `records` is null on the other ranks; all that is referred to must outlive it.

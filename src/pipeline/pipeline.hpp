@@ -36,7 +36,7 @@ struct Schedule {
   PipelineMode mode = PipelineMode::inline_;
   std::uint32_t max_pending = 2;  ///< in the background: commits under way, with the one being written
   WhenFull when_full = WhenFull::block;
-  bool waits = false;  ///< in the background: submit() returns when nothing is under way
+  bool waits = false;               ///< in the background: submit() returns when nothing is under way
   std::uint32_t flush_retries = 0;  ///< in the background
 };
 

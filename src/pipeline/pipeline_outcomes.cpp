@@ -9,9 +9,7 @@ namespace kedge::pipeline {
 namespace {
 
 /// What another try may not meet again: a full filesystem, an error of a server.
-bool may_pass(const Failure& failure) {
-  return failure.code == ErrorCode::no_space || failure.code == ErrorCode::io;
-}
+bool may_pass(const Failure& failure) { return failure.code == ErrorCode::no_space || failure.code == ErrorCode::io; }
 
 /// Before try number `tries` + 1: 1, 2, 4, ... seconds.
 double backoff_s(std::uint64_t tries) {

@@ -17,12 +17,8 @@ std::string failed_flush_text(const store::FailedFlush& failed) {
 }
 
 Json failed_flush_json(const store::FailedFlush& failed) {
-  return {{"tag", failed.tag},
-          {"generation", failed.generation},
-          {"commit_id", to_string(failed.commit_id)},
-          {"time", utc(failed.time_ns)},
-          {"time_ns", failed.time_ns},
-          {"tries", failed.tries},
+  return {{"tag", failed.tag},           {"generation", failed.generation}, {"commit_id", to_string(failed.commit_id)},
+          {"time", utc(failed.time_ns)}, {"time_ns", failed.time_ns},       {"tries", failed.tries},
           {"reason", failed.reason}};
 }
 

@@ -144,7 +144,9 @@ TEST_P(Events, TellOfFailures) {
     ++failures;
     EXPECT_EQ(event["code"], event["tag"] == "c" ? "invalid_argument" : "no_space");
     EXPECT_FALSE(std::string(event["text"]).empty());
-    EXPECT_EQ(event["event"], event["tag"] == "c" ? "commit_failed" : event.contains("seconds") ? "flush_retry" : "flush_failed");
+    EXPECT_EQ(event["event"], event["tag"] == "c"         ? "commit_failed"
+                              : event.contains("seconds") ? "flush_retry"
+                                                          : "flush_failed");
   }
   EXPECT_EQ(failures, GetParam() ? 4U : 3U);
 }
@@ -162,8 +164,12 @@ TEST_P(Events, ThatCannotBeWrittenAreAWarningAndNoMore) {
     engine.finalize();
   }));
   const auto lines = job.log();
-  EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return says(line, {"no more events", "events.path"}); }),
-            2) << "one of each node";
+  EXPECT_EQ(std::ranges::count_if(lines,
+                                  [](const auto& line) {
+                                    return says(line, {"no more events", "events.path"});
+                                  }),
+            2)
+      << "one of each node";
   EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
 }
 
@@ -234,15 +240,19 @@ TEST_P(Events, ACheckpointIsOneLineInTheLog) {
   }));
   std::vector<std::string> about;
   for (const std::string& line : job.log()) {
-    if (says(line, {"committed "}) || says(line, {" is persistent"}) || says(line, {" is protected"})) about.push_back(line);
+    if (says(line, {"committed "}) || says(line, {" is persistent"}) || says(line, {" is protected"}))
+      about.push_back(line);
   }
   const std::string time = "[0-9.]+ (us|ms|s)";
-  EXPECT_THAT(about,
-              ElementsAre(ContainsRegex("^committed a \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\), "
-                                        "blocked " + time + ", protected after " + time + "$"),
-                          ContainsRegex("^committed b \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\) and "
-                                        "persistent, blocked " + time + ", protected after " + time +
-                                        ", persistent after " + time + "$")));
+  EXPECT_THAT(
+      about,
+      ElementsAre(
+          ContainsRegex("^committed a \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\), "
+                        "blocked " +
+                        time + ", protected after " + time + "$"),
+          ContainsRegex("^committed b \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\) and "
+                        "persistent, blocked " +
+                        time + ", protected after " + time + ", persistent after " + time + "$")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, Events, ::testing::Bool(),
@@ -255,7 +265,8 @@ TEST(EventLines, AreJsonWhateverTheNamesAre) {
   CommitHead commit;
   commit.tag = "\xff\xfe";
   const Failure failure{ErrorCode::io, "a \"quoted\"\nline", 1, "/p\x80", EIO};
-  const std::string line = pipeline::to_line(origin, 1'700'000'000'042'999'999, {.name = "x", .commit = &commit, .failure = &failure});
+  const std::string line =
+      pipeline::to_line(origin, 1'700'000'000'042'999'999, {.name = "x", .commit = &commit, .failure = &failure});
   const std::vector<Json> events = events_in(line);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0]["time"], "2023-11-14T22:13:20.042Z");
@@ -318,7 +329,9 @@ TEST_F(RealEvents, AKillLeavesWholeLines) {
       ::alarm(60);
       while (true) run("killed", 20);
     }
-    while (text("events-killed-").size() < before + 2000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int waits = 0; waits < 30'000 && text("events-killed-").size() < before + 2000; ++waits) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(700 * turn));
     ::kill(child, SIGKILL);
     int status = 0;

@@ -1,12 +1,17 @@
 // Flushes that fail behind the application: tried again, as long as nobody waits for something newer, and recorded.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +19,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
+#include "kedge/transport.hpp"
 #include "store/failed_flush.hpp"
 
 namespace kedge::faults {
@@ -23,14 +29,14 @@ namespace {
 class MeetingFileSystem final : public ForwardingFileSystem {
  public:
   MeetingFileSystem(std::shared_ptr<fs::FileSystem> inner, std::string tag, std::function<void()> meet)
-      : ForwardingFileSystem(std::move(inner)), begin_("/prefix/" + tag + "."), meet_(std::move(meet)) {}
+      : ForwardingFileSystem(std::move(inner)), directory_("/" + tag + "."), meet_(std::move(meet)) {}
   [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
-    if (path.starts_with(begin_) && path.find("/rank-") != std::string::npos) meet_();
+    if (path.find(directory_) != std::string::npos && path.find("/rank-") != std::string::npos) meet_();
     return inner().create(path, mode);
   }
 
  private:
-  std::string begin_;
+  std::string directory_;
   std::function<void()> meet_;
 };
 
@@ -114,9 +120,9 @@ TEST_F(FailedFlush, IsNotTriedAgainIfThatCannotHelpOrIsNotWanted) {
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
-      EXPECT_EQ(code_of([&] { engine.pin("a"); }), ErrorCode::not_found);
+      EXPECT_EQ(code_of([&] { engine.wait("a", Level::persistent); }), code);
     }));
-    EXPECT_EQ(tries, 1) << to_string(code);
+    EXPECT_EQ(tries, 2) << to_string(code) << ", and once in wait";
   }
 }
 
@@ -193,6 +199,19 @@ TEST_F(FailedFlush, TheRecordGoesWithItsCommit) {
   }
 }
 
+TEST_F(FailedFlush, TheRecordGoesWhenTheCommitIsPersistentAfterAll) {
+  job.options.persistent.every = 0;
+  fail("a", 1);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(code_of([&] { engine.wait("a", Level::persistent); }), ErrorCode::no_space);
+    EXPECT_TRUE(scope.rank != 0 || record());
+    engine.wait("a", Level::persistent);
+    EXPECT_TRUE(scope.rank != 0 || !record());
+  }));
+}
+
 TEST(FailedFlushRecord, DamageIsNoRecord) {
   const store::FailedFlush failed{*parse_id("0123456789abcdef0123456789abcdef"), 7, "a", 5, 2, "no_space: \xff full"};
   const std::string text = store::to_text(failed);
@@ -203,6 +222,33 @@ TEST(FailedFlushRecord, DamageIsNoRecord) {
   for (const std::string& damaged : {text.substr(0, text.size() / 2), std::string("[]"), std::string("{\"tag\": 1}")}) {
     EXPECT_EQ(store::parse_failed_flush(damaged), std::nullopt) << damaged;
   }
+}
+
+/// In real time: the end of an engine does not wait for the next try.
+TEST(FailedFlushInRealTime, TheEndOfAnEngineIsNotHeldUp) {
+  const std::string directory = testing::TempDir() + "kedge-failed-flush-" + std::to_string(::getpid());
+  std::filesystem::create_directories(directory + "/store");
+  Options options;
+  options.store.path = directory + "/store";
+  options.persistent.path = directory + "/prefix";
+  options.persistent.every = 1;
+  options.pipeline.mode = PipelineMode::background;
+  options.log.level = LogLevel::error;
+  std::atomic<int> tries = 0;
+  engine::Environment environment = engine::Environment::system();
+  environment.file_system = std::make_shared<MeetingFileSystem>(environment.file_system, "a", [&] {
+    ++tries;
+    throw Error(ErrorCode::io, "as the test has it");
+  });
+  std::optional<Engine> engine(engine::Environment::make_engine(single_process(), options, environment));
+  commit_value(*engine, "a", 1);
+  while (tries < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the next one comes in 2 s
+  const auto begin = std::chrono::steady_clock::now();
+  engine.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  EXPECT_EQ(tries, 2);
+  std::filesystem::remove_all(directory);
 }
 
 /// What the worker of one rank waits for, in virtual time, until it is released.
@@ -230,8 +276,7 @@ TEST_F(FailedFlush, AWorkerThatHangsIsNamedByTheNextCall) {
     job.surroundings = [&](int rank, engine::Environment& environment) {
       environment.waits_for_worker = false;
       if (rank != hung) return;
-      environment.file_system =
-          std::make_shared<MeetingFileSystem>(environment.file_system, "a", [&] { hang.meet(); });
+      environment.file_system = std::make_shared<MeetingFileSystem>(environment.file_system, "a", [&] { hang.meet(); });
     };
     OnEachRank told(4);
     expect_all_returned(job.start([&](RankScope& scope) {

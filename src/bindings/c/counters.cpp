@@ -1,7 +1,7 @@
 // What an engine has done, in numbers.
+#include "kedge/counters.hpp"
 #include "bindings/c/failure.hpp"
 #include "bindings/c/handle.hpp"
-#include "kedge/counters.hpp"
 #include "kedge/kedge.h"
 
 namespace {
