@@ -14,6 +14,7 @@
 
 #include "kedge/attributes.hpp"
 #include "kedge/communicator.hpp"
+#include "kedge/counters.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
 #include "kedge/selection.hpp"
@@ -103,6 +104,8 @@ class Engine {
   /// Local. The level that the newest commit of this tag has reached, to this engine's knowledge; none if it
   /// knows of no such commit.
   [[nodiscard]] Level level(std::string_view tag) const;
+  /// Local, from any thread. What this engine has done so far, to this rank's knowledge; without communication.
+  [[nodiscard]] Counters counters() const;
 
   /// COLLECTIVE. Returns when the newest commit of this tag has reached the level; protects or flushes it now if it was
   /// not due yet (redundancy.every, persistent.every). Throws not_found (no such commit is kept), invalid_argument (a

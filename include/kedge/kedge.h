@@ -6,7 +6,7 @@
  * error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the engine and may reach some ranks
  * alone, and for a NULL engine (that rank cannot reach the others) and a NULL `needed` of kedge_need_checkpoint, which
  * are reported on that rank alone. All other calls are local. Make collective calls of an engine from one thread at a
- * time; kedge_save, kedge_load, the routes and kedge_get_level may be called from several threads concurrently.
+ * time; kedge_save, kedge_load, the routes, kedge_get_level and kedge_get_counters may be called from several threads.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
  * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
@@ -20,6 +20,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "kedge/kedge_counters.h"
 
 #if defined(__GNUC__)
 #define KEDGE_MUST_CHECK __attribute__((warn_unused_result)) /* an ignored failure can cost a whole run */
@@ -222,6 +224,9 @@ kedge_error kedge_abandon(kedge_engine* engine);
 /** The level that the newest commit of this tag has reached, to this engine's knowledge; KEDGE_LEVEL_NONE if
  * it knows of no such commit. */
 kedge_error kedge_get_level(const kedge_engine* engine, const char* tag, kedge_level* level);
+
+/** What the engine has done so far, to this rank's knowledge; without communication. */
+kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* counters);
 
 /** COLLECTIVE. Returns when the newest commit of this tag has reached the level. KEDGE_NOT_FOUND (no such commit is
  * kept), KEDGE_INVALID_ARGUMENT (not a level, or one that the options rule out), or why it cannot be reached: the

@@ -7,6 +7,7 @@
 
 #include "kedge/attributes.hpp"    // IWYU pragma: export
 #include "kedge/communicator.hpp"  // IWYU pragma: export
+#include "kedge/counters.hpp"      // IWYU pragma: export
 #include "kedge/elements.hpp"      // IWYU pragma: export
 #include "kedge/engine.hpp"        // IWYU pragma: export
 #include "kedge/error.hpp"         // IWYU pragma: export

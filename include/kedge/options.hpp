@@ -115,6 +115,9 @@ struct Options {
     Io io = Io::automatic;
     /// Maximum number of bytes per second that a node writes to the prefix; 0 = no limit.
     std::uint64_t bandwidth_limit = 0;
+    /// With pipeline.mode background: how often a flush that failed for lack of space or with an I/O error is tried
+    /// again, after 1, 2, 4, ... seconds, at most 60 each; until a newer commit waits. 0 = not at all.
+    std::uint32_t retries = 3;
     /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
     std::uint64_t view_limit = 100'000;
   } persistent;  ///< The parallel filesystem.
@@ -198,6 +201,15 @@ struct Options {
     /// background also by another thread than the application's, perhaps at the same time. Must not throw.
     std::function<void(LogLevel, std::string_view)> sink;
   } log;  ///< The log.
+
+  /// What happened, for programs: one JSON object a line (share/doc/events.md).
+  struct Events {
+    /// Where the first rank of each node writes them: a directory, which is created, or with `{node}` in it a file.
+    /// `{node}` becomes the node's name, `{run}` the run's. Empty: nowhere.
+    std::string path;
+    /// A file that would become larger is renamed to `<file>.1`, replacing the one before; 0 = never.
+    std::uint64_t max_bytes = std::uint64_t{64} << 20U;
+  } events;  ///< Structured events.
 
   /// The first error that load() found, if any; Engine's constructor reports it on all ranks.
   std::optional<Failure> load_failure;

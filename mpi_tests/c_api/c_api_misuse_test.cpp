@@ -51,6 +51,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_commit(nullptr), "commit");
   refused(kedge_abandon(nullptr), "abandon");
   refused(kedge_get_level(nullptr, "a", &level), "get_level");
+  refused(kedge_get_counters(nullptr, nullptr), "get_counters");
   refused(kedge_wait(nullptr, "a", KEDGE_LEVEL_LOCAL), "wait");
   refused(kedge_wait_for(nullptr, "a", KEDGE_LEVEL_LOCAL, 1, nullptr), "wait_for");
   refused(kedge_on_complete(nullptr, "a", KEDGE_LEVEL_LOCAL, nullptr, nullptr), "on_complete");
@@ -207,6 +208,7 @@ TEST(CApiMisuse, LocalCallsRefuseNullPlaces) {
     expect_refused(kedge_need_checkpoint(engine, nullptr), "need_checkpoint");
     expect_refused(kedge_get_level(engine, nullptr, &level), "get_level");
     expect_refused(kedge_get_level(engine, "a", nullptr), "get_level");
+    expect_refused(kedge_get_counters(engine, nullptr), "get_counters");
     expect_refused(kedge_get_info(engine, nullptr), "get_info");
     expect_refused(kedge_region_count(engine, nullptr), "region_count");
     expect_refused(kedge_get_region(engine, 0, nullptr), "get_region");

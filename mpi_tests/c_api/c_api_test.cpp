@@ -151,6 +151,26 @@ TEST(CApi, WaitForAndOnComplete) {
   });
 }
 
+TEST(CApi, Counters) {
+  SimulatedJob job(4);
+  run_in_c(job, [](int, kedge_engine* engine) {
+    EXPECT_EQ(commit_value_in_c(engine, "a", 1), KEDGE_OK);
+    EXPECT_EQ(commit_value_in_c(engine, "b", 2), KEDGE_OK);
+    EXPECT_EQ(kedge_wait(engine, "b", KEDGE_LEVEL_PERSISTENT), KEDGE_OK) << kedge_last_error();
+    kedge_counters counters;
+    std::memset(&counters, 0xff, sizeof counters);
+    EXPECT_EQ(kedge_get_counters(engine, &counters), KEDGE_OK);
+    EXPECT_EQ(counters.commits, 2U);
+    EXPECT_EQ(counters.protections, 2U);
+    EXPECT_EQ(counters.flushes, 1U);
+    EXPECT_EQ(counters.pending, 0U);
+    EXPECT_GT(counters.saved_bytes, 8192U);
+    EXPECT_EQ(counters.flushed_bytes * 2, counters.saved_bytes);
+    EXPECT_EQ(counters.persistent_max_s, 0);
+    for (const std::uint64_t word : counters.reserved) EXPECT_EQ(word, 0U);
+  });
+}
+
 TEST(CApi, LevelsAbandonAndTheSchedule) {
   SimulatedJob job(4);
   job.options.schedule.every = 2;

@@ -36,7 +36,7 @@ class Job:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_PERSISTENT_EVERY": "2", "KEDGE_PERSISTENT_KEEP": "3", "KEDGE_TOPOLOGY_RANKS_PER_NODE": "1",
-            "KEDGE_PIPELINE_MODE": "background"}
+            "KEDGE_PIPELINE_MODE": "background", "KEDGE_LOG_LEVEL": "debug"}
 
     def launch(self):
         """The ranks write to files themselves: what the launcher forwards may be lost when they are killed."""
@@ -83,7 +83,7 @@ def kill_once(job, choose):
     launched = job.launch()
     wanted = choose.randrange(1, 12)  # checkpoints until then
     deadline = time.monotonic() + LAUNCH_LIMIT_S
-    while launched.poll() is None and len(re.findall("committed", job.log())) < wanted:
+    while launched.poll() is None and len(re.findall("is local: the rest", job.log())) < wanted:
         check(time.monotonic() < deadline, "no checkpoint was made:", job.log())
         time.sleep(0.002)
     time.sleep(choose.random() * 0.02)
@@ -109,7 +109,7 @@ def main():
         check(job.launch().wait() == 0, job.log())
         wanted = job.printed("checksum")
         check(wanted, "no checksum was printed")
-        check("is protected (xor) and persistent" in job.log(), job.log())
+        check("protected (xor) and persistent, blocked" in job.log(), job.log())
 
         disturbed = pathlib.Path(directory) / "disturbed"
         disturbed.mkdir()
@@ -126,9 +126,9 @@ def main():
                 least = 0
                 continue
             kills += 1
-            least = max(least, job.newest(r"committed step-(\d+)"))
+            least = max(least, job.newest(r"step-(\d+) is local: the rest"))
             if choose.random() < 0.3:
-                protected = max(job.newest(r"step-(\d+) is protected"), job.newest(r"opened step-(\d+)"))
+                protected = max(job.newest(r"committed step-(\d+) .*, protected \("), job.newest(r"opened step-(\d+)"))
                 if protected:
                     shutil.rmtree(disturbed / "store" / f"node{choose.randrange(RANKS)}", ignore_errors=True)
                     least = min(least, protected)

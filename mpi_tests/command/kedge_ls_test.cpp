@@ -1,11 +1,15 @@
 // kedge ls on whole, half-written, damaged and foreign directories.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "command/checkpoints_fixture.hpp"
+#include "store/failed_flush.hpp"
+#include "store/store_record.hpp"
 
 namespace kedge::testing {
 namespace {
@@ -172,6 +176,54 @@ TEST(KedgeStoreList, ListsCommitsOfAStoreAsFarAsThisNodeTells) {
   const Result damaged = kedge("ls " + store.directory());
   EXPECT_EQ(damaged.status, 1);
   EXPECT_THAT(damaged.text, AllOf(HasSubstr("1 of 8"), ContainsRegex("rank-3.0.h5 +DAMAGED +[^\n]*truncated")));
+}
+
+store::FailedFlush failed_flush(const Id128& commit_id) {
+  const std::int64_t then_ns = system_clock()->wall_ns() - std::int64_t{125} * 1'000'000'000;
+  return {commit_id, sample_identity().commit.generation, "step-000100", then_ns, 4, "no_space on rank 2: it is full"};
+}
+
+TEST(KedgeStoreList, ShowsAFlushThatFailedOfACommitThatIsHere) {
+  SampleStore store;
+  store.add("rank-2.0.h5", sample_regions(), sample_identity());
+  std::ofstream(store.path("flush-failed")) << store::to_text(failed_flush(sample_identity().commit.id));
+  const Result listed = kedge("ls " + store.directory());
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_THAT(listed.text, ContainsRegex("\nstep-000100: flush failed 2 min [0-9]+ s ago .tried 4 times.: no_space on "
+                                         "rank 2: it is full\n"));
+  const Json json = kedge_json("ls " + store.directory(), 0);
+  EXPECT_EQ(json["checkpoints"][0]["flush_failed"]["tries"], 4);
+  EXPECT_EQ(json["checkpoints"][0]["flush_failed"]["reason"], "no_space on rank 2: it is full");
+  for (const std::string& other : {store::to_text(failed_flush({})), std::string("half a rec")}) {
+    std::ofstream(store.path("flush-failed")) << other;
+    const Result without = kedge("ls " + store.directory());
+    EXPECT_EQ(without.status, 0) << without.text;
+    EXPECT_THAT(without.text, Not(HasSubstr("flush failed")));
+  }
+}
+
+TEST_F(KedgeCheckpoints, OfAPrefixShowsFlushesThatFailedOnThisNode) {
+  add_three();
+  const SampleStore root;
+  const std::string directory = root.path(compose("kedge-{}-heat-01234567", ::geteuid()));
+  std::filesystem::create_directory(directory);
+  ASSERT_EQ(::chmod(directory.c_str(), 0700), 0);
+  const Id128 id = sample_identity().commit.id;
+  const auto write = [&](const std::string& prefix, const Id128& commit_id) {
+    std::ofstream(directory + "/run") << store::to_text(store::StoreRecord{id, id, prefix});
+    std::ofstream(directory + "/flush-failed") << store::to_text(failed_flush(commit_id));
+  };
+  const std::string prefix = std::filesystem::canonical(prefix_.directory());
+  const auto listed = [&](const std::string& words) {
+    return kedge_in(root.directory(), words + prefix, "TMPDIR=" + root.directory()).text;
+  };
+  write(prefix, id);
+  EXPECT_THAT(listed("ls "), ContainsRegex("step-000300 [^@]*\nstep-000100: flush failed 2 min [0-9]+ s ago"));
+  EXPECT_EQ(Json::parse(listed("ls --json "))["flushes_failed"][0]["commit_id"], to_string(id));
+  write(prefix, sample_entry(2).commit.id);
+  EXPECT_THAT(listed("ls "), Not(HasSubstr("flush failed"))) << "it came here by another way";
+  write(prefix + "/other", id);
+  EXPECT_THAT(listed("ls "), Not(HasSubstr("flush failed"))) << "of another prefix";
 }
 
 }  // namespace

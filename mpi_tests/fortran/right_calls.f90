@@ -47,6 +47,7 @@ contains
 
   subroutine writes_a_checkpoint(engine, rank, ranks)
     type(kedge_engine), intent(in) :: engine
+    type(kedge_counters) :: counters
     integer, intent(in) :: rank, ranks
     type(kedge_attributes) :: attributes
     character(len=5) :: words(2)
@@ -86,6 +87,11 @@ contains
     call kedge_wait_for(engine, "step-1", KEDGE_LEVEL_LOCAL, 1d0, reached, stat=code)
     call check_code(code, KEDGE_OK, "kedge_wait_for", kedge_last_error())
     call check(reached, "kedge_wait_for did not reach the level")
+    call kedge_get_counters(engine, counters, stat=code)
+    call check_code(code, KEDGE_OK, "kedge_get_counters", kedge_last_error())
+    call check(counters%commits == 1 .and. counters%flushes == 1 .and. counters%pending == 0, "the counts")
+    call check(counters%saved_bytes > 4096 .and. counters%flushed_bytes == counters%saved_bytes, "the counted bytes")
+    call check(counters%blocked_s > 0 .and. counters%persistent_max_s > 0, "the counted seconds")
     call kedge_pin(engine, "step-1", stat=code)
     call check_code(code, KEDGE_OK, "kedge_pin", kedge_last_error())
     call kedge_unpin(engine, "step-1", stat=code)

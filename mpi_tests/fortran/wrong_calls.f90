@@ -26,6 +26,7 @@ contains
   subroutine without_an_engine()
     type(kedge_engine) :: engine
     type(kedge_options) :: options
+    type(kedge_counters) :: counters
     character(len=:), allocatable :: path, value
     character(len=40) :: short
     logical :: answer
@@ -50,6 +51,8 @@ contains
     call check(path == "", "a path without an engine")
     call kedge_get_level(engine, "x", level, stat=code)
     call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_get_level without an engine")
+    call kedge_get_counters(engine, counters, stat=code)
+    call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_get_counters without an engine")
     call kedge_options_get(options, "store.path", value, stat=code)
     call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_options_get without options")
   end subroutine without_an_engine

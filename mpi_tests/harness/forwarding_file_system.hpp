@@ -22,6 +22,9 @@ class ForwardingFileSystem : public fs::FileSystem {
   [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
     return inner_->create(path, mode);
   }
+  void append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode) override {
+    inner_->append(path, bytes, mode);
+  }
   void remove(const std::string& path) override { inner_->remove(path); }
   void rename(const std::string& from, const std::string& to) override { inner_->rename(from, to); }
   void make_directory(const std::string& path, std::uint32_t mode) override { inner_->make_directory(path, mode); }

@@ -224,7 +224,7 @@ class Brackets(Case):
         self.engine.on_complete("a", "persistent", told.append)
         self.assertTrue(self.engine.wait("a", "persistent", timeout=60))
         self.assertEqual(told, [None])
-        self.assertTrue(any(line.startswith("a is persistent, ") for line in lines), lines)
+        self.assertTrue(any(line.startswith("committed a ") and "persistent after" in line for line in lines), lines)
         with self.engine.checkpoint("b") as c:
             c.save("x", np.arange(1000))
         self.engine.on_complete("b", "protected", told.append)  # of one rank nothing is protected
@@ -232,6 +232,11 @@ class Brackets(Case):
         with self.assertRaises(kedge.NotFound):
             self.engine.on_complete("none", "local", told.append)
         self.assertEqual(told, [None, None])  # persistent is more
+        counters = self.engine.counters()
+        self.assertIsInstance(counters, kedge.Counters)
+        self.assertEqual((counters.commits, counters.flushes, counters.protections, counters.pending), (2, 2, 0, 0))
+        self.assertGreater(counters.saved_bytes, 16000)
+        self.assertEqual(counters.flushed_bytes, counters.saved_bytes)
 
     def test_an_engine_may_go_while_its_thread_logs(self):
         self.engine.finalize()

@@ -5,4 +5,5 @@
 
 namespace kedge {
 using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  ///< members in the order in which they were added
 }  // namespace kedge

@@ -187,6 +187,11 @@ std::vector<Field> persistent_fields() {
           "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
           "Maximum number of bytes per second that a node writes to the prefix; 0 = no limit."),
       field(
+          {"persistent", "retries"}, [](auto& o) -> auto& { return o.persistent.retries; }, all_ranks,
+          "a whole number from 0 to 1000",
+          "In the background, how often a flush that failed for lack of space or with an I/O error is tried again.",
+          kRetries),
+      field(
           {"persistent", "view_limit"}, [](auto& o) -> auto& { return o.persistent.view_limit; }, all_ranks,
           "a whole number, 0 or more",
           "Maximum number of shards in the manifest's HDF5 view; with more there is no view."),
@@ -316,10 +321,23 @@ std::vector<Field> log_fields() {
   };
 }
 
+std::vector<Field> event_fields() {
+  using enum Scope;
+  return {
+      field(
+          {"events", "path"}, [](auto& o) -> auto& { return o.events.path; }, all_ranks, "a path, or empty",
+          "Where events are written as JSON lines: a directory, or with {node} in it a file; empty: nowhere.", kPath),
+      field<FieldKind::size>(
+          {"events", "max_bytes"}, [](auto& o) -> auto& { return o.events.max_bytes; }, all_ranks,
+          "a size from \"4 KiB\", or 0", "Size at which a file of events is renamed and a new one begun; 0 = never.",
+          kRotation),
+  };
+}
+
 std::vector<Field> make_fields() {
   std::vector<Field> fields;
   for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields,
-                             open_fields, schedule_fields, topology_fields, comm_fields, log_fields}) {
+                             open_fields, schedule_fields, topology_fields, comm_fields, log_fields, event_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }
   return fields;

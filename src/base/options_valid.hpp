@@ -43,6 +43,8 @@ inline constexpr auto kPieceBytes = [](std::uint64_t bytes) {
   return bytes == 0 || (bytes >= 4096 && bytes <= 16U << 20U);
 };
 inline constexpr auto kDepth = [](std::uint32_t depth) { return depth >= 1 && depth <= 64; };
+inline constexpr auto kRetries = [](std::uint32_t retries) { return retries <= 1000; };
+inline constexpr auto kRotation = [](std::uint64_t bytes) { return bytes == 0 || bytes >= 4096; };
 inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };
 inline constexpr auto kCores = [](const std::string& cores) { return parse_cores(cores).has_value(); };
 inline constexpr auto kDomain = [](const std::string& domain) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -133,7 +134,9 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
                             CallName name, Deadline deadline) {
   const std::uint64_t code = call.code;
   const auto failing = local ? static_cast<std::uint64_t>(communicator.rank()) : kNobody;
-  std::array<std::uint64_t, 6> mins{code, ~code, call.argument_hash, ~call.argument_hash, failing, ~call.payload};
+  const auto silent = local ? kNobody : static_cast<std::uint64_t>(communicator.rank());
+  std::array<std::uint64_t, 7> mins{code,          ~code, call.argument_hash, ~call.argument_hash, failing,
+                                    ~call.payload, silent};
   communicator.all_reduce(mins, Reduction::min, deadline);
 
   const auto lowest_code = mins[0];
@@ -146,7 +149,14 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
                         ranks[0], name(static_cast<std::uint32_t>(lowest_code)), ranks[1],
                         name(static_cast<std::uint32_t>(highest_code))));
   }
-  if (mins[4] != kNobody) throw Error(share_failure(communicator, local, static_cast<int>(mins[4]), deadline));
+  if (mins[4] != kNobody) {
+    Failure failure = share_failure(communicator, local, static_cast<int>(mins[4]), deadline);
+    // It was met before this call, by another thread. Who timed out may have waited for one that waited in turn.
+    if (failure.code == ErrorCode::timeout && mins[6] != kNobody) {
+      failure.message += compose("; rank {} has not timed out itself: look there first", mins[6]);
+    }
+    throw Error(std::move(failure));
+  }
   if (mins[2] != ~mins[3]) {
     const auto ranks = who_differs(communicator, call.argument_hash, mins[2], ~mins[3], deadline);
     throw Error(ErrorCode::bad_state,

@@ -68,6 +68,8 @@ void Engine::abandon() {
 
 Level Engine::level(std::string_view tag) const { return impl_->level(tag); }
 
+Counters Engine::counters() const { return impl_->counters(); }
+
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
   // The reserved word, for programs that pass a tag through from their users.
   const auto* tag = std::get_if<Tag>(&selection);

@@ -36,12 +36,14 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
              setup_.log),
       pause_(group_.timeout() * kPausedShare),
+      metrics_(make_event_log()),
       pipeline_(lifecycle_.collective([&] { return make_pipeline(); })),
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
+  metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
@@ -51,7 +53,10 @@ void EngineImpl::create(std::string_view tag, const Attributes& attributes, std:
     writer_.create(tag, attributes, expected_bytes);
   } catch (const Error& error) {
     const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;
-    if (was_begun) schedule_.failed(clock.seconds() - begun_at, clock.seconds());
+    if (was_begun) {
+      schedule_.failed(clock.seconds() - begun_at, clock.seconds());
+      metrics_.checkpoint_failed(tag, error.failure());
+    }
     throw;
   }
 }
@@ -60,19 +65,37 @@ void EngineImpl::commit() {
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
   const double before_s = writer_.blocked_s();
+  const Tag tag = writer_.tag();
   try {
     const double blocked_s = writer_.commit();
     schedule_.committed(blocked_s, clock.seconds());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_state) {
       schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
+      metrics_.checkpoint_failed(tag, error.failure());
     }
     throw;
   }
 }
 
 Parts EngineImpl::parts() {
-  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, pipeline_, recovery_};
+  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, metrics_, pipeline_, recovery_};
+}
+
+Counters EngineImpl::counters() const {
+  Counters counters = metrics_.counters();
+  counters.pending = pipeline_.pending();
+  return counters;
+}
+
+/// What ranks tell each other is told once a node.
+std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
+  const Environment& environment = setup_.environment;
+  if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
+  return std::make_unique<pipeline::EventLog>(
+      environment.file_system, setup_.options.events,
+      pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank()},
+      environment.clock, setup_.log);
 }
 
 bool EngineImpl::end() {
@@ -110,10 +133,12 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           std::move(flush),
           {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
            options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker,
-           options.pipeline.cores, options.redundancy.bandwidth_limit},
+           options.pipeline.cores, options.redundancy.bandwidth_limit, options.persistent.retries},
           pause_,
           *setup_.environment.clock,
-          setup_.log};
+          setup_.log,
+          metrics_,
+          group_.is_root() ? started_.node.records.get() : nullptr};
 }
 
 recovery::Recovery EngineImpl::make_recovery() {
@@ -190,6 +215,7 @@ void EngineImpl::finalize() {
   pipeline_.finish();
   leave_store(setup_, started_, group_, ledger_, notes_);
   lifecycle_.move_to(Phase::finished);
+  metrics_.finalized();
   comm::throw_if(failure);
 }
 

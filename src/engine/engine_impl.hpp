@@ -57,12 +57,15 @@ class EngineImpl {
   void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   void commit();
   [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
+  /// Local, from any thread.
+  [[nodiscard]] Counters counters() const;
   void wait(std::string_view tag, Level level);
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
   void pin(std::string_view tag, bool pinned);
   void finalize();
 
  private:
+  [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
   [[nodiscard]] pipeline::Pipeline make_pipeline();
   [[nodiscard]] recovery::Recovery make_recovery();
   /// Opens the prefixes of other runs.
@@ -71,12 +74,14 @@ class EngineImpl {
 
   pid_t process_ = ::getpid();
   Setup setup_;
+  double begun_s_ = setup_.environment.clock->seconds();
   comm::Group group_;
   Lifecycle lifecycle_;
   Started started_;
   commits::Ledger ledger_;
   CommitNotes notes_;
   pipeline::Pause pause_;
+  pipeline::Metrics metrics_;
   pipeline::Pipeline pipeline_;
   recovery::Recovery recovery_;
   CheckpointSchedule schedule_;

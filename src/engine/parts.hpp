@@ -6,6 +6,7 @@
 #include "engine/commit_notes.hpp"
 #include "engine/lifecycle.hpp"
 #include "engine/start.hpp"
+#include "pipeline/metrics.hpp"
 #include "pipeline/pipeline.hpp"
 #include "recovery/recovery.hpp"
 
@@ -21,6 +22,7 @@ struct Parts {
   commits::Ledger& ledger;
   CommitNotes& notes;
   pipeline::Pause& pause;
+  pipeline::Metrics& metrics;
   pipeline::Pipeline& pipeline;
   recovery::Recovery& recovery;
 

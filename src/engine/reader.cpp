@@ -89,6 +89,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   hold(*opened);
   parts_.notes.note(opened->commit.id);
   parts_.pipeline.continue_from(opened->commit, opened->persistent);
+  note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
 }
@@ -106,6 +107,7 @@ std::optional<Tag> Reader::open_source(const Source& source, double begin_s) {
   info.total_bytes = opened.total_bytes;
   info.source = RecoverySource::fetched;
   begin_reading(std::move(info));
+  note_opened(0, begin_s);  // it is read in place
   if (parts_.group.is_root()) {
     parts_.setup.log.info(
         compose("opened {} (generation {}) from {} as the starting point of this run: {} containers, {}, took {}",
@@ -137,6 +139,11 @@ void Reader::hold(const recovery::Opened& opened) {
   else if (opened.totals.rebuilt != 0) info.source = RecoverySource::rebuilt;
   else if (opened.totals.moved != 0) info.source = RecoverySource::moved;
   begin_reading(std::move(info));
+}
+
+/// Local.
+void Reader::note_opened(std::uint64_t fetched_bytes, double begin_s) const {
+  parts_.metrics.opened(*info_, {info_->total_bytes, fetched_bytes, info_->source}, parts_.clock().seconds() - begin_s);
 }
 
 /// COLLECTIVE. The lines that say where the checkpoint came from.

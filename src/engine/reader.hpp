@@ -55,6 +55,7 @@ class Reader {
   void hold(const recovery::Opened& opened);
   void begin_reading(CheckpointInfo info);
   void share_attributes();
+  void note_opened(std::uint64_t fetched_bytes, double begin_s) const;
   void log_opened(const recovery::Opened& opened, double begin_s) const;
   [[nodiscard]] const format::ContainerReader& container() const;
   void check_present() const;

@@ -9,7 +9,6 @@
 #include "base/attempt.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
@@ -20,20 +19,6 @@ namespace {
 constexpr std::size_t kAttributesRoomMin = 512;
 // How much is copied into a mapping before the file is checked again.
 constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
-
-/// Adds the time of a scope to a sum.
-class Stopwatch {
- public:
-  Stopwatch(Clock& clock, double& sum_s) : clock_(clock), sum_s_(sum_s), begin_s_(clock.seconds()) {}
-  ~Stopwatch() { sum_s_ += clock_.seconds() - begin_s_; }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  Clock& clock_;
-  double& sum_s_;
-  double begin_s_;
-};
 
 }  // namespace
 
@@ -192,40 +177,22 @@ double Writer::commit() {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.failure();
   enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
-  std::uint64_t total_bytes = 0;
-  double blocked_s = checkpoint_->blocked_s;
-  pipeline::Submitted submitted;
-  {
-    const Stopwatch watch(parts_.clock(), blocked_s);  // not the checkpoint's: a failure ends that first
-    finish();
-    total_bytes = parts_.group.sum(checkpoint_->container->container_bytes());
-    seal();
-    parts_.notes.note(checkpoint_->commit.id);
-    submitted = parts_.pipeline.submit(checkpoint_->commit);
-  }
-  if (parts_.group.is_root()) log_commit(total_bytes, blocked_s, submitted);
+  const double begin_s = parts_.clock().seconds();
+  const double before_s = checkpoint_->blocked_s;
+  finish();
+  pipeline::CommitBytes bytes;
+  bytes.own = checkpoint_->container->container_bytes();
+  bytes.total = parts_.group.sum(bytes.own);
+  seal();
+  parts_.notes.note(checkpoint_->commit.id);
+  const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
+  const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()});
   checkpoint_.reset();
   // A later start of the run has taken over: this commit stands, and nothing may follow it.
   if (submitted.not_persistent && submitted.not_persistent->code == ErrorCode::busy) {
     parts_.lifecycle.die(submitted.not_persistent->message);
   }
-  return blocked_s;
-}
-
-void Writer::log_commit(std::uint64_t total_bytes, double blocked_s, const pipeline::Submitted& submitted) const {
-  const CommitHead& commit = checkpoint_->commit;
-  const Log& log = parts_.setup.log;
-  if (const auto entry = parts_.ledger.find(commit.id)) {
-    std::string level = entry->in_stores == Level::protected_
-                            ? compose("protected ({})", to_string(parts_.started.assignment.scheme))
-                            : std::string(to_string(entry->in_stores));
-    if (entry->persistent) level += " and persistent";
-    log.info(compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", commit.tag, commit.generation,
-                     human_bytes(total_bytes), parts_.group.size(), parts_.group.size() == 1 ? "" : "s", level,
-                     human_seconds(blocked_s)));
-  }
-  if (submitted.not_protected) log.warning(pipeline::not_protected(commit, *submitted.not_protected));
-  if (submitted.not_persistent) log.warning(pipeline::not_flushed(parts_.ledger, commit, *submitted.not_persistent));
+  return blocked_s();
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {

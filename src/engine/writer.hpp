@@ -36,6 +36,8 @@ class Writer {
   double commit();
   /// So far, of the checkpoint that is being written; 0 if none is.
   [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
+  /// Of the checkpoint that is being written; empty if none is.
+  [[nodiscard]] Tag tag() const { return checkpoint_ ? checkpoint_->commit.tag : Tag(); }
   void abandon();
   /// Local. See Engine::committed.
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
@@ -67,7 +69,6 @@ class Writer {
   void seal();
   void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
-  void log_commit(std::uint64_t total_bytes, double blocked_s, const pipeline::Submitted& submitted) const;
   void throw_given_up(const std::optional<Failure>& failure);
   void give_up();
   [[nodiscard]] std::optional<Failure> not_writing(std::string_view call) const;

@@ -134,6 +134,9 @@ class FileSystem {
   [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Access access) = 0;
   /// A new file with these permission bits, or null if the name is taken (exclusive create).
   [[nodiscard]] virtual std::unique_ptr<File> create(const std::string& path, std::uint32_t mode = 0600) = 0;
+  /// Adds the bytes at the end of a regular file, which is created with these permission bits if need be. On the real
+  /// file system by one write: neither a kill nor another process that adds to the file at the same time cuts them.
+  virtual void append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode = 0600);
   /// Removes a file (or an empty directory); a name that does not exist is fine.
   virtual void remove(const std::string& path) = 0;
   /// Atomically replaces `to`.

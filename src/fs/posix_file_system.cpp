@@ -8,6 +8,7 @@
 #include <boost/filesystem/operations.hpp>
 #include <cstdio>
 
+#include "base/file_size_signal.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_file.hpp"
 #include "fs/posix_lock.hpp"
@@ -28,6 +29,10 @@ Descriptor open_descriptor(const std::string& path, int flags, std::uint32_t mod
   return Descriptor(retry_interrupted([&] { return ::open(path.c_str(), flags, mode); }));
 }
 
+[[noreturn]] void throw_not_regular(const std::string& path) {
+  throw Error(Failure{ErrorCode::io, "it is a device, pipe or socket, not a regular file; move it away", -1, path, 0});
+}
+
 class PosixFileSystem final : public FileSystem {
  public:
   std::unique_ptr<File> open(const std::string& path, Access access) override {
@@ -35,10 +40,7 @@ class PosixFileSystem final : public FileSystem {
     if (!descriptor.valid()) throw_system_error("open", path, errno);
     const struct stat info = stat_of(descriptor, path);
     if (S_ISDIR(info.st_mode)) throw_system_error("open", path, EISDIR);
-    if (!S_ISREG(info.st_mode)) {
-      throw Error(
-          Failure{ErrorCode::io, "it is a device, pipe or socket, not a regular file; move it away", -1, path, 0});
-    }
+    if (!S_ISREG(info.st_mode)) throw_not_regular(path);
     return make_posix_file(std::move(descriptor), path, access, direct_writer_);
   }
 
@@ -49,6 +51,16 @@ class PosixFileSystem final : public FileSystem {
       throw_system_error("create", path, errno);
     }
     return make_posix_file(std::move(descriptor), path, Access::read_write, direct_writer_);
+  }
+
+  void append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode) override {
+    const Descriptor descriptor = open_descriptor(path, O_WRONLY | O_APPEND | O_CREAT | kOpenFlags, mode);
+    if (!descriptor.valid()) throw_system_error("open", path, errno);
+    if (!S_ISREG(stat_of(descriptor, path).st_mode)) throw_not_regular(path);
+    const FileSizeSignalBlocked no_signal;
+    const auto written = retry_interrupted([&] { return ::write(descriptor.get(), bytes.data(), bytes.size()); });
+    if (written < 0) throw_system_error("write", path, errno);
+    if (static_cast<std::size_t>(written) != bytes.size()) throw_system_error("write", path, ENOSPC);
   }
 
   void remove(const std::string& path) override {

@@ -20,20 +20,9 @@ std::string nothing_of(std::string_view tag) {
 
 }  // namespace
 
-std::string not_protected(const CommitHead& commit, const Failure& failure) {
-  return compose("{} is not protected against the loss of a node: {}", commit.tag, to_string(failure));
-}
-
-std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure) {
-  const auto entry = ledger.find(commit.id);
-  // A flush may be over when a later start of the run is found to have taken over.
-  if (entry && entry->persistent) return to_string(failure);
-  return compose("{} is not on the parallel filesystem: {}", commit.tag, to_string(failure));
-}
-
 Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger,
                    std::unique_ptr<ProtectStage> protect, std::unique_ptr<Stage> flush, Schedule schedule, Pause& pause,
-                   Clock& clock, const Log& log)
+                   Clock& clock, const Log& log, Metrics& metrics, store::NodeRecords* flush_records)
     : group_(std::move(group)),
       store_(store),
       ledger_(ledger),
@@ -43,6 +32,8 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       pause_(pause),
       clock_(clock),
       log_(log),
+      metrics_(metrics),
+      flush_record_(flush_records, ledger, clock, log),
       completions_(ledger, log) {
   if (schedule_.mode == PipelineMode::inline_) return;
   if (!group_.all(group_.communicator().thread_support() == ThreadSupport::multiple)) {
@@ -83,10 +74,10 @@ void Pipeline::start_worker() {
                                      [this](const comm::Group& own, Job& job) { work(own, job); });
 }
 
-Submitted Pipeline::submit(const CommitHead& commit) {
+Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost) {
   ++commits_;
   ++unflushed_;
-  Job job{{commit, {}}, false, false, clock_.seconds()};
+  Job job{{commit, {}}, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
   job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
   job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
@@ -98,16 +89,25 @@ Submitted Pipeline::submit(const CommitHead& commit) {
   if (submitted.not_persistent) job.flush = false;
   else if (job.flush && worker_) unflushed_ = 0;
   if (worker_) {
-    note(commit, submitted);
+    job.blocked_s += clock_.seconds() - job.submitted_s;
+    note(job, submitted);
+    metrics_.committed(commit, job.bytes, job.blocked_s);
+    if (group_.is_root()) {
+      log_.debug(compose("{} is local: the rest goes on behind the application", commit.tag));
+      warn(commit, submitted);
+    }
     worker_->submit(std::move(job));
     if (schedule_.waits) (void)drain();
     return submitted;
   }
-  const Submitted processed = process(group_, job, store::Reach::all);
-  if (processed.not_protected) submitted.not_protected = processed.not_protected;
-  if (processed.not_persistent) submitted.not_persistent = processed.not_persistent;
-  note(commit, submitted);
-  return submitted;
+  Submitted processed = process(group_, job, store::Reach::all);
+  if (submitted.not_protected) processed.not_protected = submitted.not_protected;
+  if (submitted.not_persistent) processed.not_persistent = submitted.not_persistent;
+  job.blocked_s += clock_.seconds() - job.submitted_s;
+  note(job, processed);
+  metrics_.committed(commit, job.bytes, job.blocked_s);
+  if (group_.is_root()) tell(job, processed);
+  return processed;
 }
 
 /// COLLECTIVE, if anything is to be done. Pins the container; what cannot be done without is not done.
@@ -128,12 +128,19 @@ Submitted Pipeline::take_hold(Job& job) {
 /// COLLECTIVE, on `group`.
 Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach reach) {
   Submitted processed;
-  if (job.protect) processed.not_protected = protect_->run(group, job.files);
+  const auto since_commit_s = [&] { return clock_.seconds() - job.submitted_s; };
+  if (job.protect) {
+    processed.not_protected = protect_->run(group, job.files);
+    if (!processed.not_protected) processed.protected_after_s = since_commit_s();
+  }
   if (reach == store::Reach::known) worker_->made_progress();
   retire(reach);
   make_next_ready(job.files);
   if (job.flush) {
-    processed.not_persistent = flush_->run(group, job.files);
+    processed.not_persistent = flush(group, job, reach, processed.flush_tries);
+    const auto entry = ledger_.find(job.files.commit.id);
+    // A flush may be over when a later start of the run is found to have taken over.
+    if (!processed.not_persistent || (entry && entry->persistent)) processed.persistent_after_s = since_commit_s();
     if (!processed.not_persistent && reach == store::Reach::all) unflushed_ = 0;
     retire(reach);
   }
@@ -145,29 +152,11 @@ void Pipeline::work(const comm::Group& channel, Job& job) {
   pause_.begin();
   const Submitted processed = process(channel, job, store::Reach::known);
   if (job.flush) flush_failed_ = processed.not_persistent.has_value();
-  note(job.files.commit, processed);
+  note(job, processed);
   if (channel.is_root()) tell(job, processed);
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
     throw Error(*processed.not_persistent);
   }
-}
-
-/// Local, from any thread.
-void Pipeline::note(const CommitHead& commit, const Submitted& submitted) {
-  if (submitted.not_protected) completions_.failed(commit.id, Level::protected_, *submitted.not_protected);
-  if (submitted.not_persistent) completions_.failed(commit.id, Level::persistent, *submitted.not_persistent);
-}
-
-void Pipeline::tell(const Job& job, const Submitted& processed) const {
-  const CommitHead& commit = job.files.commit;
-  if (processed.not_protected) log_.warning(not_protected(commit, *processed.not_protected));
-  if (processed.not_persistent) log_.warning(not_flushed(ledger_, commit, *processed.not_persistent));
-  std::string reached;
-  if (job.protect && !processed.not_protected) reached = compose("protected ({})", to_string(protect_->scheme()));
-  if (job.flush && !processed.not_persistent) reached += reached.empty() ? "persistent" : " and persistent";
-  if (reached.empty()) return;
-  log_.info(
-      compose("{} is {}, {} after its commit", commit.tag, reached, human_seconds(clock_.seconds() - job.submitted_s)));
 }
 
 /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
@@ -215,6 +204,7 @@ void Pipeline::skip_flushes() {
                           {},
                           0};
     completions_.failed(commit.id, Level::persistent, failure);
+    metrics_.skipped(commit);
     if (group_.is_root()) log_.warning(failure.message);
   }
   group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending)); });
@@ -292,6 +282,8 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   if (!failure) failure = stage.prepare(group_, files);
   if (!failure) failure = stage.run(group_, files);
   if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
+  if (failure) settle(commit, stage.reaches(), *failure, 1);
+  else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
   return failure;
 }
 
@@ -308,7 +300,7 @@ void Pipeline::flush_newest() {
   const auto failure = run(*flush_, newest->commit);
   if (!group_.is_root()) return;
   if (failure) {
-    log_.warning(not_flushed(ledger_, newest->commit, *failure));
+    log_.warning(not_flushed(ledger_, newest->commit, *failure, 1));
   } else {
     log_.info(compose("{} is persistent", newest->commit.tag));
   }

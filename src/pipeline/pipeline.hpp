@@ -15,8 +15,11 @@
 #include "commits/ledger.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
+#include "pipeline/commit_lines.hpp"
 #include "pipeline/completions.hpp"
 #include "pipeline/pause.hpp"
+#include "pipeline/flush_record.hpp"
+#include "pipeline/metrics.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/worker.hpp"
@@ -37,18 +40,23 @@ struct Schedule {
   bool waits = false;                  ///< in the background: submit() returns when nothing is under way
   std::string cores = {};              ///< on which a worker runs; empty: on any
   std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
+  std::uint32_t flush_retries = 0;     ///< in the background
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
 struct Submitted {
   std::optional<Failure> not_protected;
   std::optional<Failure> not_persistent;
+  std::uint64_t flush_tries = 1;
+  std::optional<double> protected_after_s = {};   ///< since it was submitted
+  std::optional<double> persistent_after_s = {};  ///< likewise
 };
 
-/// The warning about a commit that could not be protected.
-[[nodiscard]] std::string not_protected(const CommitHead& commit, const Failure& failure);
-/// The warning about a commit of which the flush failed.
-[[nodiscard]] std::string not_flushed(const commits::Ledger& ledger, const CommitHead& commit, const Failure& failure);
+/// What a commit has cost until it is submitted.
+struct CommitCost {
+  CommitBytes bytes;
+  double blocked_s = 0;
+};
 
 /// Superseded commits leave the stores in these calls and nowhere else: what takes a commit to a higher level also
 /// retires those that it supersedes. Inline, every call returns when its stages have run. In the background, submit()
@@ -58,11 +66,13 @@ class Pipeline {
  public:
   /// COLLECTIVE. All that is referred to must outlive it.
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
-           std::unique_ptr<Stage> flush, Schedule schedule, Pause& pause, Clock& clock, const Log& log);
+           std::unique_ptr<Stage> flush, Schedule schedule, Pause& pause, Clock& clock, const Log& log,
+           Metrics& metrics, store::NodeRecords* flush_records);
 
   /// A commit that was just sealed: takes it as far as its turn says. What failed is tried again with a later one. In
-  /// the background nothing has become of it when this returns, except that a flush could not be prepared.
-  [[nodiscard]] Submitted submit(const CommitHead& commit);
+  /// the background nothing has become of it when this returns, except that a flush could not be prepared. Logs what
+  /// became of it, once that is known.
+  [[nodiscard]] Submitted submit(const CommitHead& commit, const CommitCost& cost);
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix.
   void continue_from(const CommitHead& commit, bool persistent);
@@ -92,6 +102,8 @@ class Pipeline {
   /// Returns when nothing is under way: what is known of commits is then the same on every rank.
   [[nodiscard]] std::optional<Failure> drain();
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
+  /// Commits under way; from any thread.
+  [[nodiscard]] std::size_t pending() const { return worker_ ? worker_->pending() : 0; }
   /// Without communicating, and perhaps in the middle of something.
   [[nodiscard]] Worker::Stopped stop(Deadline deadline) {
     pause_.end();
@@ -102,16 +114,21 @@ class Pipeline {
   void start_worker();
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
+  [[nodiscard]] std::optional<Failure> flush(const comm::Group& group, Job& job, store::Reach reach,
+                                             std::uint64_t& tries);
   void work(const comm::Group& channel, Job& job);
-  void note(const CommitHead& commit, const Submitted& submitted);
+  void note(const Job& job, const Submitted& submitted);
   void tell(const Job& job, const Submitted& processed) const;
+  void warn(const CommitHead& commit, const Submitted& processed) const;
+  void settle(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
+  void settle(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   void protect_again(const CommitHead& commit);
   void flush_newest();
   [[nodiscard]] bool drop_former_copies(const CommitHead& commit);
   void make_next_ready(const CommitFiles& files);
-  void retire(store::Reach reach) { store::retire_superseded(store_, ledger_, schedule_.keep, reach, log_); }
+  void retire(store::Reach reach);
 
   comm::Group group_;
   store::NodeStore& store_;
@@ -122,6 +139,8 @@ class Pipeline {
   Pause& pause_;
   Clock& clock_;
   const Log& log_;
+  Metrics& metrics_;
+  FlushRecord flush_record_;
   Completions completions_;
   std::uint64_t skipped_ = 0;  ///< flushes, by pipeline.when_full
   std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected

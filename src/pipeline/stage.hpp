@@ -1,6 +1,7 @@
 // What takes a commit to a higher level.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "comm/group.hpp"
@@ -10,6 +11,12 @@
 #include "store/pin.hpp"
 
 namespace kedge::pipeline {
+
+/// What a commit is in bytes.
+struct CommitBytes {
+  std::uint64_t own = 0;    ///< of this rank's container
+  std::uint64_t total = 0;  ///< of all; 0: not known
+};
 
 /// A commit, and this process's container of it, which stays as it is while a stage runs.
 struct CommitFiles {

@@ -95,7 +95,33 @@ Waited Worker::wait_until(Condition&& condition, Deadline deadline) {
 
 /// Each step of a job waits for the other ranks with a deadline of its own.
 std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
-  return wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; }, Deadline::never()).failure;
+  const auto be_impatient = [&](bool impatient) {
+    const std::lock_guard guard(state_->mutex);
+    state_->impatient = impatient;
+  };
+  be_impatient(true);
+  state_->submitted->raise();
+  auto waited = wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; }, Deadline::never());
+  be_impatient(false);
+  return waited.failure;
+}
+
+/// The other ranks learn of it from rank 0: what they know may be a moment older or newer.
+bool Worker::pause(const comm::Group& channel, comm::Group::Seconds wait) {
+  bool in_full = true;
+  if (channel.is_root()) {
+    const Deadline deadline = Deadline::after(wait);
+    while (!must_go_on() && state_->submitted->wait(deadline)) {
+    }
+    in_full = !must_go_on();
+  }
+  channel.with_timeout(channel.timeout() + wait).broadcast(in_full);
+  return in_full;
+}
+
+bool Worker::must_go_on() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->stopping || state_->impatient || state_->jobs.size() > 1;
 }
 
 Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {

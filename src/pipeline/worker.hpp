@@ -23,6 +23,8 @@ struct Job {
   bool protect = false;
   bool flush = false;
   double submitted_s = 0;  ///< by the engine's clock
+  CommitBytes bytes = {};
+  double blocked_s = 0;  ///< how long the application waited for this commit
 };
 
 /// What a wait came to.
@@ -54,6 +56,9 @@ class Worker {
   [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);
   /// From the worker's thread, within a job: a step is done.
   void made_progress() { state_->done->raise(); }
+  /// COLLECTIVE, on `channel`, from the worker's thread, within a job. Waits before the job goes on; not so long if
+  /// another job is submitted, or somebody waits for room. Whether it came to its end: rank 0 decides.
+  [[nodiscard]] bool pause(const comm::Group& channel, comm::Group::Seconds wait);
   /// Why the worker has ended; nothing if it has not, or stop() ended it.
   [[nodiscard]] std::optional<Failure> failure() const;
 
@@ -78,6 +83,7 @@ class Worker {
     std::deque<Job> jobs;     ///< the first one is under way, once it has begun
     std::uint64_t begun = 0;  ///< since the first
     std::uint64_t ended = 0;
+    bool impatient = false;  ///< somebody waits for room
     bool held = false;
     bool stopping = false;
     std::optional<Failure> failure;
@@ -86,6 +92,7 @@ class Worker {
   };
   using Work = std::function<void(const comm::Group&, Job&)>;
 
+  [[nodiscard]] bool must_go_on() const;
   static void run(State& state, const comm::Group& channel, const Work& work);
   template <class Condition>
   [[nodiscard]] Waited wait_until(Condition&& condition, Deadline deadline);

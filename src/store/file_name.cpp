@@ -55,8 +55,9 @@ bool is_store_file(std::string_view name) noexcept {
     return name.starts_with(record) &&
            (name.size() == record.size() || name.substr(record.size()).starts_with(".new-"));
   };
-  return parse_file_name(name) || is_record(kRunRecord) || is_record(kCommitRecord) || name.starts_with(kLockPrefix) ||
-         name.starts_with(kNoncePrefix) || name.starts_with(kTakingPrefix) || name.starts_with(kRoutedPrefix);
+  return parse_file_name(name) || is_record(kRunRecord) || is_record(kCommitRecord) || is_record(kFlushRecord) ||
+         name.starts_with(kLockPrefix) || name.starts_with(kNoncePrefix) || name.starts_with(kTakingPrefix) ||
+         name.starts_with(kRoutedPrefix);
 }
 
 std::optional<FileName> parse_file_name(std::string_view name) noexcept {

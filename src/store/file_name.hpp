@@ -42,6 +42,7 @@ struct FileName {
 /// The records of a run's directory (node_records.hpp).
 inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
+inline constexpr std::string_view kFlushRecord = "flush-failed";
 
 /// Locks of processes that use the store, notes of what they are about to take, and records by which failure domains
 /// see that they share a store.

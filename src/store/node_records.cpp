@@ -67,8 +67,16 @@ bool NodeRecords::has_commit(const Id128& run_id) {
 
 void NodeRecords::note_commit(const Id128& run_id) { write(kCommitRecord, to_string(run_id) + "\n"); }
 
-void NodeRecords::forget_commit() {
-  file_system_->remove(fs::join(location_.directory, kCommitRecord));
+void NodeRecords::forget_commit() { remove(kCommitRecord); }
+
+std::optional<FailedFlush> NodeRecords::failed_flush() { return read_failed_flush(*file_system_, location_.directory); }
+
+void NodeRecords::note_failed_flush(const FailedFlush& failed) { write(kFlushRecord, to_text(failed)); }
+
+void NodeRecords::forget_failed_flush() { remove(kFlushRecord); }
+
+void NodeRecords::remove(std::string_view name) {
+  file_system_->remove(fs::join(location_.directory, name));
   if (!location_.memory_backed) file_system_->sync_directory(location_.directory);
 }
 

@@ -1,13 +1,15 @@
-// The records in a store: which run it belongs to, and that a commit was made.
+// The records in a store: which run it belongs to, that a commit was made, that a flush failed.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
+#include "store/failed_flush.hpp"
 #include "store/location.hpp"
 #include "store/store_record.hpp"
 
@@ -26,7 +28,7 @@ struct StoreOfName {
 [[nodiscard]] std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::string& root,
                                                       const Surroundings& surroundings, const std::string& run);
 
-/// Two small files that all ranks of the node share; each is replaced as a whole. They stand in for the records on
+/// Small files that all ranks of the node share; each is replaced as a whole. The first two stand in for the records on
 /// the prefix if those are lost. All calls are local and throw Error{io | no_space}.
 class NodeRecords {
  public:
@@ -45,8 +47,14 @@ class NodeRecords {
   void note_commit(const Id128& run_id);
   void forget_commit();
 
+  /// Of the run's newest commit of which the flush failed; rank 0's store has it.
+  [[nodiscard]] std::optional<FailedFlush> failed_flush();
+  void note_failed_flush(const FailedFlush& failed);
+  void forget_failed_flush();
+
  private:
   void write(std::string_view name, const std::string& text);
+  void remove(std::string_view name);
 
   std::shared_ptr<fs::FileSystem> file_system_;
   Location location_;

@@ -3,10 +3,13 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/attempt.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "persist/tags.hpp"
+#include "store/failed_flush.hpp"
+#include "tools/failed_flush.hpp"
 #include "tools/ls.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/table.hpp"
@@ -132,24 +135,53 @@ Json json_of(const persist::TagList& list, const std::string& shown) {
   return json;
 }
 
+/// Those of this node that flush to the prefix.
+std::vector<Store> stores_of(fs::FileSystem& file_system, const std::string& prefix) {
+  std::vector<Store> stores = stores_here(file_system);
+  std::erase_if(stores, [&](const Store& one) { return one.content.record.prefix != prefix; });
+  return stores;
+}
+
 /// Where the checkpoints are that were not flushed yet.
-std::string stores_text(fs::FileSystem& file_system, const std::string& prefix) {
+std::string stores_text(const std::vector<Store>& stores) {
   std::string text;
-  for (const Store& one : stores_here(file_system)) {
-    if (one.content.record.prefix != prefix) continue;
+  for (const Store& one : stores) {
     text += compose("a job that flushes here has a store on this node: kedge ls {}\n",
                     printable(shell_word(one.directory)));
   }
   return text;
 }
 
+/// What this node knows of flushes that failed, and of which the commit has not come here by another way.
+std::vector<store::FailedFlush> failed_flushes(fs::FileSystem& file_system, const std::vector<Store>& stores,
+                                               const persist::TagList& list) {
+  std::vector<store::FailedFlush> found;
+  for (const Store& one : stores) {
+    (void)attempt([&] {
+      const auto failed = store::read_failed_flush(file_system, one.directory);
+      const auto is_it = [&](const TagEntry& entry) { return entry.commit.id == failed->commit_id; };
+      if (failed && std::ranges::none_of(list.entries, is_it)) found.push_back(*failed);
+    });
+  }
+  return found;
+}
+
 }  // namespace
 
 Listing list_prefix(fs::FileSystem& file_system, const std::string& directory, const std::string& shown, bool json) {
   const persist::TagList list = persist::list_tags(file_system, directory);
+  const std::vector<Store> stores = stores_of(file_system, directory);
+  const std::vector<store::FailedFlush> failed = failed_flushes(file_system, stores, list);
   Listing listing;
-  listing.output = json ? json_text(json_of(list, shown))
-                        : text_of(list, shown, list.entries.empty() ? stores_text(file_system, directory) : "");
+  if (json) {
+    Json all = json_of(list, shown);
+    all["flushes_failed"] = Json::array();
+    for (const store::FailedFlush& one : failed) all["flushes_failed"].push_back(failed_flush_json(one));
+    listing.output = json_text(all);
+  } else {
+    listing.output = text_of(list, shown, list.entries.empty() ? stores_text(stores) : "");
+    for (const store::FailedFlush& one : failed) listing.output += "\n" + failed_flush_text(one);
+  }
   for (const persist::Unusable& unusable : list.unusable) {
     if (!unusable.committed) continue;
     if (unusable.code == ErrorCode::corrupt) listing.outcome = Outcome::damaged;

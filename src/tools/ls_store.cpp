@@ -1,14 +1,17 @@
 // What one node's store holds: a line per commit, as far as this node tells.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"
+#include "store/failed_flush.hpp"
 #include "store/file_name.hpp"
 #include "tools/examine.hpp"
+#include "tools/failed_flush.hpp"
 #include "tools/ls.hpp"
 #include "tools/table.hpp"
 #include "tools/words.hpp"
@@ -46,6 +49,7 @@ struct Broken {
 class Store {
  public:
   Store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown) : shown_(shown) {
+    (void)attempt([&] { failed_flush_ = store::read_failed_flush(file_system, directory); });
     for (const std::string& name : file_system.list(directory)) {
       const auto parsed = store::parse_file_name(name);
       if (parsed) add_storage(file_system, fs::join(directory, name));
@@ -65,12 +69,14 @@ class Store {
   void add_routed(fs::FileSystem& file_system, const std::string& directory);
   void add_storage(fs::FileSystem& file_system, const std::string& path);
   [[nodiscard]] std::string storage_text() const;
+  [[nodiscard]] std::string flush_text() const;
   void note(const std::string& path, const Failure& failure);
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Json json() const;
 
   std::string shown_;
   std::map<Key, Commit, std::greater<>> commits_;  // newest first
+  std::optional<store::FailedFlush> failed_flush_;
   std::vector<Broken> broken_;
   std::uint64_t unsealed_ = 0;
   std::uint64_t routed_files_ = 0;
@@ -150,6 +156,12 @@ std::string Store::storage_text() const {
   return compose("\nstorage taken: {}, {:.1f} times the newest checkpoint here\n", human_bytes(storage_bytes_), times);
 }
 
+/// Of a commit that is here: another one's does not matter any more.
+std::string Store::flush_text() const {
+  if (!failed_flush_ || !commits_.contains({failed_flush_->generation, failed_flush_->commit_id})) return {};
+  return "\n" + failed_flush_text(*failed_flush_);
+}
+
 std::string Store::text() const {
   std::string text;
   if (commits_.empty()) text = compose("nothing is sealed in {} yet\n", printable(shown_));
@@ -165,6 +177,7 @@ std::string Store::text() const {
     }
     text = table.text();
   }
+  text += flush_text();
   text += storage_text();
   if (unsealed_ > 0) text += compose("\n{} being written or free\n", count_text(unsealed_, "file"));
   if (routed_files_ > 0) {
@@ -202,6 +215,9 @@ Json Store::json() const {
                                    {"level", known ? Json(to_string(commit.level())) : Json()},
                                    {"parity_files", commit.parity_files},
                                    {"parity_bytes", commit.parity_bytes}});
+    if (failed_flush_ && failed_flush_->commit_id == key.commit_id) {
+      json["checkpoints"].back()["flush_failed"] = failed_flush_json(*failed_flush_);
+    }
   }
   for (const Broken& broken : broken_) {
     json["unusable"].push_back({{"path", broken.path}, {"state", broken.state}, {"reason", broken.reason}});

@@ -50,7 +50,7 @@ TEST_F(Background, CommitReturnsWhileItIsFlushed) {
     engine.wait("a", Level::persistent);
     EXPECT_EQ(engine.level("a"), Level::persistent);
   }));
-  EXPECT_TRUE(job.logged("a is protected (xor) and persistent, "));
+  EXPECT_TRUE(job.logged("on 4 ranks, protected (xor) and persistent, blocked "));
   EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
 }
 

@@ -89,6 +89,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"persistent.plain_routed", "true"},
                                                      {"persistent.io", "buffered"},
                                                      {"persistent.bandwidth_limit", "1000000"},
+                                                     {"persistent.retries", "5"},
                                                      {"persistent.trust", "group"},
                                                      {"persistent.view_limit", "9"},
                                                      {"redundancy.scheme", "xor"},
@@ -112,7 +113,9 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},
-                                                     {"log.level", "off"}};
+                                                     {"log.level", "off"},
+                                                     {"events.path", "/events/{node}.jsonl"},
+                                                     {"events.max_bytes", "8192"}};
   std::vector<std::string> environment;
   for (const Field& field : option_fields()) {
     environment.push_back(variable_name(field) + "=" + values.at(dotted_name(field)));

@@ -188,6 +188,14 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_wait_for
 
+    function c_get_counters(engine, counters) bind(c, name="kedge_get_counters") result(outcome)
+      import :: c_counters, c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      type(c_counters), intent(out) :: counters
+      integer(c_int) :: outcome
+    end function c_get_counters
+
     function c_pin(engine, tag, pinned) bind(c, name="kedge_pin") result(outcome)
       import :: c_char, c_int, c_ptr
       implicit none

@@ -1,10 +1,10 @@
 ! The structs of kedge.h.
 module kedge_m_c_types
-  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
   use kedge_m_constants, only: KEDGE_ID_SIZE, KEDGE_MAX_DIMENSIONS, KEDGE_TAG_SIZE
   implicit none
   private
-  public :: c_failure, c_attribute, c_info, c_region
+  public :: c_failure, c_attribute, c_counters, c_info, c_region
 
   type, bind(c) :: c_failure
     integer(c_int) :: code
@@ -20,6 +20,31 @@ module kedge_m_c_types
     integer(c_size_t) :: count
     type(c_ptr) :: value
   end type c_attribute
+
+  type, bind(c) :: c_counters
+    integer(c_int64_t) :: commits
+    integer(c_int64_t) :: commits_failed
+    integer(c_int64_t) :: protections
+    integer(c_int64_t) :: protections_failed
+    integer(c_int64_t) :: flushes
+    integer(c_int64_t) :: flushes_failed
+    integer(c_int64_t) :: flush_retries
+    integer(c_int64_t) :: flushes_skipped
+    integer(c_int64_t) :: retired
+    integer(c_int64_t) :: opens
+    integer(c_int64_t) :: pending
+    integer(c_int64_t) :: saved_bytes
+    integer(c_int64_t) :: protected_bytes
+    integer(c_int64_t) :: flushed_bytes
+    integer(c_int64_t) :: fetched_bytes
+    real(c_double) :: blocked_s
+    real(c_double) :: blocked_last_s
+    real(c_double) :: protected_last_s
+    real(c_double) :: protected_max_s
+    real(c_double) :: persistent_last_s
+    real(c_double) :: persistent_max_s
+    integer(c_int64_t) :: reserved(11)
+  end type c_counters
 
   type, bind(c) :: c_info
     character(kind=c_char) :: tag(KEDGE_TAG_SIZE)

@@ -114,6 +114,33 @@ nb::dict info(const Engine& engine) {
   return facts;
 }
 
+nb::dict counters(const Engine& engine) {
+  const Counters known = engine.counters();
+  nb::dict numbers;
+  numbers["commits"] = known.commits;
+  numbers["commits_failed"] = known.commits_failed;
+  numbers["protections"] = known.protections;
+  numbers["protections_failed"] = known.protections_failed;
+  numbers["flushes"] = known.flushes;
+  numbers["flushes_failed"] = known.flushes_failed;
+  numbers["flush_retries"] = known.flush_retries;
+  numbers["flushes_skipped"] = known.flushes_skipped;
+  numbers["retired"] = known.retired;
+  numbers["opens"] = known.opens;
+  numbers["pending"] = known.pending;
+  numbers["saved_bytes"] = known.saved_bytes;
+  numbers["protected_bytes"] = known.protected_bytes;
+  numbers["flushed_bytes"] = known.flushed_bytes;
+  numbers["fetched_bytes"] = known.fetched_bytes;
+  numbers["blocked_s"] = known.blocked_s;
+  numbers["blocked_last_s"] = known.blocked_last_s;
+  numbers["protected_last_s"] = known.protected_last_s;
+  numbers["protected_max_s"] = known.protected_max_s;
+  numbers["persistent_last_s"] = known.persistent_last_s;
+  numbers["persistent_max_s"] = known.persistent_max_s;
+  return numbers;
+}
+
 /// The engine calls it without the interpreter's lock, within a call of the application's thread.
 void on_complete(Engine& engine, const std::string& tag, int level, nb::object callback) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(callback));
@@ -198,6 +225,7 @@ void bind_engine(nb::module_& module) {
           Unlocked())
       .def("regions", &regions)
       .def("info", &info)
+      .def("counters", &counters)
       .def("load", &load, Unlocked())
       .def(
           "route_in", [](Engine& engine, const std::string& name) { return path_of(engine.route_in(name)); },

@@ -15,6 +15,7 @@
                     checkpoint.save("weights", weights)
 """
 
+from ._counters import Counters
 from ._engine import Attribute, Checkpoint, Engine, Info, Level, RegionInfo, Restart, Shard
 from ._errors import (
     BadState,
@@ -34,8 +35,8 @@ from ._kedge import __version__
 from .communicators import check_mpi4py
 
 __all__ = [
-    "Attribute", "BadState", "Busy", "Checkpoint", "Corrupt", "Engine", "Error", "Info", "InvalidArgument", "IoError",
-    "Level", "Mismatch", "NoSpace", "NotFound", "RankFailed", "RegionInfo", "Restart", "Shard", "Timeout",
+    "Attribute", "BadState", "Busy", "Checkpoint", "Corrupt", "Counters", "Engine", "Error", "Info", "InvalidArgument",
+    "IoError", "Level", "Mismatch", "NoSpace", "NotFound", "RankFailed", "RegionInfo", "Restart", "Shard", "Timeout",
     "Unrecoverable", "__version__",
 ]  # fmt: skip
 

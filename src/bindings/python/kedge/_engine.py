@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _kedge, communicators
+from ._counters import Counted
 from ._errors import BadState, InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
+from ._options import flat_options
 
 #: A value of an attribute.
 Attribute = int | float | str | Sequence[int] | Sequence[float]
@@ -66,7 +68,7 @@ class Info(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Engine:
+class Engine(Counted):
     """One run's checkpoint engine.
 
     COLLECTIVE: all ranks make it together, and make its calls marked COLLECTIVE in the same order; these succeed on all
@@ -351,30 +353,6 @@ class Restart(_Bracket):
 
     def _load(self, name: str, block: Block) -> None:
         self._engine.load(name, block.address, block.dtype, block.shape)
-
-
-def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Options by dotted name, as texts."""
-    flat: dict[str, str] = {}
-    for key, value in options.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            flat.update(flat_options(value, f"{name}."))
-        elif value is None:
-            raise InvalidArgument(f"option {name} has no value: leave it out for the default")
-        elif isinstance(value, bool):
-            flat[name] = "true" if value else "false"
-        elif isinstance(value, (list, tuple)):
-            flat[name] = ":".join(str(item) for item in value)
-        else:
-            flat[name] = str(value)
-    return flat
-
-
-def with_defaults(options: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """The options, and of these defaults those that neither the options nor kedge.toml nor the environment set."""
-    unset = {name: value for name, value in defaults.items() if not _kedge.differs_from_default(name)}
-    return {**unset, **options}
 
 
 def _placement(shard: Shard | None, replicated: bool) -> Any:

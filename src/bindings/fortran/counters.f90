@@ -1,0 +1,77 @@
+! What an engine has done, in numbers.
+module kedge_m_counters
+  use, intrinsic :: iso_c_binding, only: c_int
+  use, intrinsic :: iso_fortran_env, only: int64
+  use kedge_m_c_api
+  use kedge_m_constants, only: KEDGE_OK
+  use kedge_m_engine, only: kedge_engine
+  use kedge_m_failures, only: on_this_rank, settle
+  implicit none
+  private
+  public :: kedge_get_counters
+
+  ! Since kedge_init, on this rank. Bytes are those of this rank's own containers. Times are seconds: `blocked` is how
+  ! long the program waited in the calls from kedge_create to kedge_commit, the others how long after its commit a
+  ! checkpoint reached the level, if it was due then.
+  type, public :: kedge_counters
+    integer(int64) :: commits = 0             ! checkpoints that were committed
+    integer(int64) :: commits_failed = 0      ! checkpoints that kedge_create or kedge_commit gave up
+    integer(int64) :: protections = 0         ! commits that became protected
+    integer(int64) :: protections_failed = 0  ! attempts that failed
+    integer(int64) :: flushes = 0             ! commits that became persistent
+    integer(int64) :: flushes_failed = 0      ! commits of which the flush failed, after the last retry
+    integer(int64) :: flush_retries = 0       ! flushes that were tried again (persistent.retries)
+    integer(int64) :: flushes_skipped = 0     ! flushes that were left out (pipeline.when_full)
+    integer(int64) :: retired = 0             ! commits that left the node-local stores
+    integer(int64) :: opens = 0               ! checkpoints that were opened
+    integer(int64) :: pending = 0             ! commits under way behind the program now
+    integer(int64) :: saved_bytes = 0         ! committed
+    integer(int64) :: protected_bytes = 0     ! of commits that became protected
+    integer(int64) :: flushed_bytes = 0       ! of commits that became persistent
+    integer(int64) :: fetched_bytes = 0       ! read back from the prefix by kedge_open
+    double precision :: blocked_s = 0         ! by all commits together
+    double precision :: blocked_last_s = 0    ! by the last commit
+    double precision :: protected_last_s = 0  ! until the last one that became protected was
+    double precision :: protected_max_s = 0   ! the longest of these
+    double precision :: persistent_last_s = 0 ! until the last one that became persistent was
+    double precision :: persistent_max_s = 0  ! the longest of these
+  end type kedge_counters
+
+contains
+
+  ! Local. What the engine has done so far, to this rank's knowledge.
+  subroutine kedge_get_counters(engine, counters, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    type(kedge_counters), intent(inout) :: counters
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_counters) :: known
+    integer(c_int) :: code
+
+    code = c_get_counters(engine%handle, known)
+    if (code == KEDGE_OK) then
+      counters%commits = known%commits
+      counters%commits_failed = known%commits_failed
+      counters%protections = known%protections
+      counters%protections_failed = known%protections_failed
+      counters%flushes = known%flushes
+      counters%flushes_failed = known%flushes_failed
+      counters%flush_retries = known%flush_retries
+      counters%flushes_skipped = known%flushes_skipped
+      counters%retired = known%retired
+      counters%opens = known%opens
+      counters%pending = known%pending
+      counters%saved_bytes = known%saved_bytes
+      counters%protected_bytes = known%protected_bytes
+      counters%flushed_bytes = known%flushed_bytes
+      counters%fetched_bytes = known%fetched_bytes
+      counters%blocked_s = known%blocked_s
+      counters%blocked_last_s = known%blocked_last_s
+      counters%protected_last_s = known%protected_last_s
+      counters%protected_max_s = known%protected_max_s
+      counters%persistent_last_s = known%persistent_last_s
+      counters%persistent_max_s = known%persistent_max_s
+    end if
+    call settle(code, on_this_rank, stat, errmsg)
+  end subroutine kedge_get_counters
+end module kedge_m_counters

@@ -1,0 +1,100 @@
+#include "pipeline/event_log.hpp"
+
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+constexpr std::string_view kNode = "{node}";
+constexpr std::string_view kRun = "{run}";
+constexpr std::uint32_t kFileMode = 0644;       // less the umask
+constexpr std::uint32_t kDirectoryMode = 0755;  // likewise
+
+std::string replaced(std::string text, std::string_view what, const std::string& by) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+bool is_directory(const std::string& path) { return path.find(kNode) == std::string::npos; }
+
+}  // namespace
+
+std::string rfc3339(std::int64_t time_ns) {
+  using namespace std::chrono;
+  const auto time = floor<milliseconds>(sys_time<nanoseconds>(nanoseconds(time_ns)));
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  return compose("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                 clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
+}
+
+std::string event_file(const std::string& path, const EventOrigin& origin) {
+  const std::string file = is_directory(path) ? fs::join(path, "{run}-{node}.jsonl") : path;
+  return replaced(replaced(file, kRun, origin.run.name), kNode, origin.node);
+}
+
+std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event& event) {
+  OrderedJson json = {{"time", rfc3339(time_ns)},
+                      {"event", event.name},
+                      {"run", origin.run.name},
+                      {"run_id", to_string(origin.run.id)},
+                      {"incarnation", origin.run.incarnation},
+                      {"node", origin.node},
+                      {"rank", origin.rank}};
+  if (event.commit != nullptr) {
+    json["tag"] = event.commit->tag;
+    json["generation"] = event.commit->generation;
+    json["commit_id"] = to_string(event.commit->id);
+  }
+  if (!event.tag.empty()) json["tag"] = event.tag;
+  if (event.ranks) json["ranks"] = *event.ranks;
+  if (!event.source.empty()) json["source"] = event.source;
+  if (event.bytes) json["bytes"] = *event.bytes;
+  if (event.seconds) json["seconds"] = *event.seconds;
+  if (event.blocked_s) json["blocked_seconds"] = *event.blocked_s;
+  if (event.failure != nullptr) {
+    json["code"] = to_string(event.failure->code);
+    json["text"] = to_string(*event.failure);
+  }
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+EventLog::EventLog(std::shared_ptr<fs::FileSystem> file_system, const Options::Events& options, EventOrigin origin,
+                   std::shared_ptr<Clock> clock, Log log)
+    : file_system_(std::move(file_system)),
+      origin_(std::move(origin)),
+      directory_(is_directory(options.path) ? replaced(options.path, kRun, origin_.run.name) : ""),
+      path_(event_file(options.path, origin_)),
+      max_bytes_(options.max_bytes),
+      clock_(std::move(clock)),
+      log_(std::move(log)) {}
+
+void EventLog::write(const Event& event) {
+  const std::lock_guard guard(mutex_);
+  if (is_off_) return;
+  const auto failure = attempt([&] { append(to_line(origin_, clock_->wall_ns(), event)); });
+  if (!failure) return;
+  is_off_ = true;
+  log_.warning(compose("no more events are written by this process (events.path): {}", to_string(*failure)));
+}
+
+void EventLog::append(const std::string& line) {
+  if (!directory_.empty()) file_system_->make_directory(std::exchange(directory_, {}), kDirectoryMode);
+  if (max_bytes_ != 0) {
+    const auto status = file_system_->status(path_);
+    if (status && status->size_bytes + line.size() > max_bytes_) file_system_->rename(path_, path_ + ".1");
+  }
+  file_system_->append(path_, std::as_bytes(std::span(line)), kFileMode);
+}
+
+}  // namespace kedge::pipeline

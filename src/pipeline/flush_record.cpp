@@ -1,0 +1,43 @@
+#include "pipeline/flush_record.hpp"
+
+#include "base/attempt.hpp"
+
+namespace kedge::pipeline {
+
+void FlushRecord::failed(const CommitHead& commit, const Failure& failure, std::uint64_t tries) {
+  if (records_ == nullptr) return;
+  const std::lock_guard guard(mutex_);
+  const store::FailedFlush now{commit.id, commit.generation, commit.tag, clock_.wall_ns(), tries, to_string(failure)};
+  const auto not_written = attempt([&] { records_->note_failed_flush(now); });
+  looked_ = true;
+  if (not_written) log_.debug("the store could not record a flush that failed: " + to_string(*not_written));
+  else there_ = now;
+}
+
+void FlushRecord::persistent(const CommitHead& commit) {
+  if (records_ == nullptr) return;
+  const std::lock_guard guard(mutex_);
+  look();
+  if (there_ && there_->generation <= commit.generation) remove();
+}
+
+void FlushRecord::retired() {
+  if (records_ == nullptr) return;
+  const std::lock_guard guard(mutex_);
+  look();
+  if (there_ && !ledger_.find(there_->commit_id)) remove();
+}
+
+void FlushRecord::look() {
+  if (looked_) return;
+  looked_ = true;
+  (void)attempt([&] { there_ = records_->failed_flush(); });
+}
+
+void FlushRecord::remove() {
+  there_.reset();
+  const auto failure = attempt([&] { records_->forget_failed_flush(); });
+  if (failure) log_.debug("the record of a flush that failed could not be removed: " + to_string(*failure));
+}
+
+}  // namespace kedge::pipeline
