@@ -117,6 +117,10 @@ std::vector<Field> run_fields() {
           {"", "fingerprint_files"}, [](auto& o) -> auto& { return o.fingerprint_files; }, all_ranks,
           "a list of paths without colons (in the environment, separated by colons)",
           "Input files whose content belongs to the fingerprint.", kPaths),
+      field<FieldKind::time>(
+          {"", "deadline"}, [](auto& o) -> auto& { return o.deadline; }, each_rank,
+          "seconds since 1970, a date and time as in 2026-11-25T22:00:00Z, none, or empty",
+          "When the job is going to be ended; empty: SLURM_JOB_END_TIME, if it is set; none: never.", kMoment),
   };
 }
 
@@ -275,6 +279,22 @@ std::vector<Field> schedule_fields() {
   };
 }
 
+std::vector<Field> exit_fields() {
+  using enum Scope;
+  return {
+      field(
+          {"exit", "signals"}, [](auto& o) -> auto& { return o.exit.signals; }, all_ranks,
+          "a list of SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU (in the environment, separated by colons)",
+          "Signals that ask the job to end after a last checkpoint, instead of killing it.", kSignals),
+      field(
+          {"exit", "margin_s"}, [](auto& o) -> auto& { return o.exit.margin_s; }, all_ranks, "seconds, 0 or more",
+          "How long before the deadline the last checkpoint is to be done.", kWait),
+      field(
+          {"exit", "grace_s"}, [](auto& o) -> auto& { return o.exit.grace_s; }, all_ranks, "seconds, 0 or more",
+          "How long after a signal the job is killed; 0 = not known.", kWait),
+  };
+}
+
 std::vector<Field> topology_fields() {
   using enum Scope;
   return {
@@ -310,7 +330,7 @@ std::vector<Field> log_fields() {
 std::vector<Field> make_fields() {
   std::vector<Field> fields;
   for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields,
-                             open_fields, schedule_fields, topology_fields, comm_fields, log_fields}) {
+                             open_fields, schedule_fields, exit_fields, topology_fields, comm_fields, log_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }
   return fields;

@@ -187,7 +187,7 @@ void Writer::take_in_routed() {
   });
 }
 
-double Writer::commit() {
+double Writer::commit(std::optional<Level> level) {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.failure();
   enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
@@ -200,7 +200,7 @@ double Writer::commit() {
     total_bytes = parts_.group.sum(checkpoint_->container->container_bytes());
     seal();
     parts_.notes.note(checkpoint_->commit.id);
-    submitted = parts_.pipeline.submit(checkpoint_->commit);
+    submitted = parts_.pipeline.submit(checkpoint_->commit, level);
   }
   if (parts_.group.is_root()) log_commit(total_bytes, blocked_s, submitted);
   checkpoint_.reset();

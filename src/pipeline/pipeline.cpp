@@ -50,31 +50,52 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
                                      [this](const comm::Group& channel, Job& job) { work(channel, job); });
 }
 
-Submitted Pipeline::submit(const CommitHead& commit) {
+Submitted Pipeline::submit(const CommitHead& commit, std::optional<Level> level) {
   ++commits_;
   ++unflushed_;
   Job job{{commit, {}}, false, false, clock_.seconds()};
-  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
-  job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
-  job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
-  // What a worker met one rank may know and another not yet.
-  if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
+  decide(job, level);
 
   Submitted submitted = take_hold(job);
-  if (job.flush && !submitted.not_persistent) submitted.not_persistent = flush_->prepare(group_, job.files);
+  if (job.flush && !submitted.not_persistent) {
+    const double begin_s = clock_.seconds();
+    submitted.not_persistent = flush_->prepare(group_, job.files);
+    job.prepare_s = clock_.seconds() - begin_s;
+  }
   if (submitted.not_persistent) job.flush = false;
   else if (job.flush && worker_) unflushed_ = 0;
+  within_submit_s_ = 0;
   if (worker_) {
     note(commit, submitted);
     worker_->submit(std::move(job));
     if (schedule_.waits) (void)drain();
     return submitted;
   }
+  const double begin_s = clock_.seconds();
   const Submitted processed = process(group_, job, store::Reach::all);
+  within_submit_s_ = clock_.seconds() - begin_s;
   if (processed.not_protected) submitted.not_protected = processed.not_protected;
   if (processed.not_persistent) submitted.not_persistent = processed.not_persistent;
   note(commit, submitted);
   return submitted;
+}
+
+/// COLLECTIVE, where a worker flushes. How far this commit is to be taken: as far as its turn says, but for the last of
+/// a job, for which the time is known that is left.
+void Pipeline::decide(Job& job, std::optional<Level> level) {
+  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
+  job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
+  job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
+  // What a worker met one rank may know and another not yet.
+  if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
+  if (!level) return;
+  job.flush = *level == Level::persistent;
+  if (!job.flush) job.protect = *level == Level::protected_;
+}
+
+Level Pipeline::highest_level() const {
+  if (schedule_.flush_every != 0) return Level::persistent;
+  return protects() ? Level::protected_ : Level::local;
 }
 
 /// COLLECTIVE, if anything is to be done. Pins the container; what cannot be done without is not done.
@@ -95,16 +116,25 @@ Submitted Pipeline::take_hold(Job& job) {
 /// COLLECTIVE, on `group`.
 Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach reach) {
   Submitted processed;
-  if (job.protect) processed.not_protected = protect_->run(group, job.files);
+  if (job.protect) processed.not_protected = run_timed(*protect_, group, job.files, 0);
   if (reach == store::Reach::known) worker_->made_progress();
   retire(reach);
   make_next_ready(job.files);
   if (job.flush) {
-    processed.not_persistent = flush_->run(group, job.files);
+    processed.not_persistent = run_timed(*flush_, group, job.files, job.prepare_s);
     if (!processed.not_persistent && reach == store::Reach::all) unflushed_ = 0;
     retire(reach);
   }
   return processed;
+}
+
+/// COLLECTIVE, on `group`.
+std::optional<Failure> Pipeline::run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
+                                           double prepare_s) {
+  const double begin_s = clock_.seconds();
+  auto failure = stage.run(group, files);
+  if (!failure) timer_.add(stage.reaches(), prepare_s + clock_.seconds() - begin_s);
+  return failure;
 }
 
 /// COLLECTIVE, on `channel`, in the worker's thread. Only what ends the engine ends it, too.
@@ -246,8 +276,9 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   auto failure = group_.try_together([&] {
     files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
   });
+  const double begin_s = clock_.seconds();
   if (!failure) failure = stage.prepare(group_, files);
-  if (!failure) failure = stage.run(group_, files);
+  if (!failure) failure = run_timed(stage, group_, files, clock_.seconds() - begin_s);
   if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
   return failure;
 }

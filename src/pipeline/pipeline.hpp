@@ -18,6 +18,7 @@
 #include "pipeline/completions.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/stage_costs.hpp"
 #include "pipeline/worker.hpp"
 #include "store/node_store.hpp"
 #include "store/retirement.hpp"
@@ -57,9 +58,10 @@ class Pipeline {
   Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger, std::unique_ptr<ProtectStage> protect,
            std::unique_ptr<Stage> flush, Schedule schedule, Clock& clock, const Log& log);
 
-  /// A commit that was just sealed: takes it as far as its turn says. What failed is tried again with a later one. In
-  /// the background nothing has become of it when this returns, except that a flush could not be prepared.
-  [[nodiscard]] Submitted submit(const CommitHead& commit);
+  /// A commit that was just sealed: takes it as far as its turn says, or to `level` if that is given. What failed is
+  /// tried again with a later one. In the background nothing has become of it when this returns, except that a flush
+  /// could not be prepared.
+  [[nodiscard]] Submitted submit(const CommitHead& commit, std::optional<Level> level = {});
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix.
   void continue_from(const CommitHead& commit, bool persistent);
@@ -70,6 +72,16 @@ class Pipeline {
   void require(std::string_view tag, Level level);
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
+
+  // Local: what the last save of a job is planned with.
+
+  /// The highest level that commits are taken to by themselves.
+  [[nodiscard]] Level highest_level() const;
+  /// Whether commits are protected by themselves.
+  [[nodiscard]] bool protects() const { return schedule_.protect_every != 0 && protect_->is_possible(); }
+  [[nodiscard]] StageCosts costs() const { return timer_.costs(worker_ ? worker_->ahead() : Ahead{}); }
+  /// How many seconds the last submit() spent in stages.
+  [[nodiscard]] double within_submit_s() const noexcept { return within_submit_s_; }
 
   // Local. What a worker met that ends the engine is to be brought to the call that all ranks begin with.
 
@@ -101,6 +113,9 @@ class Pipeline {
   void note(const CommitHead& commit, const Submitted& submitted);
   void tell(const Job& job, const Submitted& processed) const;
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
+                                                 double prepare_s);
+  void decide(Job& job, std::optional<Level> level);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   void protect_again(const CommitHead& commit);
   void flush_newest();
@@ -117,6 +132,8 @@ class Pipeline {
   Clock& clock_;
   const Log& log_;
   Completions completions_;
+  StageTimer timer_;
+  double within_submit_s_ = 0;
   std::uint64_t skipped_ = 0;  ///< flushes, by pipeline.when_full
   std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
