@@ -14,6 +14,7 @@ import numpy as np
 from . import _kedge, communicators
 from ._errors import BadState, InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
+from ._options import flat_options
 
 #: A value of an attribute.
 Attribute = int | float | str | Sequence[int] | Sequence[float]
@@ -99,8 +100,15 @@ class Engine:
             self.finalize()
 
     def need_checkpoint(self) -> bool:
-        """COLLECTIVE. Whether the schedule asks for a checkpoint now."""
+        """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
+        committed yet."""
         return self._engine.need_checkpoint()
+
+    def should_exit(self) -> bool:
+        """COLLECTIVE. Whether the job is to end: one of the signals in ``exit.signals`` came to any rank, or the deadline
+        nears. Ask after need_checkpoint() and the checkpoint that it asks for. ``signal.signal`` replaces the engine's
+        handler: set handlers of your own before the engine is made, which then calls them."""
+        return self._engine.should_exit()
 
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
@@ -351,30 +359,6 @@ class Restart(_Bracket):
 
     def _load(self, name: str, block: Block) -> None:
         self._engine.load(name, block.address, block.dtype, block.shape)
-
-
-def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Options by dotted name, as texts."""
-    flat: dict[str, str] = {}
-    for key, value in options.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            flat.update(flat_options(value, f"{name}."))
-        elif value is None:
-            raise InvalidArgument(f"option {name} has no value: leave it out for the default")
-        elif isinstance(value, bool):
-            flat[name] = "true" if value else "false"
-        elif isinstance(value, (list, tuple)):
-            flat[name] = ":".join(str(item) for item in value)
-        else:
-            flat[name] = str(value)
-    return flat
-
-
-def with_defaults(options: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """The options, and of these defaults those that neither the options nor kedge.toml nor the environment set."""
-    unset = {name: value for name, value in defaults.items() if not _kedge.differs_from_default(name)}
-    return {**unset, **options}
 
 
 def _placement(shard: Shard | None, replicated: bool) -> Any:

@@ -28,7 +28,8 @@ from lightning_utilities.core.rank_zero import rank_zero_only  # type: ignore[im
 
 from . import _kedge, _torch_files, communicators
 from ._contents import Opened, Written
-from ._engine import Engine, flat_options, with_defaults
+from ._engine import Engine
+from ._options import flat_options, with_defaults
 from ._errors import Busy, Error, InvalidArgument, IoError
 from ._lightning_safe import classes
 from ._states import TakenApart, take_apart

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .. import _kedge
-from .._engine import flat_options, with_defaults
+from .._options import flat_options, with_defaults
 from .._errors import InvalidArgument
 
 _SECTION = "kedge"
