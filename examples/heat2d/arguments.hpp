@@ -43,6 +43,8 @@ inline constexpr const char* kHelp =
     "  --die-rank R     or this one\n\n"
     "Every tenth checkpoint is flushed to ./checkpoints: list them with `kedge ls`. KEDGE_PERSISTENT_EVERY=1 flushes "
     "all;\n"
+    "with KEDGE_EXIT_SIGNALS=SIGTERM a signal ends the job after a last checkpoint, and with KEDGE_DEADLINE the time "
+    "does.\n"
     "KEDGE_PERSISTENT_PATH and KEDGE_STORE_PATH set the directories; share/kedge/kedge.toml lists every option.\n";
 
 /// Nothing if help was asked for.

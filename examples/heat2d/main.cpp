@@ -92,12 +92,17 @@ void run(const heat2d::Arguments& arguments) {
     if (engine.need_checkpoint()) {  // [kedge]
       engine.checkpoint(tag_of(step), state, {{"program", "heat2d"}, {"step", static_cast<std::int64_t>(step)}});
     }
+    if (engine.should_exit()) break;  // [kedge] a signal came, or the deadline is near
   }
   engine.finalize();  // [kedge]
 
   const std::vector<double> field = plate.gather();
   if (plate.rank() != 0) return;
-  if (!arguments.output.empty()) heat2d::save_picture(arguments.output, field, picture.width, picture.height);
+  if (step < arguments.steps) {
+    std::ostringstream line;
+    line << "stopped " << step << " of " << arguments.steps << " steps are done; start it again to go on\n";
+    std::cout << line.str() << std::flush;
+  } else if (!arguments.output.empty()) heat2d::save_picture(arguments.output, field, picture.width, picture.height);
   std::ostringstream lines;
   lines << "steps computed " << computed << '\n' << "checksum " << heat2d::checksum(field) << '\n';
   std::cout << lines.str() << std::flush;

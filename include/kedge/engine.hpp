@@ -72,8 +72,15 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// COLLECTIVE. True when the schedule asks for a checkpoint now; the same on every rank.
+  /// COLLECTIVE. True when the schedule asks for a checkpoint now, or when the job is to end and no checkpoint was
+  /// committed since that is known; the same on every rank. That commit is taken to the highest level that it can reach
+  /// in the time that is left, whatever its turn.
   [[nodiscard]] bool need_checkpoint();
+  /// COLLECTIVE. True once the job is to end: one of `exit.signals` came to any rank, or `deadline` is so near that a
+  /// last checkpoint would soon not fit any more; the same on every rank, and true from then on. In a loop with
+  /// need_checkpoint, call it after the checkpoint: it then says what need_checkpoint found, so that the loop does not
+  /// end without its last checkpoint. Without need_checkpoint it looks itself.
+  [[nodiscard]] bool should_exit();
 
   /// COLLECTIVE. Begins a checkpoint. Only rank 0's attributes are stored. Throws invalid_argument, bad_state,
   /// no_space, io.
@@ -119,9 +126,9 @@ class Engine {
   using OnComplete = std::function<void(const std::optional<Failure>& failure)>;
   /// Local. `callback` is called once, when the newest commit of this tag has reached the level, or cannot: its stage
   /// failed, a newer commit took its place in the stores, or the engine was finalized. It is called by the
-  /// application's thread, within the next create, commit, wait, open, close, need_checkpoint or finalize that finds
-  /// this out, on each rank for itself, and must not make collective calls. What it throws is logged. Never called if
-  /// the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
+  /// application's thread, within the next create, commit, wait, open, close, need_checkpoint, should_exit or finalize
+  /// that finds this out, on each rank for itself, and must not make collective calls. What it throws is logged. Never
+  /// called if the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
   void on_complete(std::string_view tag, Level level, OnComplete callback);
 
   /// Local, from any thread; never throws. With pipeline.mode background: from now until resume, what this rank does

@@ -60,7 +60,8 @@ enum class Scheme : std::uint8_t {
 /// "auto", "single", "partner", "xor", "rs".
 [[nodiscard]] std::string_view to_string(Scheme scheme) noexcept;
 
-/// Options of an engine. All ranks must set the same values, except for `store.path`, `pipeline.cores` and `log`.
+/// Options of an engine. All ranks must set the same values, except for `store.path`, `pipeline.cores`, `deadline` and
+/// `log`.
 struct Options {
   /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Empty: the name that the communicator was
   /// given, or `main` if it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
@@ -72,6 +73,11 @@ struct Options {
   /// Input files whose content belongs to the fingerprint; rank 0 reads them when the engine starts, while the
   /// others wait (comm.timeout_s).
   std::vector<std::string> fingerprint_files;
+
+  /// When the job is going to be ended: seconds since 1970, or an ISO 8601 date and time ("2026-11-25T22:00:00Z";
+  /// without a zone, rank 0's local time). need_checkpoint() says yes in time for a last checkpoint, and should_exit()
+  /// turns true. Empty: SLURM_JOB_END_TIME, if it is set; "none": never. Only rank 0's counts.
+  std::string deadline;
 
   /// The node-local store, to which every checkpoint is written first.
   struct Store {
@@ -179,6 +185,17 @@ struct Options {
     /// due, since nothing was measured yet. 0 = disabled; with every and seconds 0 too, never.
     double overhead = 0.01;
   } schedule;  ///< When need_checkpoint() returns true.
+
+  /// How a job that is to end comes to its last checkpoint.
+  struct Exit {
+    /// Signals that ask the job to end, instead of killing it: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU. One
+    /// rank that gets one is enough. Handlers that the program installed before the engine are still called.
+    std::vector<std::string> signals;
+    /// How long before the deadline the last checkpoint is to be done: what the program needs for its own end.
+    double margin_s = 30.0;
+    /// How long after a signal the job is killed; 0 = not known.
+    double grace_s = 0.0;
+  } exit;  ///< How a job that is to end comes to its last checkpoint.
 
   /// Which ranks share a node, and what fails together.
   struct Topology {

@@ -41,6 +41,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   };
   refused(kedge_finalize(nullptr), "finalize");
   refused(kedge_need_checkpoint(nullptr, &number), "need_checkpoint");
+  refused(kedge_should_exit(nullptr, &number), "should_exit");
   refused(kedge_create(nullptr, "a", nullptr, 0), "create");
   refused(kedge_save(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "save");
   refused(kedge_save_shard(nullptr, "a", &number, KEDGE_INT32, 1, &kOne, &kOne, &kOne, 0), "save_shard");
@@ -206,6 +207,7 @@ TEST(CApiMisuse, LocalCallsRefuseNullPlaces) {
     kedge_level level{};
     kedge_region region{};
     expect_refused(kedge_need_checkpoint(engine, nullptr), "need_checkpoint");
+    expect_refused(kedge_should_exit(engine, nullptr), "should_exit");
     expect_refused(kedge_get_level(engine, nullptr, &level), "get_level");
     expect_refused(kedge_get_level(engine, "a", nullptr), "get_level");
     expect_refused(kedge_get_counters(engine, nullptr), "get_counters");

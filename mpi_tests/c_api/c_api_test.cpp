@@ -171,6 +171,28 @@ TEST(CApi, Counters) {
   });
 }
 
+TEST(CApi, AJobThatIsToEndIsToldSo) {
+  SimulatedJob job(4);
+  job.options.schedule = {0, 0, 0};
+  job.options.deadline = "1699990000";  // the tests' clock begins later
+  run_in_c(job, [](int, kedge_engine* engine) {
+    int needed = -1, exit = -1;
+    EXPECT_EQ(kedge_need_checkpoint(engine, &needed), KEDGE_OK);
+    EXPECT_EQ(needed, 1);
+    EXPECT_EQ(commit_value_in_c(engine, "a", 1), KEDGE_OK);
+    EXPECT_EQ(kedge_should_exit(engine, &exit), KEDGE_OK);
+    EXPECT_EQ(exit, 1);
+    EXPECT_EQ(kedge_need_checkpoint(engine, &needed), KEDGE_OK);
+    EXPECT_EQ(needed, 0);
+  });
+  SimulatedJob other(2);
+  run_in_c(other, [](int, kedge_engine* engine) {
+    int exit = -1;
+    EXPECT_EQ(kedge_should_exit(engine, &exit), KEDGE_OK);
+    EXPECT_EQ(exit, 0);
+  });
+}
+
 TEST(CApi, LevelsAbandonAndTheSchedule) {
   SimulatedJob job(4);
   job.options.schedule.every = 2;

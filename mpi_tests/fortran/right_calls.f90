@@ -59,6 +59,10 @@ contains
 
     call kedge_need_checkpoint(engine, needed, stat=code)
     call check_code(code, KEDGE_OK, "kedge_need_checkpoint", kedge_last_error())
+    needed = .true.
+    call kedge_should_exit(engine, needed, stat=code)
+    call check_code(code, KEDGE_OK, "kedge_should_exit", kedge_last_error())
+    call check(.not. needed, "the job is to end though nobody said so")
     call give_attributes(attributes)
     untouched = "as it was"
     call kedge_create(engine, "step-1 ", attributes, stat=code, errmsg=untouched)  ! a trailing blank is not the tag's

@@ -41,6 +41,9 @@ contains
     call kedge_need_checkpoint(engine, answer, stat=code)
     call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_need_checkpoint without an engine")
     call check(.not. answer, "an answer without an engine")
+    call kedge_should_exit(engine, answer, stat=code)
+    call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_should_exit without an engine")
+    call check(.not. answer, "an end without an engine")
     call kedge_open(engine, answer, stat=code)
     call check_code(code, KEDGE_INVALID_ARGUMENT, "kedge_open without an engine")
     call kedge_save(engine, "x", 1)  ! goes on: kedge_commit reports it

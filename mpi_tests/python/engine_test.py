@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+import signal
 import time
 import unittest
 from pathlib import Path
@@ -337,6 +338,25 @@ class Options(Case):
         kedge.Engine(place.options(self.path), communicator=ranks).finalize()
         with self.assertRaises(kedge.BadState):
             kedge.Engine(place.options(self.path), communicator=ranks)
+
+    def test_a_signal_ends_the_loop_after_a_last_checkpoint(self):
+        self.engine.finalize()
+        heard = []
+        before = signal.signal(signal.SIGUSR1, lambda number, frame: heard.append(number))
+        try:
+            with kedge.Engine(place.options(self.path, **{"exit.signals": ["SIGUSR1", "SIGUSR2"], "schedule.overhead": 0}),
+                              communicator=communicators.single_process()) as engine:
+                self.assertFalse(engine.need_checkpoint())
+                self.assertFalse(engine.should_exit())
+                signal.raise_signal(signal.SIGUSR1)
+                self.assertTrue(engine.need_checkpoint())
+                with engine.checkpoint("last") as c:
+                    c.save("x", 1)
+                self.assertFalse(engine.need_checkpoint())
+                self.assertTrue(engine.should_exit())
+            self.assertEqual(heard, [signal.SIGUSR1], "the program's own handler was called, too")
+        finally:
+            signal.signal(signal.SIGUSR1, before)
 
     def test_a_finalized_engine_is_over(self):
         with self.engine:

@@ -5,100 +5,14 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "base/options_field.hpp"
 #include "base/options_valid.hpp"
-#include "base/options_values.hpp"
-#include "base/options_words.hpp"
-#include "base/text.hpp"
 
 namespace kedge {
 namespace {
 
-using Paths = std::vector<std::string>;
-using namespace options_valid;  // NOLINT(google-build-using-namespace): the words of one table
-
-template <class T>
-std::string print(const T& value) {
-  if constexpr (std::is_same_v<T, Paths>) {
-    return join_paths(value);
-  } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& [word_value, word] : Words<T>::kAll) {
-      if (word_value == value) return word;
-    }
-    return compose("{}", static_cast<unsigned>(value));
-  } else {
-    return compose("{}", value);
-  }
-}
-
-template <class T>
-std::optional<T> parse(std::string_view text, FieldKind kind) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return std::string(text);
-  } else if constexpr (std::is_same_v<T, Paths>) {
-    return split_paths(text);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (text == "true" || text == "1") return true;
-    if (text == "false" || text == "0") return false;
-    return std::nullopt;
-  } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& [value, word] : Words<T>::kAll) {
-      if (text == word) return value;
-    }
-    return std::nullopt;
-  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-    return kind == FieldKind::size ? parse_size(text) : parse_number<T>(text);
-  } else {
-    return parse_number<T>(text);
-  }
-}
-
-template <class T>
-constexpr FieldKind kind_of() {
-  if constexpr (std::is_same_v<T, std::string>) return FieldKind::text;
-  else if constexpr (std::is_same_v<T, Paths>) return FieldKind::paths;
-  else if constexpr (std::is_same_v<T, bool>) return FieldKind::flag;
-  else if constexpr (std::is_enum_v<T>) return FieldKind::choice;
-  else if constexpr (std::is_floating_point_v<T>) return FieldKind::seconds;
-  else return FieldKind::count;
-}
-
-struct Anything {
-  template <class T>
-  bool operator()(const T& value) const {
-    if constexpr (std::is_enum_v<T>) {
-      return std::ranges::any_of(Words<T>::kAll, [&](const auto& word) { return word.first == value; });
-    }
-    return true;
-  }
-};
-
-struct Name {
-  std::string_view section;
-  std::string_view key;
-};
-
-// `Member` finds the value in Options, `Valid` judges it; both hold no state, so plain function pointers do.
-// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): two sentences, read in the table
-template <FieldKind kSpecial = FieldKind::text, class Member, class Valid = Anything>
-Field field(Name name, Member /*member*/, Scope scope, std::string_view expects, std::string_view describe,
-            Valid /*valid*/ = {}) {
-  using T = std::remove_cvref_t<decltype(Member{}(std::declval<Options&>()))>;
-  static constexpr FieldKind kKind = kSpecial == FieldKind::text ? kind_of<T>() : kSpecial;
-  return {name.section,
-          name.key,
-          kKind,
-          scope,
-          expects,
-          describe,
-          [](const Options& options) { return print(Member{}(options)); },
-          [](Options& options, std::string_view text) {
-            std::optional<T> value = parse<T>(text, kKind);
-            if (!value) return false;
-            Member{}(options) = std::move(*value);
-            return true;
-          },
-          [](const Options& options) { return Valid{}(Member{}(options)); }};
-}
+using namespace options_table;  // NOLINT(google-build-using-namespace): the words of one table
+using namespace options_valid;  // NOLINT(google-build-using-namespace): likewise
 
 std::vector<Field> run_fields() {
   using enum Scope;
@@ -117,6 +31,10 @@ std::vector<Field> run_fields() {
           {"", "fingerprint_files"}, [](auto& o) -> auto& { return o.fingerprint_files; }, all_ranks,
           "a list of paths without colons (in the environment, separated by colons)",
           "Input files whose content belongs to the fingerprint.", kPaths),
+      field<FieldKind::time>(
+          {"", "deadline"}, [](auto& o) -> auto& { return o.deadline; }, each_rank,
+          "seconds since 1970, a date and time as in 2026-11-25T22:00:00Z, none, or empty",
+          "When the job is going to be ended; empty: SLURM_JOB_END_TIME, if it is set; none: never.", kMoment),
   };
 }
 
@@ -289,6 +207,22 @@ std::vector<Field> schedule_fields() {
   };
 }
 
+std::vector<Field> exit_fields() {
+  using enum Scope;
+  return {
+      field(
+          {"exit", "signals"}, [](auto& o) -> auto& { return o.exit.signals; }, all_ranks,
+          "a list of SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU (in the environment, separated by colons)",
+          "Signals that ask the job to end after a last checkpoint, instead of killing it.", kSignals),
+      field(
+          {"exit", "margin_s"}, [](auto& o) -> auto& { return o.exit.margin_s; }, all_ranks, "seconds, 0 or more",
+          "How long before the deadline the last checkpoint is to be done.", kWait),
+      field(
+          {"exit", "grace_s"}, [](auto& o) -> auto& { return o.exit.grace_s; }, all_ranks, "seconds, 0 or more",
+          "How long after a signal the job is killed; 0 = not known.", kWait),
+  };
+}
+
 std::vector<Field> topology_fields() {
   using enum Scope;
   return {
@@ -337,7 +271,8 @@ std::vector<Field> event_fields() {
 std::vector<Field> make_fields() {
   std::vector<Field> fields;
   for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields,
-                             open_fields, schedule_fields, topology_fields, comm_fields, log_fields, event_fields}) {
+                             open_fields, schedule_fields, exit_fields, topology_fields, comm_fields, log_fields,
+                             event_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }
   return fields;

@@ -18,6 +18,7 @@ enum class Scope : std::uint8_t { all_ranks, each_rank };
 /// How a value is written in TOML and in an environment variable.
 enum class FieldKind : std::uint8_t {
   text,
+  time,     ///< TOML: text, a whole number of seconds since 1970, or a date with a time
   paths,    ///< TOML: an array of texts; environment: separated by colons
   flag,     ///< true, false
   count,    ///< a whole number

@@ -82,18 +82,6 @@ std::optional<std::string> joined(const toml::array& paths) {
   return text;
 }
 
-// The value in the spelling of the environment; nothing if its TOML type does not suit the option.
-std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
-  if (kind == FieldKind::paths) return node.is_array() ? joined(*node.as_array()) : std::nullopt;
-  const bool is_words = kind == FieldKind::text || kind == FieldKind::choice || kind == FieldKind::size;
-  if (is_words && node.is_string()) return node.ref<std::string>();
-  const bool is_number = kind == FieldKind::count || kind == FieldKind::size || kind == FieldKind::seconds;
-  if (is_number && node.is_integer()) return compose("{}", node.ref<std::int64_t>());
-  if (kind == FieldKind::seconds && node.is_floating_point()) return compose("{}", node.ref<double>());
-  if (kind == FieldKind::flag && node.is_boolean()) return node.ref<bool>() ? "true" : "false";
-  return std::nullopt;
-}
-
 // As it would be written in the file, in one line.
 std::string shown(const toml::node& node) {
   std::ostringstream text;
@@ -101,6 +89,21 @@ std::string shown(const toml::node& node) {
   std::string line = text.str();
   std::ranges::replace(line, '\n', ' ');
   return line;
+}
+
+// The value in the spelling of the environment; nothing if its TOML type does not suit the option.
+std::optional<std::string> as_text(const toml::node& node, FieldKind kind) {
+  if (kind == FieldKind::paths) return node.is_array() ? joined(*node.as_array()) : std::nullopt;
+  const bool is_words =
+      kind == FieldKind::text || kind == FieldKind::time || kind == FieldKind::choice || kind == FieldKind::size;
+  if (is_words && node.is_string()) return node.ref<std::string>();
+  if (kind == FieldKind::time && node.is_date_time()) return shown(node);
+  const bool is_number =
+      kind == FieldKind::count || kind == FieldKind::size || kind == FieldKind::seconds || kind == FieldKind::time;
+  if (is_number && node.is_integer()) return compose("{}", node.ref<std::int64_t>());
+  if (kind == FieldKind::seconds && node.is_floating_point()) return compose("{}", node.ref<double>());
+  if (kind == FieldKind::flag && node.is_boolean()) return node.ref<bool>() ? "true" : "false";
+  return std::nullopt;
 }
 
 std::string place(const std::string& path, const toml::source_region& region) {

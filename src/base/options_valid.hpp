@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/cores.hpp"
+#include "base/exit_signals.hpp"
+#include "base/moment.hpp"
 
 namespace kedge::options_valid {
 
@@ -35,6 +37,12 @@ inline constexpr auto kPaths = [](const std::vector<std::string>& paths) {
 };
 inline constexpr auto kPath = [](const std::string& path) { return is_path(path); };
 inline constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
+inline constexpr auto kMoment = [](const std::string& text) {
+  return text.empty() || text == "none" || parse_moment(text).has_value();
+};
+inline constexpr auto kSignals = [](const std::vector<std::string>& names) {
+  return std::ranges::all_of(names, [](const std::string& name) { return exit_signal(name).has_value(); });
+};
 inline constexpr auto kAtLeastOne = [](std::uint64_t count) { return count >= 1; };
 inline constexpr auto kThreads = [](std::uint32_t threads) { return threads <= 64; };
 inline constexpr auto kSetSize = [](std::uint32_t members) { return members >= 2 && members <= 32; };

@@ -18,6 +18,7 @@ std::string_view to_string(Call call) noexcept {
     case Call::wait: return "wait";
     case Call::wait_for: return "wait_for";
     case Call::pin: return "pin";
+    case Call::should_exit: return "should_exit";
   }
   return "unknown call";
 }

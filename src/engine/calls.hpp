@@ -23,6 +23,7 @@ enum class Call : std::uint32_t {
   wait,
   wait_for,
   pin,
+  should_exit,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

@@ -36,6 +36,10 @@ bool Engine::need_checkpoint() {
   return impl_->call([&] { return impl_->need_checkpoint(); });
 }
 
+bool Engine::should_exit() {
+  return impl_->call([&] { return impl_->should_exit(); });
+}
+
 void Engine::create(std::string_view tag, const Attributes& attributes) {
   impl_->call([&] { impl_->create(tag, attributes, 0); });
 }

@@ -31,6 +31,7 @@ redundancy::PieceSettings piece_settings(const Options& options) {
 
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
     : setup_(make_setup(std::move(options), std::move(environment))),
+      signal_(setup_.environment.watch_signals(setup_.options.exit.signals, setup_.log)),
       group_(std::move(communicator), comm::Group::Seconds(setup_.options.comm.timeout_s)),
       started_(lifecycle_.collective([&] { return start(setup_, group_); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
@@ -40,6 +41,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       pipeline_(lifecycle_.collective([&] { return make_pipeline(); })),
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
+      job_end_(setup_, group_, pipeline_, signal_),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
@@ -49,6 +51,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
+  create_begun_s_ = begun_at;
   try {
     writer_.create(tag, attributes, expected_bytes);
   } catch (const Error& error) {
@@ -67,8 +70,10 @@ void EngineImpl::commit() {
   const double before_s = writer_.blocked_s();
   const Tag tag = writer_.tag();
   try {
-    const double blocked_s = writer_.commit();
-    schedule_.committed(blocked_s, clock.seconds());
+    const double blocked_s = writer_.commit(job_end_.level());
+    const double now_s = clock.seconds();
+    schedule_.committed(blocked_s, now_s);
+    job_end_.committed(now_s - create_begun_s_ - pipeline_.within_submit_s());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_state) {
       schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
@@ -160,9 +165,7 @@ recovery::SourceRecovery EngineImpl::make_source_recovery() {
 }
 
 bool EngineImpl::need_checkpoint() {
-  const bool due = schedule_.is_due(setup_.environment.clock->seconds());
-  // Rank 0 decides for all: clocks differ between ranks.
-  return enter(group_, Call::need_checkpoint, 0, {}, group_.is_root() && due ? 1 : 0) != 0;
+  return job_end_.need_checkpoint(schedule_.is_due(setup_.environment.clock->seconds()));
 }
 
 void EngineImpl::wait(std::string_view tag, Level level) {

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "engine/job_end.hpp"
 #include "engine/parts.hpp"
 #include "engine/reader.hpp"
 #include "engine/schedule.hpp"
@@ -53,6 +55,7 @@ class EngineImpl {
 
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
+  [[nodiscard]] bool should_exit() { return job_end_.should_exit(); }
   /// `expected_bytes`: see Writer::create; 0 if that is not known.
   void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   void commit();
@@ -75,6 +78,7 @@ class EngineImpl {
   pid_t process_ = ::getpid();
   Setup setup_;
   double begun_s_ = setup_.environment.clock->seconds();
+  std::function<int()> signal_;  ///< from the beginning on: a start may take long
   comm::Group group_;
   Lifecycle lifecycle_;
   Started started_;
@@ -85,8 +89,10 @@ class EngineImpl {
   pipeline::Pipeline pipeline_;
   recovery::Recovery recovery_;
   CheckpointSchedule schedule_;
+  JobEnd job_end_;
   Writer writer_;
   Reader reader_;
+  double create_begun_s_ = 0;  ///< the last one
 };
 
 }  // namespace kedge::engine

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/exit_signals.hpp"
 #include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "engine/engine_impl.hpp"
@@ -51,6 +52,18 @@ std::string mount_namespace() {
   return compose("{}/{}/{}", std::string_view(name.data(), static_cast<std::size_t>(length)), root.st_dev, root.st_ino);
 }
 
+std::function<int()> watch_process_signals(const std::vector<std::string>& names, const Log& log) {
+  if (names.empty()) return [] { return 0; };
+  auto signals = std::make_shared<const ExitSignals>(names);
+  for (const std::string& name : signals->not_watched()) {
+    log.warning(
+        compose("no handler could be installed for {} (exit.signals): it does what it did before; install the "
+                "program's own handlers before the engine is made",
+                name));
+  }
+  return [signals = std::move(signals)] { return signals->arrived(); };
+}
+
 }  // namespace
 
 Environment Environment::system() {
@@ -62,6 +75,7 @@ Environment Environment::system() {
   environment.mounts = mount_namespace();
   environment.cores = cores_of_process();
   environment.variable = process_variable;
+  environment.watch_signals = watch_process_signals;
   environment.store_candidates = store::usual_roots(process_variable);
   return environment;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
 
@@ -29,6 +30,9 @@ struct Environment {
   std::function<std::optional<std::string>(const std::string& name)> variable = [](const auto&) {
     return std::optional<std::string>();
   };
+  /// Watches for these signals (exit.signals) as long as what it returns lives: the number of one that came, or 0.
+  std::function<std::function<int()>(const std::vector<std::string>& names, const Log& log)> watch_signals =
+      [](const auto&, const auto&) { return std::function<int()>([] { return 0; }); };
   /// Where a store may be when store.path is empty, best first.
   std::vector<std::string> store_candidates;
 

@@ -173,7 +173,7 @@ void Writer::take_in_routed() {
   });
 }
 
-double Writer::commit() {
+double Writer::commit(std::optional<Level> level) {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.failure();
   enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
@@ -186,7 +186,7 @@ double Writer::commit() {
   seal();
   parts_.notes.note(checkpoint_->commit.id);
   const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
-  const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()});
+  const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();
   // A later start of the run has taken over: this commit stands, and nothing may follow it.
   if (submitted.not_persistent && submitted.not_persistent->code == ErrorCode::busy) {

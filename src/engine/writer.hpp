@@ -32,8 +32,8 @@ class Writer {
   Status refuse(const Failure& failure);
   /// Local. The checkpoint cannot be committed: commit will throw the first such failure on all ranks.
   Status remember(Failure failure);
-  /// How many seconds the application waited for the checkpoint, from create on.
-  double commit();
+  /// How many seconds the application waited for the checkpoint, from create on. `level`: see Pipeline::submit.
+  double commit(std::optional<Level> level = {});
   /// So far, of the checkpoint that is being written; 0 if none is.
   [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
   /// Of the checkpoint that is being written; empty if none is.

@@ -74,20 +74,21 @@ void Pipeline::start_worker() {
                                      [this](const comm::Group& own, Job& job) { work(own, job); });
 }
 
-Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost) {
+Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   ++commits_;
   ++unflushed_;
   Job job{{commit, {}}, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
-  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
-  job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
-  job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
-  // What a worker met one rank may know and another not yet.
-  if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
+  decide(job, level);
 
   Submitted submitted = take_hold(job);
-  if (job.flush && !submitted.not_persistent) submitted.not_persistent = flush_->prepare(group_, job.files);
+  if (job.flush && !submitted.not_persistent) {
+    const double begin_s = clock_.seconds();
+    submitted.not_persistent = flush_->prepare(group_, job.files);
+    job.prepare_s = clock_.seconds() - begin_s;
+  }
   if (submitted.not_persistent) job.flush = false;
   else if (job.flush && worker_) unflushed_ = 0;
+  within_submit_s_ = 0;
   if (worker_) {
     job.blocked_s += clock_.seconds() - job.submitted_s;
     note(job, submitted);
@@ -100,7 +101,9 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost) {
     if (schedule_.waits) (void)drain();
     return submitted;
   }
+  const double begin_s = clock_.seconds();
   Submitted processed = process(group_, job, store::Reach::all);
+  within_submit_s_ = clock_.seconds() - begin_s;
   if (submitted.not_protected) processed.not_protected = submitted.not_protected;
   if (submitted.not_persistent) processed.not_persistent = submitted.not_persistent;
   job.blocked_s += clock_.seconds() - job.submitted_s;
@@ -108,6 +111,24 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost) {
   metrics_.committed(commit, job.bytes, job.blocked_s);
   if (group_.is_root()) tell(job, processed);
   return processed;
+}
+
+/// COLLECTIVE, where a worker flushes. How far this commit is to be taken: as far as its turn says, but for the last of
+/// a job, for which the time is known that is left.
+void Pipeline::decide(Job& job, std::optional<Level> level) {
+  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
+  job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
+  job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
+  // What a worker met one rank may know and another not yet.
+  if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
+  if (!level) return;
+  job.flush = *level == Level::persistent;
+  if (!job.flush) job.protect = *level == Level::protected_;
+}
+
+Level Pipeline::highest_level() const {
+  if (schedule_.flush_every != 0) return Level::persistent;
+  return protects() ? Level::protected_ : Level::local;
 }
 
 /// COLLECTIVE, if anything is to be done. Pins the container; what cannot be done without is not done.
@@ -130,7 +151,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
   Submitted processed;
   const auto since_commit_s = [&] { return clock_.seconds() - job.submitted_s; };
   if (job.protect) {
-    processed.not_protected = protect_->run(group, job.files);
+    processed.not_protected = run_timed(*protect_, group, job.files, 0);
     if (!processed.not_protected) processed.protected_after_s = since_commit_s();
   }
   if (reach == store::Reach::known) worker_->made_progress();
@@ -145,6 +166,15 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
     retire(reach);
   }
   return processed;
+}
+
+/// COLLECTIVE, on `group`.
+std::optional<Failure> Pipeline::run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
+                                           double prepare_s) {
+  const double begin_s = clock_.seconds();
+  auto failure = stage.run(group, files);
+  if (!failure) timer_.add(stage.reaches(), prepare_s + clock_.seconds() - begin_s);
+  return failure;
 }
 
 /// COLLECTIVE, on `channel`, in the worker's thread. Only what ends the engine ends it, too.
@@ -279,8 +309,9 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   auto failure = group_.try_together([&] {
     files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
   });
+  const double begin_s = clock_.seconds();
   if (!failure) failure = stage.prepare(group_, files);
-  if (!failure) failure = stage.run(group_, files);
+  if (!failure) failure = run_timed(stage, group_, files, clock_.seconds() - begin_s);
   if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
   if (failure) settle(commit, stage.reaches(), *failure, 1);
   else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);

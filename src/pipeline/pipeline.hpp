@@ -22,6 +22,7 @@
 #include "pipeline/metrics.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/stage_costs.hpp"
 #include "pipeline/worker.hpp"
 #include "store/node_store.hpp"
 #include "store/retirement.hpp"
@@ -69,10 +70,10 @@ class Pipeline {
            std::unique_ptr<Stage> flush, Schedule schedule, Pause& pause, Clock& clock, const Log& log,
            Metrics& metrics, store::NodeRecords* flush_records);
 
-  /// A commit that was just sealed: takes it as far as its turn says. What failed is tried again with a later one. In
-  /// the background nothing has become of it when this returns, except that a flush could not be prepared. Logs what
-  /// became of it, once that is known.
-  [[nodiscard]] Submitted submit(const CommitHead& commit, const CommitCost& cost);
+  /// A commit that was just sealed: takes it as far as its turn says, or to `level` if that is given. What failed is
+  /// tried again with a later one. In the background nothing has become of it when this returns, except that a flush
+  /// could not be prepared. Logs what became of it, once that is known.
+  [[nodiscard]] Submitted submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level = {});
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix.
   void continue_from(const CommitHead& commit, bool persistent);
@@ -83,6 +84,16 @@ class Pipeline {
   void require(std::string_view tag, Level level);
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
+
+  // Local: what the last save of a job is planned with.
+
+  /// The highest level that commits are taken to by themselves.
+  [[nodiscard]] Level highest_level() const;
+  /// Whether commits are protected by themselves.
+  [[nodiscard]] bool protects() const { return schedule_.protect_every != 0 && protect_->is_possible(); }
+  [[nodiscard]] StageCosts costs() const { return timer_.costs(worker_ ? worker_->ahead() : Ahead{}); }
+  /// How many seconds the last submit() spent in stages.
+  [[nodiscard]] double within_submit_s() const noexcept { return within_submit_s_; }
 
   // Local. What a worker met that ends the engine is to be brought to the call that all ranks begin with.
 
@@ -123,6 +134,9 @@ class Pipeline {
   void settle(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
   void settle(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
   [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
+                                                 double prepare_s);
+  void decide(Job& job, std::optional<Level> level);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   void protect_again(const CommitHead& commit);
   void flush_newest();
@@ -142,6 +156,8 @@ class Pipeline {
   Metrics& metrics_;
   FlushRecord flush_record_;
   Completions completions_;
+  StageTimer timer_;
+  double within_submit_s_ = 0;
   std::uint64_t skipped_ = 0;  ///< flushes, by pipeline.when_full
   std::uint64_t commits_ = 0;  ///< of this engine: every Nth is protected
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.

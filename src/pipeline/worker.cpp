@@ -82,6 +82,16 @@ std::size_t Worker::pending() const {
   return state_->jobs.size();
 }
 
+Ahead Worker::ahead() const {
+  Ahead ahead;
+  const std::lock_guard guard(state_->mutex);
+  for (const Job& job : state_->jobs) {
+    if (job.protect) ++ahead.protects;
+    if (job.flush) ++ahead.flushes;
+  }
+  return ahead;
+}
+
 template <class Condition>
 Waited Worker::wait_until(Condition&& condition, Deadline deadline) {
   while (true) {

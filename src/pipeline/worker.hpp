@@ -14,6 +14,7 @@
 #include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 #include "pipeline/stage.hpp"
+#include "pipeline/stage_costs.hpp"
 
 namespace kedge::pipeline {
 
@@ -25,6 +26,7 @@ struct Job {
   double submitted_s = 0;  ///< by the engine's clock
   CommitBytes bytes = {};
   double blocked_s = 0;  ///< how long the application waited for this commit
+  double prepare_s = 0;    ///< what Stage::prepare of the flush took
 };
 
 /// What a wait came to.
@@ -50,6 +52,8 @@ class Worker {
   void submit(Job job);
   /// How many jobs are not done.
   [[nodiscard]] std::size_t pending() const;
+  /// What they have still to do, at most.
+  [[nodiscard]] Ahead ahead() const;
   /// Returns when fewer jobs than `limit` are not done, or when the worker has ended: why it has, if so.
   [[nodiscard]] std::optional<Failure> wait_until_below(std::size_t limit);
   /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.

@@ -25,13 +25,14 @@ Json value_json(const Field& field, const std::string& text) {
     }
     case FieldKind::paths: return split_paths(text);
     case FieldKind::text:
+    case FieldKind::time:
     case FieldKind::choice: break;
   }
   return text;
 }
 
 std::string value_cell(const Field& field, const std::string& text) {
-  const bool plain = field.kind != FieldKind::text && field.kind != FieldKind::paths;
+  const bool plain = field.kind != FieldKind::text && field.kind != FieldKind::time && field.kind != FieldKind::paths;
   return plain ? text : compose("\"{}\"", printable(text));
 }
 

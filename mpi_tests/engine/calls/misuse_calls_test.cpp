@@ -26,6 +26,7 @@ std::vector<Call> calls() {
   const auto thrown = [](auto body) { return [body](Engine& engine) { return code_of([&] { body(engine); }); }; };
   return {
       {"need_checkpoint", thrown([](Engine& e) { (void)e.need_checkpoint(); }), {ok, ok, ok, bad, bad}},
+      {"should_exit", thrown([](Engine& e) { EXPECT_FALSE(e.should_exit()); }), {ok, ok, ok, bad, bad}},
       {"create", thrown([](Engine& e) { e.create("next"); }), {ok, bad, bad, bad, bad}},
       {"save",
        [](Engine& e) {

@@ -73,6 +73,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
   const std::map<std::string, std::string> values = {{"run", "r-1.x_Y"},
                                                      {"fingerprint", "input 7, v2"},
                                                      {"fingerprint_files", "/a file:b"},
+                                                     {"deadline", "1764108000"},
                                                      {"store.path", "/fast/{node}"},
                                                      {"store.keep", "7"},
                                                      {"store.quota_bytes", "4096"},
@@ -110,6 +111,9 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"schedule.every", "10"},
                                                      {"schedule.seconds", "60.5"},
                                                      {"schedule.overhead", "0.25"},
+                                                     {"exit.signals", "SIGTERM:SIGUSR1"},
+                                                     {"exit.margin_s", "60"},
+                                                     {"exit.grace_s", "120"},
                                                      {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},
@@ -251,6 +255,38 @@ TEST_F(OptionsTest, FingerprintFilesAreAListOfPathsOrPathsWithColonsBetween) {
   EXPECT_THAT(failure({"KEDGE_FINGERPRINT=a\nb"}), HasSubstr("fingerprint must be one line"));
 }
 
+TEST_F(OptionsTest, ADeadlineIsATimeInAnySpellingOfToml) {
+  const std::pair<const char*, const char*> spellings[] = {{"1764108000", "1764108000"},
+                                                           {"'1764108000.5'", "1764108000.5"},
+                                                           {"'2025-11-25T22:00:00+01:00'", "2025-11-25T22:00:00+01:00"},
+                                                           {"2025-11-25T22:00:00Z", "2025-11-25T22:00:00Z"},
+                                                           {"2025-11-25 22:00:00+01:00", "2025-11-25T22:00:00+01:00"},
+                                                           {"'none'", "none"},
+                                                           {"''", ""}};
+  for (const auto& [written, value] : spellings) {
+    write_toml(std::string("deadline = ") + written);
+    EXPECT_EQ(failure(), "no failure") << written;
+    EXPECT_EQ(load().options.deadline, value);
+  }
+  for (const char* wrong : {"2025-11-25", "true", "-5", "[1764108000]", "'tomorrow'", "1764108000.5"}) {
+    write_toml(std::string("deadline = ") + wrong);
+    EXPECT_THAT(failure(), HasSubstr("deadline must be seconds since 1970")) << wrong;
+  }
+  write_toml("");
+  EXPECT_EQ(load({"KEDGE_DEADLINE=2025-11-25T22:00:00Z"}).options.deadline, "2025-11-25T22:00:00Z");
+  EXPECT_THAT(failure({"KEDGE_DEADLINE=5 pm"}), HasSubstr("not \"5 pm\""));
+}
+
+TEST_F(OptionsTest, SignalsAreAListOfNames) {
+  write_toml("[exit]\nsignals = ['SIGTERM', 'SIGUSR1']");
+  EXPECT_EQ(load().options.exit.signals, (std::vector<std::string>{"SIGTERM", "SIGUSR1"}));
+  EXPECT_EQ(load({"KEDGE_EXIT_SIGNALS=SIGHUP"}).options.exit.signals, std::vector<std::string>{"SIGHUP"});
+  for (const char* wrong : {"SIGKILL", "TERM", "SIGTERM,SIGUSR1", "15"}) {
+    EXPECT_THAT(failure({std::string("KEDGE_EXIT_SIGNALS=") + wrong}), HasSubstr("exit.signals must be a list"))
+        << wrong;
+  }
+}
+
 TEST_F(OptionsTest, SizesTakeBinarySuffixes) {
   EXPECT_EQ(parse_size("0"), 0U);
   EXPECT_EQ(parse_size("3KiB"), 3072U);
@@ -318,6 +354,7 @@ TEST_F(OptionsTest, DigestSeesEveryDifferenceThatMatters) {
   };
   Options changed;
   changed.store.path = "/elsewhere";
+  changed.deadline = "none";
   changed.log.level = LogLevel::off;
   changed.pipeline.cores = "1";
   EXPECT_TRUE(differing(Options{}, changed).empty());  // these may differ

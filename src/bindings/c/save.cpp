@@ -90,6 +90,15 @@ kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
   });
 }
 
+kedge_error kedge_should_exit(kedge_engine* engine, int* exit) {
+  if (engine == nullptr) return bindings::no_engine("kedge_should_exit");
+  return bindings::guarded([&] {
+    const bool answer = engine->engine.should_exit();  // first, likewise
+    if (exit == nullptr) bindings::refuse_argument("kedge_should_exit: exit must not be NULL");
+    *exit = answer ? 1 : 0;
+  });
+}
+
 kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
                          size_t attribute_count) {
   if (engine == nullptr) return bindings::no_engine("kedge_create");

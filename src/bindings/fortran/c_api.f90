@@ -72,6 +72,14 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_need_checkpoint
 
+    function c_should_exit(engine, exit) bind(c, name="kedge_should_exit") result(outcome)
+      import :: c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      integer(c_int), intent(out) :: exit
+      integer(c_int) :: outcome
+    end function c_should_exit
+
     function c_level_name(level) bind(c, name="kedge_level_name") result(outcome)
       import :: c_int, c_ptr
       implicit none

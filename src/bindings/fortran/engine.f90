@@ -9,6 +9,7 @@ module kedge_m_engine
   implicit none
   private
   public :: kedge_init_integer, kedge_finalize, kedge_free, kedge_is_initialized, kedge_need_checkpoint
+  public :: kedge_should_exit
   public :: kedge_create, kedge_commit, kedge_abandon
   public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
 
@@ -71,7 +72,8 @@ contains
     engine%handle = c_null_ptr
   end subroutine kedge_free
 
-  ! COLLECTIVE. Whether the schedule asks for a checkpoint now; the same on every rank.
+  ! COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
+  ! committed yet; the same on every rank.
   subroutine kedge_need_checkpoint(engine, needed, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     logical, intent(out) :: needed
@@ -84,6 +86,22 @@ contains
     needed = code == KEDGE_OK .and. answer /= 0
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_need_checkpoint
+
+  ! COLLECTIVE. Whether the job is to end: one of the signals in exit.signals came to any rank, or the deadline nears; the
+  ! same on every rank. Call it after kedge_need_checkpoint, which says yes for a last checkpoint then, and after that
+  ! checkpoint.
+  subroutine kedge_should_exit(engine, is_ending, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    logical, intent(out) :: is_ending
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: answer, code
+
+    answer = 0
+    code = c_should_exit(engine%handle, answer)
+    is_ending = code == KEDGE_OK .and. answer /= 0
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_should_exit
 
   ! COLLECTIVE. Begins a checkpoint. `tag`: 1 to 128 of A-Z a-z 0-9 . _ -, not starting with a dot; "latest" is
   ! reserved. Only rank 0's attributes are stored.

@@ -166,6 +166,7 @@ void bind_engine(nb::module_& module) {
   nb::class_<Engine>(module, "Engine")
       .def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
       .def("need_checkpoint", &Engine::need_checkpoint, Unlocked())
+      .def("should_exit", &Engine::should_exit, Unlocked())
       .def("create", &create)
       .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def(

@@ -101,8 +101,15 @@ class Engine(Counted):
             self.finalize()
 
     def need_checkpoint(self) -> bool:
-        """COLLECTIVE. Whether the schedule asks for a checkpoint now."""
+        """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
+        committed yet."""
         return self._engine.need_checkpoint()
+
+    def should_exit(self) -> bool:
+        """COLLECTIVE. Whether the job is to end: one of the signals in ``exit.signals`` came to any rank, or the deadline
+        nears. Ask after need_checkpoint() and the checkpoint that it asks for. ``signal.signal`` replaces the engine's
+        handler: set handlers of your own before the engine is made, which then calls them."""
+        return self._engine.should_exit()
 
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,

@@ -1,0 +1,213 @@
+// should_exit and need_checkpoint when a deadline nears: by rank 0's clock, and by what checkpoints take.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "harness/ending_job.hpp"
+#include "harness/engine_checks.hpp"
+#include "harness/held_file_system.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using std::chrono::seconds;
+
+/// A flush takes 20 s, a pass one: it is due at half as much again before the deadline, less the margin of 5.
+TEST(JobDeadline, ADeadlineLeavesTimeForTheLastFlush) {
+  EndingJob job;
+  job.options.schedule.every = 10;
+  job.options.persistent.every = 1;
+  job.options.exit.margin_s = 5;
+  job.flush_s = 20;
+  job.options.deadline = job.moment(200);
+  const Loop loop = job.run_loop(1000, [&](int rank, int) {
+    if (rank == 0) job.clock->sleep_for(seconds(1));
+  });
+  EXPECT_EQ(loop.level_of_last, Level::persistent);
+  // Five by the schedule; the one of t = 160 would have delayed the last one.
+  EXPECT_EQ(loop.saved.size(), 6U);
+  EXPECT_GE(loop.begun_s, 200 - 5 - 1.5 * (20 + 1)) << "no earlier than it must";
+  EXPECT_LE(loop.begun_s, 200 - 5 - 1.5 * (20 + 1) + 2);
+  EXPECT_LE(job.clock->seconds(), 200 - 5) << "it was done in time";
+  EXPECT_TRUE(job.logged("to be persistent (20.00 s by the last ones)"));
+  EXPECT_TRUE(job.logged("the job ends in 3"));
+}
+
+TEST(JobDeadline, AnotherRanksClockDoesNotMatter) {
+  for (const double skew_s : {-1e6, 1e6}) {
+    EndingJob job;
+    job.options.persistent.every = 0;
+    job.options.redundancy.scheme = Scheme::single;
+    job.options.exit.margin_s = 5;
+    job.skew_s = skew_s;
+    job.options.deadline = job.moment(100);
+    const Loop loop = job.run_loop(1000, [&](int rank, int) {
+      if (rank == 0) job.clock->sleep_for(seconds(1));
+    });
+    // 10 s are assumed for a checkpoint; then it is known that it takes none.
+    ASSERT_EQ(loop.saved.size(), 2U);
+    EXPECT_NEAR(loop.saved[0], 100 - 5 - 1.5 * (10 + 1), 2);
+    EXPECT_NEAR(loop.begun_s, 100 - 5 - 1.5 * (0 + 1), 2);
+    EXPECT_EQ(loop.level_of_last, Level::local);
+  }
+}
+
+TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
+  EndingJob job;
+  job.variables = {{"SLURM_JOB_END_TIME", job.moment(100)}};
+  job.others_variables = {{"SLURM_JOB_END_TIME", job.moment(1)}};
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_TRUE(engine.should_exit());  // 80 s are assumed for a flush
+  }));
+  EXPECT_TRUE(job.logged("deadline 2023-11-14T22:15:00Z (SLURM_JOB_END_TIME): the job ends in 1 min 40 s"));
+  std::swap(job.variables, job.others_variables);
+  job.variables["SLURM_JOB_END_TIME"] = job.moment(100'000);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(engine.should_exit());
+  }));
+}
+
+TEST(JobDeadline, ADeadlineThatIsGivenCountsInsteadOfSlurms) {
+  for (const bool none : {false, true}) {
+    EndingJob job;
+    job.variables = {{"SLURM_JOB_END_TIME", job.moment(100)}};
+    job.options.deadline = none ? "none" : job.moment(100'000);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_FALSE(engine.should_exit());
+    }));
+    EXPECT_FALSE(job.logged("SLURM_JOB_END_TIME"));
+  }
+}
+
+TEST(JobDeadline, AnEndBySlurmThatIsOfNoUseIsAWarning) {
+  const std::map<std::string, std::string> warnings = {
+      {"tomorrow", "SLURM_JOB_END_TIME is \"tomorrow\", which is not a time"},
+      {"2023-11-14T22:13:30Z", "which is not a time"},
+      {"-5", "which is not a time"},
+      {"1e300", "which is not a time"},
+      {"99999999999999999999", "which is not a time"},
+      {"1699999999", "SLURM_JOB_END_TIME is 2023-11-14T22:13:19Z, which has passed"}};
+  for (const auto& [value, warning] : warnings) {
+    EndingJob job;
+    job.variables = {{"SLURM_JOB_END_TIME", value}};
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_FALSE(engine.should_exit());
+    }));
+    EXPECT_TRUE(job.logged(warning)) << value;
+  }
+}
+
+TEST(JobDeadline, ABadDeadlineIsRefusedOnAllRanks) {
+  EndingJob job;
+  job.options.deadline = "tomorrow";
+  const Failure failure =
+      expect_all_threw(job.start([](RankScope& scope) { (void)scope.make_engine(); }), ErrorCode::invalid_argument);
+  EXPECT_THAT(failure.message, testing::HasSubstr("option deadline must be seconds since 1970"));
+}
+
+/// Set late, or a pass took too long: the flush, 20 s, does not fit any more, so commit does not begin it.
+TEST(JobDeadline, WhereAFlushDoesNotFitTheLastCheckpointIsProtected) {
+  EndingJob job;
+  job.options.persistent.every = 1;
+  job.options.exit.margin_s = 5;
+  job.flush_s = 20;
+  job.options.deadline = job.moment(100);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+    EXPECT_FALSE(engine.need_checkpoint());
+    if (scope.rank == 0) job.clock->sleep_for(seconds(60));  // 20 are left
+    EXPECT_TRUE(engine.need_checkpoint());
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_EQ(engine.level("b"), Level::protected_);
+    EXPECT_LT(job.clock->seconds(), 100);
+    EXPECT_TRUE(engine.should_exit());
+    engine.finalize();
+    EXPECT_EQ(engine.level("b"), Level::persistent) << "finalize tries, as it always does";
+  }));
+  EXPECT_TRUE(
+      job.logged("the job ends in 20.00 s: a last checkpoint now, to be protected (0 us by the last ones; "
+                 "persistent would take 20.00 s)"));
+}
+
+/// Every commit but the tenth stays off the prefix, so that nobody knows what a flush takes.
+TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
+  EndingJob job;
+  job.options.persistent.every = 10;
+  job.options.exit.margin_s = 5;
+  job.flush_s = 20;
+  job.options.deadline = job.moment(400);
+  const Loop loop = job.run_loop(1000, [&](int rank, int) {
+    if (rank == 0) job.clock->sleep_for(seconds(1));
+  });
+  ASSERT_EQ(loop.saved.size(), 2U);
+  EXPECT_NEAR(loop.saved[0], 400 - 5 - 1.5 * (80 + 1), 2);
+  EXPECT_NEAR(loop.begun_s, 400 - 5 - 1.5 * (20 + 1), 2);
+  EXPECT_EQ(loop.level_of_last, Level::persistent);
+  EXPECT_TRUE(job.logged("a checkpoint now, to be persistent, to measure what the last one will take"));
+}
+
+TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
+  EndingJob job;
+  job.options.deadline = job.moment(100);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_TRUE(engine.need_checkpoint());
+    EXPECT_FALSE(engine.should_exit());
+    engine.create("a");
+    if (scope.rank == 1) (void)engine.save("", {});
+    EXPECT_EQ(code_of([&] { engine.commit(); }), ErrorCode::invalid_argument);
+    EXPECT_TRUE(engine.need_checkpoint());
+    EXPECT_TRUE(engine.should_exit());
+  }));
+}
+
+TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAsThereIsTime) {
+  for (const bool is_late : {false, true}) {
+    EndingJob job;
+    Gate gate;
+    gate.close();
+    job.options.pipeline.mode = PipelineMode::background;
+    job.options.persistent.every = 10;
+    job.options.exit.margin_s = 5;
+    job.options.deadline = job.moment(100);
+    job.gate = &gate;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_TRUE(engine.need_checkpoint());
+      commit_step(engine, scope.rank, "a", 1);
+      EXPECT_FALSE(engine.should_exit());
+      (void)engine.wait_for("a", Level::protected_, seconds(0));
+      if (scope.rank == 0 && is_late) job.clock->sleep_for(seconds(90));
+      EXPECT_EQ(engine.need_checkpoint(), is_late);
+      EXPECT_EQ(engine.should_exit(), is_late);
+      gate.open();
+      engine.wait("a", Level::persistent);
+      EXPECT_EQ(engine.need_checkpoint(), is_late);
+    }));
+  }
+}
+
+TEST(JobDeadline, ADeadlineInThePastEndsTheJobAfterItsFirstPass) {
+  EndingJob job;
+  job.options.deadline = job.moment(-7200);
+  const Loop loop = job.run_loop(5);
+  EXPECT_EQ(loop.saved, std::vector<int>{1});
+  EXPECT_EQ(loop.last_step, 1);
+  EXPECT_EQ(loop.level_of_last, Level::local);
+  EXPECT_TRUE(job.logged("the job's deadline was 2 h 0 min ago: a last checkpoint now, to be local"));
+  EXPECT_TRUE(job.logged("that may be too late"));
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,234 @@
+// should_exit and need_checkpoint when a signal asks the job to end: all ranks alike, whoever got it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <csignal>
+#include <vector>
+
+#include "harness/ending_job.hpp"
+#include "harness/engine_checks.hpp"
+#include "harness/several_starts.hpp"
+
+namespace kedge::faults {
+namespace {
+
+TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
+  EndingJob job;
+  job.options.persistent.every = 10;
+  const Loop loop = job.run_loop(8, [&](int rank, int step) {
+    if (rank == 2 && step == 3) job.signals[2] = SIGTERM;
+  });
+  EXPECT_EQ(loop.saved, std::vector<int>{3});
+  EXPECT_EQ(loop.last_step, 3);
+  EXPECT_EQ(loop.level_of_last, Level::persistent) << "though it was not its turn";
+  EXPECT_TRUE(job.logged("SIGTERM came to rank 2: a last checkpoint now, to be persistent (1 min 20 s, assumed"));
+  EXPECT_EQ(reopen(job).step, 3);
+}
+
+TEST(JobEnd, WithoutASignalOrADeadlineNothingEnds) {
+  EndingJob job;
+  const Loop loop = job.run_loop(5);
+  EXPECT_EQ(loop.saved, std::vector<int>{});
+  EXPECT_EQ(loop.last_step, 5);
+}
+
+TEST(JobEnd, IsSoForGoodAndOnlyOneCheckpointBelongsToIt) {
+  EndingJob job;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(engine.should_exit());
+    if (scope.rank == 3) job.signals[3] = SIGUSR1;
+    EXPECT_TRUE(engine.need_checkpoint());
+    EXPECT_TRUE(engine.need_checkpoint()) << "until there is one";
+    EXPECT_TRUE(engine.should_exit());
+    commit_step(engine, scope.rank, "a", 1);
+    if (scope.rank == 1) job.signals[1] = SIGTERM;
+    for (int call = 0; call < 3; ++call) {
+      EXPECT_FALSE(engine.need_checkpoint());
+      EXPECT_TRUE(engine.should_exit());
+    }
+    engine.finalize();
+    EXPECT_EQ(code_of([&] { (void)engine.should_exit(); }), ErrorCode::bad_state);
+  }));
+}
+
+/// Between the two calls of a pass: the loop must not end before the checkpoint of the step that it has just made.
+TEST(JobEnd, ASignalAfterNeedCheckpointIsForTheNextPass) {
+  EndingJob job;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(engine.need_checkpoint());
+    job.signals[1] = SIGTERM;
+    EXPECT_FALSE(engine.should_exit());
+    EXPECT_TRUE(engine.need_checkpoint());
+    EXPECT_TRUE(engine.should_exit());
+  }));
+}
+
+TEST(JobEnd, WithoutNeedCheckpointShouldExitLooksItself) {
+  EndingJob job;
+  job.options.persistent.every = 10;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_FALSE(engine.should_exit());
+    if (scope.rank == 3) job.signals[3] = SIGTERM;
+    EXPECT_TRUE(engine.should_exit());
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_EQ(engine.level("b"), Level::protected_) << "only the first is the last";
+  }));
+}
+
+TEST(JobEnd, ACheckpointThatFailedIsAskedForAgain) {
+  EndingJob job;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    job.signals[0] = SIGTERM;
+    EXPECT_TRUE(engine.need_checkpoint());
+    engine.create("a");
+    if (scope.rank == 1) (void)engine.save("", {});
+    EXPECT_EQ(code_of([&] { engine.commit(); }), ErrorCode::invalid_argument);
+    EXPECT_TRUE(engine.should_exit());
+    EXPECT_TRUE(engine.need_checkpoint());
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_FALSE(engine.need_checkpoint());
+  }));
+}
+
+/// What the schedule asks for is asked for all the same until then, and not afterwards.
+TEST(JobEnd, TheScheduleHoldsUntilTheLastCheckpoint) {
+  EndingJob job;
+  job.options.schedule.every = 2;
+  const Loop loop = job.run_loop(9, [&](int rank, int step) {
+    if (rank == 1 && step == 5) job.signals[1] = SIGTERM;
+  });
+  EXPECT_EQ(loop.saved, (std::vector<int>{2, 4, 5}));
+}
+
+TEST(JobEnd, AfterASignalTheGraceIsWhatIsLeft) {
+  EndingJob job;
+  job.options.persistent.every = 1;
+  job.options.exit.margin_s = 1;
+  job.options.exit.grace_s = 10;
+  job.flush_s = 20;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    job.signals[2] = SIGTERM;
+    EXPECT_TRUE(engine.need_checkpoint());
+    commit_step(engine, scope.rank, "b", 2);
+    EXPECT_EQ(engine.level("b"), Level::protected_);
+  }));
+  EXPECT_TRUE(job.logged("SIGTERM came to rank 2, the job ends in 10.00 s: a last checkpoint now, to be protected"));
+}
+
+TEST(JobEnd, ALastFlushThatFailsIsLoggedAndTheJobEnds) {
+  EndingJob job;
+  Volume full;
+  full.write_errno = ENOSPC;
+  const Loop loop = job.run_loop(5, [&](int rank, int step) {
+    if (rank != 0 || step != 2) return;
+    job.disk.set_volume("/prefix", full);
+    job.signals[0] = SIGTERM;
+  });
+  EXPECT_EQ(loop.saved, std::vector<int>{2});
+  EXPECT_EQ(loop.last_step, 2);
+  EXPECT_EQ(loop.level_of_last, Level::protected_);
+  EXPECT_TRUE(job.logged("step-2 is not on the parallel filesystem"));
+  job.disk.set_volume("/prefix", {});
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
+TEST(JobEnd, BehindTheApplicationTheLastFlushGoesOnWhileTheLoopEnds) {
+  EndingJob job;
+  job.options.pipeline.mode = PipelineMode::background;
+  job.options.persistent.every = 10;
+  const Loop loop = job.run_loop(8, [&](int rank, int step) {
+    if (rank == 1 && step == 4) job.signals[1] = SIGTERM;
+  });
+  EXPECT_EQ(loop.saved, std::vector<int>{4});
+  EXPECT_EQ(loop.level_of_last, Level::persistent) << "after finalize";
+  EXPECT_TRUE(job.logged("step-4 is protected (xor) and persistent"));
+}
+
+TEST(JobEnd, RanksThatMakeDifferentCallsAreToldSo) {
+  EndingJob job;
+  const Failure failure = expect_all_threw(job.start([](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    if (scope.rank == 1) (void)engine.should_exit();
+    else (void)engine.need_checkpoint();
+  }),
+                                           ErrorCode::bad_state);
+  EXPECT_THAT(failure.message, testing::HasSubstr("rank 1 in should_exit"));
+}
+
+/// At every message of the call that finds out, and of the one before.
+TEST(JobEnd, ARankThatDiesInShouldExitHangsNobody) {
+  std::uint64_t before = 0, after = 0;
+  const auto body = [&](EndingJob& job) {
+    return [&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      (void)engine.should_exit();
+      job.signals[3] = SIGTERM;
+      EXPECT_TRUE(engine.should_exit());
+      EXPECT_TRUE(engine.should_exit());
+    };
+  };
+  {
+    EndingJob job;
+    expect_all_returned(job.start([](RankScope& scope) { Engine engine = scope.make_engine(); }));
+    before = job.events.at(1);
+  }
+  {
+    EndingJob job;
+    expect_all_returned(job.start(body(job)));
+    after = job.events.at(1);
+  }
+  ASSERT_LT(before, after);
+  for (std::uint64_t event = before; event < after; ++event) {
+    EndingJob job;
+    job.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event, testing::StopKind::die); };
+    const auto outcomes = job.start(body(job));
+    EXPECT_TRUE(outcomes[1].died) << event;
+    for (const int rank : {0, 2, 3}) {
+      const auto& outcome = outcomes[static_cast<std::size_t>(rank)];
+      if (outcome.returned()) continue;
+      ASSERT_TRUE(outcome.failure) << rank;
+      EXPECT_TRUE(outcome.failure->code == ErrorCode::rank_failed || outcome.failure->code == ErrorCode::timeout);
+    }
+  }
+}
+
+void note_nothing(int /*signal*/) {}
+
+/// Ranks as threads share the process's signals: all of them heard it, and their engines share one handler.
+TEST(JobEnd, EnginesOfOneProcessShareItsSignals) {
+  std::signal(SIGUSR1, note_nothing);
+  EndingJob job;
+  job.options.exit.signals = {"SIGUSR1"};
+  job.real_signals = true;
+  const Loop loop = job.run_loop(8, [&](int rank, int step) {
+    if (rank == 1 && step == 2) std::raise(SIGUSR1);
+  });
+  EXPECT_EQ(loop.saved, std::vector<int>{2});
+  struct sigaction after {};
+  ASSERT_EQ(::sigaction(SIGUSR1, nullptr, &after), 0);
+  EXPECT_EQ(after.sa_handler, note_nothing) << "restored when the last engine ended";
+  std::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST(JobEnd, NoSignalIsTouchedThatNobodyNamed) {
+  EndingJob job;
+  job.real_signals = true;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    struct sigaction now {};
+    EXPECT_EQ(::sigaction(SIGTERM, nullptr, &now), 0);
+    EXPECT_EQ(now.sa_handler, SIG_DFL);
+  }));
+}
+
+}  // namespace
+}  // namespace kedge::faults

@@ -1,0 +1,187 @@
+#include "base/exit_signals.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <utility>
+
+namespace kedge {
+namespace {
+
+struct Named {
+  std::string_view name;
+  int number;
+};
+constexpr std::array<Named, kExitSignals> kNamed = {{{"SIGTERM", SIGTERM},
+                                                     {"SIGINT", SIGINT},
+                                                     {"SIGHUP", SIGHUP},
+                                                     {"SIGUSR1", SIGUSR1},
+                                                     {"SIGUSR2", SIGUSR2},
+                                                     {"SIGXCPU", SIGXCPU}}};
+
+// A program may install a handler over Kedge's that calls it, end its engine, and start another: that one needs a
+// handler of its own over the program's, or the two would call each other for ever.
+constexpr std::size_t kLayers = 4;
+
+using Handler = void (*)(int, siginfo_t*, void*);
+
+/// One installation of a handler, and what it is over. Written before the handler is installed and after it is gone.
+struct Layer {
+  struct sigaction before {};
+  std::atomic<bool> called = false;  ///< the handler before, at least once
+};
+
+/// What the process knows of one signal.
+struct Watched {
+  std::atomic<std::uint32_t> count = 0;  ///< how many came
+  std::atomic<std::uint32_t> watchers = 0;
+  std::atomic<pid_t> process = 0;  ///< whose watchers they are
+  std::size_t used = 0;            ///< layers, from the first on; guarded by `installing`
+  std::array<Layer, kLayers> layers;
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
+
+// A handler has no other place to look at. Nothing here is destroyed before the last signal can come.
+constinit std::array<Watched, kExitSignals> watched{};
+constinit std::mutex installing;
+
+constexpr std::optional<std::size_t> index_of(int signal) noexcept {
+  for (std::size_t i = 0; i < kNamed.size(); ++i) {
+    if (kNamed[i].number == signal) return i;
+  }
+  return std::nullopt;
+}
+
+bool has(const struct sigaction& action, unsigned flag) noexcept {
+  return (static_cast<unsigned>(action.sa_flags) & flag) != 0;
+}
+
+bool is_handler(const struct sigaction& action) noexcept {
+  return has(action, SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
+/// Async-signal-safe, as all that handlers call.
+void call_before(Layer& layer, int signal, siginfo_t* info, void* context) noexcept {
+  const struct sigaction& before = layer.before;
+  if (!is_handler(before)) return;
+  const bool was_called = layer.called.exchange(true);
+  if (was_called && has(before, SA_RESETHAND)) return;  // it is for one signal
+  if (has(before, SA_SIGINFO)) before.sa_sigaction(signal, info, context);
+  else before.sa_handler(signal);
+}
+
+/// Nobody watches: this is the child of a fork, or the program calls a handler that it found while an engine lived.
+/// What kills the process comes as soon as the handler returns.
+void be_killed_by(int signal) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigemptyset(&action.sa_mask);
+  if (::sigaction(signal, &action, nullptr) == 0) (void)::raise(signal);
+}
+
+void handle(std::size_t layer_number, int signal, siginfo_t* info, void* context) noexcept {
+  const int error = errno;
+  const auto index = index_of(signal);
+  if (!index) return;
+  Watched& here = watched[*index];
+  Layer& layer = here.layers[layer_number];
+  if (here.watchers.load() != 0 && ::getpid() == here.process.load()) {
+    here.count.fetch_add(1);
+  } else if (!has(layer.before, SA_SIGINFO) && layer.before.sa_handler == SIG_DFL) {
+    be_killed_by(signal);
+  }
+  call_before(layer, signal, info, context);
+  errno = error;
+}
+
+template <std::size_t layer>
+void on_signal(int signal, siginfo_t* info, void* context) {
+  handle(layer, signal, info, context);
+}
+constexpr std::array<Handler, kLayers> kHandlers = {on_signal<0>, on_signal<1>, on_signal<2>, on_signal<3>};
+
+bool is(const struct sigaction& action, Handler handler) noexcept {
+  return has(action, SA_SIGINFO) && action.sa_sigaction == handler;
+}
+
+/// Under `installing`. False if every layer is in use.
+bool install(int signal, Watched& here) {
+  struct sigaction now {};
+  if (::sigaction(signal, nullptr, &now) != 0) return false;
+  here.process = ::getpid();
+  for (const Handler handler : kHandlers) {
+    if (is(now, handler)) return true;
+  }
+  if (here.used == kLayers) return false;
+  Layer& layer = here.layers[here.used];
+  layer.before = now;
+  layer.called = false;
+  struct sigaction ours {};
+  ours.sa_sigaction = kHandlers[here.used];
+  ours.sa_mask = now.sa_mask;
+  // What the program's handler counts on stays; where it has none, its system calls should not notice.
+  const int kept = SA_RESTART | SA_NODEFER;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (is_handler(now) ? now.sa_flags & kept : SA_RESTART);
+  if (::sigaction(signal, &ours, nullptr) != 0) return false;
+  ++here.used;
+  return true;
+}
+
+/// Under `installing`. What the program has installed over it stays, and may call it.
+void uninstall(int signal, Watched& here) {
+  struct sigaction now {};
+  if (here.used == 0 || ::sigaction(signal, nullptr, &now) != 0 || !is(now, kHandlers[here.used - 1])) return;
+  if (::sigaction(signal, &here.layers[here.used - 1].before, nullptr) == 0) --here.used;
+}
+
+}  // namespace
+
+std::optional<int> exit_signal(std::string_view name) noexcept {
+  for (const Named& signal : kNamed) {
+    if (signal.name == name) return signal.number;
+  }
+  return std::nullopt;
+}
+
+std::string_view exit_signal_name(int signal) noexcept {
+  const auto index = index_of(signal);
+  return index ? kNamed[*index].name : "a signal";
+}
+
+ExitSignals::ExitSignals(const std::vector<std::string>& names) {
+  const std::lock_guard guard(installing);
+  for (std::size_t i = 0; i < kNamed.size(); ++i) {
+    const auto& [name, signal] = kNamed[i];
+    if (std::ranges::find(names, name) == names.end()) continue;
+    Watched& here = watched[i];
+    const std::uint32_t before = here.count.load();
+    here.watchers.fetch_add(1);  // first: what comes to the handler from then on is for them
+    if (install(signal, here)) {
+      counted_before_[i] = before;
+    } else {
+      here.watchers.fetch_sub(1);
+      not_watched_.emplace_back(name);
+    }
+  }
+}
+
+ExitSignals::~ExitSignals() {
+  const std::lock_guard guard(installing);
+  for (std::size_t i = 0; i < kNamed.size(); ++i) {
+    if (counted_before_[i] && watched[i].watchers.fetch_sub(1) == 1) uninstall(kNamed[i].number, watched[i]);
+  }
+}
+
+int ExitSignals::arrived() const noexcept {
+  for (std::size_t i = 0; i < kNamed.size(); ++i) {
+    if (counted_before_[i] && watched[i].count.load() != *counted_before_[i]) return kNamed[i].number;
+  }
+  return 0;
+}
+
+}  // namespace kedge

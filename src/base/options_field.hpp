@@ -1,0 +1,105 @@
+// How one row of the table of options is made of a member of Options.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/options_fields.hpp"
+#include "base/options_values.hpp"
+#include "base/options_words.hpp"
+#include "base/text.hpp"
+
+namespace kedge::options_table {
+
+using Paths = std::vector<std::string>;
+
+template <class T>
+std::string print(const T& value) {
+  if constexpr (std::is_same_v<T, Paths>) {
+    return join_paths(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    for (const auto& [word_value, word] : Words<T>::kAll) {
+      if (word_value == value) return word;
+    }
+    return compose("{}", static_cast<unsigned>(value));
+  } else {
+    return compose("{}", value);
+  }
+}
+
+template <class T>
+std::optional<T> parse(std::string_view text, FieldKind kind) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return std::string(text);
+  } else if constexpr (std::is_same_v<T, Paths>) {
+    return split_paths(text);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (text == "true" || text == "1") return true;
+    if (text == "false" || text == "0") return false;
+    return std::nullopt;
+  } else if constexpr (std::is_enum_v<T>) {
+    for (const auto& [value, word] : Words<T>::kAll) {
+      if (text == word) return value;
+    }
+    return std::nullopt;
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return kind == FieldKind::size ? parse_size(text) : parse_number<T>(text);
+  } else {
+    return parse_number<T>(text);
+  }
+}
+
+template <class T>
+constexpr FieldKind kind_of() {
+  if constexpr (std::is_same_v<T, std::string>) return FieldKind::text;
+  else if constexpr (std::is_same_v<T, Paths>) return FieldKind::paths;
+  else if constexpr (std::is_same_v<T, bool>) return FieldKind::flag;
+  else if constexpr (std::is_enum_v<T>) return FieldKind::choice;
+  else if constexpr (std::is_floating_point_v<T>) return FieldKind::seconds;
+  else return FieldKind::count;
+}
+
+struct Anything {
+  template <class T>
+  bool operator()(const T& value) const {
+    if constexpr (std::is_enum_v<T>) {
+      return std::ranges::any_of(Words<T>::kAll, [&](const auto& word) { return word.first == value; });
+    }
+    return true;
+  }
+};
+
+struct Name {
+  std::string_view section;
+  std::string_view key;
+};
+
+// `Member` finds the value in Options, `Valid` judges it; both hold no state, so plain function pointers do.
+// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): two sentences, read in the table
+template <FieldKind kSpecial = FieldKind::text, class Member, class Valid = Anything>
+Field field(Name name, Member /*member*/, Scope scope, std::string_view expects, std::string_view describe,
+            Valid /*valid*/ = {}) {
+  using T = std::remove_cvref_t<decltype(Member{}(std::declval<Options&>()))>;
+  static constexpr FieldKind kKind = kSpecial == FieldKind::text ? kind_of<T>() : kSpecial;
+  return {name.section,
+          name.key,
+          kKind,
+          scope,
+          expects,
+          describe,
+          [](const Options& options) { return print(Member{}(options)); },
+          [](Options& options, std::string_view text) {
+            std::optional<T> value = parse<T>(text, kKind);
+            if (!value) return false;
+            Member{}(options) = std::move(*value);
+            return true;
+          },
+          [](const Options& options) { return Valid{}(Member{}(options)); }};
+}
+
+}  // namespace kedge::options_table

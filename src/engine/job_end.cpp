@@ -1,0 +1,178 @@
+#include "engine/job_end.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/exit_signals.hpp"
+#include "base/moment.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "engine/calls.hpp"
+
+namespace kedge::engine {
+namespace {
+
+constexpr const char* kSlurmEnd = "SLURM_JOB_END_TIME";
+
+// What a rank brings to a call; the largest counts. A signal's number and the rank that it came to are below the bit.
+constexpr std::uint64_t kScheduled = 1;
+constexpr std::uint64_t kMeasure = 2;
+constexpr std::uint64_t kDeadline = 3;
+constexpr std::uint64_t kSignal = std::uint64_t{1} << 62U;
+constexpr unsigned kSignalShift = 32;
+
+std::uint64_t from_signal(int signal, int rank) {
+  return kSignal | static_cast<std::uint64_t>(signal) << kSignalShift | static_cast<std::uint64_t>(rank);
+}
+
+std::string signal_reason(std::uint64_t reason) {
+  const auto signal = static_cast<int>((reason & ~kSignal) >> kSignalShift);
+  return compose("{} came to rank {}", exit_signal_name(signal), reason & ((std::uint64_t{1} << kSignalShift) - 1));
+}
+
+std::string time_left(double left_s) {
+  return left_s >= 0 ? compose("the job ends in {}", human_seconds(left_s))
+                     : compose("the job's deadline was {} ago", human_seconds(-left_s));
+}
+
+}  // namespace
+
+JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline,
+               std::function<int()> signal)
+    : setup_(setup),
+      group_(group),
+      pipeline_(pipeline),
+      signal_(std::move(signal)),
+      last_save_({pipeline.highest_level(), pipeline.protects(), setup.options.exit.margin_s}) {
+  if (!group_.is_root()) return;
+  deadline_s_ = find_deadline();
+}
+
+/// Of rank 0.
+std::optional<double> JobEnd::find_deadline() const {
+  const std::string& given = setup_.options.deadline;
+  if (given == "none") return std::nullopt;
+  const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);
+  if (deadline_s) {
+    setup_.log.info(compose("deadline {} ({}): {}", print_moment(*deadline_s), given.empty() ? kSlurmEnd : "deadline",
+                            time_left(*deadline_s - wall_s())));
+  }
+  return deadline_s;
+}
+
+/// What nobody configured for Kedge stops no job: a value that is of no use is only logged.
+std::optional<double> JobEnd::slurm_deadline() const {
+  const auto text = setup_.environment.variable(kSlurmEnd);
+  if (!text || text->empty()) return std::nullopt;
+  const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
+  const auto end_s = is_number ? parse_moment(*text) : std::nullopt;
+  if (!end_s) {
+    setup_.log.warning(compose("{} is \"{}\", which is not a time; the job's end is not known: set deadline, or none",
+                               kSlurmEnd, text->substr(0, 64)));
+  } else if (*end_s <= wall_s()) {
+    setup_.log.warning(compose("{} is {}, which has passed; the job's end is not known: set deadline, or none",
+                               kSlurmEnd, print_moment(*end_s)));
+    return std::nullopt;
+  }
+  return end_s;
+}
+
+double JobEnd::wall_s() const { return static_cast<double>(setup_.environment.clock->wall_ns()) * 1e-9; }
+
+std::optional<double> JobEnd::left_s() const {
+  return deadline_s_ ? std::optional(*deadline_s_ - wall_s()) : std::nullopt;
+}
+
+SaveCosts JobEnd::costs() const { return {local_s_.largest(), pipeline_.costs()}; }
+
+/// Local. Why the job is to end, as far as this rank knows; 0 if it knows of nothing, or if all know already.
+std::uint64_t JobEnd::look() {
+  const double now_s = setup_.environment.clock->seconds();
+  if (since_s_) passes_s_.add(now_s - *since_s_);
+  since_s_ = now_s;
+  if (level_) return 0;
+  if (const int signal = signal_(); signal != 0) return from_signal(signal, group_.rank());
+  return look_at_deadline();
+}
+
+/// Local.
+std::uint64_t JobEnd::look_at_deadline() const {
+  const auto left = left_s();
+  SaveCosts known = costs();
+  if (!left || !last_save_.is_due(*left, passes_s_.largest().value_or(0), known)) return 0;
+  if (!last_save_.is_worth_measuring(*left, known)) return kDeadline;
+  if (!has_measured_) return kMeasure;
+  // Behind the application the checkpoint that measures may still be on its way, while there is time for another.
+  const pipeline::Ahead ahead = std::exchange(known.stages.ahead, {});
+  const bool is_under_way = ahead.protects + ahead.flushes != 0;
+  const bool may_wait = last_save_.choose(left, known).level == pipeline_.highest_level();
+  return is_under_way && may_wait ? 0 : kDeadline;
+}
+
+/// Local. One that is due shortly before the last one would delay it, and is left out.
+bool JobEnd::leaves_time() const {
+  const auto left = left_s();
+  return !left || last_save_.leaves_time_for_another(*left, passes_s_.largest().value_or(0), costs());
+}
+
+bool JobEnd::need_checkpoint(bool is_scheduled) {
+  was_asked_ = true;
+  const std::uint64_t found = look();
+  const std::uint64_t scheduled = group_.is_root() && is_scheduled && leaves_time() ? kScheduled : 0;
+  const std::uint64_t agreed = enter(group_, Call::need_checkpoint, 0, {}, std::max(found, scheduled));
+  if (!level_ && agreed >= kDeadline) begin(agreed);
+  if (level_) return !is_saved_;
+  if (agreed == kMeasure) measure();
+  return agreed != 0;
+}
+
+bool JobEnd::should_exit() {
+  std::uint64_t found = std::exchange(was_asked_, false) ? 0 : look();
+  if (found == kMeasure) found = kDeadline;  // the checkpoint that follows this call is the last
+  const std::uint64_t agreed = enter(group_, Call::should_exit, 0, {}, found);
+  if (!level_ && agreed >= kDeadline) begin(agreed);
+  return level_.has_value();
+}
+
+/// On all ranks, once.
+void JobEnd::measure() {
+  has_measured_ = measures_ = true;
+  if (!group_.is_root()) return;
+  setup_.log.info(compose("{}: a checkpoint now, to be {}, to measure what the last one will take",
+                          time_left(left_s().value_or(0)), to_string(pipeline_.highest_level())));
+}
+
+/// COLLECTIVE, once.
+void JobEnd::begin(std::uint64_t reason) {
+  Level level = group_.is_root() ? choose(reason) : Level::none;
+  group_.broadcast(level);
+  level_ = level;
+}
+
+/// Rank 0's clock, measurements and log.
+Level JobEnd::choose(std::uint64_t reason) {
+  const bool by_signal = reason >= kSignal;
+  const double grace_s = setup_.options.exit.grace_s;
+  if (by_signal && grace_s > 0) deadline_s_ = std::min(deadline_s_.value_or(INFINITY), wall_s() + grace_s);
+  const auto left = left_s();
+  const LastSave::Choice choice = last_save_.choose(left, costs());
+  std::string why = by_signal ? signal_reason(reason) : "";
+  if (left) why += (why.empty() ? "" : ", ") + time_left(*left);
+  setup_.log.info(compose("{}: {}", why, last_save_.describe(choice)));
+  return choice.level;
+}
+
+void JobEnd::committed(double local_s) {
+  local_s_.add(local_s);
+  since_s_ = setup_.environment.clock->seconds();
+  measures_ = false;
+  if (level_) is_saved_ = true;
+}
+
+std::optional<Level> JobEnd::level() const {
+  if (level_) return is_saved_ ? std::nullopt : level_;
+  return measures_ ? std::optional(pipeline_.highest_level()) : std::nullopt;
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,65 @@
+// Whether the job is to end, as its ranks know it together, and what becomes of its last checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/recent.hpp"
+#include "comm/group.hpp"
+#include "engine/last_save.hpp"
+#include "engine/setup.hpp"
+#include "pipeline/pipeline.hpp"
+
+namespace kedge::engine {
+
+/// A job is to end when a signal came to any rank, or when rank 0 finds the deadline near. All ranks learn of it in the
+/// same call. From then on need_checkpoint() is true until a checkpoint was committed, and should_exit() is true. If
+/// the deadline seems near only because nothing was measured yet, one checkpoint is made first to measure.
+class JobEnd {
+ public:
+  /// Local. `signal`: the number of a signal that came to this process; 0 if none did.
+  JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pipeline& pipeline, std::function<int()> signal);
+
+  /// COLLECTIVE. `is_scheduled`: a checkpoint is due in any case; rank 0's counts.
+  [[nodiscard]] bool need_checkpoint(bool is_scheduled);
+  /// COLLECTIVE. In a pass of the application's loop with need_checkpoint() this is what that call found: a signal that
+  /// comes between the two must not end the loop before the checkpoint that belongs to it.
+  [[nodiscard]] bool should_exit();
+
+  /// Local. A checkpoint was committed; it took so long from create to its seal.
+  void committed(double local_s);
+  /// Local. The level to which the next commit is to be taken, whatever its turn; the same on every rank.
+  [[nodiscard]] std::optional<Level> level() const;
+
+ private:
+  [[nodiscard]] std::optional<double> find_deadline() const;
+  [[nodiscard]] std::optional<double> slurm_deadline() const;
+  [[nodiscard]] std::uint64_t look();
+  [[nodiscard]] std::uint64_t look_at_deadline() const;
+  [[nodiscard]] bool leaves_time() const;
+  void measure();
+  void begin(std::uint64_t reason);
+  [[nodiscard]] Level choose(std::uint64_t reason);
+  [[nodiscard]] std::optional<double> left_s() const;
+  [[nodiscard]] double wall_s() const;
+  [[nodiscard]] SaveCosts costs() const;
+
+  const Setup& setup_;
+  const comm::Group& group_;
+  const pipeline::Pipeline& pipeline_;
+  std::function<int()> signal_;
+  LastSave last_save_;
+  std::optional<double> deadline_s_;  ///< seconds since 1970, on rank 0
+  Recent<4> local_s_;
+  Recent<8> passes_s_;             ///< from one look to the next, without checkpoints
+  std::optional<double> since_s_;  ///< the last look, or the checkpoint after it
+  bool was_asked_ = false;         ///< need_checkpoint(), since the last should_exit()
+  bool has_measured_ = false;      ///< a checkpoint was asked for to measure
+  bool measures_ = false;          ///< and is not committed yet
+  std::optional<Level> level_;     ///< that the last checkpoint is to reach; nothing until the job is to end
+  bool is_saved_ = false;
+};
+
+}  // namespace kedge::engine

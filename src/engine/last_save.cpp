@@ -1,0 +1,52 @@
+#include "engine/last_save.hpp"
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace kedge::engine {
+
+double LastSave::estimate_s(Level level, const SaveCosts& costs) const {
+  const double protect_s = costs.stages.protect_s.value_or(kProtectDefault_s);
+  const double flush_s = costs.stages.flush_s.value_or(kFlushDefault_s);
+  double sum_s = costs.local_s.value_or(kLocalDefault_s);
+  if (level <= Level::local) return sum_s;
+  const pipeline::Ahead& ahead = costs.stages.ahead;
+  sum_s += static_cast<double>(ahead.protects) * protect_s + static_cast<double>(ahead.flushes) * flush_s;
+  if (level == Level::protected_ || settings_.protects) sum_s += protect_s;
+  if (level == Level::persistent) sum_s += flush_s;
+  return sum_s;
+}
+
+bool LastSave::is_measured(Level level, const SaveCosts& costs) const {
+  const bool protects = level == Level::protected_ || (level == Level::persistent && settings_.protects);
+  return costs.local_s && (!protects || costs.stages.protect_s) && (level != Level::persistent || costs.stages.flush_s);
+}
+
+bool LastSave::is_due(double left_s, double pass_s, const SaveCosts& costs) const {
+  return left_s <= kSafety * (pass_s + estimate_s(settings_.highest, costs)) + settings_.margin_s;
+}
+
+LastSave::Choice LastSave::choose(std::optional<double> left_s, const SaveCosts& costs) const {
+  const auto fits = [&](double takes_s) { return !left_s || takes_s + settings_.margin_s <= *left_s; };
+  Level level = settings_.highest;
+  if (level == Level::persistent && !fits(estimate_s(level, costs))) {
+    level = settings_.protects ? Level::protected_ : Level::local;
+  }
+  if (level == Level::protected_ && !fits(estimate_s(level, costs))) level = Level::local;
+  const double takes_s = estimate_s(level, costs);
+  return {level, takes_s, is_measured(level, costs), fits(takes_s), estimate_s(settings_.highest, costs)};
+}
+
+std::string LastSave::describe(const Choice& choice) const {
+  std::string text =
+      compose("a last checkpoint now, to be {} ({}{}", to_string(choice.level), human_seconds(choice.takes_s),
+              choice.is_measured ? " by the last ones" : ", assumed: not all of it was measured yet");
+  if (choice.level != settings_.highest) {
+    text += compose("; {} would take {}", to_string(settings_.highest), human_seconds(choice.highest_takes_s));
+  }
+  text += ")";
+  if (!choice.fits) text += "; that may be too late";
+  return text;
+}
+
+}  // namespace kedge::engine

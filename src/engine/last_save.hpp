@@ -1,0 +1,70 @@
+// The last checkpoint before a job is ended: when it must begin, and to which level it can still be taken.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kedge/types.hpp"
+#include "pipeline/stage_costs.hpp"
+
+namespace kedge::engine {
+
+/// What a checkpoint takes, as measured.
+struct SaveCosts {
+  std::optional<double> local_s;  ///< from create to the seal
+  pipeline::StageCosts stages;
+};
+
+/// Pure: seconds in, decisions out.
+class LastSave {
+ public:
+  // What is assumed where nothing was measured.
+  static constexpr double kLocalDefault_s = 10;
+  static constexpr double kProtectDefault_s = 10;
+  static constexpr double kFlushDefault_s = 60;
+  /// The next checkpoint, and the next pass of the application's loop, may take so many times what the last ones took.
+  static constexpr double kSafety = 1.5;
+
+  struct Settings {
+    Level highest = Level::local;  ///< that this run's commits are taken to
+    bool protects = false;         ///< before they are flushed
+    double margin_s = 0;           ///< what is to be left of the time afterwards
+  };
+
+  /// What can still be done.
+  struct Choice {
+    Level level = Level::local;
+    double takes_s = 0;          ///< as estimated
+    bool is_measured = false;    ///< by this run, all of it
+    bool fits = false;           ///< into the time that is left
+    double highest_takes_s = 0;  ///< up to the level that it would be taken to with more time
+  };
+
+  explicit LastSave(const Settings& settings) : settings_(settings) {}
+
+  /// From create until the level is reached, behind what is under way.
+  [[nodiscard]] double estimate_s(Level level, const SaveCosts& costs) const;
+  /// Whether it must begin now, if the job ends in `left_s` and can begin it next after another `pass_s`.
+  [[nodiscard]] bool is_due(double left_s, double pass_s, const SaveCosts& costs) const;
+  /// Whether this run has measured all that it is planned with.
+  [[nodiscard]] bool is_measured(const SaveCosts& costs) const { return is_measured(settings_.highest, costs); }
+  /// Once it must begin by what is assumed alone: whether another checkpoint before it may show that it takes less.
+  [[nodiscard]] bool is_worth_measuring(double left_s, const SaveCosts& costs) const {
+    return !is_measured(costs) && left_s > settings_.margin_s;
+  }
+  /// Whether it would still be done in time after another checkpoint now. If it was not measured, another is welcome.
+  [[nodiscard]] bool leaves_time_for_another(double left_s, double pass_s, const SaveCosts& costs) const {
+    return !is_measured(costs) || !is_due(left_s - estimate_s(settings_.highest, costs), pass_s, costs);
+  }
+  /// The highest level that is reached in time; `local` if none is. Without an end, the highest.
+  [[nodiscard]] Choice choose(std::optional<double> left_s, const SaveCosts& costs) const;
+  /// "a last checkpoint now, to be persistent (38.00 s by the last ones)": the choice, for people.
+  [[nodiscard]] std::string describe(const Choice& choice) const;
+
+ private:
+  [[nodiscard]] bool is_measured(Level level, const SaveCosts& costs) const;
+
+  Settings settings_;
+};
+
+}  // namespace kedge::engine

@@ -1,0 +1,45 @@
+// What the stages of a run take, by its own measurements.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+
+#include "base/recent.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::pipeline {
+
+/// Stages of commits that are under way.
+struct Ahead {
+  std::size_t protects = 0;
+  std::size_t flushes = 0;
+};
+
+/// Seconds by this rank's clock, the longest of the last few; nothing where none succeeded yet.
+struct StageCosts {
+  std::optional<double> protect_s;
+  std::optional<double> flush_s;
+  Ahead ahead;
+};
+
+/// Takes the measurements; from any thread.
+class StageTimer {
+ public:
+  /// A stage that reaches this level succeeded.
+  void add(Level reached, double seconds) {
+    const std::lock_guard guard(mutex_);
+    (reached == Level::persistent ? flush_s_ : protect_s_).add(seconds);
+  }
+  [[nodiscard]] StageCosts costs(const Ahead& ahead) const {
+    const std::lock_guard guard(mutex_);
+    return {protect_s_.largest(), flush_s_.largest(), ahead};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Recent<4> protect_s_;
+  Recent<4> flush_s_;
+};
+
+}  // namespace kedge::pipeline
