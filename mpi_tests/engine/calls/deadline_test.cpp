@@ -190,7 +190,7 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
       commit_step(engine, scope.rank, "a", 1);
       EXPECT_FALSE(engine.should_exit());
       (void)engine.wait_for("a", Level::local, seconds(0));
-      if (scope.rank == 0 && is_late) job.clock->sleep_for(seconds(90));
+      if (scope.rank == 0 && is_late) job.clock->sleep_for(seconds(50));
       EXPECT_EQ(engine.need_checkpoint(), is_late);
       EXPECT_EQ(engine.should_exit(), is_late);
       gate.open();
