@@ -52,8 +52,7 @@ JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pip
 /// Of rank 0.
 std::optional<double> JobEnd::find_deadline() const {
   const std::string& given = setup_.options.deadline;
-  if (given == "none") return std::nullopt;
-  const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);
+  const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);  // "none" is not one
   if (deadline_s) {
     setup_.log.info(compose("deadline {} ({}): {}", print_moment(*deadline_s), given.empty() ? kSlurmEnd : "deadline",
                             time_left(*deadline_s - wall_s())));
@@ -86,12 +85,11 @@ std::optional<double> JobEnd::left_s() const {
 
 SaveCosts JobEnd::costs() const { return {local_s_.largest(), pipeline_.costs()}; }
 
-/// Local. Why the job is to end, as far as this rank knows; 0 if it knows of nothing, or if all know already.
+/// Local. Why the job is to end, as far as this rank knows; 0 if it knows of nothing.
 std::uint64_t JobEnd::look() {
   const double now_s = setup_.environment.clock->seconds();
   if (since_s_) passes_s_.add(now_s - *since_s_);
   since_s_ = now_s;
-  if (level_) return 0;
   if (const int signal = signal_(); signal != 0) return from_signal(signal, group_.rank());
   return look_at_deadline();
 }

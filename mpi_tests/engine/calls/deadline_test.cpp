@@ -159,7 +159,7 @@ TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
 
 TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
   EndingJob job;
-  job.options.deadline = job.moment(100);
+  job.options.deadline = job.moment(120);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.need_checkpoint());
@@ -173,22 +173,24 @@ TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
 }
 
 TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAsThereIsTime) {
-  for (const bool is_late : {false, true}) {
+  for (const int round : {0, 1, 2, 3}) {
+    const bool is_late = round % 2 != 0;
     EndingJob job;
     Gate gate;
     gate.close();
+    job.options.redundancy.every = round < 2 ? 1 : 0;
     job.options.pipeline.mode = PipelineMode::background;
     job.options.persistent.every = 10;
     job.options.exit.margin_s = 5;
-    job.options.deadline = job.moment(100);
+    job.options.deadline = job.moment(92);
     job.gate = &gate;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_TRUE(engine.need_checkpoint());
       commit_step(engine, scope.rank, "a", 1);
       EXPECT_FALSE(engine.should_exit());
-      (void)engine.wait_for("a", Level::protected_, seconds(0));
-      if (scope.rank == 0 && is_late) job.clock->sleep_for(seconds(90));
+      (void)engine.wait_for("a", Level::local, seconds(0));
+      if (scope.rank == 0 && is_late) job.clock->sleep_for(seconds(50));
       EXPECT_EQ(engine.need_checkpoint(), is_late);
       EXPECT_EQ(engine.should_exit(), is_late);
       gate.open();

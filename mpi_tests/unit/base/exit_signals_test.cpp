@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -20,7 +21,10 @@ volatile std::sig_atomic_t calls = 0;       // NOLINT: what handlers reach
 volatile std::sig_atomic_t calls_over = 0;  // NOLINT
 struct sigaction below {};                  // NOLINT
 
-void count(int /*signal*/) { calls = calls + 1; }
+void count(int /*signal*/) {
+  calls = calls + 1;
+  errno = EDOM;
+}
 void count_with_info(int signal, siginfo_t* info, void* /*context*/) {
   if (info->si_signo == signal && info->si_pid == ::getpid()) calls = calls + 1;
 }
@@ -77,8 +81,10 @@ TEST_F(ExitSignalsTest, TheHandlerBeforeIsCalledAndRestored) {
   std::signal(SIGUSR1, count);
   {
     const ExitSignals signals(Names{"SIGUSR1"});
+    errno = ERANGE;
     std::raise(SIGUSR1);
     std::raise(SIGUSR1);
+    EXPECT_EQ(errno, ERANGE) << "of what the signal interrupted";
     EXPECT_EQ(calls, 2);
     EXPECT_EQ(signals.arrived(), SIGUSR1);
   }
