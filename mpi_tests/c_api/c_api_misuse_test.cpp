@@ -57,6 +57,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_wait_for(nullptr, "a", KEDGE_LEVEL_LOCAL, 1, nullptr), "wait_for");
   refused(kedge_on_complete(nullptr, "a", KEDGE_LEVEL_LOCAL, nullptr, nullptr), "on_complete");
   refused(kedge_pin(nullptr, "a", 1), "pin");
+  refused(kedge_pause(nullptr, 1), "pause");
   refused(kedge_open(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open");
   refused(kedge_open_before(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open_before");
   refused(kedge_open_source(nullptr, "p", "r", "a", &number), "open_source");

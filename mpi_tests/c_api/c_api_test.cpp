@@ -232,6 +232,8 @@ TEST(CApi, AttributesPinsAndSourcesGoThroughThePrefix) {
     const int value = 7;
     EXPECT_EQ(kedge_save(engine, "value", &value, KEDGE_INT32, 0, nullptr), KEDGE_OK);
     EXPECT_EQ(kedge_commit(engine), KEDGE_OK);
+    EXPECT_EQ(kedge_pause(engine, 1), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(kedge_pause(engine, 0), KEDGE_OK);
     EXPECT_EQ(kedge_pin(engine, "a", 1), KEDGE_OK) << kedge_last_error();
     EXPECT_EQ(kedge_pin(engine, "a", 0), KEDGE_OK);
     EXPECT_EQ(kedge_pin(engine, "b", 1), KEDGE_NOT_FOUND);

@@ -222,7 +222,8 @@ class Brackets(Case):
             communicator=communicators.single_process(), log=lambda _, line: lines.append(line))
         with self.engine.checkpoint("a") as c:
             c.save("x", np.arange(1000))
-        self.engine.on_complete("a", "persistent", told.append)
+        with self.engine.paused():
+            self.engine.on_complete("a", "persistent", told.append)
         self.assertTrue(self.engine.wait("a", "persistent", timeout=60))
         self.assertEqual(told, [None])
         self.assertTrue(any(line.startswith("committed a ") and "persistent after" in line for line in lines), lines)

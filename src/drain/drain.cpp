@@ -12,39 +12,14 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
+#include "drain/flush_newest.hpp"
+#include "drain/known_run.hpp"
 #include "drain/placement.hpp"
 #include "drain/survivors.hpp"
-#include "kedge/engine.hpp"
-#include "persist/prefix_runs.hpp"
-#include "persist/run_removal.hpp"
 #include "persist/tag_directory.hpp"
 
 namespace kedge::drain {
 namespace {
-
-/// A drain is no new start of the job: it changes nothing of what the job's options decide for later.
-Options for_drain(Options options) {
-  options.open.fresh = false;
-  options.open.accept_fingerprint = false;
-  options.fingerprint.clear();
-  options.fingerprint_files.clear();
-  options.pipeline.mode = PipelineMode::inline_;
-  // The stores go only when what is in them is safe.
-  if (options.store.on_exit == OnExit::remove) options.store.on_exit = OnExit::remove_if_persistent;
-  return options;
-}
-
-/// What process 0 knows of the run from its prefix.
-struct Known {
-  std::string run;
-  persist::RunRecord record;
-  std::string newest;                  ///< on the prefix, for people; empty if there is none
-  std::uint64_t generation_there = 0;  ///< of it
-};
-
-std::string named(std::string_view tag, std::uint64_t generation) {
-  return compose("{} (generation {})", tag, generation);
-}
 
 /// What process 0 decides for all.
 struct Decision {
@@ -81,14 +56,16 @@ class Drain {
   Drain(const comm::Group& processes, comm::ProcessLink* link, Options options, engine::Environment environment)
       : processes_(processes),
         link_(link),
-        options_(for_drain(std::move(options))),
+        options_(options_to_flush(std::move(options))),
         environment_(std::move(environment)) {}
 
   std::string operator()() {
     processes_.together([&] {
       comm::throw_if(options_.load_failure);
       comm::throw_if(check(options_));
-      if (processes_.is_root()) find_run();
+      if (processes_.is_root()) {
+        known_ = find_run(*environment_.file_system, options_.persistent.path, options_.run);
+      }
     });
     share_run();
     Decision decision = decide(look(), processes_.size());
@@ -102,53 +79,21 @@ class Drain {
   }
 
  private:
-  /// Local, process 0.
-  void find_run() {
-    fs::FileSystem& files = *environment_.file_system;
-    const std::string& given = options_.persistent.path;
-    if (!files.status(given)) {
-      throw Error(Failure{ErrorCode::not_found, "there is no such prefix; give that of the job", -1, given, 0});
-    }
-    const std::string prefix = files.canonical(given);
-    known_.run = options_.run;
-    const bool has_runs = files.status(persist::records_directory(prefix)).has_value();
-    if (known_.run.empty()) {
-      const auto runs = has_runs ? persist::runs_with_checkpoints(files, prefix) : std::vector<std::string>();
-      known_.run = persist::choose_run("", runs, false);
-    }
-    const std::string directory = persist::records_directory(prefix, known_.run);
-    std::optional<persist::RunRecord> record;
-    if (has_runs) record = persist::read_run_record(files, directory).record;
-    if (!record && files.status(directory)) record = persist::read_record_of_starts(files, directory);
-    if (!record) {
-      throw Error(Failure{
-          ErrorCode::not_found,
-          compose("no run '{}' is recorded on this prefix; the first line of the job's log names both", known_.run), -1,
-          prefix, 0});
-    }
-    known_.record = *record;
-    for (const persist::TagEntry& entry : persist::find_on_prefix(files, prefix, known_.run).entries) {
-      if (entry.commit.run_id != record->run_id || entry.commit.generation <= known_.generation_there) continue;
-      known_.generation_there = entry.commit.generation;
-      known_.newest = named(entry.commit.tag, entry.commit.generation);
-    }
-  }
-
   void share_run() {
-    processes_.broadcast(known_.run);
+    processes_.broadcast(known_.name);
     processes_.broadcast(known_.record.run_id);
     processes_.broadcast(known_.record.place_id);
     processes_.broadcast(known_.record.store);
     processes_.broadcast(known_.newest);
     processes_.broadcast(known_.generation_there);
-    options_.run = known_.run;
+    options_.run = known_.name;
   }
 
   /// What all processes see, on process 0.
   std::vector<comm::Addressed<Survivor>> look() {
     std::vector<comm::Addressed<Survivor>> to_root;
     processes_.together([&] {
-      const Survivors here = survivors_here(environment_, options_, known_.run, known_.record);
+      const Survivors here = survivors_here(environment_, options_, known_.name, known_.record);
       if (!here.used_by.empty()) {
         throw Error(Failure{ErrorCode::busy,
                             compose("a job works with this store ({}); drain it when the job has ended", here.used_by),
@@ -160,7 +105,7 @@ class Drain {
   }
 
   [[nodiscard]] std::string nothing_seen() const {
-    const std::string where = compose("no store here has a checkpoint of run '{}'", known_.run);
+    const std::string where = compose("no store here has a checkpoint of run '{}'", known_.name);
     const std::string hint =
         known_.record.store.empty() ? "" : compose(" (rank 0's was {} at its last commit)", known_.record.store);
     if (known_.newest.empty()) {
@@ -187,32 +132,23 @@ class Drain {
     return processes_.text_of_lowest(words);
   }
 
-  /// COLLECTIVE over the ranks of the job: a start of it, which opens and flushes and ends.
+  /// COLLECTIVE over the ranks of the job.
   [[nodiscard]] std::string work(std::unique_ptr<Communicator> communicator) const {
-    Engine engine = engine::Environment::make_engine(std::move(communicator), options_, environment_);
-    const std::optional<Tag> tag = engine.open();
-    if (!tag) {
-      engine.finalize();
-      return compose("nothing to drain: no checkpoint of run '{}' can be recovered", known_.run);
-    }
-    const CheckpointInfo info = engine.info();
-    const bool was_there = engine.level(*tag) == Level::persistent;
-    if (!was_there) engine.wait(*tag, Level::persistent);
-    engine.close();
-    engine.finalize();
-    const std::string name = named(*tag, info.generation);
-    if (was_there) {
+    const auto flushed = flush_newest(std::move(communicator), options_, environment_);
+    if (!flushed) return compose("nothing to drain: no checkpoint of run '{}' can be recovered", known_.name);
+    const std::string name = named(flushed->commit.tag, flushed->commit.generation);
+    if (flushed->was_there) {
       return compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name);
     }
-    return compose("drained {}, {}: {}", name, human_bytes(info.total_bytes),
-                   fs::join(options_.persistent.path, persist::directory_name(info)));
+    return compose("drained {}, {}: {}", name, human_bytes(flushed->total_bytes),
+                   fs::join(options_.persistent.path, persist::directory_name(flushed->commit)));
   }
 
   const comm::Group& processes_;
   comm::ProcessLink* link_;
   Options options_;
   engine::Environment environment_;
-  Known known_;
+  KnownRun known_;
 };
 
 }  // namespace

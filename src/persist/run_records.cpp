@@ -16,6 +16,7 @@
 #include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
 #include "fs/system_error.hpp"
+#include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
 
@@ -249,7 +250,7 @@ void RunRecords::remove_all() {
   const std::string taken = compose("{}{}", kTakenPrefix, incarnation_);
   const std::string begun = compose("{}{}", kBegunPrefix, incarnation_);
   for (const std::string& name : file_system_->list(directory_)) {
-    if (name != taken && name != begun) file_system_->remove(record(name));
+    if (name != taken && name != begun) (void)fs::remove_tree(*file_system_, record(name));
   }
   file_system_->remove(record(begun));
   file_system_->remove(record(taken));

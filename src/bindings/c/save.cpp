@@ -169,4 +169,11 @@ kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned) {
   });
 }
 
+kedge_error kedge_pause(kedge_engine* engine, int paused) {
+  if (engine == nullptr) return bindings::no_engine("kedge_pause");
+  if (paused != 0) engine->engine.pause();
+  else engine->engine.resume();
+  return KEDGE_OK;
+}
+
 }  // extern "C"

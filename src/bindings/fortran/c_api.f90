@@ -204,6 +204,14 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_get_counters
 
+    function c_pause(engine, paused) bind(c, name="kedge_pause") result(outcome)
+      import :: c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      integer(c_int), value :: paused
+      integer(c_int) :: outcome
+    end function c_pause
+
     function c_pin(engine, tag, pinned) bind(c, name="kedge_pin") result(outcome)
       import :: c_char, c_int, c_ptr
       implicit none

@@ -12,6 +12,7 @@ module kedge_m_engine
   public :: kedge_should_exit
   public :: kedge_create, kedge_commit, kedge_abandon
   public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
+  public :: kedge_pause, kedge_resume
 
   ! One run's checkpoint engine, made by kedge_init. A copy refers to the same engine. Its component is Kedge's own.
   type, public :: kedge_engine
@@ -213,4 +214,24 @@ contains
 
     call settle(c_pin(engine%handle, to_c(tag), 0_c_int), on_all_ranks, stat, errmsg)
   end subroutine kedge_unpin
+
+  ! From now until kedge_resume, what this rank does behind the program stands still: for the program's own messages, say.
+  ! It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not wait meanwhile for a
+  ! rank that may be in kedge_create.
+  subroutine kedge_pause(engine, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_pause(engine%handle, 1_c_int), on_this_rank, stat, errmsg)
+  end subroutine kedge_pause
+
+  ! Ends that.
+  subroutine kedge_resume(engine, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_pause(engine%handle, 0_c_int), on_this_rank, stat, errmsg)
+  end subroutine kedge_resume
 end module kedge_m_engine

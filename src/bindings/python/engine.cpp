@@ -206,6 +206,8 @@ void bind_engine(nb::module_& module) {
           "pin", [](Engine& engine, const std::string& tag) { engine.pin(tag); }, Unlocked())
       .def(
           "unpin", [](Engine& engine, const std::string& tag) { engine.unpin(tag); }, Unlocked())
+      .def("pause", &Engine::pause)
+      .def("resume", &Engine::resume)
       .def(
           "open",
           [](Engine& engine, const std::string& tag, bool discard_newer) {

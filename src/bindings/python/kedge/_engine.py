@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import enum
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -151,6 +152,17 @@ class Engine(Counted):
         Error that says why, or NotFound if a newer commit took its place or the engine was finalized). That is within a
         later COLLECTIVE call of the engine, by its thread, on each rank for itself; the callback makes no such calls."""
         self._engine.on_complete(tag, _level(level), callback)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What this rank does behind the application stands still in the ``with`` block: for the program's own messages, say.
+        It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not wait in the
+        block for a rank that may be at the beginning of a checkpoint."""
+        self._engine.pause()
+        try:
+            yield
+        finally:
+            self._engine.resume()
 
     def pin(self, tag: str) -> None:
         """COLLECTIVE. Keeps the newest commit of this tag on the prefix, regardless of persistent.keep."""

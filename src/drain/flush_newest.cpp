@@ -1,0 +1,34 @@
+#include "drain/flush_newest.hpp"
+
+#include <utility>
+
+#include "kedge/engine.hpp"
+
+namespace kedge::drain {
+
+Options options_to_flush(Options options) {
+  options.open.fresh = false;
+  options.open.accept_fingerprint = false;
+  options.fingerprint.clear();
+  options.fingerprint_files.clear();
+  options.pipeline.mode = PipelineMode::inline_;
+  // The stores go only when what is in them is safe.
+  if (options.store.on_exit == OnExit::remove) options.store.on_exit = OnExit::remove_if_persistent;
+  return options;
+}
+
+std::optional<Flushed> flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
+                                    const engine::Environment& environment) {
+  Engine engine = engine::Environment::make_engine(std::move(communicator), options, environment);
+  std::optional<Flushed> flushed;
+  if (const std::optional<Tag> tag = engine.open()) {
+    const CheckpointInfo info = engine.info();
+    flushed = Flushed{info, info.total_bytes, engine.level(*tag) == Level::persistent};
+    if (!flushed->was_there) engine.wait(*tag, Level::persistent);
+    engine.close();
+  }
+  engine.finalize();
+  return flushed;
+}
+
+}  // namespace kedge::drain

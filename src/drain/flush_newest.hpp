@@ -1,0 +1,28 @@
+// A start of a run that flushes its newest commit and ends.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/environment.hpp"
+#include "kedge/communicator.hpp"
+#include "kedge/options.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::drain {
+
+struct Flushed {
+  CommitHead commit;
+  std::uint64_t total_bytes = 0;
+  bool was_there = false;  ///< on the prefix before
+};
+
+/// What of a job's options a start like this goes by: it changes nothing of what they decide for later.
+[[nodiscard]] Options options_to_flush(Options options);
+
+/// COLLECTIVE over as many ranks as the commit has. The newest commit that can be recovered; nothing if the run has
+/// none. Throws as the calls of an Engine.
+[[nodiscard]] std::optional<Flushed> flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
+                                                  const engine::Environment& environment);
+
+}  // namespace kedge::drain

@@ -1,0 +1,78 @@
+#include "drain/known_run.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_removal.hpp"
+
+namespace kedge::drain {
+namespace {
+
+[[noreturn]] void not_found(std::string message, const std::string& path) {
+  throw Error(Failure{ErrorCode::not_found, std::move(message), -1, path, 0});
+}
+
+/// Canonical.
+std::string existing_prefix(fs::FileSystem& file_system, const std::string& prefix) {
+  if (!file_system.status(prefix)) not_found("there is no such prefix; give that of the job", prefix);
+  return file_system.canonical(prefix);
+}
+
+std::optional<persist::RunRecord> record_in(fs::FileSystem& file_system, const std::string& directory) {
+  if (!file_system.status(directory)) return std::nullopt;
+  std::optional<persist::RunRecord> record = persist::read_run_record(file_system, directory).record;
+  return record ? record : persist::read_record_of_starts(file_system, directory);
+}
+
+KnownRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
+  KnownRun run{std::move(prefix), std::move(name), std::move(record), {}, 0};
+  for (const persist::TagEntry& entry : persist::find_on_prefix(file_system, run.prefix, run.name).entries) {
+    if (entry.commit.run_id != run.record.run_id || entry.commit.generation <= run.generation_there) continue;
+    run.generation_there = entry.commit.generation;
+    run.newest = named(entry.commit.tag, entry.commit.generation);
+  }
+  return run;
+}
+
+}  // namespace
+
+std::string named(std::string_view tag, std::uint64_t generation) {
+  return compose("{} (generation {})", tag, generation);
+}
+
+KnownRun find_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name) {
+  const std::string canonical = existing_prefix(file_system, prefix);
+  const bool has_runs = file_system.status(persist::records_directory(canonical)).has_value();
+  std::string run = name;
+  if (run.empty()) {
+    const auto runs = has_runs ? persist::runs_with_checkpoints(file_system, canonical) : std::vector<std::string>();
+    run = persist::choose_run("", runs, false);
+  }
+  const auto record = record_in(file_system, persist::records_directory(canonical, run));
+  if (!record) {
+    not_found(compose("no run '{}' is recorded on this prefix; the first line of the job's log names both", run),
+              canonical);
+  }
+  return known(file_system, canonical, run, *record);
+}
+
+KnownRun find_run_of(fs::FileSystem& file_system, const store::StoreRecord& store) {
+  const std::string canonical = existing_prefix(file_system, store.prefix);
+  const std::string records = persist::records_directory(canonical);
+  if (file_system.status(records)) {
+    for (const std::string& name : file_system.list(records)) {
+      std::optional<persist::RunRecord> record;
+      (void)attempt([&] { record = record_in(file_system, fs::join(records, name)); });
+      if (record && record->run_id == store.run_id && record->place_id == store.place_id) {
+        return known(file_system, canonical, name, *record);
+      }
+    }
+  }
+  not_found("this prefix, where the store's checkpoints were, has no record of their run", canonical);
+}
+
+}  // namespace kedge::drain

@@ -1,0 +1,31 @@
+// A run as its prefix knows it, found without starting it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fs/file_system.hpp"
+#include "persist/run_records.hpp"
+#include "store/store_record.hpp"
+
+namespace kedge::drain {
+
+struct KnownRun {
+  std::string prefix;  ///< canonical
+  std::string name;
+  persist::RunRecord record;
+  std::string newest;                  ///< commit on the prefix, for people; empty if there is none
+  std::uint64_t generation_there = 0;  ///< its generation
+};
+
+/// A commit, for people.
+[[nodiscard]] std::string named(std::string_view tag, std::uint64_t generation);
+
+/// Local, reads only. The run of this name on this prefix; empty: the only one. Throws Error{not_found} if there is no
+/// such prefix or run, mismatch if there are several.
+[[nodiscard]] KnownRun find_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name);
+
+/// Local, reads only. The run that a store belongs to, where that lay at its last start. Throws not_found.
+[[nodiscard]] KnownRun find_run_of(fs::FileSystem& file_system, const store::StoreRecord& store);
+
+}  // namespace kedge::drain
