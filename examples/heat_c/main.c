@@ -139,18 +139,21 @@ static kedge_error run(const arguments* a, plate* p, kedge_options* options, ked
   kedge_options_set(options, "schedule.every", a->every);                /* [kedge] the next line reports */
   kedge_error error = kedge_engine_new(MPI_COMM_WORLD, options, engine); /* [kedge] a bad value */
   if (error == KEDGE_OK) error = restore(*engine, p, &step);             /* [kedge] */
-  while (error == KEDGE_OK && step < a->steps) {
+  int ending = 0;
+  while (error == KEDGE_OK && step < a->steps && !ending) {
     if (step == a->die_at && p->rank == a->die_rank) raise(SIGKILL);
     advance(p);
     ++step;
     ++computed;
     int needed = 0;
-    error = kedge_need_checkpoint(*engine, &needed);                 /* [kedge] */
-    if (error == KEDGE_OK && needed) error = save(*engine, p, step); /* [kedge] */
+    error = kedge_need_checkpoint(*engine, &needed);                    /* [kedge] */
+    if (error == KEDGE_OK && needed) error = save(*engine, p, step);    /* [kedge] */
+    if (error == KEDGE_OK) error = kedge_should_exit(*engine, &ending); /* [kedge] */
   }
   if (error == KEDGE_OK) error = kedge_finalize(*engine); /* [kedge] */
   if (error != KEDGE_OK) return error;
   const uint64_t field = checksum(p);
+  if (p->rank == 0 && step < a->steps) printf("stopped %" PRIu64 "; start it again to go on\n", step);
   if (p->rank == 0) printf("steps computed %" PRIu64 "\nchecksum %016" PRIx64 "\n", computed, field);
   return error;
 }

@@ -179,7 +179,7 @@ contains
     type(kedge_engine) :: engine
     integer :: step, computed
     integer(int64) :: field
-    logical :: needed
+    logical :: needed, is_ending
     character(len=60) :: fingerprint  ! another plate must not go on from this one's checkpoints
 
     step = 0
@@ -201,11 +201,14 @@ contains
       computed = computed + 1
       call kedge_need_checkpoint(engine, needed)                  ! [kedge]
       if (needed) call save(engine, p, step)                      ! [kedge]
+      call kedge_should_exit(engine, is_ending)                   ! [kedge]
+      if (is_ending) exit
     end do
     call kedge_finalize(engine)                                   ! [kedge]
     call kedge_free(engine)
     call kedge_options_free(options)
     field = checksum(p)
+    if (p%rank == 0 .and. step < a%steps) write (output_unit, "(a, i0, a)") "stopped ", step, "; start it again to go on"
     if (p%rank == 0) write (output_unit, "(a, i0, /, a, z16.16)") "steps computed ", computed, "checksum ", field
   end subroutine run
 

@@ -4,7 +4,7 @@
  *
  * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
  * error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the engine and may reach some ranks
- * alone, and for a NULL engine (that rank cannot reach the others) and a NULL `needed` or `exit` of
+ * alone, and for a NULL engine (that rank cannot reach the others) and a NULL `needed` or `ending` of
  * kedge_need_checkpoint and kedge_should_exit, which are reported on that rank alone. All other calls are local. Make
  * collective calls of an engine from one thread at a time; kedge_save, kedge_load, the routes, kedge_get_level and
  * kedge_get_counters may be called from several threads.
@@ -116,10 +116,10 @@ void kedge_engine_free(kedge_engine* engine);
  * A NULL `needed` is reported on that rank alone. */
 KEDGE_MUST_CHECK kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed);
 
-/** COLLECTIVE. Sets `exit` to 1 once the job is to end, else to 0: one of the signals in exit.signals came to any rank,
- * or the deadline nears; the same on every rank. Call it after kedge_need_checkpoint, which says yes for a last
- * checkpoint then, and after that checkpoint. A NULL `exit` is reported on that rank alone. */
-KEDGE_MUST_CHECK kedge_error kedge_should_exit(kedge_engine* engine, int* exit);
+/** COLLECTIVE. Sets `ending` to 1 once the job is to end, else to 0: one of the signals in exit.signals came to any
+ * rank, or the deadline nears; the same on every rank. Call it after kedge_need_checkpoint, which says yes for a last
+ * checkpoint then, and after that checkpoint. A NULL `ending` is reported on that rank alone. */
+KEDGE_MUST_CHECK kedge_error kedge_should_exit(kedge_engine* engine, int* ending);
 
 /* Saving ------------------------------------------------------------------------------------------------------- */
 

@@ -65,6 +65,7 @@ struct Loop {
 struct EndingJob : PersistentJob {
   EndingJob() : PersistentJob(4) {
     options.schedule = {0, 0, 0};
+    options.pipeline.mode = PipelineMode::inline_;  // whatever KEDGE_TEST_PIPELINE says: levels are looked at
     surroundings = [this](int rank, engine::Environment& environment) {
       environment.clock = rank == 0 ? clock : std::shared_ptr<Clock>(std::make_shared<SkewedClock>(clock, skew_s));
       environment.waits_for_worker = false;

@@ -65,15 +65,16 @@ class Scanner {
 
 /// A date and time without its zone.
 struct Wall {
-  year_month_day day;
+  year_month_day day{};
   int hour = 0;
   int minute = 0;
   int second = 0;
 };
 
 double as_utc(const Wall& wall) {
-  const auto days = sys_days(wall.day).time_since_epoch();
-  return static_cast<double>(std::chrono::seconds(days).count() + wall.hour * 3600 + wall.minute * 60 + wall.second);
+  const std::chrono::seconds since_1970 = sys_days(wall.day).time_since_epoch() + std::chrono::hours(wall.hour) +
+                                          std::chrono::minutes(wall.minute) + std::chrono::seconds(wall.second);
+  return static_cast<double>(since_1970.count());
 }
 
 std::optional<double> as_local(const Wall& wall) {

@@ -24,7 +24,7 @@ TEST(JobDeadline, ADeadlineLeavesTimeForTheLastFlush) {
   job.options.persistent.every = 1;
   job.options.exit.margin_s = 5;
   job.flush_s = 20;
-  job.options.deadline = job.moment(200);
+  job.options.deadline = EndingJob::moment(200);
   const Loop loop = job.run_loop(1000, [&](int rank, int) {
     if (rank == 0) job.clock->sleep_for(seconds(1));
   });
@@ -45,7 +45,7 @@ TEST(JobDeadline, AnotherRanksClockDoesNotMatter) {
     job.options.redundancy.scheme = Scheme::single;
     job.options.exit.margin_s = 5;
     job.skew_s = skew_s;
-    job.options.deadline = job.moment(100);
+    job.options.deadline = EndingJob::moment(100);
     const Loop loop = job.run_loop(1000, [&](int rank, int) {
       if (rank == 0) job.clock->sleep_for(seconds(1));
     });
@@ -59,15 +59,15 @@ TEST(JobDeadline, AnotherRanksClockDoesNotMatter) {
 
 TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
   EndingJob job;
-  job.variables = {{"SLURM_JOB_END_TIME", job.moment(100)}};
-  job.others_variables = {{"SLURM_JOB_END_TIME", job.moment(1)}};
+  job.variables = {{"SLURM_JOB_END_TIME", EndingJob::moment(100)}};
+  job.others_variables = {{"SLURM_JOB_END_TIME", EndingJob::moment(1)}};
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.should_exit());  // 80 s are assumed for a flush
   }));
   EXPECT_TRUE(job.logged("deadline 2023-11-14T22:15:00Z (SLURM_JOB_END_TIME): the job ends in 1 min 40 s"));
   std::swap(job.variables, job.others_variables);
-  job.variables["SLURM_JOB_END_TIME"] = job.moment(100'000);
+  job.variables["SLURM_JOB_END_TIME"] = EndingJob::moment(100'000);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_FALSE(engine.should_exit());
@@ -77,8 +77,8 @@ TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
 TEST(JobDeadline, ADeadlineThatIsGivenCountsInsteadOfSlurms) {
   for (const bool none : {false, true}) {
     EndingJob job;
-    job.variables = {{"SLURM_JOB_END_TIME", job.moment(100)}};
-    job.options.deadline = none ? "none" : job.moment(100'000);
+    job.variables = {{"SLURM_JOB_END_TIME", EndingJob::moment(100)}};
+    job.options.deadline = none ? "none" : EndingJob::moment(100'000);
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_FALSE(engine.should_exit());
@@ -120,7 +120,7 @@ TEST(JobDeadline, WhereAFlushDoesNotFitTheLastCheckpointIsProtected) {
   job.options.persistent.every = 1;
   job.options.exit.margin_s = 5;
   job.flush_s = 20;
-  job.options.deadline = job.moment(100);
+  job.options.deadline = EndingJob::moment(100);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
@@ -146,7 +146,7 @@ TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
   job.options.persistent.every = 10;
   job.options.exit.margin_s = 5;
   job.flush_s = 20;
-  job.options.deadline = job.moment(400);
+  job.options.deadline = EndingJob::moment(400);
   const Loop loop = job.run_loop(1000, [&](int rank, int) {
     if (rank == 0) job.clock->sleep_for(seconds(1));
   });
@@ -159,7 +159,7 @@ TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
 
 TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
   EndingJob job;
-  job.options.deadline = job.moment(120);
+  job.options.deadline = EndingJob::moment(120);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.need_checkpoint());
@@ -182,7 +182,7 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
     job.options.pipeline.mode = PipelineMode::background;
     job.options.persistent.every = 10;
     job.options.exit.margin_s = 5;
-    job.options.deadline = job.moment(92);
+    job.options.deadline = EndingJob::moment(92);
     job.gate = &gate;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
@@ -202,7 +202,7 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
 
 TEST(JobDeadline, ADeadlineInThePastEndsTheJobAfterItsFirstPass) {
   EndingJob job;
-  job.options.deadline = job.moment(-7200);
+  job.options.deadline = EndingJob::moment(-7200);
   const Loop loop = job.run_loop(5);
   EXPECT_EQ(loop.saved, std::vector<int>{1});
   EXPECT_EQ(loop.last_step, 1);

@@ -90,12 +90,12 @@ kedge_error kedge_need_checkpoint(kedge_engine* engine, int* needed) {
   });
 }
 
-kedge_error kedge_should_exit(kedge_engine* engine, int* exit) {
+kedge_error kedge_should_exit(kedge_engine* engine, int* ending) {
   if (engine == nullptr) return bindings::no_engine("kedge_should_exit");
   return bindings::guarded([&] {
     const bool answer = engine->engine.should_exit();  // first, likewise
-    if (exit == nullptr) bindings::refuse_argument("kedge_should_exit: exit must not be NULL");
-    *exit = answer ? 1 : 0;
+    if (ending == nullptr) bindings::refuse_argument("kedge_should_exit: ending must not be NULL");
+    *ending = answer ? 1 : 0;
   });
 }
 

@@ -72,11 +72,11 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_need_checkpoint
 
-    function c_should_exit(engine, exit) bind(c, name="kedge_should_exit") result(outcome)
+    function c_should_exit(engine, ending) bind(c, name="kedge_should_exit") result(outcome)
       import :: c_int, c_ptr
       implicit none
       type(c_ptr), value :: engine
-      integer(c_int), intent(out) :: exit
+      integer(c_int), intent(out) :: ending
       integer(c_int) :: outcome
     end function c_should_exit
 
