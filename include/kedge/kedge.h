@@ -261,9 +261,9 @@ KEDGE_MUST_CHECK kedge_error kedge_on_complete(kedge_engine* engine, const char*
  * stays there regardless of persistent.keep. KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
 KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);
 
-/** From now until it is called with 0, what this rank does behind the application stands still: for the application's own
- * messages, say. It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not wait
- * meanwhile for a rank that may be in kedge_create. From any thread. */
+/** From now until it is called with 0, what this rank does behind the application stands still: for the application's
+ * own messages, say. It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not
+ * wait meanwhile for a rank that may be in kedge_create. From any thread. */
 kedge_error kedge_pause(kedge_engine* engine, int paused);
 
 /* Loading ------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@ stores are wiped, and the job goes on from there as if nothing had happened.
 
 usage: heat2d_drain_test.py HEAT2D MPIEXEC KEDGE
 """
+import os
 import pathlib
 import re
 import shutil
@@ -128,17 +129,90 @@ def on_nodes_that_see_their_own_store(directory, wanted):
     print("ok three of four nodes, each with its own store", flush=True)
 
 
+def scavenge(job, *arguments):
+    done = subprocess.run([KEDGE, "scavenge", *map(str, arguments)], env=job.environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def said(outcome, *words):
+    code, out, error = outcome
+    check(code == 0 and error == "", code, out, error)
+    for one in words:
+        check(one in out, one, "is not said:", out)
+    return out
+
+
+def store_of(job, node):
+    return next((job.directory / "store" / f"node{node}").iterdir())
+
+
+def node_by_node(directory, wanted):
+    """Without a launcher: each node copies its own store, and the last one flushes."""
+    job = killed(directory / "scavenge", persistent_every=0)
+    prefix, flushed = job.directory / "prefix", f"flushed step-{NEWEST:06} "
+    for node in range(nodes.NODES - 1):
+        said(scavenge(job, store_of(job, node)), f"{2 * node + 2} of {RANKS} containers are there")
+    said(scavenge(job, store_of(job, 0)), f"{RANKS - 2} of {RANKS} containers are there")  # again: nothing is doubled
+    check(not list(prefix.glob("step-*")), "a part was flushed")
+    said(scavenge(job, store_of(job, nodes.NODES - 1)), flushed)
+    check(not list((prefix / ".kedge/main/scavenged").glob("node-*")), "copies stay behind")
+    for node in range(nodes.NODES):
+        said(scavenge(job, store_of(job, node)), f"nothing to scavenge: step-{NEWEST:06} ")
+    check(drain(job, "-n", 1)[1].startswith("nothing to drain: step-"), "")
+    goes_on_from_the_prefix(job, wanted)
+    print("ok scavenged node by node", flush=True)
+
+    job = killed(directory / "scavenge-lost", persistent_every=0)
+    prefix = job.directory / "prefix"
+    said(scavenge(job, "--finish", prefix), "nothing was copied")
+    said(scavenge(job, *(store_of(job, node) for node in (0, 3))), f"4 of {RANKS} containers are there")
+    refused(scavenge(job, "--finish", prefix), 1, f"step-{NEWEST:06}", "xor")  # two of four: too few
+    said(scavenge(job, store_of(job, 1)), f"6 of {RANKS} containers are there")
+    # A copy that is damaged is rebuilt; not also one that is lost: a set survives the loss of one.
+    said(scavenge(job, "--finish", prefix), flushed)
+    goes_on_from_the_prefix(job, wanted)
+    print("ok scavenged with a lost node", flush=True)
+
+    job = killed(directory / "scavenge-damaged", persistent_every=0)
+    prefix = job.directory / "prefix"
+    said(scavenge(job, *(store_of(job, node) for node in range(nodes.NODES - 1))), "6 of")
+    copy = next((prefix / ".kedge/main/scavenged").glob("node-*/kedge-*/rank-*.h5"))
+    with open(copy, "r+b") as file:
+        file.seek(copy.stat().st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))
+    said(scavenge(job, store_of(job, nodes.NODES - 1)), flushed)
+    goes_on_from_the_prefix(job, wanted)
+    print("ok a copy that is damaged is rebuilt", flush=True)
+
+    job = killed(directory / "scavenge-moved", persistent_every=0)
+    (job.directory / "prefix").rename(job.directory / "elsewhere")
+    refused(scavenge(job, store_of(job, 0)), 2, "there is no such prefix")
+    refused(scavenge(job, job.directory), 2, "not a store")
+    (job.directory / "elsewhere").rename(job.directory / "prefix")
+    said(scavenge(job, store_of(job, 0)), "containers are there")
+    # The run, with what was copied of it, can be removed.
+    done = subprocess.run([KEDGE, "drop", "--yes", "--prefix", job.directory / "prefix", "--run", "main"],
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode == 0 and not list((job.directory / "prefix/.kedge").iterdir()), done)
+    print("ok scavenge says what is wrong", flush=True)
+
+
 def a_job_that_runs_is_left_alone(directory):
     job = Job(directory / "runs", "xor", persistent_every=0)
     seen = []
 
     def try_to_drain(line):
         if "committed step-000010" in line and not seen:
+            seen.append(scavenge(job, store_of(job, 0)))
             seen.append(drain(job, "-n", 1))
 
     code, output = job.launch("--steps", "20000", "--every", "10", "--die-at", "200", "--die-rank", "0", watch=try_to_drain)
     check(seen, output)
-    refused(seen[0], 2, "a job works with this store")
+    for outcome in seen:
+        refused(outcome, 2, "a job works with this store")
     check("overtaken" not in output and "committed step-000200" in output, output)
     print("ok a job that runs is left alone", flush=True)
 
@@ -169,6 +243,7 @@ def main():
         lost_nodes(directory, wanted)
         newer_than_what_was_flushed(directory, wanted)
         on_nodes_that_see_their_own_store(directory, wanted)
+        node_by_node(directory, wanted)
         a_job_that_runs_is_left_alone(directory)
         wrong_calls(directory)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """heat2d on four hosts loses one of them, is started again, and must end as if nothing had happened.
 
-usage: node_loss_test.py HEAT2D MPIEXEC DIRECTORY [--redundancy]
+usage: node_loss_test.py HEAT2D MPIEXEC DIRECTORY KEDGE
 
 The test bed is made below DIRECTORY, which all hosts share. Exit status 77: this machine does not allow a test bed.
 """
@@ -142,6 +142,55 @@ def test_host_lost_with_redundancy(bed, heat2d):
     run.finish_in_vain()
 
 
+def end_of_job(bed, heat2d, name):
+    """A job that flushed nothing, and whose processes on one host died: its run, and the step that counts."""
+    run = Run(bed, heat2d, name, persistent_every=0)
+    committed = run.disturb(bed.kill_processes, bed.hosts[2])
+    bed.wait_until_idle()
+    return run, committed
+
+
+def goes_on_from_the_prefix(bed, heat2d, run, committed):
+    """Although no host has a store any more."""
+    for host in bed.hosts:
+        bed.replace(host)
+    checksum = run.finish("fetched", committed)
+    check(checksum == undisturbed(bed, heat2d), "the field differs from that of the undisturbed run")
+
+
+def test_drain_by_fewer_processes(bed, heat2d):
+    """One process on each of the hosts that are left, for eight ranks."""
+    run, committed = end_of_job(bed, heat2d, "drain")
+    bed.kill(bed.hosts[0])
+    left = bed.hosts[1:]
+    settings = [f"store.path={bed.store / 'drain'}", f"persistent.path={bed.shared / 'drain'}"]
+    command = [pathlib.Path(KEDGE).parent / "kedge-mpi", "drain"] + [word for one in settings for word in ("--set", one)]
+    for wanted in (f"drained step-{committed:06} ", "nothing to drain: "):
+        code, output = bed.run_mpi(left, len(left), command, {}, LAUNCH_LIMIT_S)
+        check(code == 0 and wanted in output, code, output)
+    goes_on_from_the_prefix(bed, heat2d, run, committed)
+
+
+def test_scavenge_node_by_node(bed, heat2d):
+    """Each host copies its own, without the launcher; the last one, or who is told that no other comes, flushes."""
+    for lost in (None, bed.hosts[1]):
+        name = "scavenge" if lost is None else "scavenge-lost"
+        run, committed = end_of_job(bed, heat2d, name)
+        if lost is not None:
+            bed.kill(lost)
+        said = [bed.run_on(host, f"{KEDGE} scavenge {bed.store / name}/kedge-*") for host in bed.hosts if host != lost]
+        for words in said[:-1]:
+            check(f" of {RANKS} containers are there" in words, words)
+        if lost is not None:
+            check(f"6 of {RANKS} containers are there" in said[-1], said[-1])
+            said.append(bed.run_on(bed.hosts[0], f"{KEDGE} scavenge --finish {bed.shared / name}"))
+        check(f"flushed step-{committed:06} " in said[-1], said)
+        check(not list((bed.shared / name / ".kedge").glob("*/scavenged/*/*")), "copies stay behind")
+        again = bed.run_on(bed.hosts[0], f"{KEDGE} scavenge {bed.store / name}/kedge-*")
+        check("nothing to scavenge: step-" in again, again)
+        goes_on_from_the_prefix(bed, heat2d, run, committed)
+
+
 def test_nothing_stays(bed, _heat2d):
     """However the process that made a bed ends, the bed ends; its directory goes too unless that was SIGKILL."""
     program = ("import testbed, time; testbed.end_on_signals()\n"
@@ -172,7 +221,10 @@ def main():
     parser.add_argument("heat2d")
     parser.add_argument("mpiexec")
     parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("kedge")
     arguments = parser.parse_args()
+    global KEDGE
+    KEDGE = arguments.kedge
     testbed.end_on_signals()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     try:
@@ -182,7 +234,8 @@ def main():
         return 77
     with bed:
         for test in (test_hosts_are_separate, test_processes_of_a_host_die, test_host_lost_without_redundancy,
-                     test_host_lost_with_redundancy, test_nothing_stays):
+                     test_host_lost_with_redundancy, test_drain_by_fewer_processes, test_scavenge_node_by_node,
+                     test_nothing_stays):
             begin = time.monotonic()
             test(bed, arguments.heat2d)
             print(f"ok {test.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)

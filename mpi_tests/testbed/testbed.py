@@ -291,7 +291,7 @@ class TestBed:
         # Addresses are not used again: neighbours would still look for the old host.
         self.numbers += 1
         node = self.nodes[name] = self._start(name)
-        self.login.network(f"link add name host{node.number} manifest bridge type veth peer name eth0 netns {node.pid}",
+        self.login.network(f"link add name host{node.number} master bridge type veth peer name eth0 netns {node.pid}",
                            f"link set host{node.number} up")
         node.network(f"addr add {NETWORK}.{node.number}/24 dev eth0", "link set eth0 up")
         # In place: each host has bound this very file.
@@ -332,7 +332,7 @@ def check_available(mpirun="mpirun"):
     if missing := [program for program in (*PROGRAMS, mpirun) if not shutil.which(program, path=path)]:
         raise Unavailable(f"these programs are missing: {', '.join(missing)}")
     steps = ("mount -t proc proc /proc && mount -t tmpfs none /dev/shm && ip link add name bridge type bridge && "
-             "ip link add name a manifest bridge type veth peer name b")
+             "ip link add name a master bridge type veth peer name b")
     tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-c", steps], env=environment(), text=True,
                            timeout=LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if tried.returncode != 0:

@@ -270,9 +270,9 @@ std::vector<Field> event_fields() {
 
 std::vector<Field> make_fields() {
   std::vector<Field> fields;
-  for (const auto section : {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields,
-                             open_fields, schedule_fields, exit_fields, topology_fields, comm_fields, log_fields,
-                             event_fields}) {
+  for (const auto section :
+       {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields, open_fields, schedule_fields,
+        exit_fields, topology_fields, comm_fields, log_fields, event_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }
   return fields;

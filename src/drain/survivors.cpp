@@ -84,14 +84,8 @@ class Look {
     if (content.record.run_id != record_.run_id || content.record.place_id != record_.place_id) return;
     found_.stores.push_back(directory);
     if (found_.used_by.empty()) found_.used_by = content.used_by;
-    const store::RunDirectory here(environment_.file_system, options_.store, {directory, false}, LogicalRank{0},
-                                   [] { return std::uint64_t{0}; });
-    for (const store::FileName& name : here.list()) {
-      if (name.kind != store::FileKind::container) continue;
-      const store::Inspection one = store::inspect(here, name, record_.run_id, Verify::headers);
-      if (!one.held.superblock || !one.held.intact) continue;
-      const CommitHead& commit = one.held.superblock->commit;
-      found_.containers.push_back({commit.generation, name.logical_rank.value, commit.world_size});
+    for (const Survivor& one : containers_in(environment_.file_system, directory, record_.run_id)) {
+      found_.containers.push_back(one);
     }
   }
 
@@ -103,6 +97,20 @@ class Look {
 };
 
 }  // namespace
+
+std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& directory,
+                                    const Id128& run_id) {
+  const store::RunDirectory here(file_system, {}, {directory, false}, LogicalRank{0}, [] { return std::uint64_t{0}; });
+  std::vector<Survivor> found;
+  for (const store::FileName& name : here.list()) {
+    if (name.kind != store::FileKind::container) continue;
+    const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
+    if (!one.held.superblock || !one.held.intact) continue;
+    const CommitHead& commit = one.held.superblock->commit;
+    found.push_back({commit.generation, name.logical_rank.value, commit.world_size});
+  }
+  return found;
+}
 
 bool fits_node_pattern(std::string_view name, std::string_view pattern) {
   const std::size_t at = pattern.find(kNode);

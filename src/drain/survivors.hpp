@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ struct Survivors {
   std::vector<std::string> stores;  ///< directories of this run
   std::string used_by;              ///< who works with one of them; empty: nobody
 };
+
+/// Local, reads only. Those in one directory of a store; a file that cannot be read is left out. Throws Error{io}.
+[[nodiscard]] std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
+                                                  const std::string& directory, const Id128& run_id);
 
 /// Local, reads only. Of the run of this name and record, in the stores that a process here sees: those of its own node
 /// alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.

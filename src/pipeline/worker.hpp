@@ -26,7 +26,7 @@ struct Job {
   double submitted_s = 0;  ///< by the engine's clock
   CommitBytes bytes = {};
   double blocked_s = 0;  ///< how long the application waited for this commit
-  double prepare_s = 0;    ///< what Stage::prepare of the flush took
+  double prepare_s = 0;  ///< what Stage::prepare of the flush took
 };
 
 /// What a wait came to.

@@ -1,8 +1,5 @@
 // kedge drain [PREFIX]: has processes on the job's nodes take to the prefix what is in the stores there.
-#include <unistd.h>
-
 #include <array>
-#include <climits>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -10,16 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "base/option_by_name.hpp"
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
 #include "base/options_values.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
-#include "fs/system_error.hpp"
 #include "tools/outcome.hpp"
 #include "tools/place.hpp"
+#include "tools/start_program.hpp"
 #include "tools/table.hpp"
 
 namespace kedge::tools {
@@ -33,17 +29,6 @@ struct Arguments {
   unsigned processes = 0;
   bool dry_run = false;
 };
-
-/// Beside this program.
-std::string worker_program() {
-  std::array<char, PATH_MAX> path{};
-  const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
-  const std::string own(path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
-  std::string program = own.substr(0, own.rfind('/') + 1) + "kedge-mpi";
-  if (::access(program.c_str(), X_OK) == 0) return program;
-  throw Error(Failure{ErrorCode::not_found,
-                      "the program that does the work is not there: this Kedge was built without MPI", -1, program, 0});
-}
 
 /// The nodes of the allocation that this runs in, as resource managers tell it; 1 if none does.
 unsigned nodes_of_allocation() {
@@ -131,7 +116,7 @@ Options options_for(const Arguments& arguments) {
 
 Outcome drain(const Arguments& arguments) {
   std::vector<std::string> words = launcher_words(arguments);
-  words.push_back(worker_program());
+  words.push_back(beside("kedge-mpi", "this Kedge was built without MPI"));
   words.emplace_back("drain");
   for (std::string& word : option_words(options_for(arguments))) words.push_back(std::move(word));
   if (arguments.dry_run) {
@@ -140,11 +125,7 @@ Outcome drain(const Arguments& arguments) {
     print(printable(line) + "\n");
     return Outcome::ok;
   }
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  ::execvp(pointers.front(), pointers.data());
-  fs::throw_system_error("start the launcher; name that of your MPI with --launcher", words.front(), errno);
+  become(std::move(words), "start the launcher; name that of your MPI with --launcher");
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ Outcome run(int count, char** words) {
   program.footer(
       "Exit status: 0 ok, 1 something is damaged, 2 something could not be checked.\n"
       "More: man kedge");
-  const std::vector<Command> commands = {add_ls(program),      add_show(program),   add_verify(program),
-                                         add_extract(program), add_config(program), add_drain(program),
-                                         add_drop(program),    add_help(program),   add_completion(program)};
+  const std::vector<Command> commands = {
+      add_ls(program),    add_show(program), add_verify(program),   add_extract(program), add_config(program),
+      add_drain(program), add_drop(program), add_scavenge(program), add_help(program),    add_completion(program)};
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,80 @@
+// kedge-scavenge: what `kedge scavenge` starts. It can flush, so it needs the HDF5 library, as the command does not.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/options_load.hpp"
+#include "base/text.hpp"
+#include "drain/scavenge.hpp"
+#include "engine/environment.hpp"
+#include "tools/node_stores.hpp"
+#include "tools/outcome.hpp"
+#include "tools/table.hpp"
+
+namespace kedge::tools {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> stores;
+  std::string finish;
+  std::string run;
+};
+
+Outcome outcome_of(const Failure& failure) {
+  complain(describe(failure));
+  const bool is_lost = failure.code == ErrorCode::corrupt || failure.code == ErrorCode::unrecoverable;
+  return is_lost ? Outcome::damaged : Outcome::cannot_look;
+}
+
+/// What goes wrong with one store keeps none of the others from being scavenged.
+Outcome scavenge(const Arguments& arguments) {
+  Options options = load_options(process_environment(), ".").options;
+  if (options.load_failure) return outcome_of(*options.load_failure);
+  const auto environment = engine::Environment::system();
+  if (!arguments.run.empty()) options.run = arguments.run;
+  if (!arguments.finish.empty()) {
+    options.persistent.path = arguments.finish;
+    try {
+      print(printable(drain::finish_scavenge(options, environment)) + "\n");
+      return Outcome::ok;
+    } catch (const Error& error) {
+      return outcome_of(error.failure());
+    }
+  }
+  std::vector<std::string> stores = arguments.stores;
+  if (stores.empty()) {
+    for (const Store& one : stores_here(*environment.file_system)) stores.push_back(one.directory);
+  }
+  Outcome outcome = Outcome::ok;
+  if (stores.empty()) print("you have no stores on this node\n");
+  for (const std::string& path : stores) {
+    try {
+      const Store store = look_at(*environment.file_system, path);
+      print(printable(store.directory) + ": " +
+            printable(drain::scavenge_store(store.directory, options, environment)) + "\n");
+    } catch (const Error& error) {
+      outcome = std::max(outcome, outcome_of(error.failure()));
+    }
+  }
+  return outcome;
+}
+
+}  // namespace
+}  // namespace kedge::tools
+
+int main(int count, char** words) {
+  using kedge::tools::Outcome;
+  CLI::App program{"What kedge scavenge starts; see kedge scavenge --help.", "kedge-scavenge"};
+  kedge::tools::Arguments arguments;
+  program.add_option("STORE", arguments.stores);
+  program.add_option("--finish", arguments.finish);
+  program.add_option("--run", arguments.run);
+  CLI11_PARSE(program, count, words);
+  try {
+    return static_cast<int>(kedge::tools::scavenge(arguments));
+  } catch (const std::exception& error) {
+    kedge::tools::complain(kedge::compose("unexpected: {}", error.what()));
+    return static_cast<int>(Outcome::cannot_look);
+  }
+}
