@@ -335,6 +335,8 @@ def check_available(mpirun="mpirun"):
              "ip link add name a master bridge type veth peer name b")
     tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-c", steps], env=environment(), text=True,
                            timeout=LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if any(word in tried.stdout for word in ("garbage", "Usage", "not found", "syntax")):
+        raise RuntimeError(f"a mistake of the test bed's own, not of this machine: {tried.stdout.strip()}")
     if tried.returncode != 0:
         raise Unavailable(f"this machine does not let us make namespaces: {tried.stdout.strip()}")
 
