@@ -22,8 +22,10 @@ ALONE = BASELINES | {"blocked", "open", "open_load"}
 PROTECTED = ALONE | {"exchange", "protect", "protect_exchange", "checkpoint", "rebuild", "rebuild_alone"}
 ROWS = {"single": ALONE, "partner": PROTECTED, "xor": PROTECTED, "rs": PROTECTED}
 TAG_ROWS = {"tags_few", "tags_many", "tags_lowered"}
-PREFIX_ROWS = {"disk_write", "disk_read", "disk_read_cold", "refill", "flush", "commit_flush", "fetch", "fetch_cold"}
-WITHOUT_RATIO = {"write", "tags_few", "disk_write", "memory", "save_small", "save_tiny"}
+PREFIX_ROWS = {"disk_write", "disk_read", "disk_read_cold", "refill", "flush", "commit_flush", "fetch", "fetch_cold",
+               "blocked_behind", "persistent_behind", "compute", "compute_behind", "alltoall", "alltoall_behind",
+               "alltoall_capped", "alltoall_paused"}
+WITHOUT_RATIO = {"write", "tags_few", "disk_write", "memory", "save_small", "save_tiny", "compute", "alltoall"}
 SIZE = 4 << 20
 
 

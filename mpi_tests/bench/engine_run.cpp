@@ -23,6 +23,7 @@ EngineRun::EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content c
       run_(std::move(content.run)),
       on_exit_(content.on_exit),
       background_(content.background),
+      bytes_per_s_(content.bytes_per_s),
       workplace_(workplace),
       data_(std::span(buffers.data).first(content.regions * content.region_bytes / sizeof(std::uint64_t))),
       back_(std::span(buffers.back).first(data_.size())),
@@ -51,6 +52,8 @@ void EngineRun::start() {
   options.persistent.every = background_ ? 1 : 0;
   options.pipeline.mode = background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_;
   options.persistent.io = arguments_.prefix_io;
+  options.persistent.bandwidth_limit = bytes_per_s_;
+  options.redundancy.bandwidth_limit = bytes_per_s_;
   options.redundancy.scheme = scheme_;
   options.redundancy.set_size = arguments_.set_size;
   options.redundancy.parity = arguments_.parity;

@@ -24,6 +24,8 @@ class EngineRun {
     std::uint64_t region_bytes = 0;  ///< a multiple of 8
     kedge::OnExit on_exit = kedge::OnExit::keep;
     bool background = false;  ///< every commit is protected and flushed behind the application
+    /// What a node sends and writes then, each; 0: without limit.
+    std::uint64_t bytes_per_s = 0;
   };
 
   EngineRun(const Arguments& arguments, kedge::Scheme scheme, Content content, const Workplace& workplace,
@@ -62,6 +64,7 @@ class EngineRun {
   std::string run_;
   kedge::OnExit on_exit_;
   bool background_;
+  std::uint64_t bytes_per_s_;
   const Workplace& workplace_;
   std::span<std::uint64_t> data_;
   std::span<std::uint64_t> back_;

@@ -79,7 +79,10 @@ class Job {
         prefix_rows_(workplace_, run_, disk_baselines_, baselines_),
         behind_(arguments, scheme, {"behind", 1, arguments.size_bytes, kedge::OnExit::remove, true}, workplace_,
                 buffers, self.rank, self.ranks),
-        background_rows_(workplace_, behind_) {
+        capped_(arguments, scheme,
+                {"capped", 1, arguments.size_bytes, kedge::OnExit::remove, true, std::uint64_t{64} << 20U}, workplace_,
+                buffers, self.rank, self.ranks),
+        background_rows_(workplace_, behind_, capped_) {
     measured_.scheme = scheme;
     measured_.parity = run_.tolerance();
     measured_.members = run_.members();
@@ -109,7 +112,7 @@ class Job {
     results.nodes = workplace_.nodes();
     results.network = over_network();
     MemoryWatch watch(begin_bytes_);
-    engine_round(recorder);
+    engine_round(recorder, false);
     const double peak_bytes = most(static_cast<double>(watch.peak_bytes()));
     measured_.table.clear();
     rounds(recorder, results);
@@ -126,7 +129,7 @@ class Job {
   void rounds(Recorder& recorder, const Results& results) {
     const auto round = [&] {
       baseline_round(baselines_, recorder);
-      engine_round(recorder);
+      engine_round(recorder, true);
     };
     for (std::uint64_t i = 0; i < arguments_.rounds; ++i) round();
     while (arguments_.check && measured_.set_aside < arguments_.rounds) {
@@ -145,11 +148,11 @@ class Job {
     rows.lower(recorder, arguments_.rounds);
   }
 
-  void engine_round(Recorder& recorder) {
+  void engine_round(Recorder& recorder, bool counts) {
     engine_rows_.round(recorder);
     if (arguments_.persistent) prefix_rows_.round(recorder);
     run_.stop();
-    if (arguments_.persistent) background_rows_.round(recorder);
+    if (arguments_.persistent) background_rows_.round(recorder, counts);
     if (!with_small_) return;
     second_round(recorder);
     small_rows_.round(recorder);
@@ -179,6 +182,7 @@ class Job {
   EngineRun second_;
   PrefixRows prefix_rows_;
   EngineRun behind_;
+  EngineRun capped_;
   BackgroundRows background_rows_;
   Measured measured_;
 };
