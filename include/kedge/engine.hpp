@@ -131,13 +131,12 @@ class Engine {
   /// called if the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
   void on_complete(std::string_view tag, Level level, OnComplete callback);
 
-  /// Local, from any thread; never throws. With pipeline.mode background: from now until resume, what this rank does
-  /// behind the application stands still, because the application needs the machine: for messages of its own, or for
-  /// memory. It goes on when the application waits for it, and after a quarter of comm.timeout_s for each commit at the
-  /// latest: other ranks' work waits for this one's, and with it a rank that is in create. Do not wait for such a rank
-  /// meanwhile.
+  /// Local, from any thread; never throws. With pipeline.mode background: suspends this rank's background work until
+  /// resume, so that the application has network and memory bandwidth to itself. The work resumes by itself when the
+  /// application waits for it, and after at most a quarter of comm.timeout_s per commit, because other ranks depend on
+  /// it. While paused, do not wait for a rank that may be in create.
   void pause() noexcept;
-  void resume() noexcept;  ///< The reverse of pause.
+  void resume() noexcept;  ///< Ends a pause.
 
   /// COLLECTIVE. A pinned commit stays on the parallel filesystem until it is unpinned, regardless of persistent.keep.
   /// Throws not_found if no commit of this tag is persistent.

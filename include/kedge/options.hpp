@@ -157,7 +157,7 @@ struct Options {
     /// What create does otherwise.
     WhenFull when_full = WhenFull::block;
     /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:
-    /// wherever the process may run, where they are less urgent than the application.
+    /// wherever the process may run, at lower priority than the application.
     std::string cores;
   } pipeline;  ///< Protecting and flushing.
 

@@ -83,7 +83,7 @@ def kill_once(job, choose):
     launched = job.launch()
     wanted = choose.randrange(1, 12)  # checkpoints until then
     deadline = time.monotonic() + LAUNCH_LIMIT_S
-    while launched.poll() is None and len(re.findall("is local: the rest", job.log())) < wanted:
+    while launched.poll() is None and len(re.findall("is local; the rest", job.log())) < wanted:
         check(time.monotonic() < deadline, "no checkpoint was made:", job.log())
         time.sleep(0.002)
     time.sleep(choose.random() * 0.02)
@@ -126,7 +126,7 @@ def main():
                 least = 0
                 continue
             kills += 1
-            least = max(least, job.newest(r"step-(\d+) is local: the rest"))
+            least = max(least, job.newest(r"step-(\d+) is local; the rest"))
             if choose.random() < 0.3:
                 protected = max(job.newest(r"committed step-(\d+) .*, protected \("), job.newest(r"opened step-(\d+)"))
                 if protected:

@@ -68,7 +68,7 @@ def by_any_number_of_processes(directory, wanted):
         check(drained(drain(job, "-n", processes)) == NEWEST, "not the newest")
         listed = sorted(path.name for path in (job.directory / "prefix").glob("step-*"))
         code, out, error = drain(job, "-n", 2)
-        check(code == 0 and out.startswith("nothing to drain: step-") and "is on the prefix" in out, code, out, error)
+        check(code == 0 and out.startswith("nothing to drain: step-") and "is already on the prefix" in out, code, out, error)
         check(listed == sorted(path.name for path in (job.directory / "prefix").glob("step-*")), "something was added")
         goes_on_from_the_prefix(job, wanted)
         print(f"ok drained by {processes} of {RANKS}", flush=True)
@@ -83,7 +83,7 @@ def lost_nodes(directory, wanted):
     job = killed_job(directory / "older", "xor", [1, 2], persistent_every=2)  # the first commit is on the prefix
     code, out, error = drain(job, "-n", 2)
     older = 2 * EVERY  # every second commit is flushed
-    check(code == 0 and f"step-{older:06}" in out and "is on the prefix" in out, code, out, error)
+    check(code == 0 and f"step-{older:06}" in out and "is already on the prefix" in out, code, out, error)
     print("ok too many nodes lost: what is on the prefix is the newest", flush=True)
 
     job = killed_job(directory / "gone", "xor", [1, 2], persistent_every=0)
@@ -152,8 +152,8 @@ def node_by_node(directory, wanted):
     job = killed(directory / "scavenge", persistent_every=0)
     prefix, flushed = job.directory / "prefix", f"flushed step-{NEWEST:06} "
     for node in range(nodes.NODES - 1):
-        said(scavenge(job, store_of(job, node)), f"{2 * node + 2} of {RANKS} containers are there")
-    said(scavenge(job, store_of(job, 0)), f"{RANKS - 2} of {RANKS} containers are there")  # again: nothing is doubled
+        said(scavenge(job, store_of(job, node)), f"{2 * node + 2} of {RANKS} containers have been copied")
+    said(scavenge(job, store_of(job, 0)), f"{RANKS - 2} of {RANKS} containers have been copied")  # again: nothing is doubled
     check(not list(prefix.glob("step-*")), "a part was flushed")
     said(scavenge(job, store_of(job, nodes.NODES - 1)), flushed)
     check(not list((prefix / ".kedge/main/scavenged").glob("node-*")), "copies stay behind")
@@ -165,10 +165,10 @@ def node_by_node(directory, wanted):
 
     job = killed(directory / "scavenge-lost", persistent_every=0)
     prefix = job.directory / "prefix"
-    said(scavenge(job, "--finish", prefix), "nothing was copied")
-    said(scavenge(job, *(store_of(job, node) for node in (0, 3))), f"4 of {RANKS} containers are there")
+    said(scavenge(job, "--finish", prefix), "been copied yet")
+    said(scavenge(job, *(store_of(job, node) for node in (0, 3))), f"4 of {RANKS} containers have been copied")
     refused(scavenge(job, "--finish", prefix), 1, f"step-{NEWEST:06}", "xor")  # two of four: too few
-    said(scavenge(job, store_of(job, 1)), f"6 of {RANKS} containers are there")
+    said(scavenge(job, store_of(job, 1)), f"6 of {RANKS} containers have been copied")
     # A copy that is damaged is rebuilt; not also one that is lost: a set survives the loss of one.
     said(scavenge(job, "--finish", prefix), flushed)
     goes_on_from_the_prefix(job, wanted)
@@ -192,7 +192,7 @@ def node_by_node(directory, wanted):
     refused(scavenge(job, store_of(job, 0)), 2, "there is no such prefix")
     refused(scavenge(job, job.directory), 2, "not a store")
     (job.directory / "elsewhere").rename(job.directory / "prefix")
-    said(scavenge(job, store_of(job, 0)), "containers are there")
+    said(scavenge(job, store_of(job, 0)), "containers have been copied")
     # The run, with what was copied of it, can be removed.
     done = subprocess.run([KEDGE, "drop", "--yes", "--prefix", job.directory / "prefix", "--run", "main"],
                           capture_output=True, text=True, timeout=LIMIT_S)
@@ -212,7 +212,7 @@ def a_job_that_runs_is_left_alone(directory):
     code, output = job.launch("--steps", "20000", "--every", "10", "--die-at", "200", "--die-rank", "0", watch=try_to_drain)
     check(seen, output)
     for outcome in seen:
-        refused(outcome, 2, "a job works with this store")
+        refused(outcome, 2, "the store is in use by a job")
     check("overtaken" not in output and "committed step-000200" in output, output)
     print("ok a job that runs is left alone", flush=True)
 

@@ -62,7 +62,7 @@ def one_rank_gets_a_signal(directory):
     launched, ranks = running(job)
     os.kill(ranks[-1], signal.SIGTERM)
     check(launched.wait() == 0, "exit code", launched.returncode, job.log())
-    check("SIGTERM came to rank " in job.log() and "a last checkpoint now, to be persistent" in job.log(), job.log())
+    check(" received SIGTERM" in job.log() and "taking the last checkpoint now, up to level persistent" in job.log(), job.log())
     step = stopped_at(job)
     check_last(job, step, "local and persistent")
     goes_on(job, step)
@@ -88,7 +88,7 @@ def the_launcher_gets_it(directory):
     os.kill(launcher, getattr(signal, SIGNAL))
     check(launched.wait() == 0, "exit code", launched.returncode, job.log())
     step = stopped_at(job)
-    check(f"{SIGNAL} came to rank " in job.log(), job.log())
+    check(f" received {SIGNAL}" in job.log(), job.log())
     goes_on(job, step)
     print("ok", SIGNAL, "to the launcher:", step, "steps", flush=True)
 
@@ -101,7 +101,7 @@ def the_deadline_nears(directory):
     check(time.time() > deadline - 4, "it ended", deadline - time.time(), "s before the deadline: too early")
     step = stopped_at(job)
     check_last(job, step, "local and persistent")
-    check(re.search(r"the job ends in [^:]*: a last checkpoint now, to be persistent \([^)]* by the last ones\)", job.log()),
+    check(re.search(r"the job ends in [^:]*: taking the last checkpoint now, up to level persistent \(estimated [^)]* from recent ones\)", job.log()),
           job.log())
     goes_on(without_deadline(job), step)
     print("ok a deadline:", step, "steps", flush=True)

@@ -148,7 +148,7 @@ def the_job_script_passes_a_signal_on(slurm):
     job.wait_for("no checkpoints yet")
     time.sleep(1)
     slurm.run("scancel", "--batch", "--signal=USR1", job.id)  # what --signal=B:USR1 does when the time has come
-    job.wait_for("SIGUSR1 came to rank .*: a last checkpoint now, to be persistent")
+    job.wait_for("rank .* received SIGUSR1.*: taking the last checkpoint now, up to level persistent")
     stopped = job.wait_for(r"stopped (\d+) of ")[0]
     slurm.wait_until(lambda: slurm.state(job.id) == "PENDING", "the job to be queued again", job.log)
     slurm.run("scontrol", "update", f"JobId={job.id}", "StartTime=now")  # and not in two minutes
@@ -168,7 +168,7 @@ srun --overcommit ./solver
 echo exit code $?
 """)
     job.wait_for("exit code")
-    check("exit code 0" in job.log() and "a last checkpoint now, to be persistent" in job.log(), job.log())
+    check("exit code 0" in job.log() and "taking the last checkpoint now, up to level persistent" in job.log(), job.log())
     check("TIME LIMIT" not in job.log() and "CANCELLED" not in job.log(), job.log())
     slurm.wait_until(lambda: slurm.state(job.id) == "COMPLETED", "the job to be completed")
     print("ok the time limit nears:", job.wait_for(r"stopped (\d+) of ")[0], "steps", flush=True)

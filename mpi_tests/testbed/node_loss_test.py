@@ -180,9 +180,9 @@ def test_scavenge_node_by_node(bed, heat2d):
             bed.kill(lost)
         said = [bed.run_on(host, f"{KEDGE} scavenge {bed.store / name}/kedge-*") for host in bed.hosts if host != lost]
         for words in said[:-1]:
-            check(f" of {RANKS} containers are there" in words, words)
+            check(f" of {RANKS} containers have been copied" in words, words)
         if lost is not None:
-            check(f"6 of {RANKS} containers are there" in said[-1], said[-1])
+            check(f"6 of {RANKS} containers have been copied" in said[-1], said[-1])
             said.append(bed.run_on(bed.hosts[0], f"{KEDGE} scavenge --finish {bed.shared / name}"))
         check(f"flushed step-{committed:06} " in said[-1], said)
         check(not list((bed.shared / name / ".kedge").glob("*/scavenged/*/*")), "copies stay behind")

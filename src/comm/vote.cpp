@@ -153,7 +153,7 @@ std::uint64_t agree_on_call(Communicator& communicator, const CallId& call, cons
     Failure failure = share_failure(communicator, local, static_cast<int>(mins[4]), deadline);
     // It was met before this call, by another thread. Who timed out may have waited for one that waited in turn.
     if (failure.code == ErrorCode::timeout && mins[6] != kNobody) {
-      failure.message += compose("; rank {} has not timed out itself: look there first", mins[6]);
+      failure.message += compose("; rank {} did not time out: check that one first", mins[6]);
     }
     throw Error(std::move(failure));
   }

@@ -1,5 +1,6 @@
 #include "drain/flush_newest.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "kedge/engine.hpp"
@@ -12,21 +13,23 @@ Options options_to_flush(Options options) {
   options.fingerprint.clear();
   options.fingerprint_files.clear();
   options.pipeline.mode = PipelineMode::inline_;
+  // Nobody asks this start whether to exit: signals end it as they end any program.
+  options.exit.signals.clear();
+  options.deadline = "none";
   // The stores go only when what is in them is safe.
   if (options.store.on_exit == OnExit::remove) options.store.on_exit = OnExit::remove_if_persistent;
   return options;
 }
 
-std::optional<Flushed> flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
-                                    const engine::Environment& environment) {
+Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
+                     const engine::Environment& environment) {
   Engine engine = engine::Environment::make_engine(std::move(communicator), options, environment);
-  std::optional<Flushed> flushed;
-  if (const std::optional<Tag> tag = engine.open()) {
-    const CheckpointInfo info = engine.info();
-    flushed = Flushed{info, info.total_bytes, engine.level(*tag) == Level::persistent};
-    if (!flushed->was_there) engine.wait(*tag, Level::persistent);
-    engine.close();
-  }
+  const std::optional<Tag> tag = engine.open();
+  if (!tag) throw Error(ErrorCode::unrecoverable, "the stores have no checkpoint that can be recovered");
+  const CheckpointInfo info = engine.info();
+  const Flushed flushed{info, info.total_bytes, engine.level(*tag) == Level::persistent};
+  if (!flushed.was_there) engine.wait(*tag, Level::persistent);
+  engine.close();
   engine.finalize();
   return flushed;
 }

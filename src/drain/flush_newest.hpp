@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "engine/environment.hpp"
 #include "kedge/communicator.hpp"
@@ -20,9 +19,9 @@ struct Flushed {
 /// What of a job's options a start like this goes by: it changes nothing of what they decide for later.
 [[nodiscard]] Options options_to_flush(Options options);
 
-/// COLLECTIVE over as many ranks as the commit has. The newest commit that can be recovered; nothing if the run has
-/// none. Throws as the calls of an Engine.
-[[nodiscard]] std::optional<Flushed> flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
-                                                  const engine::Environment& environment);
+/// COLLECTIVE over as many ranks as the commit has. The newest commit that can be recovered. Throws as the calls of an
+/// Engine; unrecoverable, too, if the run turns out to have no commit.
+[[nodiscard]] Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
+                                   const engine::Environment& environment);
 
 }  // namespace kedge::drain

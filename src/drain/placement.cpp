@@ -1,35 +1,85 @@
 #include "drain/placement.hpp"
 
 #include <algorithm>
-#include <cstddef>
+#include <map>
+#include <set>
 
 namespace kedge::drain {
+namespace {
 
-std::vector<int> place_ranks(std::uint32_t world_size, int processes, std::span<const Sighting> seen) {
-  std::vector<std::vector<int>> sees(world_size);
-  for (const Sighting& one : seen) {
-    if (one.logical_rank < world_size) sees[one.logical_rank].push_back(one.process);
-  }
-  std::vector<std::uint32_t> load(static_cast<std::size_t>(processes));
-  std::vector<int> hosts(world_size);
-  const auto place = [&](std::uint32_t rank, std::span<const int> candidates) {
-    const auto lighter = [&](int a, int b) {
-      const auto load_a = load[static_cast<std::size_t>(a)];
-      const auto load_b = load[static_cast<std::size_t>(b)];
-      return load_a != load_b ? load_a < load_b : a < b;
-    };
-    hosts[rank] = *std::ranges::min_element(candidates, lighter);
-    ++load[static_cast<std::size_t>(hosts[rank])];
+/// Fills in generation, world size and how many ranks are there.
+Layout newest_commit(std::span<const Sighting> seen) {
+  struct Commit {
+    std::uint32_t world_size = 0;
+    std::set<std::uint32_t> ranks;
   };
-  for (std::uint32_t rank = 0; rank < world_size; ++rank) {
-    if (!sees[rank].empty()) place(rank, sees[rank]);
+  std::map<std::uint64_t, Commit, std::greater<>> commits;
+  for (const auto& [process, one] : seen) {
+    Commit& commit = commits[one.generation];
+    commit.world_size = std::max(commit.world_size, one.world_size);
+    if (one.logical_rank < one.world_size) commit.ranks.insert(one.logical_rank);
+  }
+  if (commits.empty()) return {};
+  const auto is_whole = [](const auto& one) { return one.second.ranks.size() == one.second.world_size; };
+  auto found = std::ranges::find_if(commits, is_whole);
+  if (found == commits.end()) found = commits.begin();
+  const auto& [generation, commit] = *found;
+  return {generation, commit.world_size, commit.ranks.size(), {}};
+}
+
+/// Takes processes for ranks, the lightest of those that are asked for.
+class Hosts {
+ public:
+  Hosts(std::uint32_t world_size, int processes)
+      : load_(static_cast<std::size_t>(processes)), hosts_(world_size) {}
+
+  void place(std::uint32_t rank, std::span<const int> candidates) {
+    const auto load_of = [&](int process) { return load_[static_cast<std::size_t>(process)]; };
+    const auto lighter = [&](int a, int b) { return load_of(a) != load_of(b) ? load_of(a) < load_of(b) : a < b; };
+    hosts_[rank] = *std::ranges::min_element(candidates, lighter);
+    ++load_[static_cast<std::size_t>(hosts_[rank])];
+  }
+  [[nodiscard]] std::vector<int> take() { return std::move(hosts_); }
+
+ private:
+  std::vector<std::uint32_t> load_;
+  std::vector<int> hosts_;
+};
+
+}  // namespace
+
+Layout lay_out(std::span<const Sighting> seen, int processes) {
+  Layout layout = newest_commit(seen);
+  struct Rank {
+    std::uint64_t newest = 0;
+    std::vector<int> seen_by;
+  };
+  std::vector<Rank> ranks(layout.world_size);
+  for (const auto& [process, one] : seen) {
+    if (one.world_size != layout.world_size || one.logical_rank >= layout.world_size) continue;
+    Rank& rank = ranks[one.logical_rank];
+    if (one.generation < rank.newest) continue;
+    if (one.generation > rank.newest) rank.seen_by.clear();
+    rank.newest = one.generation;
+    rank.seen_by.push_back(process);
   }
   std::vector<int> all(static_cast<std::size_t>(processes));
   for (std::size_t process = 0; process < all.size(); ++process) all[process] = static_cast<int>(process);
-  for (std::uint32_t rank = 0; rank < world_size; ++rank) {
-    if (sees[rank].empty()) place(rank, all);
+  Hosts hosts(layout.world_size, processes);
+  for (std::uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    if (!ranks[rank].seen_by.empty()) hosts.place(rank, ranks[rank].seen_by);
   }
-  return hosts;
+  for (std::uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    if (ranks[rank].seen_by.empty()) hosts.place(rank, all);
+  }
+  layout.hosts = hosts.take();
+  return layout;
+}
+
+std::uint64_t newest_generation(std::span<const Sighting> seen) {
+  std::uint64_t newest = 0;
+  for (const auto& [process, one] : seen) newest = std::max(newest, one.generation);
+  return newest;
 }
 
 }  // namespace kedge::drain

@@ -1,20 +1,40 @@
-// Which process works for which rank, where there are more or fewer of them.
+// Which commit the stores' containers are of, and which process works for which rank of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace kedge::drain {
 
-/// A process that sees the newest container of a rank in a store.
-struct Sighting {
-  int process = 0;
+/// A container that is sealed, by its header.
+struct Survivor {
+  std::uint64_t generation = 0;
   std::uint32_t logical_rank = 0;
+  std::uint32_t world_size = 0;
 };
 
-/// Pure. The process of each rank: one that sees its container, so that nothing has to be moved; of several, and for a
-/// rank whose container none sees, the one with the fewest ranks so far. The same for the same sightings in any order.
-[[nodiscard]] std::vector<int> place_ranks(std::uint32_t world_size, int processes, std::span<const Sighting> seen);
+/// A container, and a process (or place) that sees it in a store.
+struct Sighting {
+  int process = 0;
+  Survivor container;
+};
+
+/// What all sightings come to.
+struct Layout {
+  std::uint64_t generation = 0;  ///< the newest commit of which all containers are there, else the newest; 0: none
+  std::uint32_t world_size = 0;
+  std::size_t present = 0;  ///< ranks of which its container is there
+  std::vector<int> hosts;   ///< the process of each rank
+};
+
+/// Pure. A rank works where the newest container that it has of so large a job is, so that nothing has to be moved; of
+/// several such processes, and for a rank that has none, the one with the fewest ranks so far. The same for the same
+/// sightings in any order.
+[[nodiscard]] Layout lay_out(std::span<const Sighting> seen, int processes);
+
+/// Pure. The greatest generation of which any container is there; 0: none.
+[[nodiscard]] std::uint64_t newest_generation(std::span<const Sighting> seen);
 
 }  // namespace kedge::drain

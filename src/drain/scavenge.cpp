@@ -1,22 +1,22 @@
 #include "drain/scavenge.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
-#include <exception>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
+#include "base/hash.hpp"
+#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
-#include "drain/known_run.hpp"
 #include "drain/placement.hpp"
+#include "drain/recorded_run.hpp"
 #include "drain/survivors.hpp"
 #include "fs/copy.hpp"
 #include "fs/tree.hpp"
@@ -33,12 +33,12 @@ namespace {
 constexpr std::string_view kScavenged = "scavenged";
 constexpr std::string_view kLock = "lock";
 
-std::string place_of(const KnownRun& run) {
+std::string scavenge_directory(const RecordedRun& run) {
   return fs::join(persist::records_directory(run.prefix, run.name), kScavenged);
 }
 
 /// The store's name in the directory of a node: where a start of the run looks.
-std::string store_name(const fs::FileSystem& files, const KnownRun& run) {
+std::string store_name(const fs::FileSystem& files, const RecordedRun& run) {
   store::Surroundings configured;
   configured.configured = ".";
   return store::directory_name(files.user(), configured, run.name, run.record.place_id);
@@ -47,7 +47,7 @@ std::string store_name(const fs::FileSystem& files, const KnownRun& run) {
 /// One node's.
 class Copy {
  public:
-  Copy(fs::FileSystem& files, const KnownRun& run, const engine::Environment& environment, std::string store)
+  Copy(fs::FileSystem& files, const RecordedRun& run, const engine::Environment& environment, std::string store)
       : files_(files), run_(run), environment_(environment), store_(std::move(store)) {}
 
   /// Bytes that were copied; 0 if there was nothing newer than what is on the prefix.
@@ -55,25 +55,25 @@ class Copy {
     const std::vector<std::string> names = newer_files();
     if (names.empty()) return 0;
     require_space(names);
-    fs::make_directories(files_, place_of(run_), 0700);
-    const std::string partial = fs::join(place_of(run_), compose(".{}", node()));
+    fs::make_directories(files_, scavenge_directory(run_), 0700);
+    const std::string partial = fs::join(scavenge_directory(run_), compose(".{}", node()));
     const auto failure = attempt([&] { copy_all(names, partial); });
     if (failure) {
       (void)attempt([&] { (void)fs::remove_tree(files_, partial); });
       throw Error(*failure);
     }
-    const std::string whole = fs::join(place_of(run_), node());
+    const std::string whole = fs::join(scavenge_directory(run_), node());
     (void)fs::remove_tree(files_, whole);  // an earlier call's
     files_.rename(partial, whole);
-    files_.sync_directory(place_of(run_));
+    files_.sync_directory(scavenge_directory(run_));
     return bytes_;
   }
 
  private:
-  /// Of this store, the same in each call.
+  /// Of this store, the same in each call, and no other's.
   [[nodiscard]] std::string node() const {
-    const std::string text = environment_.machine + store_;
-    return compose("node-{:08x}", crc32c(std::as_bytes(std::span(text))));
+    const std::string& machine = environment_.machine;
+    return compose("node-{}-{:016x}", machine.substr(machine.rfind('/') + 1), fnv1a(compose("{}\n{}", machine, store_)));
   }
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
@@ -95,8 +95,8 @@ class Copy {
     const fs::Space space = files_.space(run_.prefix);
     if (space.free_bytes >= needed) return;
     throw Error(Failure{ErrorCode::no_space,
-                        compose("{} of this node's store are to be copied there, and {} are free ({}); free space and "
-                                "call this again",
+                        compose("copying this node's store needs {}, and {} is free ({}); free some space and run this "
+                                "again",
                                 human_bytes(needed), human_bytes(space.free_bytes), space.limit),
                         -1, run_.prefix, 0});
   }
@@ -118,7 +118,7 @@ class Copy {
     const auto source = files_.open(from, fs::Access::read);
     const auto copy = files_.create(to, 0600);
     if (!copy)
-      throw Error(Failure{ErrorCode::io, "another process writes here; call this once for each store", -1, to, 0});
+      throw Error(Failure{ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", -1, to, 0});
     const std::uint64_t bytes = source->status().size_bytes;
     (void)fs::copy(*source, *copy, bytes);
     copy->sync();
@@ -126,7 +126,7 @@ class Copy {
   }
 
   fs::FileSystem& files_;
-  const KnownRun& run_;
+  const RecordedRun& run_;
   const engine::Environment& environment_;
   std::string store_;
   std::uint64_t bytes_ = 0;
@@ -135,44 +135,31 @@ class Copy {
 /// What all nodes copied so far.
 struct Copied {
   std::vector<std::string> nodes;
-  std::uint64_t generation = 0;  ///< the newest
-  std::uint32_t world_size = 0;
-  std::size_t present = 0;   ///< ranks of which a container of the newest is there
-  std::vector<int> node_of;  ///< by rank, an index of `nodes`
+  std::uint64_t newest = 0;  ///< generation of which any container is there
+  Layout layout;             ///< hosts are indexes of `nodes`
 };
 
-Copied look(const engine::Environment& environment, const KnownRun& run) {
+Copied look(const engine::Environment& environment, const RecordedRun& run) {
   fs::FileSystem& files = *environment.file_system;
   Copied copied;
-  std::vector<std::pair<int, Survivor>> seen;
-  if (!files.status(place_of(run))) return copied;
-  for (const std::string& node : files.list(place_of(run))) {
+  std::vector<Sighting> seen;
+  for (const std::string& node : files.list(scavenge_directory(run))) {
     if (node == kLock || node.starts_with('.')) continue;
-    const std::string store = fs::join(fs::join(place_of(run), node), store_name(files, run));
+    const std::string store = fs::join(fs::join(scavenge_directory(run), node), store_name(files, run));
     if (!files.status(store) || !store::is_private(files, store)) continue;
     for (const Survivor& one : containers_in(environment.file_system, store, run.record.run_id)) {
-      seen.emplace_back(static_cast<int>(copied.nodes.size()), one);
-      if (one.generation <= copied.generation) continue;
-      copied.generation = one.generation;
-      copied.world_size = one.world_size;
+      seen.push_back({static_cast<int>(copied.nodes.size()), one});
     }
     copied.nodes.push_back(node);
   }
-  std::vector<Sighting> sightings;
-  std::set<std::uint32_t> ranks;
-  for (const auto& [node, one] : seen) {
-    if (one.generation != copied.generation || one.world_size != copied.world_size) continue;
-    sightings.push_back({node, one.logical_rank});
-    ranks.insert(one.logical_rank);
-  }
-  copied.present = ranks.size();
-  copied.node_of = place_ranks(copied.world_size, static_cast<int>(copied.nodes.size()), sightings);
+  copied.newest = newest_generation(seen);
+  copied.layout = lay_out(seen, static_cast<int>(copied.nodes.size()));
   return copied;
 }
 
 /// The copies stand for the nodes' stores: a start of the run in this process, whose ranks are threads.
-std::optional<Flushed> flush_copied(const Options& given, const engine::Environment& environment, const KnownRun& run,
-                                    const Copied& copied) {
+Flushed flush_copied(const Options& given, const engine::Environment& environment, const RecordedRun& run,
+                     const Copied& copied) {
   Options options = options_to_flush(given);
   options.run = run.name;
   options.persistent.path = run.prefix;
@@ -181,52 +168,89 @@ std::optional<Flushed> flush_copied(const Options& given, const engine::Environm
   options.topology = {};
   options.store = {};
   options.store.on_exit = OnExit::remove_if_persistent;
-  options.log.level = std::max(options.log.level, LogLevel::warning);  // where its stores are is nobody's concern
-  comm::HostedRanks ranks(std::vector<int>(copied.world_size, 0), nullptr);
-  std::optional<Flushed> flushed;
-  const auto thrown = ranks.run([&](int rank, std::unique_ptr<Transport> transport) {
-    const std::string& node = copied.nodes[static_cast<std::size_t>(copied.node_of[static_cast<std::size_t>(rank)])];
+  options.events.path.clear();
+  options.log.level = std::max(options.log.level, LogLevel::warning);  // where these stores lie would only confuse
+  comm::HostedRanks ranks(std::vector<int>(copied.layout.world_size, 0), nullptr);
+  Flushed flushed;
+  const auto start = [&](int rank, std::unique_ptr<Transport> transport) {
+    const int place = copied.layout.hosts[static_cast<std::size_t>(rank)];
+    const std::string& node = copied.nodes[static_cast<std::size_t>(place)];
     Options own = options;
-    own.store.path = fs::join(place_of(run), node);
+    own.store.path = fs::join(scavenge_directory(run), node);
     engine::Environment world = environment;
     world.node = node;
     world.machine = kScavenged;
-    auto done = flush_newest(communicate_over(std::move(transport)), own, world);
+    Flushed done = flush_newest(communicate_over(std::move(transport)), own, world);
     if (rank == 0) flushed = std::move(done);
-  });
-  for (const std::exception_ptr& one : thrown) {
-    if (one) std::rethrow_exception(one);
-  }
+  };
+  comm::rethrow_cause(ranks.run(start, std::chrono::seconds(0)));
   return flushed;
 }
 
-void remove_copies(fs::FileSystem& files, const KnownRun& run, const Copied& copied) {
-  for (const std::string& node : copied.nodes) (void)fs::remove_tree(files, fs::join(place_of(run), node));
+void remove_copies(fs::FileSystem& files, const RecordedRun& run, const Copied& copied) {
+  for (const std::string& node : copied.nodes) (void)fs::remove_tree(files, fs::join(scavenge_directory(run), node));
 }
 
-std::string finish(const Options& options, const engine::Environment& environment, const KnownRun& before,
+/// Where the filesystem has no locks, of two that flush at once one is overtaken, and leaves the copies.
+std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const engine::Environment& environment,
+                                                          const RecordedRun& run) {
+  std::unique_ptr<fs::Lock> lock;
+  const std::string path = fs::join(scavenge_directory(run), kLock);
+  const auto failure = attempt([&] { lock = environment.file_system->try_lock(path, environment.machine); });
+  if (!failure && !lock) return std::nullopt;
+  return lock;
+}
+
+std::string flush_what_is_there(const Options& options, const engine::Environment& environment, const RecordedRun& run,
+                                const Copied& copied) {
+  const Flushed flushed = flush_copied(options, environment, run, copied);
+  remove_copies(*environment.file_system, run, copied);
+  const std::string name = named(flushed.commit.tag, flushed.commit.generation);
+  if (flushed.was_there) {
+    return compose("{} is the newest that can be recovered, and is already on the prefix", name);
+  }
+  return compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
+                 fs::join(run.prefix, persist::directory_name(flushed.commit)));
+}
+
+/// With the lock. What was done, and the nodes that it was done by.
+std::string finish_once(const Options& options, const engine::Environment& environment, const RecordedRun& run,
+                        const Copied& copied, bool at_once) {
+  if (copied.newest <= run.generation_there) {
+    remove_copies(*environment.file_system, run, copied);
+    return run.newest.empty() ? "no node has been copied yet" : compose("{} is already on the prefix", run.newest);
+  }
+  const Layout& layout = copied.layout;
+  const bool is_whole = layout.present == layout.world_size && layout.generation > run.generation_there;
+  if (is_whole || at_once) return flush_what_is_there(options, environment, run, copied);
+  return compose("{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
+                 "scavenge --finish {} --run {}",
+                 layout.present, layout.world_size, shell_word(run.prefix), run.name);
+}
+
+/// Whoever copies does so before it tries the lock: so one of two that meet here sees what both have copied.
+std::string finish(const Options& options, const engine::Environment& environment, const RecordedRun& before,
                    bool at_once) {
   fs::FileSystem& files = *environment.file_system;
-  const std::string again = compose("kedge scavenge --finish {} --run {}", before.prefix, before.name);
-  const auto lock = files.try_lock(fs::join(place_of(before), kLock), environment.machine);
-  if (!lock) return compose("another node flushes what is on the prefix by now; if it does not: {}", again);
-  const KnownRun run = find_run(files, before.prefix, before.name);  // another node may have finished
-  const Copied copied = look(environment, run);
-  if (copied.generation <= run.generation_there) {
-    remove_copies(files, run, copied);
-    return run.newest.empty() ? "nothing was copied from any node yet" : compose("{} is on the prefix", run.newest);
+  std::vector<std::string> done_with;
+  std::string words;
+  while (true) {
+    {
+      const auto lock = lock_if_possible(environment, before);
+      if (!lock) {
+        return words.empty() ? compose("another node is flushing; if it fails, run: kedge scavenge --finish {} --run {}",
+                                       shell_word(before.prefix), before.name)
+                             : words;
+      }
+      const RecordedRun run = find_recorded_run(files, before.prefix, before.name);  // another node may have finished
+      const Copied copied = look(environment, run);
+      if (!words.empty() && (copied.nodes == done_with || copied.nodes.empty())) return words;
+      words = finish_once(options, environment, run, copied, at_once);
+      done_with = look(environment, run).nodes;
+    }
+    // Others may have copied meanwhile, and not got the lock.
+    if (look(environment, before).nodes == done_with) return words;
   }
-  if (copied.present < copied.world_size && !at_once) {
-    return compose("{} of {} containers are there; the others come with their nodes, and if they are lost: {}",
-                   copied.present, copied.world_size, again);
-  }
-  const auto flushed = flush_copied(options, environment, run, copied);
-  if (!flushed) return compose("no checkpoint of run '{}' can be recovered", run.name);
-  remove_copies(files, run, copied);
-  const std::string name = named(flushed->commit.tag, flushed->commit.generation);
-  if (flushed->was_there) return compose("{} is the newest that can be recovered, and was on the prefix", name);
-  return compose("flushed {}, {}: {}", name, human_bytes(flushed->total_bytes),
-                 fs::join(run.prefix, persist::directory_name(flushed->commit)));
 }
 
 }  // namespace
@@ -238,25 +262,26 @@ std::string scavenge_store(const std::string& directory, const Options& options,
   if (!content.used_by.empty()) {
     throw Error(
         Failure{ErrorCode::busy,
-                compose("a job works with this store ({}); scavenge it when the job has ended", content.used_by), -1,
+                compose("the store is in use by a job ({}); run kedge scavenge again after that job has ended",
+                                content.used_by), -1,
                 directory, 0});
   }
   if (content.record.run_id.is_none()) {
-    throw Error(Failure{ErrorCode::not_found, "no store of a run: it has no valid file 'run'", -1, directory, 0});
+    throw Error(Failure{ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", -1, directory, 0});
   }
-  const KnownRun run = find_run_of(files, content.record);
+  const RecordedRun run = find_recorded_run_of(files, content.record);
   const std::uint64_t bytes = Copy(files, run, environment, directory).run();
   if (bytes == 0) {
     return run.newest.empty() ? "nothing to scavenge: the store has no checkpoint"
-                              : compose("nothing to scavenge: {} is on the prefix", run.newest);
+                              : compose("nothing to scavenge: {} is already on the prefix", run.newest);
   }
-  return compose("copied {} to {}; {}", human_bytes(bytes), place_of(run), finish(options, environment, run, false));
+  return compose("copied {} to {}; {}", human_bytes(bytes), scavenge_directory(run), finish(options, environment, run, false));
 }
 
 std::string finish_scavenge(const Options& options, const engine::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
-  const KnownRun run = find_run(files, options.persistent.path, options.run);
-  if (!files.status(place_of(run))) return compose("nothing was copied from any node of run '{}'", run.name);
+  const RecordedRun run = find_recorded_run(files, options.persistent.path, options.run);
+  if (!files.status(scavenge_directory(run))) return compose("no node of run '{}' has been copied yet", run.name);
   return finish(options, environment, run, true);
 }
 

@@ -7,18 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "drain/placement.hpp"
 #include "engine/environment.hpp"
 #include "kedge/options.hpp"
 #include "persist/run_records.hpp"
 
 namespace kedge::drain {
-
-/// A container that is sealed, by its header.
-struct Survivor {
-  std::uint64_t generation = 0;
-  std::uint32_t logical_rank = 0;
-  std::uint32_t world_size = 0;
-};
 
 struct Survivors {
   std::vector<Survivor> containers;

@@ -51,9 +51,9 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
-  create_begun_s_ = begun_at;
   try {
     writer_.create(tag, attributes, expected_bytes);
+    create_begun_s_ = begun_at;
   } catch (const Error& error) {
     const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;
     if (was_begun) {
@@ -122,12 +122,10 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   store::NodeStore& store = *started_.node.store;
   auto protect = std::make_unique<pipeline::ProtectStage>(
       store, ledger_, pipeline::ProtectSettings{started_.assignment, piece_settings(options), options.store.durable});
-  std::function<void()> between_pieces;
-  if (options.pipeline.mode == PipelineMode::background) between_pieces = [this] { pause_.pass(); };
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
-                              between_pieces},
+                              options.pipeline.mode == PipelineMode::background, [this] { pause_.pass(); }},
       *setup_.environment.clock, setup_.log);
   // What is going to be removed with the stores is not worth a flush at the end.
   const bool flush_at_end = options.store.on_exit != OnExit::remove;
@@ -194,7 +192,7 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.drain();
+  if (!local) local = pipeline_.wait_until_idle();
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {
@@ -204,7 +202,7 @@ void EngineImpl::pin(std::string_view tag, bool pinned) {
 }
 
 void EngineImpl::finalize() {
-  enter(group_, Call::finalize, 0, pipeline_.drain());
+  enter(group_, Call::finalize, 0, pipeline_.wait_until_idle());
   if (lifecycle_.phase() == Phase::writing) writer_.abandon();
   std::optional<Failure> failure;
   if (lifecycle_.phase() == Phase::reading) {
@@ -218,6 +216,8 @@ void EngineImpl::finalize() {
   pipeline_.finish();
   leave_store(setup_, started_, group_, ledger_, notes_);
   lifecycle_.move_to(Phase::finished);
+  signal_ = {};
+  job_end_.let_go_of_signals();
   metrics_.finalized();
   comm::throw_if(failure);
 }

@@ -28,7 +28,7 @@ std::uint64_t from_signal(int signal, int rank) {
 
 std::string signal_reason(std::uint64_t reason) {
   const auto signal = static_cast<int>((reason & ~kSignal) >> kSignalShift);
-  return compose("{} came to rank {}", exit_signal_name(signal), reason & ((std::uint64_t{1} << kSignalShift) - 1));
+  return compose("rank {} received {}", reason & ((std::uint64_t{1} << kSignalShift) - 1), exit_signal_name(signal));
 }
 
 std::string time_left(double left_s) {
@@ -53,7 +53,11 @@ JobEnd::JobEnd(const Setup& setup, const comm::Group& group, const pipeline::Pip
 std::optional<double> JobEnd::find_deadline() const {
   const std::string& given = setup_.options.deadline;
   const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);  // "none" is not one
-  if (deadline_s) {
+  if (deadline_s && *deadline_s <= wall_s()) {
+    setup_.log.warning(compose("deadline {} has passed: the job ends after one checkpoint; the option is a point in "
+                               "time, not a duration",
+                               print_moment(*deadline_s)));
+  } else if (deadline_s) {
     setup_.log.info(compose("deadline {} ({}): {}", print_moment(*deadline_s), given.empty() ? kSlurmEnd : "deadline",
                             time_left(*deadline_s - wall_s())));
   }
@@ -67,10 +71,10 @@ std::optional<double> JobEnd::slurm_deadline() const {
   const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
   const auto end_s = is_number ? parse_moment(*text) : std::nullopt;
   if (!end_s) {
-    setup_.log.warning(compose("{} is \"{}\", which is not a time; the job's end is not known: set deadline, or none",
+    setup_.log.warning(compose("{} is \"{}\", which is not a time, so the job's end is unknown; set deadline to a time, or to none",
                                kSlurmEnd, text->substr(0, 64)));
   } else if (*end_s <= wall_s()) {
-    setup_.log.warning(compose("{} is {}, which has passed; the job's end is not known: set deadline, or none",
+    setup_.log.warning(compose("{} is {}, which has passed, so the job's end is unknown; set deadline to a time, or to none",
                                kSlurmEnd, print_moment(*end_s)));
     return std::nullopt;
   }
@@ -137,7 +141,7 @@ bool JobEnd::should_exit() {
 void JobEnd::measure() {
   has_measured_ = measures_ = true;
   if (!group_.is_root()) return;
-  setup_.log.info(compose("{}: a checkpoint now, to be {}, to measure what the last one will take",
+  setup_.log.info(compose("{}: taking a checkpoint to level {} now, to measure how long the last one will take",
                           time_left(left_s().value_or(0)), to_string(pipeline_.highest_level())));
 }
 

@@ -32,6 +32,10 @@ class JobEnd {
   void committed(double local_s);
   /// Local. The level to which the next commit is to be taken, whatever its turn; the same on every rank.
   [[nodiscard]] std::optional<Level> level() const;
+  /// Local. The engine was finalized: signals do again what they did before.
+  void let_go_of_signals() {
+    signal_ = [] { return 0; };
+  }
 
  private:
   [[nodiscard]] std::optional<double> find_deadline() const;

@@ -39,13 +39,13 @@ LastSave::Choice LastSave::choose(std::optional<double> left_s, const SaveCosts&
 
 std::string LastSave::describe(const Choice& choice) const {
   std::string text =
-      compose("a last checkpoint now, to be {} ({}{}", to_string(choice.level), human_seconds(choice.takes_s),
-              choice.is_measured ? " by the last ones" : ", assumed: not all of it was measured yet");
+      compose("taking the last checkpoint now, up to level {} (estimated {}{}", to_string(choice.level),
+              human_seconds(choice.takes_s), choice.is_measured ? " from recent ones" : "; not all of it was measured");
   if (choice.level != settings_.highest) {
     text += compose("; {} would take {}", to_string(settings_.highest), human_seconds(choice.highest_takes_s));
   }
   text += ")";
-  if (!choice.fits) text += "; that may be too late";
+  if (!choice.fits) text += "; this may not finish in time";
   return text;
 }
 

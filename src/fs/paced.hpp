@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,7 @@ class Pace {
   [[nodiscard]] double seconds_for(std::uint64_t bytes) const noexcept {
     return static_cast<double>(bytes) / bytes_per_s_;
   }
+  [[nodiscard]] bool is_limited() const noexcept { return std::isfinite(bytes_per_s_); }
   /// Returns when the bytes before have had their time.
   void pass(std::uint64_t bytes) {
     before_();
@@ -46,8 +48,9 @@ class Paced final : public ByteAccess {
   Paced(ByteAccess& to, Pace& pace) : to_(to), pace_(pace) {}
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-      const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+    const std::size_t piece_bytes = pace_.is_limited() ? kLimitedBytes : kUnlimitedBytes;
+    for (std::size_t at = 0; at < bytes.size(); at += piece_bytes) {
+      const auto piece = bytes.subspan(at, std::min(piece_bytes, bytes.size() - at));
       pace_.pass(piece.size());
       crc = to_.copy_in(offset + at, piece, crc);
     }
@@ -61,7 +64,8 @@ class Paced final : public ByteAccess {
   }
 
  private:
-  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;  // as large as is written past the page cache
+  static constexpr std::size_t kLimitedBytes = std::size_t{1} << 20U;
+  static constexpr std::size_t kUnlimitedBytes = std::size_t{32} << 20U;  // enough for many writes at once
 
   ByteAccess& to_;
   Pace& pace_;

@@ -7,6 +7,7 @@
 #include "base/attempt.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "fs/tree.hpp"
 
 namespace kedge::pipeline {
 namespace {
@@ -85,11 +86,11 @@ void EventLog::write(const Event& event) {
   const auto failure = attempt([&] { append(to_line(origin_, clock_->wall_ns(), event)); });
   if (!failure) return;
   is_off_ = true;
-  log_.warning(compose("no more events are written by this process (events.path): {}", to_string(*failure)));
+  log_.warning(compose("event logging is off for this process from now on (events.path): {}", to_string(*failure)));
 }
 
 void EventLog::append(const std::string& line) {
-  if (!directory_.empty()) file_system_->make_directory(std::exchange(directory_, {}), kDirectoryMode);
+  if (!directory_.empty()) fs::make_directories(*file_system_, std::exchange(directory_, {}), kDirectoryMode);
   if (max_bytes_ != 0) {
     const auto status = file_system_->status(path_);
     if (status && status->size_bytes + line.size() > max_bytes_) file_system_->rename(path_, path_ + ".1");

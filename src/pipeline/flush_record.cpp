@@ -10,7 +10,7 @@ void FlushRecord::failed(const CommitHead& commit, const Failure& failure, std::
   const store::FailedFlush now{commit.id, commit.generation, commit.tag, clock_.wall_ns(), tries, to_string(failure)};
   const auto not_written = attempt([&] { records_->note_failed_flush(now); });
   looked_ = true;
-  if (not_written) log_.debug("the store could not record a flush that failed: " + to_string(*not_written));
+  if (not_written) log_.debug("could not record the failed flush in the store: " + to_string(*not_written));
   else there_ = now;
 }
 

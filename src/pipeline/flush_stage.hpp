@@ -32,8 +32,8 @@ struct FlushSettings {
   /// Keeps a copy of the manifest; in another failure domain than rank 0. The same on every rank.
   std::optional<int> second_root;
   bool durable = false;  ///< whether the stores bring what they hold to stable storage
-  /// Called between the pieces that are written; null: never.
-  std::function<void()> between_pieces = {};
+  bool pauses = false;  ///< whether there is something to call between the pieces that are written
+  std::function<void()> between_pieces = [] {};
 };
 
 class FlushStage final : public Stage {
@@ -52,11 +52,8 @@ class FlushStage final : public Stage {
         removal_(tier, clock, log) {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
     const auto sharers = static_cast<double>(std::max<std::size_t>(store.ranks_on_node().size(), 1));
-    const double unlimited = std::numeric_limits<double>::infinity();
-    const auto nothing = [] {};
-    const auto& between = settings_.between_pieces;
-    if (limit > 0 || between)
-      pace_.emplace(clock, limit > 0 ? limit / sharers : unlimited, between ? between : nothing);
+    const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
+    if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces);
   }
 
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
@@ -106,7 +103,7 @@ class FlushStage final : public Stage {
   persist::TierHistory history_;     ///< rank 0's
   std::uint64_t history_as_of_ = 0;  ///< the ledger's changes of what lies there that it knows
   Removal removal_;
-  std::optional<fs::Pace> pace_;  ///< none: there is no limit
+  std::optional<fs::Pace> pace_;  ///< none: nothing holds writes up
   bool io_is_chosen_ = false;
   bool said_slow_ = false;
   bool must_sweep_ = true;  ///< the same on every rank: something may lie half published or half removed

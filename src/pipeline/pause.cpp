@@ -6,7 +6,7 @@
 namespace kedge::pipeline {
 
 void Pause::pass() noexcept {
-  constexpr std::chrono::microseconds kLook{200};
+  constexpr std::chrono::milliseconds kLook{1};
   using Clock = std::chrono::steady_clock;
   if (!holds()) return;
   const auto begin = Clock::now();

@@ -5,11 +5,8 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/cores.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "comm/gentle_communicator.hpp"
-#include "fs/paced.hpp"
 
 namespace kedge::pipeline {
 namespace {
@@ -48,32 +45,6 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
   start_worker();
 }
 
-/// COLLECTIVE. What it sends waits for the application where that asks for it.
-void Pipeline::start_worker() {
-  std::shared_ptr<fs::Pace> pace;
-  if (schedule_.sent_bytes_per_s != 0) {
-    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
-    pace = std::make_shared<fs::Pace>(clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers);
-  }
-  const auto before = [this, pace](std::uint64_t sent_bytes) {
-    pause_.pass();
-    if (pace && sent_bytes != 0) pace->pass(sent_bytes);
-  };
-  comm::Group channel(
-      std::make_shared<comm::GentleCommunicator>(group_.communicator().duplicate(group_.deadline()), before),
-      group_.timeout());
-  const auto begin = [this] {
-    if (schedule_.cores.empty() || keep_to_cores(parse_cores(schedule_.cores).value_or(std::vector<unsigned>())))
-      return;
-    log_.warning(
-        compose("pipeline.cores = \"{}\": this process may run on none of them; what goes on behind the "
-                "application runs where that does",
-                schedule_.cores));
-  };
-  worker_ = std::make_unique<Worker>(group_, std::move(channel), begin,
-                                     [this](const comm::Group& own, Job& job) { work(own, job); });
-}
-
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   ++commits_;
   ++unflushed_;
@@ -88,22 +59,22 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
   }
   if (submitted.not_persistent) job.flush = false;
   else if (job.flush && worker_) unflushed_ = 0;
-  within_submit_s_ = 0;
+  within_submit_s_ = job.prepare_s;
   if (worker_) {
     job.blocked_s += clock_.seconds() - job.submitted_s;
     note(job, submitted);
     metrics_.committed(commit, job.bytes, job.blocked_s);
     if (group_.is_root()) {
-      log_.debug(compose("{} is local: the rest goes on behind the application", commit.tag));
+      log_.debug(compose("{} is local; the rest goes on in the background", commit.tag));
       warn(commit, submitted);
     }
     worker_->submit(std::move(job));
-    if (schedule_.waits) (void)drain();
+    if (schedule_.waits) (void)wait_until_idle();
     return submitted;
   }
   const double begin_s = clock_.seconds();
   Submitted processed = process(group_, job, store::Reach::all);
-  within_submit_s_ = clock_.seconds() - begin_s;
+  within_submit_s_ += clock_.seconds() - begin_s;
   if (submitted.not_protected) processed.not_protected = submitted.not_protected;
   if (submitted.not_persistent) processed.not_persistent = submitted.not_persistent;
   job.blocked_s += clock_.seconds() - job.submitted_s;
@@ -151,7 +122,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
   Submitted processed;
   const auto since_commit_s = [&] { return clock_.seconds() - job.submitted_s; };
   if (job.protect) {
-    processed.not_protected = run_timed(*protect_, group, job.files, 0);
+    processed.not_protected = run_timed(*protect_, patient(group, job), job.files, 0);
     if (!processed.not_protected) processed.protected_after_s = since_commit_s();
   }
   if (reach == store::Reach::known) worker_->made_progress();
@@ -240,7 +211,7 @@ void Pipeline::skip_flushes() {
   group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending)); });
 }
 
-std::optional<Failure> Pipeline::drain() {
+std::optional<Failure> Pipeline::wait_until_idle() {
   const Pause::Awaited awaited(pause_);
   return worker_ ? worker_->wait_until_below(1) : std::nullopt;
 }
@@ -293,7 +264,7 @@ void Pipeline::require(std::string_view tag, Level level) {
                 "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
                 "redundancy.scheme auto, partner, xor or rs");
   }
-  group_.together([&] { comm::throw_if(drain()); });
+  group_.together([&] { comm::throw_if(wait_until_idle()); });
   auto failure = run(level == Level::persistent ? *flush_ : *protect_, entry->commit);
   if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {
     failure->message += "; open this commit first, so that every rank has its container";
@@ -313,7 +284,10 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   if (!failure) failure = stage.prepare(group_, files);
   if (!failure) failure = run_timed(stage, group_, files, clock_.seconds() - begin_s);
   if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
-  if (failure) settle(commit, stage.reaches(), *failure, 1);
+  const auto entry = ledger_.find(commit.id);
+  // A flush may be over when a later start of the run is found to have taken over.
+  const bool is_reached = !failure || (stage.reaches() == Level::persistent && entry && entry->persistent);
+  if (!is_reached) settle(commit, stage.reaches(), *failure, 1);
   else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
   return failure;
 }

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
+#include "fs/paced.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
 #include "pipeline/commit_lines.hpp"
@@ -111,7 +112,7 @@ class Pipeline {
   /// Calls back who can be told something; never throws Error.
   void deliver() { completions_.deliver(); }
   /// Returns when nothing is under way: what is known of commits is then the same on every rank.
-  [[nodiscard]] std::optional<Failure> drain();
+  [[nodiscard]] std::optional<Failure> wait_until_idle();
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
   /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const { return worker_ ? worker_->pending() : 0; }
@@ -123,6 +124,7 @@ class Pipeline {
 
  private:
   void start_worker();
+  [[nodiscard]] comm::Group patient(const comm::Group& group, const Job& job) const;
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   [[nodiscard]] std::optional<Failure> flush(const comm::Group& group, Job& job, store::Reach reach,
@@ -151,6 +153,7 @@ class Pipeline {
   std::unique_ptr<Stage> flush_;
   Schedule schedule_;
   Pause& pause_;
+  std::unique_ptr<fs::Pace> send_pace_;  ///< the worker's; null: there is no limit
   Clock& clock_;
   const Log& log_;
   Metrics& metrics_;

@@ -26,10 +26,10 @@ std::optional<Failure> Pipeline::flush(const comm::Group& group, Job& job, store
   for (; failure && may_pass(*failure) && reach == store::Reach::known && tries <= schedule_.flush_retries; ++tries) {
     const double wait_s = backoff_s(tries);
     if (group.is_root()) {
-      log_.debug(compose("the flush of {} failed and is tried again in {:.0f} s: {}", job.files.commit.tag, wait_s,
+      log_.debug(compose("flush of {} failed, retrying in {:.0f} s: {}", job.files.commit.tag, wait_s,
                          to_string(*failure)));
     }
-    if (!worker_->pause(group, comm::Group::Seconds(wait_s))) break;
+    if (!worker_->wait_before_retry(group, comm::Group::Seconds(wait_s))) break;
     metrics_.retries(job.files.commit, *failure, wait_s);
     failure = run_timed(*flush_, group, job.files, job.prepare_s);
   }

@@ -37,6 +37,8 @@ class ProtectStage final : public Stage {
   /// False if the scheme is single: then no commit ever reaches this level.
   [[nodiscard]] bool is_possible() const noexcept { return settings_.assignment.scheme != Scheme::single; }
   [[nodiscard]] Scheme scheme() const noexcept { return settings_.assignment.scheme; }
+  /// So many times its container's bytes does a rank send.
+  [[nodiscard]] double sent_share() const noexcept { return settings_.assignment.parities; }
   /// COLLECTIVE. What is there of a commit that was opened. One round for each protection of which anything is.
   [[nodiscard]] Protections find(const comm::Group& group, const Id128& commit_id) const;
 

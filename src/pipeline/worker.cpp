@@ -117,7 +117,7 @@ std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
 }
 
 /// The other ranks learn of it from rank 0: what they know may be a moment older or newer.
-bool Worker::pause(const comm::Group& channel, comm::Group::Seconds wait) {
+bool Worker::wait_before_retry(const comm::Group& channel, comm::Group::Seconds wait) {
   bool in_full = true;
   if (channel.is_root()) {
     const Deadline deadline = Deadline::after(wait);

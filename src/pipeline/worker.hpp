@@ -62,7 +62,7 @@ class Worker {
   void made_progress() { state_->done->raise(); }
   /// COLLECTIVE, on `channel`, from the worker's thread, within a job. Waits before the job goes on; not so long if
   /// another job is submitted, or somebody waits for room. Whether it came to its end: rank 0 decides.
-  [[nodiscard]] bool pause(const comm::Group& channel, comm::Group::Seconds wait);
+  [[nodiscard]] bool wait_before_retry(const comm::Group& channel, comm::Group::Seconds wait);
   /// Why the worker has ended; nothing if it has not, or stop() ended it.
   [[nodiscard]] std::optional<Failure> failure() const;
 

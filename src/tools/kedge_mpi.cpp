@@ -31,21 +31,20 @@ Options options_of(const std::vector<std::string>& settings) {
   return options;
 }
 
-/// COLLECTIVE.
+/// COLLECTIVE. Throws what ends communication.
 Outcome drain_all(const std::vector<std::string>& settings) {
-  const comm::Group processes(kedge::mpi(MPI_COMM_WORLD), comm::Group::Seconds(Options().comm.timeout_s));
-  const bool speaks = processes.is_root();
+  const Options options = options_of(settings);
+  const comm::Group processes(kedge::mpi(MPI_COMM_WORLD), comm::Group::Seconds(options.comm.timeout_s));
   try {
     processes.communicator().connect(processes.deadline());
     comm::MpiLink link(MPI_COMM_WORLD);
-    const std::string words = drain::drain(processes, processes.size() == 1 ? nullptr : &link, options_of(settings),
+    const std::string words = drain::drain(processes, processes.size() == 1 ? nullptr : &link, options,
                                            engine::Environment::system());
-    if (speaks) print(printable(words) + "\n");
+    if (processes.is_root()) print(printable(words) + "\n");
     return Outcome::ok;
   } catch (const Error& error) {
-    if (speaks || comm::ends_communication(error.code())) complain(describe(error.failure()));
-    const bool is_lost = error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unrecoverable;
-    return is_lost ? Outcome::damaged : Outcome::cannot_look;
+    if (comm::ends_communication(error.code())) throw;
+    return processes.is_root() ? explain(error.failure()) : Outcome::ok;
   }
 }
 
@@ -63,5 +62,5 @@ int main(int count, char** words) {
   CLI11_PARSE(program, count, words);
   auto outcome = kedge::tools::Outcome::cannot_look;
   const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(settings); });
-  return failed != 0 ? failed : static_cast<int>(outcome);
+  return static_cast<int>(failed != 0 ? kedge::tools::Outcome::cannot_look : outcome);
 }

@@ -21,16 +21,10 @@ struct Arguments {
   std::string run;
 };
 
-Outcome outcome_of(const Failure& failure) {
-  complain(describe(failure));
-  const bool is_lost = failure.code == ErrorCode::corrupt || failure.code == ErrorCode::unrecoverable;
-  return is_lost ? Outcome::damaged : Outcome::cannot_look;
-}
-
 /// What goes wrong with one store keeps none of the others from being scavenged.
 Outcome scavenge(const Arguments& arguments) {
   Options options = load_options(process_environment(), ".").options;
-  if (options.load_failure) return outcome_of(*options.load_failure);
+  if (options.load_failure) return explain(*options.load_failure);
   const auto environment = engine::Environment::system();
   if (!arguments.run.empty()) options.run = arguments.run;
   if (!arguments.finish.empty()) {
@@ -39,7 +33,7 @@ Outcome scavenge(const Arguments& arguments) {
       print(printable(drain::finish_scavenge(options, environment)) + "\n");
       return Outcome::ok;
     } catch (const Error& error) {
-      return outcome_of(error.failure());
+      return explain(error.failure());
     }
   }
   std::vector<std::string> stores = arguments.stores;
@@ -54,7 +48,7 @@ Outcome scavenge(const Arguments& arguments) {
       print(printable(store.directory) + ": " +
             printable(drain::scavenge_store(store.directory, options, environment)) + "\n");
     } catch (const Error& error) {
-      outcome = std::max(outcome, outcome_of(error.failure()));
+      outcome = std::max(outcome, explain(error.failure()));
     }
   }
   return outcome;

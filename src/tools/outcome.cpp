@@ -23,4 +23,10 @@ std::string describe(const Failure& failure) {
   return text;
 }
 
+Outcome explain(const Failure& failure) {
+  complain(describe(failure));
+  const bool is_lost = failure.code == ErrorCode::corrupt || failure.code == ErrorCode::unrecoverable;
+  return is_lost ? Outcome::damaged : Outcome::cannot_look;
+}
+
 }  // namespace kedge::tools

@@ -36,6 +36,9 @@ struct Command {
 [[nodiscard]] Command add_show(CLI::App& program);
 [[nodiscard]] Command add_verify(CLI::App& program);
 
+/// Complains, in words for people; what a program that met this failure exits with.
+[[nodiscard]] Outcome explain(const Failure& failure);
+
 /// To standard output, in order with everything else written there.
 void print(std::string_view text);
 /// To standard error: "kedge: <text>" and a newline, folded.

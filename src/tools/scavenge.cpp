@@ -31,7 +31,7 @@ Command add_scavenge(CLI::App& program) {
   parser->add_option("STORE", arguments->stores, "Stores on this node; default: all of yours in the default places");
   parser
       ->add_option("--finish", arguments->finish,
-                   "Flush what was copied from the nodes so far: those that are missing are lost")
+                   "Flush what has been copied so far, treating missing nodes as lost")
       ->type_name("PREFIX");
   parser->add_option("--run", arguments->run, "With --finish: the run, if the prefix has several")->type_name("NAME");
   parser->footer(

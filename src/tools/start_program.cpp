@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -16,11 +15,12 @@ namespace kedge::tools {
 std::string beside(const std::string& name, const std::string& why) {
   std::array<char, PATH_MAX> path{};
   const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
-  const std::string own(path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  if (length <= 0) fs::throw_system_error("find this program", "/proc/self/exe", errno);
+  const std::string own(path.data(), static_cast<std::size_t>(length));
   std::string program = own.substr(0, own.rfind('/') + 1) + name;
   if (::access(program.c_str(), X_OK) == 0) return program;
   throw Error(
-      Failure{ErrorCode::not_found, compose("the program that does the work is not there: {}", why), -1, program, 0});
+      Failure{ErrorCode::not_found, compose("program not found: {}", why), -1, program, 0});
 }
 
 void become(std::vector<std::string> words, const std::string& advice) {

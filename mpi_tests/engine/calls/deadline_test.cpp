@@ -34,7 +34,7 @@ TEST(JobDeadline, ADeadlineLeavesTimeForTheLastFlush) {
   EXPECT_GE(loop.begun_s, 200 - 5 - 1.5 * (20 + 1)) << "no earlier than it must";
   EXPECT_LE(loop.begun_s, 200 - 5 - 1.5 * (20 + 1) + 2);
   EXPECT_LE(job.clock->seconds(), 200 - 5) << "it was done in time";
-  EXPECT_TRUE(job.logged("to be persistent (20.00 s by the last ones)"));
+  EXPECT_TRUE(job.logged("up to level persistent (estimated 20.00 s from recent ones)"));
   EXPECT_TRUE(job.logged("the job ends in 3"));
 }
 
@@ -136,7 +136,7 @@ TEST(JobDeadline, WhereAFlushDoesNotFitTheLastCheckpointIsProtected) {
     EXPECT_EQ(engine.level("b"), Level::persistent) << "finalize tries, as it always does";
   }));
   EXPECT_TRUE(
-      job.logged("the job ends in 20.00 s: a last checkpoint now, to be protected (0 us by the last ones; "
+      job.logged("the job ends in 20.00 s: taking the last checkpoint now, up to level protected (estimated 0 us from recent ones; "
                  "persistent would take 20.00 s)"));
 }
 
@@ -154,7 +154,7 @@ TEST(JobDeadline, WhatWasNotMeasuredIsMeasuredBeforeTheJobEndsByAnAssumption) {
   EXPECT_NEAR(loop.saved[0], 400 - 5 - 1.5 * (80 + 1), 2);
   EXPECT_NEAR(loop.begun_s, 400 - 5 - 1.5 * (20 + 1), 2);
   EXPECT_EQ(loop.level_of_last, Level::persistent);
-  EXPECT_TRUE(job.logged("a checkpoint now, to be persistent, to measure what the last one will take"));
+  EXPECT_TRUE(job.logged("taking a checkpoint to level persistent now, to measure how long the last one will take"));
 }
 
 TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
@@ -207,8 +207,8 @@ TEST(JobDeadline, ADeadlineInThePastEndsTheJobAfterItsFirstPass) {
   EXPECT_EQ(loop.saved, std::vector<int>{1});
   EXPECT_EQ(loop.last_step, 1);
   EXPECT_EQ(loop.level_of_last, Level::local);
-  EXPECT_TRUE(job.logged("the job's deadline was 2 h 0 min ago: a last checkpoint now, to be local"));
-  EXPECT_TRUE(job.logged("that may be too late"));
+  EXPECT_TRUE(job.logged("the job's deadline was 2 h 0 min ago: taking the last checkpoint now, up to level local"));
+  EXPECT_TRUE(job.logged("this may not finish in time"));
 }
 
 }  // namespace

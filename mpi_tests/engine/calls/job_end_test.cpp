@@ -22,7 +22,7 @@ TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
   EXPECT_EQ(loop.saved, std::vector<int>{3});
   EXPECT_EQ(loop.last_step, 3);
   EXPECT_EQ(loop.level_of_last, Level::persistent) << "though it was not its turn";
-  EXPECT_TRUE(job.logged("SIGTERM came to rank 2: a last checkpoint now, to be persistent (1 min 20 s, assumed"));
+  EXPECT_TRUE(job.logged("rank 2 received SIGTERM: taking the last checkpoint now, up to level persistent (estimated 1 min 20 s;"));
   EXPECT_EQ(reopen(job).step, 3);
 }
 
@@ -121,7 +121,7 @@ TEST(JobEnd, AfterASignalTheGraceIsWhatIsLeft) {
     commit_step(engine, scope.rank, "b", 2);
     EXPECT_EQ(engine.level("b"), Level::protected_);
   }));
-  EXPECT_TRUE(job.logged("SIGTERM came to rank 2, the job ends in 10.00 s: a last checkpoint now, to be protected"));
+  EXPECT_TRUE(job.logged("rank 2 received SIGTERM, the job ends in 10.00 s: taking the last checkpoint now, up to level protected"));
 }
 
 TEST(JobEnd, ALastFlushThatFailsIsLoggedAndTheJobEnds) {

@@ -113,14 +113,14 @@ TEST(LastSave, WithoutAnEndGoesToTheHighest) {
 TEST(LastSave, SaysWhatItChoseAndWhy) {
   const SaveCosts costs = measured(2, 3, 33);
   EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1000, costs)),
-            "a last checkpoint now, to be persistent (38.00 s by the last ones)");
+            "taking the last checkpoint now, up to level persistent (estimated 38.00 s from recent ones)");
   EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(30, costs)),
-            "a last checkpoint now, to be protected (5.00 s by the last ones; persistent would take 38.00 s)");
+            "taking the last checkpoint now, up to level protected (estimated 5.00 s from recent ones; persistent would take 38.00 s)");
   EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1, costs)),
-            "a last checkpoint now, to be local (2.00 s by the last ones; persistent would take 38.00 s); that may be "
-            "too late");
+            "taking the last checkpoint now, up to level local (estimated 2.00 s from recent ones; persistent would take 38.00 s); this may not "
+            "finish in time");
   EXPECT_EQ(kLocal.describe(kLocal.choose({}, {})),
-            "a last checkpoint now, to be local (10.00 s, assumed: not all of it was measured yet)");
+            "taking the last checkpoint now, up to level local (estimated 10.00 s; not all of it was measured)");
 }
 
 TEST(Recent, IsTheLargestOfTheLastOnes) {

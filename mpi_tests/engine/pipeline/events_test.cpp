@@ -166,7 +166,7 @@ TEST_P(Events, ThatCannotBeWrittenAreAWarningAndNoMore) {
   const auto lines = job.log();
   EXPECT_EQ(std::ranges::count_if(lines,
                                   [](const auto& line) {
-                                    return says(line, {"no more events", "events.path"});
+                                    return says(line, {"event logging is off", "events.path"});
                                   }),
             2)
       << "one of each node";
@@ -348,7 +348,7 @@ TEST_F(RealEvents, APipeOrALinkIsRefusedAndHoldsNobodyUp) {
   ASSERT_EQ(::mkfifo((directory + "/there-node0").c_str(), 0600), 0);
   run("pipe", 1);
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_TRUE(says(lines[0], {"no more events", "there-node0"})) << lines[0];
+  EXPECT_TRUE(says(lines[0], {"event logging is off", "there-node0"})) << lines[0];
   std::filesystem::remove(directory + "/there-node0");
   std::filesystem::create_symlink(directory + "/elsewhere", directory + "/there-node0");
   run("link", 1);

@@ -75,7 +75,7 @@ std::vector<std::string> run(Wires& wires, int processes, const std::vector<int>
         const auto communicator = communicate_over(std::move(transport));
         communicator->connect(soon());
         body(*communicator);
-      });
+      }, std::chrono::seconds(20));
       for (std::size_t index = 0; index < thrown.size(); ++index) {
         try {
           if (thrown[index]) std::rethrow_exception(thrown[index]);
@@ -168,6 +168,33 @@ TEST(HostedRanks, ALinkThatFailsEndsEveryWait) {
     communicator.wait(std::span(&request, 1), soon());
   });
   for (const std::string& one : words) EXPECT_NE(one.find("rank_failed"), std::string::npos) << one;
+}
+
+TEST(HostedRanks, AProcessThatDoesNotEndIsNotWaitedForForEver) {
+  Wires wires(2);
+  Wires::Link link(wires, 0);  // of the other one nothing is ever heard
+  HostedRanks hosted({0}, &link);
+  try {
+    (void)hosted.run([](int, std::unique_ptr<Transport>) {}, std::chrono::milliseconds(50));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::rank_failed);
+  }
+}
+
+TEST(HostedRanks, ACauseIsReportedRatherThanWhatFollowsFromIt) {
+  const auto thrown_as = [](ErrorCode code) { return std::make_exception_ptr(Error(code, "")); };
+  const auto code_of = [](const std::vector<std::exception_ptr>& thrown) -> std::optional<ErrorCode> {
+    try {
+      rethrow_cause(thrown);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return std::nullopt;
+  };
+  EXPECT_EQ(code_of({nullptr, nullptr}), std::nullopt);
+  EXPECT_EQ(code_of({thrown_as(ErrorCode::timeout), nullptr, thrown_as(ErrorCode::io)}), ErrorCode::io);
+  EXPECT_EQ(code_of({nullptr, thrown_as(ErrorCode::timeout)}), ErrorCode::timeout);
 }
 
 TEST(HostedRanks, ARankThatThrowsDoesNotHoldUpTheOthers) {

@@ -12,29 +12,57 @@ namespace {
 
 using Hosts = std::vector<int>;
 
-TEST(PlaceRanks, EachWhereItsContainerIs) {
-  EXPECT_EQ(place_ranks(4, 2, std::vector<Sighting>{{1, 0}, {1, 1}, {0, 2}, {0, 3}}), (Hosts{1, 1, 0, 0}));
-  EXPECT_EQ(place_ranks(3, 1, {}), (Hosts{0, 0, 0}));
-  EXPECT_EQ(place_ranks(0, 3, {}), Hosts{});
+/// All of commit 5, of so many ranks.
+Sighting seen(int process, std::uint32_t rank, std::uint32_t world_size, std::uint64_t generation = 5) {
+  return {process, {generation, rank, world_size}};
+}
+
+TEST(LayOut, EachWhereItsContainerIs) {
+  const std::vector<Sighting> all{seen(1, 0, 4), seen(1, 1, 4), seen(0, 2, 4), seen(0, 3, 4)};
+  const Layout layout = lay_out(all, 2);
+  EXPECT_EQ(layout.hosts, (Hosts{1, 1, 0, 0}));
+  EXPECT_EQ(layout.generation, 5U);
+  EXPECT_EQ(layout.world_size, 4U);
+  EXPECT_EQ(layout.present, 4U);
+  const Layout none = lay_out({}, 3);
+  EXPECT_EQ(none.generation, 0U);
+  EXPECT_TRUE(none.hosts.empty());
+  EXPECT_EQ(newest_generation({}), 0U);
 }
 
 // All processes of a node see the same store.
-TEST(PlaceRanks, ProcessesOfANodeShareItsRanks) {
-  std::vector<Sighting> seen;
+TEST(LayOut, ProcessesOfANodeShareItsRanks) {
+  std::vector<Sighting> all;
   for (std::uint32_t rank = 0; rank < 6; ++rank) {
-    for (const int process : {0, 1, 2}) seen.push_back({process, rank});
+    for (const int process : {0, 1, 2}) all.push_back(seen(process, rank, 6));
   }
-  EXPECT_EQ(place_ranks(6, 5, seen), (Hosts{0, 1, 2, 0, 1, 2}));
-  std::shuffle(seen.begin(), seen.end(), std::mt19937(7));  // NOLINT(cert-msc51-cpp): the same each time
-  EXPECT_EQ(place_ranks(6, 5, seen), (Hosts{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(lay_out(all, 5).hosts, (Hosts{0, 1, 2, 0, 1, 2}));
+  std::shuffle(all.begin(), all.end(), std::mt19937(7));  // NOLINT(cert-msc51-cpp): the same each time
+  EXPECT_EQ(lay_out(all, 5).hosts, (Hosts{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(lay_out(all, 5).present, 6U);
 }
 
-TEST(PlaceRanks, LostRanksGoToWhoHasTheFewest) {
-  EXPECT_EQ(place_ranks(6, 3, std::vector<Sighting>{{0, 0}, {0, 1}, {1, 4}, {1, 5}}), (Hosts{0, 0, 2, 2, 1, 1}));
+TEST(LayOut, LostRanksGoToWhoHasTheFewest) {
+  const std::vector<Sighting> some{seen(0, 0, 6), seen(0, 1, 6), seen(1, 4, 6), seen(1, 5, 6)};
+  EXPECT_EQ(lay_out(some, 3).hosts, (Hosts{0, 0, 2, 2, 1, 1}));
+  EXPECT_EQ(lay_out(some, 3).present, 4U);
 }
 
-TEST(PlaceRanks, WhatIsNoRankOfTheJobIsLeftOut) {
-  EXPECT_EQ(place_ranks(2, 2, std::vector<Sighting>{{1, 7}, {1, 1}}), (Hosts{0, 1}));
+TEST(LayOut, WhatIsNoRankOfTheJobIsLeftOut) {
+  EXPECT_EQ(lay_out(std::vector<Sighting>{seen(1, 7, 2), seen(1, 1, 2)}, 2).hosts, (Hosts{0, 1}));
+  EXPECT_EQ(lay_out(std::vector<Sighting>{seen(1, 0, 3, 4), seen(1, 1, 2)}, 2).hosts, (Hosts{0, 1}));
+}
+
+// A job that was killed between the seals of its ranks has a newest commit that never was.
+TEST(LayOut, AWholeCommitCountsBeforeANewerOneThatIsNot) {
+  std::vector<Sighting> all{seen(0, 0, 2, 4), seen(1, 1, 2, 4), seen(0, 0, 2, 5)};
+  EXPECT_EQ(lay_out(all, 2).generation, 4U);
+  EXPECT_EQ(lay_out(all, 2).present, 2U);
+  EXPECT_EQ(newest_generation(all), 5U);
+  all.erase(all.begin());
+  EXPECT_EQ(lay_out(all, 2).generation, 5U);
+  EXPECT_EQ(lay_out(all, 2).present, 1U);
+  EXPECT_EQ(lay_out(all, 2).hosts, (Hosts{0, 1})) << "a rank works where the newest that it has is";
 }
 
 TEST(NodePattern, FitsAnyNode) {

@@ -215,9 +215,9 @@ contains
     call settle(c_pin(engine%handle, to_c(tag), 0_c_int), on_all_ranks, stat, errmsg)
   end subroutine kedge_unpin
 
-  ! From now until kedge_resume, what this rank does behind the program stands still: for the program's own messages, say.
-  ! It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not wait meanwhile for a
-  ! rank that may be in kedge_create.
+  ! Suspends this rank's background work until kedge_resume, so that the program has network and memory bandwidth to
+  ! itself. The work resumes by itself when a call waits for it, and after at most a quarter of comm.timeout_s per commit.
+  ! While paused, do not wait for a rank that may be in kedge_create.
   subroutine kedge_pause(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat
@@ -226,7 +226,7 @@ contains
     call settle(c_pause(engine%handle, 1_c_int), on_this_rank, stat, errmsg)
   end subroutine kedge_pause
 
-  ! Ends that.
+  ! Ends a pause.
   subroutine kedge_resume(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat

@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/text.hpp"
 #include "comm/hosted/mail.hpp"
+#include "comm/vote.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::comm {
 namespace {
@@ -69,7 +72,8 @@ HostedRanks::HostedRanks(std::vector<int> hosts, ProcessLink* link) : hosts_(std
 HostedRanks::~HostedRanks() = default;
 
 std::vector<std::exception_ptr> HostedRanks::run(
-    const std::function<void(int rank, std::unique_ptr<Transport> transport)>& body) {
+    const std::function<void(int rank, std::unique_ptr<Transport> transport)>& body,
+    std::chrono::duration<double> leave_timeout) {
   std::vector<std::exception_ptr> thrown(ranks_.size());
   const std::string library = link_ == nullptr ? "threads of one process" : link_->library();
   std::optional<std::system_error> no_thread;
@@ -88,10 +92,21 @@ std::vector<std::exception_ptr> HostedRanks::run(
     } catch (const std::system_error& error) {
       mail_->rank_ends();
       no_thread = error;
-      mail_->fail({ErrorCode::no_space, std::string("the system gives too few threads: ") + error.what(), -1, {}, 0});
+      mail_->fail(compose("no thread could be created for each rank ({}); raise the limit (ulimit -u), or use more "
+                          "processes",
+                          error.what()));
     }
   }
-  while (!carry()) mail_->pause();
+  auto deadline = Deadline::never();
+  while (!carry()) {
+    mail_->wait_for_work(link_ != nullptr);
+    if (mail_->has_ranks_left() || link_ == nullptr) continue;
+    if (!deadline.finite()) deadline = Deadline::after(leave_timeout);
+    if (deadline.passed()) {
+      threads.clear();
+      throw Error(ErrorCode::rank_failed, "the ranks of another process have not ended; check what delays it");
+    }
+  }
   threads.clear();
   if (no_thread) throw std::system_error(*no_thread);
   return thrown;
@@ -99,30 +114,45 @@ std::vector<std::exception_ptr> HostedRanks::run(
 
 /// One turn of what goes from process to process. True when no rank of any process is left.
 bool HostedRanks::carry() {
-  if (link_ == nullptr) return !mail_->has_ranks_left();
+  if (link_ == nullptr || link_failed_) return !mail_->has_ranks_left();
   bool is_over = false;
   const auto failure = attempt([&] {
     for (Outgoing& one : mail_->to_send()) link_->send(one.process, std::move(one.message));
     while (auto message = link_->receive()) {
       if (mail_->take_in(*std::move(message))) ++others_left_;
     }
-    is_over = take_leave();
+    is_over = all_processes_ended();
   });
   if (!failure) return is_over;
-  mail_->fail(*failure);
+  link_failed_ = true;
+  mail_->fail(to_string(*failure));
   return !mail_->has_ranks_left();
 }
 
 /// No process goes while another one may still send to it.
-bool HostedRanks::take_leave() {
+bool HostedRanks::all_processes_ended() {
   if (mail_->has_ranks_left()) return false;
   if (!std::exchange(left_, true)) {
     for (int process = 0; process < link_->processes(); ++process) {
-      if (process != link_->process()) mail_->tell_end(process);
+      if (process != link_->process()) mail_->announce_end(process);
     }
     return false;
   }
   return others_left_ == link_->processes() - 1 && link_->is_idle();
+}
+
+void rethrow_cause(std::span<const std::exception_ptr> thrown) {
+  std::exception_ptr consequence;
+  for (const std::exception_ptr& one : thrown) {
+    if (!one) continue;
+    try {
+      std::rethrow_exception(one);
+    } catch (const Error& error) {
+      if (!ends_communication(error.code())) throw;
+      if (!consequence) consequence = one;
+    }
+  }
+  if (consequence) std::rethrow_exception(consequence);
 }
 
 }  // namespace kedge::comm

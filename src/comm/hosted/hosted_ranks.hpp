@@ -1,9 +1,11 @@
 // Several ranks in one process, as threads: for jobs that have fewer processes than the commit has ranks.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/hosted/process_link.hpp"
@@ -31,19 +33,25 @@ class HostedRanks {
   /// all processes have ended: what each of ranks() threw, null if nothing. A link that fails ends the waits of all
   /// ranks with Error{rank_failed}. Throws std::system_error, in no thread but its own, if the system gives too few
   /// threads.
+  /// The ranks of other processes may take `leave_timeout` longer than those of this one: then Error{rank_failed}.
   [[nodiscard]] std::vector<std::exception_ptr> run(
-      const std::function<void(int rank, std::unique_ptr<Transport> transport)>& body);
+      const std::function<void(int rank, std::unique_ptr<Transport> transport)>& body,
+      std::chrono::duration<double> leave_timeout);
 
  private:
   [[nodiscard]] bool carry();
-  [[nodiscard]] bool take_leave();
+  [[nodiscard]] bool all_processes_ended();
 
   std::vector<int> hosts_;
   ProcessLink* link_;
   std::vector<int> ranks_;
   std::shared_ptr<Mail> mail_;
+  bool link_failed_ = false;
   bool left_ = false;
   int others_left_ = 0;  ///< processes of which all ranks have ended
 };
+
+/// Throws the first of what run() returned, if any: rather a cause than what follows from it on other ranks.
+void rethrow_cause(std::span<const std::exception_ptr> thrown);
 
 }  // namespace kedge::comm

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <type_traits>
 
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 
 namespace kedge::comm {
@@ -14,15 +16,17 @@ constexpr std::size_t kSmallBytes = 4096;
 // How long it takes at most until a message of another process is seen.
 constexpr std::chrono::microseconds kPause{100};
 
-enum class Word : std::uint32_t { message, received, all_ended };
+enum class MessageKind : std::uint32_t { message, received, all_ended };
 
 /// Before each message from process to process.
 struct Head {
-  Word word = Word::message;
+  MessageKind kind = MessageKind::message;
   int from = 0;
   Address address;
+  std::uint32_t padding = 0;
   std::uint64_t number = 0;  ///< of a message that is answered when it is received, and of the answer; else 0
 };
+static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) == 32, "on the wire between processes of one job");
 
 std::vector<std::byte> packed(const Head& head, std::span<const std::byte> bytes) {
   std::vector<std::byte> message(sizeof head + bytes.size());
@@ -51,9 +55,12 @@ std::shared_ptr<Transit> Mail::send(int from, const Address& address, std::span<
   const bool waits = bytes.size() > kSmallBytes;
   const int process = hosts_.at(static_cast<std::size_t>(address.to));
   if (process != process_) {
-    Head head{Word::message, from, address, 0};
+    Head head{MessageKind::message, from, address, 0, 0};
     if (waits) unanswered_[head.number = ++answers_] = transit;
-    post(process, packed(head, bytes));
+    lock.unlock();
+    std::vector<std::byte> message = packed(head, bytes);
+    lock.lock();
+    post(process, std::move(message));
   } else {
     Parcel parcel{from, bytes, {}, nullptr, std::nullopt};
     if (waits) {
@@ -120,7 +127,7 @@ void Mail::hand_over(Lock& lock, Transit& receive, Parcel parcel) {
   if (parcel.sent) finish(*parcel.sent);
   if (parcel.answer_to) {
     const int process = hosts_[static_cast<std::size_t>(parcel.from)];
-    post(process, packed({Word::received, receive.rank, {}, *parcel.answer_to}, {}));
+    post(process, packed({MessageKind::received, receive.rank, {}, 0, *parcel.answer_to}, {}));
   }
 }
 
@@ -153,11 +160,13 @@ bool Mail::wait(const Transit& transit, Deadline deadline) {
 
 bool Mail::take_in(std::vector<std::byte> message) {
   Head head;
+  invariant(message.size() >= sizeof head, "a message between processes begins with its head");
   std::memcpy(&head, message.data(), sizeof head);
-  if (head.word == Word::all_ended) return true;
+  if (head.kind == MessageKind::all_ended) return true;
   Lock lock(mutex_);
-  if (head.word == Word::received) {
+  if (head.kind == MessageKind::received) {
     const auto found = unanswered_.find(head.number);
+    invariant(found != unanswered_.end(), "what is answered was sent, and not answered before");
     finish(*found->second);
     unanswered_.erase(found);
     return false;
@@ -174,19 +183,23 @@ std::deque<Outgoing> Mail::to_send() {
   return std::exchange(outgoing_, {});
 }
 
-void Mail::pause() {
+void Mail::wait_for_work(bool others_may_send) {
   Lock lock(mutex_);
-  if (outgoing_.empty()) something_to_send_.wait_for(lock, kPause);
+  if (others_may_send) {
+    if (outgoing_.empty()) something_to_send_.wait_for(lock, kPause);
+  } else {
+    something_to_send_.wait(lock, [this] { return ranks_left_ == 0; });
+  }
 }
 
-void Mail::tell_end(int process) {
+void Mail::announce_end(int process) {
   const Lock lock(mutex_);
-  post(process, packed({Word::all_ended, 0, {}, 0}, {}));
+  post(process, packed({MessageKind::all_ended, 0, {}, 0, 0}, {}));
 }
 
-void Mail::fail(const Failure& failure) {
+void Mail::fail(const std::string& why) {
   const Lock lock(mutex_);
-  failure_ = failure;
+  failure_ = Failure{ErrorCode::rank_failed, why, -1, {}, 0};
   for (auto& [rank, condition] : changed_) condition.notify_all();
 }
 

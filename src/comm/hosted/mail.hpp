@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,11 +64,11 @@ class Mail {
   /// True if it was another process's word that its ranks have ended.
   [[nodiscard]] bool take_in(std::vector<std::byte> message);
   [[nodiscard]] std::deque<Outgoing> to_send();
-  /// Returns soon, at once if there is something to send.
-  void pause();
-  void tell_end(int process);
-  /// Every wait, now or later, throws this.
-  void fail(const Failure& failure);
+  /// Returns at once if there is something to send, or when a rank ends; soon if other processes may send something.
+  void wait_for_work(bool others_may_send);
+  void announce_end(int process);
+  /// Every wait, now or later, throws Error{rank_failed} with these words: other ranks cannot know.
+  void fail(const std::string& why);
   void rank_begins();
   void rank_ends();
   [[nodiscard]] bool has_ranks_left();

@@ -35,12 +35,14 @@ void MpiLink::send(int to, std::vector<std::byte> message) {
 }
 
 std::optional<std::vector<std::byte>> MpiLink::receive() {
-  drop_sent();
   int has_come = 0;
   MPI_Message incoming = MPI_MESSAGE_NULL;
   MPI_Status status;
   check_mpi(MPI_Improbe(MPI_ANY_SOURCE, kTag, comm_, &has_come, &incoming, &status), "MPI_Improbe");
-  if (has_come == 0) return std::nullopt;
+  if (has_come == 0) {
+    drop_sent();
+    return std::nullopt;
+  }
   int bytes = 0;
   check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   std::vector<std::byte> message(static_cast<std::size_t>(bytes));

@@ -155,9 +155,9 @@ class Engine(Counted):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What this rank does behind the application stands still in the ``with`` block: for the program's own messages, say.
-        It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not wait in the
-        block for a rank that may be at the beginning of a checkpoint."""
+        """Suspends this rank's background work in the ``with`` block, so that the program has network and memory bandwidth to
+        itself. The work resumes by itself when a call waits for it, and after at most a quarter of comm.timeout_s per
+        commit. Do not wait in the block for a rank that may be at the beginning of a checkpoint."""
         self._engine.pause()
         try:
             yield

@@ -10,7 +10,7 @@
 
 namespace kedge::drain {
 
-struct KnownRun {
+struct RecordedRun {
   std::string prefix;  ///< canonical
   std::string name;
   persist::RunRecord record;
@@ -23,9 +23,9 @@ struct KnownRun {
 
 /// Local, reads only. The run of this name on this prefix; empty: the only one. Throws Error{not_found} if there is no
 /// such prefix or run, mismatch if there are several.
-[[nodiscard]] KnownRun find_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name);
+[[nodiscard]] RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name);
 
 /// Local, reads only. The run that a store belongs to, where that lay at its last start. Throws not_found.
-[[nodiscard]] KnownRun find_run_of(fs::FileSystem& file_system, const store::StoreRecord& store);
+[[nodiscard]] RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::StoreRecord& store);
 
 }  // namespace kedge::drain

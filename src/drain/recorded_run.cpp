@@ -1,4 +1,4 @@
-#include "drain/known_run.hpp"
+#include "drain/recorded_run.hpp"
 
 #include <optional>
 #include <utility>
@@ -28,8 +28,8 @@ std::optional<persist::RunRecord> record_in(fs::FileSystem& file_system, const s
   return record ? record : persist::read_record_of_starts(file_system, directory);
 }
 
-KnownRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
-  KnownRun run{std::move(prefix), std::move(name), std::move(record), {}, 0};
+RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
+  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, 0};
   for (const persist::TagEntry& entry : persist::find_on_prefix(file_system, run.prefix, run.name).entries) {
     if (entry.commit.run_id != run.record.run_id || entry.commit.generation <= run.generation_there) continue;
     run.generation_there = entry.commit.generation;
@@ -44,7 +44,7 @@ std::string named(std::string_view tag, std::uint64_t generation) {
   return compose("{} (generation {})", tag, generation);
 }
 
-KnownRun find_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name) {
+RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name) {
   const std::string canonical = existing_prefix(file_system, prefix);
   const bool has_runs = file_system.status(persist::records_directory(canonical)).has_value();
   std::string run = name;
@@ -60,7 +60,7 @@ KnownRun find_run(fs::FileSystem& file_system, const std::string& prefix, const 
   return known(file_system, canonical, run, *record);
 }
 
-KnownRun find_run_of(fs::FileSystem& file_system, const store::StoreRecord& store) {
+RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::StoreRecord& store) {
   const std::string canonical = existing_prefix(file_system, store.prefix);
   const std::string records = persist::records_directory(canonical);
   if (file_system.status(records)) {

@@ -1,0 +1,49 @@
+// How a pipeline starts its worker, and what holds that back.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/cores.hpp"
+#include "base/text.hpp"
+#include "comm/gentle_communicator.hpp"
+#include "pipeline/pipeline.hpp"
+
+namespace kedge::pipeline {
+
+/// COLLECTIVE. What it sends waits for the application where that asks for it.
+void Pipeline::start_worker() {
+  if (schedule_.sent_bytes_per_s != 0) {
+    const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
+    send_pace_ = std::make_unique<fs::Pace>(clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers);
+  }
+  const auto before = [this](std::uint64_t sent_bytes) {
+    pause_.pass();
+    if (send_pace_ && sent_bytes != 0) send_pace_->pass(sent_bytes);
+  };
+  comm::Group channel(
+      std::make_shared<comm::GentleCommunicator>(group_.communicator().duplicate(group_.deadline()), before),
+      group_.timeout());
+  const auto begin = [this] {
+    if (schedule_.cores.empty() || keep_to_cores(parse_cores(schedule_.cores).value_or(std::vector<unsigned>())))
+      return;
+    log_.warning(
+        compose("pipeline.cores = \"{}\": none of these cores is available to this process; background "
+                "work runs on the application's",
+                schedule_.cores));
+  };
+  worker_ = std::make_unique<Worker>(group_, std::move(channel), begin,
+                                     [this](const comm::Group& own, Job& job) { work(own, job); });
+}
+
+/// COLLECTIVE, if what is sent has a limit: the rank that this keeps back longest takes its time.
+comm::Group Pipeline::patient(const comm::Group& group, const Job& job) const {
+  if (!send_pace_ || !worker_) return group;
+  const double sent_bytes = static_cast<double>(job.bytes.own) * protect_->sent_share();
+  const double paced_s = send_pace_->seconds_for(static_cast<std::uint64_t>(sent_bytes));
+  return group.with_timeout(group.timeout() +
+                            std::chrono::milliseconds(group.max(static_cast<std::uint64_t>(paced_s * 1000))));
+}
+
+}  // namespace kedge::pipeline
