@@ -22,8 +22,8 @@ class BackgroundRows {
   /// Local. Adds the rows that round() records.
   static void add_to(Table& table, std::uint64_t bytes);
   /// COLLECTIVE. A checkpoint while the one before is protected and flushed, one of which the end is waited for, and
-  /// loops of an application while that goes on; what was written last before them is compared. All of the run's files are removed again, outside of the times.
-  /// `with_loops`: these need memory that is not Kedge's.
+  /// loops of an application while that goes on; what was written last before them is compared. All of the run's files
+  /// are removed again, outside of the times. `with_loops`: these need memory that is not Kedge's.
   void round(Recorder& recorder, bool with_loops);
 
  private:

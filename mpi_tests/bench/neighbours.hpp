@@ -1,5 +1,5 @@
-// What an application does while Kedge works behind it: loops that need memory, and loops that need messages. Nothing of
-// Kedge is used here.
+// What an application does while Kedge works behind it: loops that need memory, and loops that need messages. Nothing
+// of Kedge is used here.
 #pragma once
 
 #include <cstddef>

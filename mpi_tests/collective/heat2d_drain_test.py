@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -200,14 +201,32 @@ def node_by_node(directory, wanted):
     print("ok scavenge says what is wrong", flush=True)
 
 
+def ranks_of(job):
+    """Pids of the processes that run heat2d for this job."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            is_heat2d = (entry / "cmdline").read_bytes().split(b"\0")[0] == HEAT2D.encode()
+            if is_heat2d and f"{job.directory}/prefix".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
 def a_job_that_runs_is_left_alone(directory):
     job = Job(directory / "runs", "xor", persistent_every=0)
     seen = []
 
     def try_to_drain(line):
         if "committed step-000010" in line and not seen:
+            ranks = ranks_of(job)
+            for pid in ranks:
+                os.kill(pid, signal.SIGSTOP)  # it keeps its stores
             seen.append(scavenge(job, store_of(job, 0)))
             seen.append(drain(job, "-n", 1))
+            for pid in ranks:
+                os.kill(pid, signal.SIGCONT)
 
     code, output = job.launch("--steps", "20000", "--every", "10", "--die-at", "200", "--die-rank", "0", watch=try_to_drain)
     check(seen, output)
@@ -215,6 +234,77 @@ def a_job_that_runs_is_left_alone(directory):
         refused(outcome, 2, "the store is in use by a job")
     check("overtaken" not in output and "committed step-000200" in output, output)
     print("ok a job that runs is left alone", flush=True)
+
+
+def a_job_that_was_started_again_is_not_overtaken(directory, wanted):
+    """It may run where nobody sees its stores."""
+    job = killed(directory / "again", persistent_every=0)
+    here = job.environment["KEDGE_STORE_PATH"]
+    said(scavenge(job, *(store_of(job, node) for node in range(nodes.NODES - 1))), f"6 of {RANKS} containers")
+    job.environment["KEDGE_STORE_PATH"] = f"{directory}/again/elsewhere/{{node}}"
+    code, output = job.launch()
+    check(code != 0 and "unrecoverable" in output, output)
+    check("kedge scavenge --finish" in output and "newer checkpoints than this start finds" in output,
+          "the start does not say what waits there:", output)
+    job.environment["KEDGE_STORE_PATH"] = here
+    refused(drain(job, "-n", 1), 2, "started again (incarnation 2)", "--overtake")
+    refused(scavenge(job, "--finish", job.directory / "prefix"), 2, "started again (incarnation 2)", "--overtake")
+    said(scavenge(job, "--finish", job.directory / "prefix", "--overtake"), f"flushed step-{NEWEST:06} ")
+    # A drain, and the finish of a scavenge, are no starts of the job.
+    check(drain(job, "-n", 1)[1].startswith("nothing to drain: step-"), "")
+    goes_on_from_the_prefix(job, wanted)
+    print("ok a job that was started again is not overtaken", flush=True)
+
+
+def what_is_incomplete_stays(directory, wanted):
+    """A drain that steps back removes nothing: the node that is missing may come back."""
+    job = Job(directory / "back", "xor", persistent_every=0, redundancy_every=2, store_keep=2,
+              store_on_exit="remove_if_persistent")
+    code, output = job.launch("--die-at", "35", "--die-node", "0")  # step 30 is local, step 20 protected
+    check(code != 0, output)
+    away = job.directory / "away"
+    (job.directory / "store/node2").rename(away)
+    code, out, error = drain(job, "-n", 2)
+    check(code == 0 and out.startswith("drained step-000020") and "incomplete" in out, code, out, error)
+    shutil.rmtree(job.directory / "store/node2", ignore_errors=True)
+    away.rename(job.directory / "store/node2")
+    check(drained(drain(job, "-n", 3)) == 30, "what was incomplete is gone")
+    goes_on_from_the_prefix(job, wanted, 30)
+
+    job = Job(directory / "copies-back", "xor", persistent_every=0, redundancy_every=2, store_keep=2)
+    code, output = job.launch("--die-at", "35", "--die-node", "0")
+    check(code != 0, output)
+    said(scavenge(job, *(store_of(job, node) for node in (0, 1, 3))), f"6 of {RANKS} containers")
+    code, out, error = scavenge(job, "--finish", job.directory / "prefix")
+    check(code == 0 and "flushed step-000020" in out and "the copies stay" in out, code, out, error)
+    check("skipped step-000030" in error, "it does not say why:", error)
+    said(scavenge(job, store_of(job, 2)), "flushed step-000030")
+    goes_on_from_the_prefix(job, wanted, 30)
+    print("ok what is incomplete stays until the missing node is back", flush=True)
+
+
+def damage_on_the_prefix_is_told(directory):
+    job = killed(directory / "damage", persistent_every=0)
+    check(drained(drain(job, "-n", 2)) == NEWEST, "")
+    next((job.directory / "prefix").glob("step-*/data/0/rank-1.h5")).unlink()
+    refused(drain(job, "-n", 2), 1, f"step-{NEWEST:06}", "damaged there", "keep the stores")
+    refused(scavenge(job, store_of(job, 0)), 1, f"step-{NEWEST:06}", "damaged there", "keep the store")
+    print("ok what is damaged on the prefix is not taken for safe", flush=True)
+
+
+def two_calls_for_one_store(directory, wanted):
+    job = killed(directory / "twice", persistent_every=0)
+    calls = [subprocess.Popen([KEDGE, "scavenge", str(store_of(job, node))], env=job.environment, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+             for node in list(range(nodes.NODES)) * 3]
+    words = [(*call.communicate(timeout=LIMIT_S), call.returncode) for call in calls]
+    for out, error, code in words:
+        check(code == 0 or (code == 2 and "another kedge scavenge is copying this store" in " ".join(error.split())),
+              code, out, error)
+    check(list((job.directory / "prefix").glob(f"step-{NEWEST:06}*/checkpoint.h5")), "nobody flushed:", words)
+    check(not list((job.directory / "prefix/.kedge/main/scavenged").glob(".part-*")), "a part stays behind")
+    goes_on_from_the_prefix(job, wanted)
+    print("ok several calls for the same stores at once", flush=True)
 
 
 def wrong_calls(directory):
@@ -225,8 +315,7 @@ def wrong_calls(directory):
     check(job.launch("--steps", "20")[0] == 0, "")
     refused(drain(job, "-n", 1, "--run", "other"), 2, "no run 'other'")
     shutil.rmtree(job.directory / "store")
-    code, out, error = drain(job, "-n", 1)
-    check(code == 0 and "no store here" in out and "the newest on the prefix is step-000020" in out, code, out, error)
+    refused(drain(job, "-n", 1), 2, "no store of run 'main' is here", "the newest on the prefix is step-000020")
     done = subprocess.run([KEDGE, "drain", "--launcher", "no-such-launcher"], env=job.environment, capture_output=True,
                           text=True, timeout=LIMIT_S)
     check(done.returncode == 2 and "--launcher" in done.stderr, done)
@@ -244,6 +333,10 @@ def main():
         newer_than_what_was_flushed(directory, wanted)
         on_nodes_that_see_their_own_store(directory, wanted)
         node_by_node(directory, wanted)
+        a_job_that_was_started_again_is_not_overtaken(directory, wanted)
+        what_is_incomplete_stays(directory, wanted)
+        damage_on_the_prefix_is_told(directory)
+        two_calls_for_one_store(directory, wanted)
         a_job_that_runs_is_left_alone(directory)
         wrong_calls(directory)
 

@@ -12,8 +12,8 @@
 #include "base/units.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
-#include "drain/recorded_run.hpp"
 #include "drain/placement.hpp"
+#include "drain/recorded_run.hpp"
 #include "drain/survivors.hpp"
 #include "persist/tag_directory.hpp"
 
@@ -22,11 +22,13 @@ namespace {
 
 class Drain {
  public:
-  Drain(const comm::Group& processes, comm::ProcessLink* link, Options options, engine::Environment environment)
+  Drain(const comm::Group& processes, comm::ProcessLink* link, Options options, engine::Environment environment,
+        bool overtakes)
       : processes_(processes),
         link_(link),
         options_(options_to_flush(std::move(options))),
-        environment_(std::move(environment)) {}
+        environment_(std::move(environment)),
+        overtakes_(overtakes) {}
 
   std::string operator()() {
     processes_.together([&] {
@@ -38,14 +40,13 @@ class Drain {
     });
     share_run();
     const std::vector<Sighting> seen = look();
-    std::uint64_t newest = newest_generation(seen);
+    newest_ = newest_of(seen);
     std::vector<int> hosts = lay_out(seen, processes_.size()).hosts;
-    processes_.broadcast(newest);
+    processes_.broadcast(newest_);
     processes_.broadcast(hosts);
-    if (newest == 0) return nothing_seen();
-    if (newest <= known_.generation_there) {
-      return compose("nothing to drain: {} is already on the prefix", known_.newest);
-    }
+    if (newest_.generation == 0) return nothing_seen();
+    if (newest_.generation <= known_.generation_there) return nothing_newer();
+    if (!overtakes_) processes_.together([&] { comm::throw_if(later_start(known_, newest_.incarnation)); });
     return flush_by(hosts);
   }
 
@@ -57,47 +58,66 @@ class Drain {
     processes_.broadcast(known_.record.store);
     processes_.broadcast(known_.newest);
     processes_.broadcast(known_.generation_there);
+    processes_.broadcast(known_.newest_start);
     options_.run = known_.name;
   }
 
   /// What all processes see, on process 0.
   std::vector<Sighting> look() {
     std::vector<comm::Addressed<Survivor>> to_root;
+    bool sees_store = false;
     processes_.together([&] {
-      const Survivors here = survivors_here(environment_, options_, known_.name, known_.record);
+      const Survivors here = survivors_when_free(environment_, options_, known_.name, known_.record);
       if (!here.used_by.empty()) {
-        throw Error(Failure{ErrorCode::busy,
-                            compose("the store is in use by a job ({}); run kedge drain again after that job has ended",
-                                    here.used_by),
-                            -1, here.stores.front(), 0});
+        throw Error(Failure{
+            ErrorCode::busy,
+            compose("the store is in use by a job ({}); run kedge drain again after that job has ended", here.used_by),
+            -1, here.stores.front(), 0});
       }
+      sees_store = !here.stores.empty();
       for (const Survivor& one : here.containers) to_root.push_back({0, one});
     });
+    sees_store_ = processes_.any(sees_store);
     std::vector<Sighting> seen;
     for (const auto& [process, one] : processes_.exchange(to_root)) seen.push_back({process, one});
     return seen;
   }
 
   [[nodiscard]] std::string nothing_seen() const {
-    const std::string where = compose("no store here has a checkpoint of run '{}'", known_.name);
+    const std::string there =
+        known_.newest.empty() ? "the prefix has none either" : compose("the newest on the prefix is {}", known_.newest);
+    if (sees_store_ && !known_.newest.empty()) {
+      return compose("nothing to drain: the stores have no checkpoint of run '{}'; {}", known_.name, there);
+    }
     const std::string hint =
         known_.record.store.empty() ? "" : compose(" (rank 0's was {} at its last commit)", known_.record.store);
-    if (known_.newest.empty()) {
-      throw Error(
-          ErrorCode::not_found,
-          compose("{}{}, and the prefix has none; run this on the job's nodes and with the job's store.path", where, hint));
-    }
-    return compose("nothing to drain: {}{}; the newest on the prefix is {}", where, hint, known_.newest);
+    throw Error(ErrorCode::not_found,
+                compose("no store of run '{}' is here{}, and {}; run this on the job's nodes and with the job's "
+                        "store.path",
+                        known_.name, hint, there));
+  }
+
+  /// COLLECTIVE.
+  [[nodiscard]] std::string nothing_newer() const {
+    const std::string damage = processes_.text_of_lowest(
+        processes_.is_root() ? std::optional(damage_there(environment_.file_system, known_, options_)) : std::nullopt);
+    if (damage.empty()) return compose("nothing to drain: {} is already on the prefix", known_.newest);
+    throw Error(ErrorCode::corrupt,
+                compose("{} is on the prefix, but damaged there ({}); keep the stores: the next start repairs what it "
+                        "needs from them",
+                        known_.newest, damage));
   }
 
   std::string flush_by(const std::vector<int>& hosts) {
     std::optional<std::string> words;
     const auto failure = attempt([&] {
       comm::HostedRanks ranks(hosts, link_);
-      const auto thrown = ranks.run([&](int rank, std::unique_ptr<Transport> transport) {
-        std::string said = work(communicate_over(std::move(transport)));
-        if (rank == 0) words = std::move(said);
-      }, comm::Group::Seconds(options_.comm.timeout_s));
+      const auto thrown = ranks.run(
+          [&](int rank, std::unique_ptr<Transport> transport) {
+            std::string said = work(communicate_over(std::move(transport)));
+            if (rank == 0) words = std::move(said);
+          },
+          comm::Group::Seconds(options_.comm.timeout_s));
       comm::rethrow_cause(thrown);
     });
     comm::throw_if(processes_.vote(failure));
@@ -111,22 +131,29 @@ class Drain {
     if (flushed.was_there) {
       return compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name);
     }
-    return compose("drained {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                   fs::join(options_.persistent.path, persist::directory_name(flushed.commit)));
+    return compose(
+        "drained {}, {}: {}{}", name, human_bytes(flushed.total_bytes),
+        fs::join(options_.persistent.path, persist::directory_name(flushed.commit)),
+        flushed.commit.generation < newest_.generation
+            ? compose("; the stores keep what they have of generation {}, which is incomplete", newest_.generation)
+            : "");
   }
 
   const comm::Group& processes_;
   comm::ProcessLink* link_;
   Options options_;
   engine::Environment environment_;
+  bool overtakes_;
   RecordedRun known_;
+  Survivor newest_;  ///< that any process sees
+  bool sees_store_ = false;
 };
 
 }  // namespace
 
 std::string drain(const comm::Group& processes, comm::ProcessLink* link, Options options,
-                  engine::Environment environment) {
-  return Drain(processes, link, std::move(options), std::move(environment))();
+                  engine::Environment environment, bool overtakes) {
+  return Drain(processes, link, std::move(options), std::move(environment), overtakes)();
 }
 
 }  // namespace kedge::drain

@@ -16,14 +16,15 @@ Options options_to_flush(Options options) {
   // Nobody asks this start whether to exit: signals end it as they end any program.
   options.exit.signals.clear();
   options.deadline = "none";
-  // The stores go only when what is in them is safe.
-  if (options.store.on_exit == OnExit::remove) options.store.on_exit = OnExit::remove_if_persistent;
+  options.store.on_exit = OnExit::keep;  // they may have more than what can be recovered now
   return options;
 }
 
 Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                      const engine::Environment& environment) {
-  Engine engine = engine::Environment::make_engine(std::move(communicator), options, environment);
+  engine::Environment as_drain = environment;
+  as_drain.is_drain = true;
+  Engine engine = engine::Environment::make_engine(std::move(communicator), options, std::move(as_drain));
   const std::optional<Tag> tag = engine.open();
   if (!tag) throw Error(ErrorCode::unrecoverable, "the stores have no checkpoint that can be recovered");
   const CheckpointInfo info = engine.info();

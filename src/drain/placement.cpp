@@ -30,8 +30,7 @@ Layout newest_commit(std::span<const Sighting> seen) {
 /// Takes processes for ranks, the lightest of those that are asked for.
 class Hosts {
  public:
-  Hosts(std::uint32_t world_size, int processes)
-      : load_(static_cast<std::size_t>(processes)), hosts_(world_size) {}
+  Hosts(std::uint32_t world_size, int processes) : load_(static_cast<std::size_t>(processes)), hosts_(world_size) {}
 
   void place(std::uint32_t rank, std::span<const int> candidates) {
     const auto load_of = [&](int process) { return load_[static_cast<std::size_t>(process)]; };
@@ -76,9 +75,11 @@ Layout lay_out(std::span<const Sighting> seen, int processes) {
   return layout;
 }
 
-std::uint64_t newest_generation(std::span<const Sighting> seen) {
-  std::uint64_t newest = 0;
-  for (const auto& [process, one] : seen) newest = std::max(newest, one.generation);
+Survivor newest_of(std::span<const Sighting> seen) {
+  Survivor newest;
+  for (const auto& [process, one] : seen) {
+    if (one.generation > newest.generation) newest = one;
+  }
   return newest;
 }
 

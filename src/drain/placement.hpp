@@ -13,6 +13,7 @@ struct Survivor {
   std::uint64_t generation = 0;
   std::uint32_t logical_rank = 0;
   std::uint32_t world_size = 0;
+  std::uint64_t incarnation = 0;  ///< the start that made it
 };
 
 /// A container, and a process (or place) that sees it in a store.
@@ -34,7 +35,7 @@ struct Layout {
 /// sightings in any order.
 [[nodiscard]] Layout lay_out(std::span<const Sighting> seen, int processes);
 
-/// Pure. The greatest generation of which any container is there; 0: none.
-[[nodiscard]] std::uint64_t newest_generation(std::span<const Sighting> seen);
+/// Pure. The container with the greatest generation; all 0 if there is none.
+[[nodiscard]] Survivor newest_of(std::span<const Sighting> seen);
 
 }  // namespace kedge::drain

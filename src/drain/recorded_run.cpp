@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "persist/posix_tier.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_removal.hpp"
 
@@ -29,11 +30,13 @@ std::optional<persist::RunRecord> record_in(fs::FileSystem& file_system, const s
 }
 
 RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
-  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, 0};
+  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, 0, 0, {}};
+  run.newest_start = persist::newest_job_start(file_system, persist::records_directory(run.prefix, run.name));
   for (const persist::TagEntry& entry : persist::find_on_prefix(file_system, run.prefix, run.name).entries) {
     if (entry.commit.run_id != run.record.run_id || entry.commit.generation <= run.generation_there) continue;
     run.generation_there = entry.commit.generation;
     run.newest = named(entry.commit.tag, entry.commit.generation);
+    run.newest_entry = entry;
   }
   return run;
 }
@@ -73,6 +76,29 @@ RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::Store
     }
   }
   not_found("this prefix, where the store's checkpoints were, has no record of their run", canonical);
+}
+
+std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarnation) {
+  if (run.newest_start <= incarnation) return std::nullopt;
+  return Failure{
+      ErrorCode::busy,
+      compose("the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
+              "may be at work elsewhere; if it is not, add --overtake",
+              run.newest_start, incarnation),
+      -1, run.prefix, 0};
+}
+
+std::string damage_there(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
+                         const Options& options) {
+  if (!run.newest_entry) return {};
+  const persist::TagEntry& entry = *run.newest_entry;
+  persist::PosixTier tier(file_system, run.prefix, options.persistent, nullptr);
+  const auto failure = attempt([&] {
+    for (std::uint32_t rank = 0; rank < entry.commit.world_size; ++rank) {
+      (void)tier.open(entry.directory, entry.commit, LogicalRank{rank});
+    }
+  });
+  return failure ? to_string(*failure) : std::string();
 }
 
 }  // namespace kedge::drain

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "fs/file_system.hpp"
+#include "kedge/error.hpp"
+#include "kedge/options.hpp"
 #include "persist/run_records.hpp"
+#include "persist/tag_entry.hpp"
 #include "store/store_record.hpp"
 
 namespace kedge::drain {
@@ -16,14 +22,25 @@ struct RecordedRun {
   persist::RunRecord record;
   std::string newest;                  ///< commit on the prefix, for people; empty if there is none
   std::uint64_t generation_there = 0;  ///< its generation
+  std::uint64_t newest_start = 0;      ///< of a job
+  std::optional<persist::TagEntry> newest_entry;
 };
+
+/// Pure. Nothing if no job can be at work that began after the container was made: such a job would be overtaken.
+[[nodiscard]] std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarnation);
+
+/// Local, reads only. Why the newest commit on the prefix is not whole there, as far as names and sizes tell; empty if
+/// it is. `options` say whose files are trusted.
+[[nodiscard]] std::string damage_there(const std::shared_ptr<fs::FileSystem>& file_system, const RecordedRun& run,
+                                       const Options& options);
 
 /// A commit, for people.
 [[nodiscard]] std::string named(std::string_view tag, std::uint64_t generation);
 
 /// Local, reads only. The run of this name on this prefix; empty: the only one. Throws Error{not_found} if there is no
 /// such prefix or run, mismatch if there are several.
-[[nodiscard]] RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name);
+[[nodiscard]] RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix,
+                                            const std::string& name);
 
 /// Local, reads only. The run that a store belongs to, where that lay at its last start. Throws not_found.
 [[nodiscard]] RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::StoreRecord& store);

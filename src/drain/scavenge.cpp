@@ -13,6 +13,7 @@
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "comm/group.hpp"
 #include "comm/hosted/hosted_ranks.hpp"
 #include "drain/flush_newest.hpp"
 #include "drain/placement.hpp"
@@ -30,12 +31,28 @@
 namespace kedge::drain {
 namespace {
 
-constexpr std::string_view kScavenged = "scavenged";
 constexpr std::string_view kLock = "lock";
+// Processes of a job that was killed may take a moment to end.
+constexpr double kPatience_s = 3;
+constexpr std::chrono::milliseconds kLook{100};
 
 std::string scavenge_directory(const RecordedRun& run) {
-  return fs::join(persist::records_directory(run.prefix, run.name), kScavenged);
+  return persist::scavenge_directory(persist::records_directory(run.prefix, run.name));
 }
+
+/// Where the filesystem has no locks, it is as if the lock were free.
+std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const engine::Environment& environment,
+                                                          const RecordedRun& run, std::string_view name) {
+  std::unique_ptr<fs::Lock> lock;
+  const std::string path = fs::join(scavenge_directory(run), name);
+  const auto failure = attempt([&] { lock = environment.file_system->try_lock(path, environment.machine); });
+  if (!failure && !lock) return std::nullopt;
+  return lock;
+}
+
+/// Of who copies a node's store.
+std::string lock_of(std::string_view node) { return compose(".lock-{}", node); }
+std::string partial_of(std::string_view node) { return compose(".part-{}", node); }
 
 /// The store's name in the directory of a node: where a start of the run looks.
 std::string store_name(const fs::FileSystem& files, const RecordedRun& run) {
@@ -56,7 +73,11 @@ class Copy {
     if (names.empty()) return 0;
     require_space(names);
     fs::make_directories(files_, scavenge_directory(run_), 0700);
-    const std::string partial = fs::join(scavenge_directory(run_), compose(".{}", node()));
+    const auto lock = lock_if_possible(environment_, run_, lock_of(node()));
+    if (!lock) {
+      throw Error(Failure{ErrorCode::busy, "another kedge scavenge is copying this store; wait for it", -1, store_, 0});
+    }
+    const std::string partial = fs::join(scavenge_directory(run_), partial_of(node()));
     const auto failure = attempt([&] { copy_all(names, partial); });
     if (failure) {
       (void)attempt([&] { (void)fs::remove_tree(files_, partial); });
@@ -73,7 +94,8 @@ class Copy {
   /// Of this store, the same in each call, and no other's.
   [[nodiscard]] std::string node() const {
     const std::string& machine = environment_.machine;
-    return compose("node-{}-{:016x}", machine.substr(machine.rfind('/') + 1), fnv1a(compose("{}\n{}", machine, store_)));
+    return compose("{}{}-{:016x}", persist::kScavengedNode, machine.substr(machine.rfind('/') + 1),
+                   fnv1a(compose("{}\n{}", machine, store_)));
   }
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
@@ -118,7 +140,8 @@ class Copy {
     const auto source = files_.open(from, fs::Access::read);
     const auto copy = files_.create(to, 0600);
     if (!copy)
-      throw Error(Failure{ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", -1, to, 0});
+      throw Error(
+          Failure{ErrorCode::io, "the file already exists: another kedge scavenge is copying this store", -1, to, 0});
     const std::uint64_t bytes = source->status().size_bytes;
     (void)fs::copy(*source, *copy, bytes);
     copy->sync();
@@ -135,8 +158,8 @@ class Copy {
 /// What all nodes copied so far.
 struct Copied {
   std::vector<std::string> nodes;
-  std::uint64_t newest = 0;  ///< generation of which any container is there
-  Layout layout;             ///< hosts are indexes of `nodes`
+  Survivor newest;  ///< of all
+  Layout layout;    ///< hosts are indexes of `nodes`
 };
 
 Copied look(const engine::Environment& environment, const RecordedRun& run) {
@@ -144,15 +167,18 @@ Copied look(const engine::Environment& environment, const RecordedRun& run) {
   Copied copied;
   std::vector<Sighting> seen;
   for (const std::string& node : files.list(scavenge_directory(run))) {
-    if (node == kLock || node.starts_with('.')) continue;
+    if (!node.starts_with(persist::kScavengedNode)) continue;
     const std::string store = fs::join(fs::join(scavenge_directory(run), node), store_name(files, run));
-    if (!files.status(store) || !store::is_private(files, store)) continue;
-    for (const Survivor& one : containers_in(environment.file_system, store, run.record.run_id)) {
-      seen.push_back({static_cast<int>(copied.nodes.size()), one});
-    }
+    std::vector<Survivor> containers;
+    const auto not_ours = attempt([&] {
+      if (!store::is_private(files, store)) throw Error(ErrorCode::not_found, "no copy of a store");
+      containers = containers_in(environment.file_system, store, run.record.run_id);
+    });
+    if (not_ours) continue;
+    for (const Survivor& one : containers) seen.push_back({static_cast<int>(copied.nodes.size()), one});
     copied.nodes.push_back(node);
   }
-  copied.newest = newest_generation(seen);
+  copied.newest = newest_of(seen);
   copied.layout = lay_out(seen, static_cast<int>(copied.nodes.size()));
   return copied;
 }
@@ -167,7 +193,6 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
   options.redundancy.every = 0;  // what is on the prefix needs no protection
   options.topology = {};
   options.store = {};
-  options.store.on_exit = OnExit::remove_if_persistent;
   options.events.path.clear();
   options.log.level = std::max(options.log.level, LogLevel::warning);  // where these stores lie would only confuse
   comm::HostedRanks ranks(std::vector<int>(copied.layout.world_size, 0), nullptr);
@@ -179,7 +204,7 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
     own.store.path = fs::join(scavenge_directory(run), node);
     engine::Environment world = environment;
     world.node = node;
-    world.machine = kScavenged;
+    world.machine = "scavenged";
     Flushed done = flush_newest(communicate_over(std::move(transport)), own, world);
     if (rank == 0) flushed = std::move(done);
   };
@@ -187,65 +212,74 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
   return flushed;
 }
 
-void remove_copies(fs::FileSystem& files, const RecordedRun& run, const Copied& copied) {
-  for (const std::string& node : copied.nodes) (void)fs::remove_tree(files, fs::join(scavenge_directory(run), node));
-}
-
-/// Where the filesystem has no locks, of two that flush at once one is overtaken, and leaves the copies.
-std::optional<std::unique_ptr<fs::Lock>> lock_if_possible(const engine::Environment& environment,
-                                                          const RecordedRun& run) {
-  std::unique_ptr<fs::Lock> lock;
-  const std::string path = fs::join(scavenge_directory(run), kLock);
-  const auto failure = attempt([&] { lock = environment.file_system->try_lock(path, environment.machine); });
-  if (!failure && !lock) return std::nullopt;
-  return lock;
+/// Also what calls left that were killed, but for those that go on.
+void remove_copies(const engine::Environment& environment, const RecordedRun& run, const Copied& copied) {
+  fs::FileSystem& files = *environment.file_system;
+  const std::string directory = scavenge_directory(run);
+  for (const std::string& node : copied.nodes) (void)fs::remove_tree(files, fs::join(directory, node));
+  const std::string partial = partial_of("");
+  for (const std::string& name : files.list(directory)) {
+    if (!name.starts_with(partial)) continue;
+    const auto lock = lock_if_possible(environment, run, lock_of(name.substr(partial.size())));
+    if (lock && *lock) (void)fs::remove_tree(files, fs::join(directory, name));
+  }
 }
 
 std::string flush_what_is_there(const Options& options, const engine::Environment& environment, const RecordedRun& run,
                                 const Copied& copied) {
   const Flushed flushed = flush_copied(options, environment, run, copied);
-  remove_copies(*environment.file_system, run, copied);
   const std::string name = named(flushed.commit.tag, flushed.commit.generation);
-  if (flushed.was_there) {
-    return compose("{} is the newest that can be recovered, and is already on the prefix", name);
+  std::string words = flushed.was_there
+                          ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
+                          : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
+                                    fs::join(run.prefix, persist::directory_name(flushed.commit)));
+  if (copied.newest.generation > flushed.commit.generation) {
+    return words +
+           compose("; the copies stay, as they have parts of generation {}: bring the missing nodes, or remove {}",
+                   copied.newest.generation, scavenge_directory(run));
   }
-  return compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                 fs::join(run.prefix, persist::directory_name(flushed.commit)));
+  remove_copies(environment, run, copied);
+  return words;
 }
 
 /// With the lock. What was done, and the nodes that it was done by.
 std::string finish_once(const Options& options, const engine::Environment& environment, const RecordedRun& run,
-                        const Copied& copied, bool at_once) {
-  if (copied.newest <= run.generation_there) {
-    remove_copies(*environment.file_system, run, copied);
+                        const Copied& copied, bool at_once, bool overtakes) {
+  if (copied.newest.generation <= run.generation_there) {
+    remove_copies(environment, run, copied);
     return run.newest.empty() ? "no node has been copied yet" : compose("{} is already on the prefix", run.newest);
   }
   const Layout& layout = copied.layout;
   const bool is_whole = layout.present == layout.world_size && layout.generation > run.generation_there;
-  if (is_whole || at_once) return flush_what_is_there(options, environment, run, copied);
-  return compose("{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
-                 "scavenge --finish {} --run {}",
-                 layout.present, layout.world_size, shell_word(run.prefix), run.name);
+  if (is_whole || at_once) {
+    if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));
+    return flush_what_is_there(options, environment, run, copied);
+  }
+  return compose(
+      "{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
+      "scavenge --finish {} --run {}",
+      layout.present, layout.world_size, shell_word(run.prefix), run.name);
 }
 
 /// Whoever copies does so before it tries the lock: so one of two that meet here sees what both have copied.
 std::string finish(const Options& options, const engine::Environment& environment, const RecordedRun& before,
-                   bool at_once) {
+                   bool at_once, bool overtakes) {
   fs::FileSystem& files = *environment.file_system;
   std::vector<std::string> done_with;
   std::string words;
   while (true) {
     {
-      const auto lock = lock_if_possible(environment, before);
+      const auto lock = lock_if_possible(environment, before, kLock);
       if (!lock) {
-        return words.empty() ? compose("another node is flushing; if it fails, run: kedge scavenge --finish {} --run {}",
-                                       shell_word(before.prefix), before.name)
-                             : words;
+        return words.empty()
+                   ? compose("another node is flushing; if it fails, run: kedge scavenge --finish {} --run {}",
+                             shell_word(before.prefix), before.name)
+                   : words;
       }
       const RecordedRun run = find_recorded_run(files, before.prefix, before.name);  // another node may have finished
       const Copied copied = look(environment, run);
       if (!words.empty() && (copied.nodes == done_with || copied.nodes.empty())) return words;
-      words = finish_once(options, environment, run, copied, at_once);
+      words = finish_once(options, environment, run, copied, at_once, overtakes);
       done_with = look(environment, run).nodes;
     }
     // Others may have copied meanwhile, and not got the lock.
@@ -258,31 +292,42 @@ std::string finish(const Options& options, const engine::Environment& environmen
 std::string scavenge_store(const std::string& directory, const Options& options,
                            const engine::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
-  const store::StoreContent content = store::content_of_store(files, directory);
+  store::StoreContent content = store::content_of_store(files, directory);
+  const double give_up_at = environment.clock->seconds() + kPatience_s;
+  while (!content.used_by.empty() && environment.clock->seconds() < give_up_at) {
+    environment.clock->sleep_for(kLook);
+    content = store::content_of_store(files, directory);
+  }
   if (!content.used_by.empty()) {
-    throw Error(
-        Failure{ErrorCode::busy,
-                compose("the store is in use by a job ({}); run kedge scavenge again after that job has ended",
-                                content.used_by), -1,
-                directory, 0});
+    throw Error(Failure{ErrorCode::busy,
+                        compose("the store is in use by a job ({}); run kedge scavenge again after that job has ended",
+                                content.used_by),
+                        -1, directory, 0});
   }
   if (content.record.run_id.is_none()) {
-    throw Error(Failure{ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", -1, directory, 0});
+    throw Error(
+        Failure{ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", -1, directory, 0});
   }
   const RecordedRun run = find_recorded_run_of(files, content.record);
   const std::uint64_t bytes = Copy(files, run, environment, directory).run();
   if (bytes == 0) {
+    if (const std::string damage = damage_there(environment.file_system, run, options); !damage.empty()) {
+      throw Error(ErrorCode::corrupt, compose("{} is on the prefix, but damaged there ({}); keep the store: the next "
+                                              "start repairs what it needs from it",
+                                              run.newest, damage));
+    }
     return run.newest.empty() ? "nothing to scavenge: the store has no checkpoint"
                               : compose("nothing to scavenge: {} is already on the prefix", run.newest);
   }
-  return compose("copied {} to {}; {}", human_bytes(bytes), scavenge_directory(run), finish(options, environment, run, false));
+  return compose("copied {} to {}; {}", human_bytes(bytes), scavenge_directory(run),
+                 finish(options, environment, run, false, false));
 }
 
-std::string finish_scavenge(const Options& options, const engine::Environment& environment) {
+std::string finish_scavenge(const Options& options, const engine::Environment& environment, bool overtakes) {
   fs::FileSystem& files = *environment.file_system;
   const RecordedRun run = find_recorded_run(files, options.persistent.path, options.run);
   if (!files.status(scavenge_directory(run))) return compose("no node of run '{}' has been copied yet", run.name);
-  return finish(options, environment, run, true);
+  return finish(options, environment, run, true, overtakes);
 }
 
 }  // namespace kedge::drain

@@ -16,7 +16,9 @@ namespace kedge::drain {
                                          const engine::Environment& environment);
 
 /// Local. Flushes the newest commit that can be recovered from what was copied so far, as when all nodes that did not
-/// copy theirs are lost. Of the run that `options` name. Likewise.
-[[nodiscard]] std::string finish_scavenge(const Options& options, const engine::Environment& environment);
+/// copy theirs are lost. Of the run that `options` name. Throws busy, too, if a job may be at work that was started
+/// since, unless it `overtakes`. Likewise.
+[[nodiscard]] std::string finish_scavenge(const Options& options, const engine::Environment& environment,
+                                          bool overtakes);
 
 }  // namespace kedge::drain

@@ -1,6 +1,7 @@
 #include "drain/survivors.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "base/attempt.hpp"
@@ -107,7 +108,7 @@ std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_
     const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
     if (!one.held.superblock || !one.held.intact) continue;
     const CommitHead& commit = one.held.superblock->commit;
-    found.push_back({commit.generation, name.logical_rank.value, commit.world_size});
+    found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation});
   }
   return found;
 }
@@ -123,6 +124,19 @@ bool fits_node_pattern(std::string_view name, std::string_view pattern) {
 Survivors survivors_here(const engine::Environment& environment, const Options& options, std::string_view run,
                          const persist::RunRecord& record) {
   return Look(environment, options, run, record)();
+}
+
+Survivors survivors_when_free(const engine::Environment& environment, const Options& options, std::string_view run,
+                              const persist::RunRecord& record) {
+  constexpr double kPatience_s = 3;
+  constexpr std::chrono::milliseconds kLook{100};
+  const double give_up_at = environment.clock->seconds() + kPatience_s;
+  Survivors found = survivors_here(environment, options, run, record);
+  while (!found.used_by.empty() && environment.clock->seconds() < give_up_at) {
+    environment.clock->sleep_for(kLook);
+    found = survivors_here(environment, options, run, record);
+  }
+  return found;
 }
 
 }  // namespace kedge::drain

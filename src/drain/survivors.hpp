@@ -29,6 +29,10 @@ struct Survivors {
 [[nodiscard]] Survivors survivors_here(const engine::Environment& environment, const Options& options,
                                        std::string_view run, const persist::RunRecord& record);
 
+/// Local. Likewise, once nobody uses the stores: processes of a job that was killed may take a moment to end.
+[[nodiscard]] Survivors survivors_when_free(const engine::Environment& environment, const Options& options,
+                                            std::string_view run, const persist::RunRecord& record);
+
 /// Pure. Whether `name` is `pattern` with something in place of {node}.
 [[nodiscard]] bool fits_node_pattern(std::string_view name, std::string_view pattern);
 

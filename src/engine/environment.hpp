@@ -36,6 +36,9 @@ struct Environment {
   /// Where a store may be when store.path is empty, best first.
   std::vector<std::string> store_candidates;
 
+  /// This start only flushes what others left: for whoever asks later whether a job may still run.
+  bool is_drain = false;
+
   /// commit() returns when the worker has done what it had to: a test sees what happened, whichever thread did it.
   bool waits_for_worker = false;
 

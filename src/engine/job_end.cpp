@@ -54,9 +54,10 @@ std::optional<double> JobEnd::find_deadline() const {
   const std::string& given = setup_.options.deadline;
   const std::optional<double> deadline_s = given.empty() ? slurm_deadline() : parse_moment(given);  // "none" is not one
   if (deadline_s && *deadline_s <= wall_s()) {
-    setup_.log.warning(compose("deadline {} has passed: the job ends after one checkpoint; the option is a point in "
-                               "time, not a duration",
-                               print_moment(*deadline_s)));
+    setup_.log.warning(
+        compose("deadline {} has passed: the job ends after one checkpoint; the option is a point in "
+                "time, not a duration",
+                print_moment(*deadline_s)));
   } else if (deadline_s) {
     setup_.log.info(compose("deadline {} ({}): {}", print_moment(*deadline_s), given.empty() ? kSlurmEnd : "deadline",
                             time_left(*deadline_s - wall_s())));
@@ -71,11 +72,13 @@ std::optional<double> JobEnd::slurm_deadline() const {
   const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
   const auto end_s = is_number ? parse_moment(*text) : std::nullopt;
   if (!end_s) {
-    setup_.log.warning(compose("{} is \"{}\", which is not a time, so the job's end is unknown; set deadline to a time, or to none",
-                               kSlurmEnd, text->substr(0, 64)));
+    setup_.log.warning(
+        compose("{} is \"{}\", which is not a time, so the job's end is unknown; set deadline to a time, or to none",
+                kSlurmEnd, text->substr(0, 64)));
   } else if (*end_s <= wall_s()) {
-    setup_.log.warning(compose("{} is {}, which has passed, so the job's end is unknown; set deadline to a time, or to none",
-                               kSlurmEnd, print_moment(*end_s)));
+    setup_.log.warning(
+        compose("{} is {}, which has passed, so the job's end is unknown; set deadline to a time, or to none",
+                kSlurmEnd, print_moment(*end_s)));
     return std::nullopt;
   }
   return end_s;

@@ -58,7 +58,8 @@ class LastSave {
   }
   /// The highest level that is reached in time; `local` if none is. Without an end, the highest.
   [[nodiscard]] Choice choose(std::optional<double> left_s, const SaveCosts& costs) const;
-  /// "taking the last checkpoint now, up to level persistent (estimated 38.00 s from recent ones)": the choice, for people.
+  /// "taking the last checkpoint now, up to level persistent (estimated 38.00 s from recent ones)": the choice, for
+  /// people.
   [[nodiscard]] std::string describe(const Choice& choice) const;
 
  private:

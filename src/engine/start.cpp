@@ -19,6 +19,7 @@
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
 #include "persist/posix_tier.hpp"
+#include "persist/prefix_runs.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -236,6 +237,7 @@ class Start {
   void begin() {
     group_.together([&] {
       if (!group_.is_root()) return;
+      if (setup_.environment.is_drain) started_.prefix.records->note_drain();
       write_identity(*started_.prefix.records, known_, ids_,
                      {fingerprint_, store_to_record(), setup_.options.open.fresh});
     });
@@ -261,7 +263,23 @@ class Start {
                             started_.run.incarnation, known_.prefix, moved_from(), started_.node.store->directory(),
                             several ? " and one on each other node" : "", what_was_found()));
     log_store_left_behind();
+    warn_of_copies();
     redundancy::log_choice(started_.topology, setup_.options.redundancy, setup_.log);
+  }
+
+  /// This start does not look into what `kedge scavenge` copied from nodes before it was complete.
+  void warn_of_copies() const {
+    if (setup_.environment.is_drain) return;
+    const std::string copies = persist::scavenge_directory(started_.prefix.records->directory());
+    std::vector<std::string> names;
+    (void)attempt([&] { names = file_system_.list(copies); });
+    if (std::ranges::none_of(names, [](const std::string& name) { return name.starts_with(persist::kScavengedNode); }))
+      return;
+    setup_.log.warning(compose(
+        "stores of an earlier start were copied to {} (kedge scavenge) and have not been flushed: they may have "
+        "newer checkpoints than this start finds. To use them, end this job and run kedge scavenge --finish {} "
+        "--run {}",
+        copies, shell_word(known_.prefix), started_.run.name));
   }
 
   /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.

@@ -42,6 +42,8 @@ bool is_given(std::string_view communicator_name) {
 
 }  // namespace
 
+std::string scavenge_directory(std::string_view records) { return fs::join(records, "scavenged"); }
+
 fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path) {
   const auto status = file_system.status(path);
   if (!status || status->kind != Kind::directory) refuse("not a directory; remove it or choose another prefix", path);

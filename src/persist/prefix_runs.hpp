@@ -14,6 +14,10 @@ namespace kedge::persist {
 [[nodiscard]] std::string records_directory(std::string_view prefix);
 [[nodiscard]] std::string records_directory(std::string_view prefix, std::string_view run);
 
+/// Pure. Where copies of nodes' stores lie until they are flushed, below a run's records; how each node's begins.
+[[nodiscard]] std::string scavenge_directory(std::string_view records);
+inline constexpr std::string_view kScavengedNode = "node-";
+
 /// Local. What is there. Throws Error{io} if it is not a directory.
 fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path);
 

@@ -19,12 +19,14 @@
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
+#include "persist/record_json.hpp"
 
 namespace kedge::persist {
 namespace {
 
 constexpr std::string_view kTakenPrefix = "incarnation-";
 constexpr std::string_view kBegunPrefix = "begun-";
+constexpr std::string_view kDrainPrefix = "drain-";
 constexpr std::string_view kNoncePrefix = "nonce-";
 constexpr std::string_view kProbePrefix = "probe-";
 constexpr std::string_view kUnfinishedPrefix = "unfinished-";
@@ -62,37 +64,6 @@ std::string read_text(fs::FileSystem& file_system, const std::string& path) {
   std::string text(std::min<std::uint64_t>(file->status().size_bytes, kRecordBytesMax), '\0');
   (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
   return text;
-}
-
-std::optional<std::string> text_in(const Json& content, const char* key) {
-  if (!content.contains(key) || !content[key].is_string()) return std::nullopt;
-  return content[key].get<std::string>();
-}
-
-/// JSON is UTF-8, and a path need not be: then it is an object with its bytes in hexadecimal.
-Json bytes_json(const std::string& bytes) {
-  if (format::is_utf8(bytes)) return bytes;
-  std::string hex;
-  for (const char c : bytes) hex += compose("{:02x}", static_cast<unsigned char>(c));
-  return {{"hex", hex}};
-}
-
-std::optional<std::string> bytes_of(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_object()) return std::nullopt;
-  const std::string hex = text_in(value, "hex").value_or("");
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    unsigned byte = 0;
-    const char* end = hex.data() + i + 2;
-    if (std::from_chars(hex.data() + i, end, byte, 16).ptr != end) return std::nullopt;
-    bytes += static_cast<char>(byte);
-  }
-  return bytes;
-}
-
-std::string bytes_in(const Json& content, const char* key) {
-  return content.contains(key) ? bytes_of(content[key]).value_or("") : "";
 }
 
 /// A record that says another id than was written would make the run forget all that it has.
@@ -166,6 +137,15 @@ std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, cons
   return std::nullopt;
 }
 
+std::uint64_t newest_job_start(fs::FileSystem& file_system, const std::string& directory) {
+  const std::vector<std::uint64_t> drains = numbers_in(file_system, directory, kDrainPrefix);
+  std::uint64_t newest = 0;
+  for (const std::uint64_t start : numbers_in(file_system, directory, kBegunPrefix)) {
+    if (std::ranges::find(drains, start) == drains.end()) newest = std::max(newest, start);
+  }
+  return newest;
+}
+
 std::string nonce_name(std::uint64_t incarnation) { return compose("{}{}", kNoncePrefix, incarnation); }
 
 bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory) {
@@ -215,6 +195,8 @@ void RunRecords::begin_incarnation(const RunRecord& content) {
   write_once(record(compose("{}{}", kBegunPrefix, incarnation_)), begun_);
   require_newest_incarnation();
 }
+
+void RunRecords::note_drain() { write_once(record(compose("{}{}", kDrainPrefix, incarnation_)), "\n"); }
 
 void RunRecords::require_newest_incarnation() {
   if (is_newest_incarnation()) return;

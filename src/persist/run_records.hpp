@@ -46,6 +46,9 @@ struct FoundRecord {
 /// Pure. Of the file by which ranks see that they share the prefix.
 [[nodiscard]] std::string nonce_name(std::uint64_t incarnation);
 
+/// Local. The newest start that began, but for those that only flush what others left; 0: none. Throws Error{io}.
+[[nodiscard]] std::uint64_t newest_job_start(fs::FileSystem& file_system, const std::string& directory);
+
 /// Local. Whether the records in `directory` note that commits of the run exist. Throws Error{io}.
 [[nodiscard]] bool has_checkpoints(fs::FileSystem& file_system, const std::string& directory);
 
@@ -70,6 +73,8 @@ class RunRecords {
   void begin_incarnation(const RunRecord& record);
   /// The record as the newest start that began kept it; nothing if none can be read.
   [[nodiscard]] std::optional<RunRecord> record_of_starts() { return read_record_of_starts(*file_system_, directory_); }
+  /// Before it begins: this start only flushes what others left.
+  void note_drain();
   /// True while no later start has begun and the note that this one did is still there.
   [[nodiscard]] bool is_newest_incarnation();
   /// Gives the incarnation back: this start failed and must not stop the one that runs.

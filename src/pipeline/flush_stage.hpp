@@ -32,7 +32,7 @@ struct FlushSettings {
   /// Keeps a copy of the manifest; in another failure domain than rank 0. The same on every rank.
   std::optional<int> second_root;
   bool durable = false;  ///< whether the stores bring what they hold to stable storage
-  bool pauses = false;  ///< whether there is something to call between the pieces that are written
+  bool pauses = false;   ///< whether there is something to call between the pieces that are written
   std::function<void()> between_pieces = [] {};
 };
 

@@ -26,8 +26,8 @@ std::optional<Failure> Pipeline::flush(const comm::Group& group, Job& job, store
   for (; failure && may_pass(*failure) && reach == store::Reach::known && tries <= schedule_.flush_retries; ++tries) {
     const double wait_s = backoff_s(tries);
     if (group.is_root()) {
-      log_.debug(compose("flush of {} failed, retrying in {:.0f} s: {}", job.files.commit.tag, wait_s,
-                         to_string(*failure)));
+      log_.debug(
+          compose("flush of {} failed, retrying in {:.0f} s: {}", job.files.commit.tag, wait_s, to_string(*failure)));
     }
     if (!worker_->wait_before_retry(group, comm::Group::Seconds(wait_s))) break;
     metrics_.retries(job.files.commit, *failure, wait_s);

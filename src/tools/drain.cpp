@@ -27,6 +27,7 @@ struct Arguments {
   std::string store;
   std::string launcher;
   unsigned processes = 0;
+  bool overtakes = false;
   bool dry_run = false;
 };
 
@@ -118,6 +119,7 @@ Outcome drain(const Arguments& arguments) {
   std::vector<std::string> words = launcher_words(arguments);
   words.push_back(beside("kedge-mpi", "this Kedge was built without MPI"));
   words.emplace_back("drain");
+  if (arguments.overtakes) words.emplace_back("--overtake");
   for (std::string& word : option_words(options_for(arguments))) words.push_back(std::move(word));
   if (arguments.dry_run) {
     std::string line;
@@ -146,6 +148,8 @@ Command add_drain(CLI::App& program) {
       ->add_option("--launcher", arguments->launcher,
                    "Starts the processes, e.g. \"srun --ntasks-per-node=1\"; default: mpiexec of Kedge's MPI")
       ->type_name("WORDS");
+  parser->add_flag("--overtake", arguments->overtakes,
+                   "Even if a later start of the job may be at work elsewhere: its flushes then fail, and it ends");
   parser->add_flag("--dry-run", arguments->dry_run, "Print the command that would be run, and run nothing");
   parser->footer(
       "Run it in the job's allocation, with the job's options (kedge.toml, KEDGE_*), when the job has ended: the "

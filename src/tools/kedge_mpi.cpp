@@ -32,14 +32,14 @@ Options options_of(const std::vector<std::string>& settings) {
 }
 
 /// COLLECTIVE. Throws what ends communication.
-Outcome drain_all(const std::vector<std::string>& settings) {
+Outcome drain_all(const std::vector<std::string>& settings, bool overtakes) {
   const Options options = options_of(settings);
   const comm::Group processes(kedge::mpi(MPI_COMM_WORLD), comm::Group::Seconds(options.comm.timeout_s));
   try {
     processes.communicator().connect(processes.deadline());
     comm::MpiLink link(MPI_COMM_WORLD);
     const std::string words = drain::drain(processes, processes.size() == 1 ? nullptr : &link, options,
-                                           engine::Environment::system());
+                                           engine::Environment::system(), overtakes);
     if (processes.is_root()) print(printable(words) + "\n");
     return Outcome::ok;
   } catch (const Error& error) {
@@ -55,12 +55,15 @@ int main(int count, char** words) {
   CLI::App program{"The processes that kedge drain starts; see kedge drain --help.", "kedge-mpi"};
   program.require_subcommand(1);
   std::vector<std::string> settings;
-  program.add_subcommand("drain", "Flush what a job left in the stores of the nodes that this runs on")
-      ->add_option("--set", settings, "An option of the job, as section.key=value")
+  bool overtakes = false;
+  CLI::App* drain =
+      program.add_subcommand("drain", "Flush what a job left in the stores of the nodes that this runs on");
+  drain->add_option("--set", settings, "An option of the job, as section.key=value")
       ->type_name("OPTION")
       ->allow_extra_args(false);
+  drain->add_flag("--overtake", overtakes, "Even if a job of the run may be at work elsewhere");
   CLI11_PARSE(program, count, words);
   auto outcome = kedge::tools::Outcome::cannot_look;
-  const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(settings); });
+  const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(settings, overtakes); });
   return static_cast<int>(failed != 0 ? kedge::tools::Outcome::cannot_look : outcome);
 }

@@ -19,6 +19,7 @@ struct Arguments {
   std::vector<std::string> stores;
   std::string finish;
   std::string run;
+  bool overtakes = false;
 };
 
 /// What goes wrong with one store keeps none of the others from being scavenged.
@@ -30,7 +31,7 @@ Outcome scavenge(const Arguments& arguments) {
   if (!arguments.finish.empty()) {
     options.persistent.path = arguments.finish;
     try {
-      print(printable(drain::finish_scavenge(options, environment)) + "\n");
+      print(printable(drain::finish_scavenge(options, environment, arguments.overtakes)) + "\n");
       return Outcome::ok;
     } catch (const Error& error) {
       return explain(error.failure());
@@ -64,6 +65,7 @@ int main(int count, char** words) {
   program.add_option("STORE", arguments.stores);
   program.add_option("--finish", arguments.finish);
   program.add_option("--run", arguments.run);
+  program.add_flag("--overtake", arguments.overtakes);
   CLI11_PARSE(program, count, words);
   try {
     return static_cast<int>(kedge::tools::scavenge(arguments));

@@ -13,12 +13,14 @@ struct Arguments {
   std::vector<std::string> stores;
   std::string finish;
   std::string run;
+  bool overtakes = false;
 };
 
 Outcome scavenge(const Arguments& arguments) {
   std::vector<std::string> words = {beside("kedge-scavenge", "install Kedge again")};
   if (!arguments.finish.empty()) words.insert(words.end(), {"--finish", arguments.finish});
   if (!arguments.run.empty()) words.insert(words.end(), {"--run", arguments.run});
+  if (arguments.overtakes) words.emplace_back("--overtake");
   words.insert(words.end(), arguments.stores.begin(), arguments.stores.end());
   become(std::move(words), "start it; install Kedge again");
 }
@@ -29,11 +31,12 @@ Command add_scavenge(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* parser = program.add_subcommand("scavenge", "Copy what a job left in this node's stores to its prefix");
   parser->add_option("STORE", arguments->stores, "Stores on this node; default: all of yours in the default places");
-  parser
-      ->add_option("--finish", arguments->finish,
-                   "Flush what has been copied so far, treating missing nodes as lost")
+  parser->add_option("--finish", arguments->finish, "Flush what has been copied so far, treating missing nodes as lost")
       ->type_name("PREFIX");
   parser->add_option("--run", arguments->run, "With --finish: the run, if the prefix has several")->type_name("NAME");
+  parser->add_flag(
+      "--overtake", arguments->overtakes,
+      "With --finish: even if a later start of the job may be at work; its flushes then fail, and it ends");
   parser->footer(
       "For a prolog or epilog, which calls it on each node of a job that has ended; needs no launcher. What is newer "
       "than "

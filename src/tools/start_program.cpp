@@ -19,8 +19,7 @@ std::string beside(const std::string& name, const std::string& why) {
   const std::string own(path.data(), static_cast<std::size_t>(length));
   std::string program = own.substr(0, own.rfind('/') + 1) + name;
   if (::access(program.c_str(), X_OK) == 0) return program;
-  throw Error(
-      Failure{ErrorCode::not_found, compose("program not found: {}", why), -1, program, 0});
+  throw Error(Failure{ErrorCode::not_found, compose("program not found: {}", why), -1, program, 0});
 }
 
 void become(std::vector<std::string> words, const std::string& advice) {

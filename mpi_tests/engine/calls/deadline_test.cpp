@@ -136,7 +136,8 @@ TEST(JobDeadline, WhereAFlushDoesNotFitTheLastCheckpointIsProtected) {
     EXPECT_EQ(engine.level("b"), Level::persistent) << "finalize tries, as it always does";
   }));
   EXPECT_TRUE(
-      job.logged("the job ends in 20.00 s: taking the last checkpoint now, up to level protected (estimated 0 us from recent ones; "
+      job.logged("the job ends in 20.00 s: taking the last checkpoint now, up to level protected (estimated 0 us from "
+                 "recent ones; "
                  "persistent would take 20.00 s)"));
 }
 

@@ -115,9 +115,11 @@ TEST(LastSave, SaysWhatItChoseAndWhy) {
   EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1000, costs)),
             "taking the last checkpoint now, up to level persistent (estimated 38.00 s from recent ones)");
   EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(30, costs)),
-            "taking the last checkpoint now, up to level protected (estimated 5.00 s from recent ones; persistent would take 38.00 s)");
+            "taking the last checkpoint now, up to level protected (estimated 5.00 s from recent ones; persistent "
+            "would take 38.00 s)");
   EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1, costs)),
-            "taking the last checkpoint now, up to level local (estimated 2.00 s from recent ones; persistent would take 38.00 s); this may not "
+            "taking the last checkpoint now, up to level local (estimated 2.00 s from recent ones; persistent would "
+            "take 38.00 s); this may not "
             "finish in time");
   EXPECT_EQ(kLocal.describe(kLocal.choose({}, {})),
             "taking the last checkpoint now, up to level local (estimated 10.00 s; not all of it was measured)");

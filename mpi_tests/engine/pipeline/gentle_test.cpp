@@ -154,7 +154,7 @@ std::vector<unsigned> cores_of_worker(PersistentJob& job, const std::string& cor
   job.options.pipeline.cores = cores;
   job.options.log.sink = [&](LogLevel, std::string_view line) {
     if (line.find("pipeline.cores") != std::string_view::npos) refused = true;
-    if (line.find("is protected") == std::string_view::npos) return;
+    if (line.find(", protected (") == std::string_view::npos) return;
     ::sched_getaffinity(0, sizeof set, &set);
     said = true;
   };

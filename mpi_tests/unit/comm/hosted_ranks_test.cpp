@@ -71,11 +71,13 @@ std::vector<std::string> run(Wires& wires, int processes, const std::vector<int>
     threads.emplace_back([&, process] {
       Wires::Link link(wires, process);
       HostedRanks hosted(hosts, processes == 1 ? nullptr : &link);
-      const auto thrown = hosted.run([&](int /*rank*/, std::unique_ptr<Transport> transport) {
-        const auto communicator = communicate_over(std::move(transport));
-        communicator->connect(soon());
-        body(*communicator);
-      }, std::chrono::seconds(20));
+      const auto thrown = hosted.run(
+          [&](int /*rank*/, std::unique_ptr<Transport> transport) {
+            const auto communicator = communicate_over(std::move(transport));
+            communicator->connect(soon());
+            body(*communicator);
+          },
+          std::chrono::seconds(20));
       for (std::size_t index = 0; index < thrown.size(); ++index) {
         try {
           if (thrown[index]) std::rethrow_exception(thrown[index]);

@@ -27,7 +27,7 @@ TEST(LayOut, EachWhereItsContainerIs) {
   const Layout none = lay_out({}, 3);
   EXPECT_EQ(none.generation, 0U);
   EXPECT_TRUE(none.hosts.empty());
-  EXPECT_EQ(newest_generation({}), 0U);
+  EXPECT_EQ(newest_of({}).generation, 0U);
 }
 
 // All processes of a node see the same store.
@@ -58,7 +58,7 @@ TEST(LayOut, AWholeCommitCountsBeforeANewerOneThatIsNot) {
   std::vector<Sighting> all{seen(0, 0, 2, 4), seen(1, 1, 2, 4), seen(0, 0, 2, 5)};
   EXPECT_EQ(lay_out(all, 2).generation, 4U);
   EXPECT_EQ(lay_out(all, 2).present, 2U);
-  EXPECT_EQ(newest_generation(all), 5U);
+  EXPECT_EQ(newest_of(all).generation, 5U);
   all.erase(all.begin());
   EXPECT_EQ(lay_out(all, 2).generation, 5U);
   EXPECT_EQ(lay_out(all, 2).present, 1U);

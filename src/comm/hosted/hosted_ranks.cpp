@@ -92,9 +92,10 @@ std::vector<std::exception_ptr> HostedRanks::run(
     } catch (const std::system_error& error) {
       mail_->rank_ends();
       no_thread = error;
-      mail_->fail(compose("no thread could be created for each rank ({}); raise the limit (ulimit -u), or use more "
-                          "processes",
-                          error.what()));
+      mail_->fail(
+          compose("no thread could be created for each rank ({}); raise the limit (ulimit -u), or use more "
+                  "processes",
+                  error.what()));
     }
   }
   auto deadline = Deadline::never();
