@@ -242,48 +242,55 @@ std::string flush_what_is_there(const Options& options, const engine::Environmen
   return words;
 }
 
-/// With the lock. What was done, and the nodes that it was done by.
-std::string finish_once(const Options& options, const engine::Environment& environment, const RecordedRun& run,
-                        const Copied& copied, bool at_once, bool overtakes) {
+struct Finished {
+  std::string words;
+  bool flushed = false;
+};
+
+/// With the lock.
+Finished finish_once(const Options& options, const engine::Environment& environment, const RecordedRun& run,
+                     const Copied& copied, bool at_once, bool overtakes) {
   if (copied.newest.generation <= run.generation_there) {
     remove_copies(environment, run, copied);
-    return run.newest.empty() ? "no node has been copied yet" : compose("{} is already on the prefix", run.newest);
+    if (run.newest.empty()) return {"no node has been copied yet"};
+    return {compose("{} is already on the prefix", run.newest)};
   }
   const Layout& layout = copied.layout;
   const bool is_whole = layout.present == layout.world_size && layout.generation > run.generation_there;
   if (is_whole || at_once) {
     if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));
-    return flush_what_is_there(options, environment, run, copied);
+    return {flush_what_is_there(options, environment, run, copied), true};
   }
-  return compose(
-      "{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
-      "scavenge --finish {} --run {}",
-      layout.present, layout.world_size, shell_word(run.prefix), run.name);
+  return {
+      compose("{} of {} containers have been copied; waiting for the remaining nodes. If they are lost, run: kedge "
+              "scavenge --finish {} --run {}",
+              layout.present, layout.world_size, shell_word(run.prefix), run.name)};
 }
 
-/// Whoever copies does so before it tries the lock: so one of two that meet here sees what both have copied.
+/// A node copies before it tries the lock. Whoever has that looks once more when it is given back: so no copy is left
+/// to a node that has looked before it was there.
 std::string finish(const Options& options, const engine::Environment& environment, const RecordedRun& before,
                    bool at_once, bool overtakes) {
-  fs::FileSystem& files = *environment.file_system;
-  std::vector<std::string> done_with;
-  std::string words;
+  Finished done;
   while (true) {
+    std::vector<std::string> seen;
     {
       const auto lock = lock_if_possible(environment, before, kLock);
+      if (!lock && !done.words.empty()) return done.words;
       if (!lock) {
-        return words.empty()
-                   ? compose("another node is flushing; if it fails, run: kedge scavenge --finish {} --run {}",
-                             shell_word(before.prefix), before.name)
-                   : words;
+        return compose("another node is flushing; if it fails, run: kedge scavenge --finish {} --run {}",
+                       shell_word(before.prefix), before.name);
       }
-      const RecordedRun run = find_recorded_run(files, before.prefix, before.name);  // another node may have finished
+      // Another node may have finished.
+      const RecordedRun run = find_recorded_run(*environment.file_system, before.prefix, before.name);
       const Copied copied = look(environment, run);
-      if (!words.empty() && (copied.nodes == done_with || copied.nodes.empty())) return words;
-      words = finish_once(options, environment, run, copied, at_once, overtakes);
-      done_with = look(environment, run).nodes;
+      Finished now = finish_once(options, environment, run, copied, at_once, overtakes);
+      if (!done.flushed) done = std::move(now);
+      seen = copied.nodes;
     }
-    // Others may have copied meanwhile, and not got the lock.
-    if (look(environment, before).nodes == done_with) return words;
+    const std::vector<std::string> there = look(environment, before).nodes;
+    const auto was_seen = [&](const std::string& node) { return std::ranges::find(seen, node) != seen.end(); };
+    if (std::ranges::all_of(there, was_seen)) return done.words;
   }
 }
 
