@@ -5,7 +5,6 @@
 
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "engine/ending.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
@@ -13,8 +12,6 @@
 namespace kedge::engine {
 namespace {
 
-// How long the end of an engine waits for a write that is under way.
-constexpr std::chrono::seconds kEndBound{10};
 // How long the work behind the application stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
@@ -192,34 +189,13 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_until_idle();
+  if (!local) local = pipeline_.wait_until_idle().failure;
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;
     if (prefix.records) persist::set_pinned(*prefix.tier, *prefix.records, started_.run.id, Tag(tag), pinned);
   });
-}
-
-void EngineImpl::finalize() {
-  enter(group_, Call::finalize, 0, pipeline_.wait_until_idle());
-  if (lifecycle_.phase() == Phase::writing) writer_.abandon();
-  std::optional<Failure> failure;
-  if (lifecycle_.phase() == Phase::reading) {
-    try {
-      reader_.close();
-    } catch (const Error& error) {
-      if (comm::ends_communication(error.code())) throw;
-      failure = error.failure();  // the same on all ranks; the end goes on
-    }
-  }
-  pipeline_.finish();
-  leave_store(setup_, started_, group_, ledger_, notes_);
-  lifecycle_.move_to(Phase::finished);
-  signal_ = {};
-  job_end_.let_go_of_signals();
-  metrics_.finalized();
-  comm::throw_if(failure);
 }
 
 }  // namespace kedge::engine

@@ -176,7 +176,7 @@ std::optional<Failure> Pipeline::wait_for_room() {
   switch (schedule_.when_full) {
     case WhenFull::block: {
       const Pause::Awaited awaited(pause_);
-      return worker_->wait_until_below(schedule_.max_pending);
+      return worker_->wait_until_below(schedule_.max_pending).failure;
     }
     case WhenFull::skip: return worker_->failure();  // all ranks decide that together
     case WhenFull::fail: break;
@@ -208,12 +208,12 @@ void Pipeline::skip_flushes() {
     metrics_.skipped(commit);
     if (group_.is_root()) log_.warning(failure.message);
   }
-  group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending)); });
+  group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending).failure); });
 }
 
-std::optional<Failure> Pipeline::wait_until_idle() {
+Waited Pipeline::wait_until_idle(Deadline deadline) {
   const Pause::Awaited awaited(pause_);
-  return worker_ ? worker_->wait_until_below(1) : std::nullopt;
+  return worker_ ? worker_->wait_until_below(1, deadline) : Waited{};
 }
 
 Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
@@ -264,7 +264,7 @@ void Pipeline::require(std::string_view tag, Level level) {
                 "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
                 "redundancy.scheme auto, partner, xor or rs");
   }
-  group_.together([&] { comm::throw_if(wait_until_idle()); });
+  group_.together([&] { comm::throw_if(wait_until_idle().failure); });
   auto failure = run(level == Level::persistent ? *flush_ : *protect_, entry->commit);
   if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {
     failure->message += "; open this commit first, so that every rank has its container";
@@ -290,25 +290,6 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   if (!is_reached) settle(commit, stage.reaches(), *failure, 1);
   else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
   return failure;
-}
-
-void Pipeline::finish() {
-  flush_newest();
-  completions_.deliver_all();
-}
-
-/// COLLECTIVE.
-void Pipeline::flush_newest() {
-  const std::optional<commits::Entry> newest = ledger_.newest();
-  if (schedule_.flush_every == 0 || !schedule_.flush_at_end || !newest || newest->persistent || ledger_.is_lost())
-    return;
-  const auto failure = run(*flush_, newest->commit);
-  if (!group_.is_root()) return;
-  if (failure) {
-    log_.warning(not_flushed(ledger_, newest->commit, *failure, 1));
-  } else {
-    log_.info(compose("{} is persistent", newest->commit.tag));
-  }
 }
 
 /// What the ranks have of its protections; the ledger knows then which one is worth keeping.

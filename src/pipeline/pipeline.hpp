@@ -85,6 +85,10 @@ class Pipeline {
   void require(std::string_view tag, Level level);
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
+  /// Likewise, in the background: false on all ranks if it is not there in time. Inline, what is begun is completed.
+  [[nodiscard]] bool finish_within(Deadline deadline);
+  /// Local. After stop(): whoever waits for a commit hears that it does not get any further. The last call.
+  void give_up() { completions_.deliver_all(); }
 
   // Local: what the last save of a job is planned with.
 
@@ -112,7 +116,7 @@ class Pipeline {
   /// Calls back who can be told something; never throws Error.
   void deliver() { completions_.deliver(); }
   /// Returns when nothing is under way: what is known of commits is then the same on every rank.
-  [[nodiscard]] std::optional<Failure> wait_until_idle();
+  [[nodiscard]] Waited wait_until_idle(Deadline deadline = Deadline::never());
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
   /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const { return worker_ ? worker_->pending() : 0; }
@@ -141,7 +145,9 @@ class Pipeline {
   void decide(Job& job, std::optional<Level> level);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   void protect_again(const CommitHead& commit);
-  void flush_newest();
+  [[nodiscard]] std::optional<CommitHead> owed_at_end() const;
+  void flush_newest(const CommitHead& commit);
+  void hand_over(const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const CommitHead& commit);
   void make_next_ready(const CommitFiles& files);
   void retire(store::Reach reach);

@@ -104,16 +104,16 @@ Waited Worker::wait_until(Condition&& condition, Deadline deadline) {
 }
 
 /// Each step of a job waits for the other ranks with a deadline of its own.
-std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
+Waited Worker::wait_until_below(std::size_t limit, Deadline deadline) {
   const auto be_impatient = [&](bool impatient) {
     const std::lock_guard guard(state_->mutex);
     state_->impatient = impatient;
   };
   be_impatient(true);
   state_->submitted->raise();
-  auto waited = wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; }, Deadline::never());
+  auto waited = wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; }, deadline);
   be_impatient(false);
-  return waited.failure;
+  return waited;
 }
 
 /// The other ranks learn of it from rank 0: what they know may be a moment older or newer.
@@ -167,7 +167,11 @@ std::optional<Failure> Worker::failure() const {
 }
 
 Worker::Stopped Worker::stop(Deadline deadline) {
-  stopped_ = true;
+  if (!stopped_) stopped_ = stop_thread(deadline);
+  return *stopped_;
+}
+
+Worker::Stopped Worker::stop_thread(Deadline deadline) {
   bool cuts = false;
   {
     const std::lock_guard guard(state_->mutex);
