@@ -54,6 +54,20 @@ TEST_F(Background, CommitReturnsWhileItIsFlushed) {
   EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
 }
 
+/// An application that computes and never calls again.
+TEST_F(Background, GoesOnWithoutAnyCall) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (engine.level("a") != Level::persistent && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
+  EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
+}
+
 TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
   gate.close();
   std::thread opener;
