@@ -12,6 +12,7 @@
 namespace kedge::commits {
 
 bool RetentionPlan::keeps(const Id128& commit_id, const Id128& protection_id) const {
+  if (keeps_all) return true;
   const auto found = kept.find(commit_id);
   if (found == kept.end()) return false;
   return protection_id.is_none() || found->second.is_none() || found->second == protection_id;
@@ -20,6 +21,11 @@ bool RetentionPlan::keeps(const Id128& commit_id, const Id128& protection_id) co
 bool Ledger::is_surveyed() const {
   const std::lock_guard guard(mutex_);
   return surveyed_;
+}
+
+bool Ledger::must_survey() const {
+  const std::lock_guard guard(mutex_);
+  return !surveyed_ || looks_again_;
 }
 
 std::vector<Entry> Ledger::entries() const {
@@ -117,7 +123,13 @@ void Ledger::survey(Surveyed found) {
   highest_generation_ = std::max(highest_generation_, found.highest_generation);
   commits_exist_ = commits_exist_ || found.commits_exist;
   surveyed_ = true;
+  looks_again_ = false;
   check();
+}
+
+void Ledger::look_again() {
+  const std::lock_guard guard(mutex_);
+  looks_again_ = true;
 }
 
 void Ledger::commit(const CommitHead& head) {
@@ -224,6 +236,8 @@ void Ledger::forget_all() {
 RetentionPlan Ledger::retire(std::uint32_t keep) {
   const std::lock_guard guard(mutex_);
   RetentionPlan plan;
+  plan.keeps_all = !surveyed_;
+  if (plan.keeps_all) return plan;
   for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
   if (!parent_id_.is_none()) plan.kept[parent_id_] = {};
   if (!entries_.empty()) plan.newest = entries_.front().commit.generation;

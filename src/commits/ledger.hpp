@@ -38,6 +38,7 @@ struct Surveyed {
 struct RetentionPlan {
   std::map<Id128, Id128> kept;  ///< commits, each with the one protection that stays; none: all of its protections
   std::uint64_t newest = 0;     ///< generation of the newest commit that was known
+  bool keeps_all = false;       ///< what there is has to be surveyed first
 
   [[nodiscard]] bool keeps(const Id128& commit_id, const Id128& protection_id) const;
 };
@@ -45,7 +46,7 @@ struct RetentionPlan {
 /// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
 /// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
 ///
-/// Transitions: survey (everything anew), commit, open, set_parent; of one commit protect, prefer, unprotect,
+/// Transitions: survey (everything anew), look_again, commit, open, set_parent; of one commit protect, prefer, unprotect,
 /// set_persistent, exclude and exclude_opened; lose, when nothing could be opened; retire and discard_newer, which drop
 /// entries; note_commits_exist and forget_all.
 class Ledger {
@@ -54,6 +55,8 @@ class Ledger {
 
   /// False until survey(), and again once a commit turned out damaged: then look before you overwrite anything.
   [[nodiscard]] bool is_surveyed() const;
+  /// The next who begins a commit is to survey first, as after look_again(). Ranks may hear of it one after the other.
+  [[nodiscard]] bool must_survey() const;
   /// Newest first.
   [[nodiscard]] std::vector<Entry> entries() const;
   [[nodiscard]] std::optional<Entry> newest() const;
@@ -85,6 +88,8 @@ class Ledger {
   // Transitions.
 
   void survey(Surveyed found);
+  /// A file of an older commit was found damaged since the survey: others may have to stay.
+  void look_again();
   /// Sealed on every rank. It is newer than all others.
   void commit(const CommitHead& head);
   /// Opened: every rank has its container again. It becomes the parent of the next commit.
@@ -133,6 +138,7 @@ class Ledger {
   std::uint64_t tier_changes_ = 0;
   std::uint64_t highest_generation_ = 0;
   bool surveyed_ = false;
+  bool looks_again_ = false;
   bool commits_exist_ = false;
   bool lost_ = false;
 };

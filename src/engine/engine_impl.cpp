@@ -147,7 +147,8 @@ recovery::Recovery EngineImpl::make_recovery() {
           started_.run,
           {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
           ledger_,
-          {options.open.verify, options.store.durable, options.store.keep, piece_settings(options)},
+          {options.open.verify, options.store.durable, options.store.keep, piece_settings(options),
+           pipeline_.is_behind()},
           setup_.log};
 }
 
@@ -189,7 +190,7 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_until_idle().failure;
+  if (!local) local = pipeline_.wait_until_idle(pipeline::Rest::is_ignored).failure;
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {

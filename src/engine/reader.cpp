@@ -80,7 +80,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
-  if (!local) local = parts_.pipeline.wait_until_idle().failure;
+  if (!local) local = parts_.pipeline.wait_until_idle(pipeline::Rest::is_left).failure;
   enter(parts_.group, Call::open, hash_of(selection, newer), local);
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
@@ -88,7 +88,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (!opened) return std::nullopt;
   hold(*opened);
   parts_.notes.note(opened->commit.id);
-  parts_.pipeline.continue_from(opened->commit, opened->persistent);
+  parts_.pipeline.continue_from(opened->commit, opened->persistent, opened->unread);
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;

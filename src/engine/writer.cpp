@@ -28,10 +28,14 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
   if (!local) local = parts_.pipeline.wait_for_room();
-  const bool is_full = parts_.pipeline.is_full();
-  if (enter(parts_.group, Call::create, hash_of(tag), local, is_full ? 1 : 0) != 0) parts_.pipeline.skip_flushes();
+  // One rank may know what another is about to hear.
+  enum Before : std::uint64_t { nothing, skip_flushes, survey };
+  const Before mine = parts_.ledger.must_survey() ? survey : parts_.pipeline.is_full() ? skip_flushes : nothing;
+  const std::uint64_t before = enter(parts_.group, Call::create, hash_of(tag), local, mine);
+  if (before == skip_flushes) parts_.pipeline.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
-  if (!parts_.ledger.is_surveyed()) {
+  if (before == survey) {
+    parts_.pipeline.settle_down();
     parts_.recovery.survey_only();
     parts_.pipeline.make_room();
   }

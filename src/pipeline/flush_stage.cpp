@@ -95,7 +95,13 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
-  keep_house(group, files.commit.id);
+  untidied_ = files.commit.id;
+}
+
+std::optional<Failure> FlushStage::tidy(const comm::Group& group) {
+  const auto flushed = std::exchange(untidied_, std::nullopt);
+  if (!flushed) return std::nullopt;
+  return failure_of([&] { keep_house(group, *flushed); });
 }
 
 /// COLLECTIVE. In the worst case all bytes of the job go through one slow link, and the rank that bandwidth_limit keeps

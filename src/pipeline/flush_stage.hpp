@@ -60,8 +60,10 @@ class FlushStage final : public Stage {
   /// COLLECTIVE. Makes the manifest, with HDF5 if the structure is new.
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
   /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
-  /// Commits that persistent.keep lets go are removed afterwards; that they could not be is logged only.
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
+  /// COLLECTIVE. Removes commits that persistent.keep lets go after the last flush; that they could not be is logged
+  /// only. Likewise.
+  [[nodiscard]] std::optional<Failure> tidy(const comm::Group& group) override;
 
  private:
   /// What is to be published, on this rank.
@@ -107,6 +109,7 @@ class FlushStage final : public Stage {
   bool io_is_chosen_ = false;
   bool said_slow_ = false;
   bool must_sweep_ = true;  ///< the same on every rank: something may lie half published or half removed
+  std::optional<Id128> untidied_;  ///< the last commit that was flushed, until tidy()
 };
 
 }  // namespace kedge::pipeline

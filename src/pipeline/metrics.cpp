@@ -53,6 +53,10 @@ void Metrics::skipped(const CommitHead& commit) {
   write({.name = "flush_skipped", .commit = &commit});
 }
 
+void Metrics::damaged(const CommitHead& commit, const Failure& failure) const {
+  write({.name = "damaged", .commit = &commit, .failure = &failure});
+}
+
 void Metrics::retired(const CommitHead& commit) {
   count([](Counters& counters) { ++counters.retired; });
   write({.name = "retired", .commit = &commit});

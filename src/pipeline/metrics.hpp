@@ -41,6 +41,8 @@ class Metrics {
   /// A flush that failed is tried again after so many seconds.
   void retries(const CommitHead& commit, const Failure& failure, double wait_s);
   void skipped(const CommitHead& commit);
+  /// A file of it was found damaged behind the application.
+  void damaged(const CommitHead& commit, const Failure& failure) const;
   void retired(const CommitHead& commit);
   void opened(const CommitHead& commit, const OpenedFrom& from, double seconds);
   void checkpoint_failed(std::string_view tag, const Failure& failure);

@@ -122,7 +122,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
   Submitted processed;
   const auto since_commit_s = [&] { return clock_.seconds() - job.submitted_s; };
   if (job.protect) {
-    processed.not_protected = run_timed(*protect_, patient(group, job), job.files, 0);
+    processed.not_protected = run_timed(*protect_, patient(group, job.bytes.own), job.files, 0, reach);
     if (!processed.not_protected) processed.protected_after_s = since_commit_s();
   }
   if (reach == store::Reach::known) worker_->made_progress();
@@ -139,11 +139,12 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
   return processed;
 }
 
-/// COLLECTIVE, on `group`.
+/// COLLECTIVE, on `group`. A worker tidies up when the job is done.
 std::optional<Failure> Pipeline::run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
-                                           double prepare_s) {
+                                           double prepare_s, store::Reach reach) {
   const double begin_s = clock_.seconds();
   auto failure = stage.run(group, files);
+  if (!failure && reach == store::Reach::all) failure = stage.tidy(group);
   if (!failure) timer_.add(stage.reaches(), prepare_s + clock_.seconds() - begin_s);
   return failure;
 }
@@ -158,6 +159,12 @@ void Pipeline::work(const comm::Group& channel, Job& job) {
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
     throw Error(*processed.not_persistent);
   }
+}
+
+/// COLLECTIVE, on `channel`, in the worker's thread. Nobody waits for the commit any more.
+void Pipeline::follow(const comm::Group& channel) {
+  pause_.begin();
+  comm::throw_if(flush_->tidy(channel));
 }
 
 /// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
@@ -211,9 +218,9 @@ void Pipeline::skip_flushes() {
   group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending).failure); });
 }
 
-Waited Pipeline::wait_until_idle(Deadline deadline) {
+Waited Pipeline::wait_until_idle(Rest rest, Deadline deadline) {
   const Pause::Awaited awaited(pause_);
-  return worker_ ? worker_->wait_until_below(1, deadline) : Waited{};
+  return worker_ ? worker_->wait_until_idle(rest, deadline) : Waited{};
 }
 
 Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
@@ -234,22 +241,6 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
   completions_.expect(entry->commit, level, std::move(callback));
 }
 
-void Pipeline::continue_from(const CommitHead& commit, bool persistent) {
-  // A job that never lives for N commits must get something to the prefix all the same.
-  unflushed_ = persistent ? 0 : schedule_.flush_every;
-  const Protections found = judge_protection(commit);
-  // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
-  // unfinished protections of starts that died while protecting it again, which would add up otherwise.
-  retire(store::Reach::all);
-  const bool is_current = !found.current.is_none();
-  const bool is_protected = is_current || !found.sound.is_none();
-  if (!is_protected) ledger_.unprotect(commit.id);
-  const bool is_due = !is_current && protect_->is_possible() && schedule_.protect_every != 0;
-  if (is_due) protect_again(commit);
-  // Without the former copies, what is left of a protection that was asked for once may protect nothing.
-  else if (is_protected || found.best.is_none() || !protect_->is_possible()) (void)drop_former_copies(commit);
-}
-
 void Pipeline::require(std::string_view tag, Level level) {
   // One rank's worker may have retired it, and another's not yet.
   enum Found : std::uint64_t { reached, lower, nothing };
@@ -265,7 +256,11 @@ void Pipeline::require(std::string_view tag, Level level) {
                 "redundancy.scheme auto, partner, xor or rs");
   }
   group_.together([&] { comm::throw_if(wait_until_idle().failure); });
-  auto failure = run(level == Level::persistent ? *flush_ : *protect_, entry->commit);
+  if (worker_) {  // which may have done it meanwhile
+    const auto now = ledger_.find(entry->commit.id);
+    if (group_.all(now && now->level() >= level)) return;
+  }
+  auto failure = run(group_, level == Level::persistent ? *flush_ : *protect_, entry->commit, store::Reach::all);
   if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {
     failure->message += "; open this commit first, so that every rank has its container";
   }
@@ -273,16 +268,22 @@ void Pipeline::require(std::string_view tag, Level level) {
   retire(store::Reach::all);
 }
 
-/// COLLECTIVE, while nothing is under way. One stage, now.
-std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
-  const Pause::Awaited awaited(pause_);
+/// COLLECTIVE, on `group`, while nothing else is under way. One stage, now.
+std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, const CommitHead& commit,
+                                     store::Reach reach) {
+  const bool is_behind = reach == store::Reach::known;
+  std::optional<Pause::Awaited> awaited;
+  if (!is_behind) awaited.emplace(pause_);
   CommitFiles files{commit, {}};
-  auto failure = group_.try_together([&] {
-    files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+  auto failure = group.try_together([&] {
+    files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
   });
   const double begin_s = clock_.seconds();
-  if (!failure) failure = stage.prepare(group_, files);
-  if (!failure) failure = run_timed(stage, group_, files, clock_.seconds() - begin_s);
+  if (!failure) failure = stage.prepare(group, files);
+  if (!failure) {
+    const comm::Group waiting = is_behind ? patient(group, files.container->size_bytes()) : group;
+    failure = run_timed(stage, waiting, files, clock_.seconds() - begin_s, reach);
+  }
   if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
   const auto entry = ledger_.find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
@@ -290,56 +291,6 @@ std::optional<Failure> Pipeline::run(Stage& stage, const CommitHead& commit) {
   if (!is_reached) settle(commit, stage.reaches(), *failure, 1);
   else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
   return failure;
-}
-
-/// What the ranks have of its protections; the ledger knows then which one is worth keeping.
-Protections Pipeline::judge_protection(const CommitHead& commit) {
-  const Protections found = protect_->find(group_, commit.id);
-  if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
-  else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
-  else ledger_.prefer(commit.id, found.best);
-  return found;
-}
-
-/// The copies that protected the commit on its former nodes stay until it is protected where its containers lie now. A
-/// failure is logged: the commit is open all the same.
-void Pipeline::protect_again(const CommitHead& commit) {
-  const double begin_s = clock_.seconds();
-  std::optional<Failure> failure = run(*protect_, commit);
-  // Where there is no room for both, the former copies are worth less than the new protection.
-  if (!failure || failure->code == ErrorCode::no_space) {
-    const bool room_was_made = drop_former_copies(commit);
-    if (failure && room_was_made) {
-      if (group_.is_root()) {
-        log_.info(
-            compose("no room to protect {} beside the copies on its former nodes; removing them and "
-                    "retrying",
-                    commit.tag));
-      }
-      failure = run(*protect_, commit);
-    }
-  }
-  if (!failure) retire(store::Reach::all);  // its former protection
-  if (!group_.is_root()) return;
-  if (failure) {
-    const auto entry = ledger_.find(commit.id);
-    const bool is_protected = entry && entry->in_stores == Level::protected_;
-    log_.warning(compose("{} is open and {}: {}", commit.tag,
-                         is_protected ? "keeps the protection that it had" : "not protected against the loss of a node",
-                         to_string(*failure)));
-  } else {
-    log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_->scheme()),
-                      human_seconds(clock_.seconds() - begin_s)));
-  }
-}
-
-/// What lies on nodes that its owners have left only costs space: it goes at the latest when its commit is retired.
-/// Whether any rank dropped something.
-bool Pipeline::drop_former_copies(const CommitHead& commit) {
-  std::size_t dropped = 0;
-  const auto failure = attempt([&] { dropped = store_.drop_adopted(commit.id); });
-  if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
-  return group_.any(dropped != 0);
 }
 
 }  // namespace kedge::pipeline

@@ -24,6 +24,7 @@
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
 #include "pipeline/stage_costs.hpp"
+#include "pipeline/upkeep.hpp"
 #include "pipeline/worker.hpp"
 #include "store/node_store.hpp"
 #include "store/retirement.hpp"
@@ -62,7 +63,7 @@ struct CommitCost {
 
 /// Superseded commits leave the stores in these calls and nowhere else: what takes a commit to a higher level also
 /// retires those that it supersedes. Inline, every call returns when its stages have run. In the background, submit()
-/// only hands the commit to a worker, and other calls wait for what is under way. All calls are COLLECTIVE, unless they
+/// and continue_from() only hand it to a worker, and other calls wait for what is under way. All calls are COLLECTIVE, unless they
 /// say that they are local, and throw what ends communication.
 class Pipeline {
  public:
@@ -76,8 +77,13 @@ class Pipeline {
   /// could not be prepared. Logs what became of it, once that is known.
   [[nodiscard]] Submitted submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level = {});
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
-  /// is not persistent, the next commit is due for the prefix.
-  void continue_from(const CommitHead& commit, bool persistent);
+  /// is not persistent, the next commit is due for the prefix. `unread`: see recovery::Opened.
+  void continue_from(const CommitHead& commit, bool persistent, bool unread);
+  /// Whether there is a worker.
+  [[nodiscard]] bool is_behind() const noexcept { return worker_ != nullptr; }
+  /// Nothing is under way when it returns, and what was left to do after an open is given up as far as that costs no
+  /// protection.
+  void settle_down();
   /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
   void make_room() { retire(store::Reach::all); }
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
@@ -115,8 +121,9 @@ class Pipeline {
   void on_complete(std::string_view tag, Level level, Completions::Callback callback);
   /// Calls back who can be told something; never throws Error.
   void deliver() { completions_.deliver(); }
-  /// Returns when nothing is under way: what is known of commits is then the same on every rank.
-  [[nodiscard]] Waited wait_until_idle(Deadline deadline = Deadline::never());
+  /// Returns when nothing is under way: what is known of commits is then the same on every rank, unless `rest` leaves
+  /// something.
+  [[nodiscard]] Waited wait_until_idle(Rest rest = Rest::is_done, Deadline deadline = Deadline::never());
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
   /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const { return worker_ ? worker_->pending() : 0; }
@@ -128,27 +135,37 @@ class Pipeline {
 
  private:
   void start_worker();
-  [[nodiscard]] comm::Group patient(const comm::Group& group, const Job& job) const;
+  [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   [[nodiscard]] std::optional<Failure> flush(const comm::Group& group, Job& job, store::Reach reach,
                                              std::uint64_t& tries);
   void work(const comm::Group& channel, Job& job);
+  void follow(const comm::Group& channel);
+  [[nodiscard]] bool tend(const comm::Group& channel);
+  void tend_protection(const comm::Group& channel);
+  void read_on(const comm::Group& channel);
+  void meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
+  void make_first_ready(const CommitHead& commit);
   void note(const Job& job, const Submitted& submitted);
   void tell(const Job& job, const Submitted& processed) const;
   void warn(const CommitHead& commit, const Submitted& processed) const;
   void settle(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
   void settle(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
-  [[nodiscard]] std::optional<Failure> run(Stage& stage, const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> run(const comm::Group& group, Stage& stage, const CommitHead& commit,
+                                           store::Reach reach);
   [[nodiscard]] std::optional<Failure> run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
-                                                 double prepare_s);
+                                                 double prepare_s, store::Reach reach);
   void decide(Job& job, std::optional<Level> level);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
-  void protect_again(const CommitHead& commit);
+  [[nodiscard]] std::optional<Failure> protect_again(const comm::Group& group, const CommitHead& commit,
+                                                     store::Reach reach);
+  [[nodiscard]] std::optional<Failure> protect_in_room(const comm::Group& group, const CommitHead& commit,
+                                                       store::Reach reach);
   [[nodiscard]] std::optional<CommitHead> owed_at_end() const;
   void flush_newest(const CommitHead& commit);
   void hand_over(const CommitHead& commit);
-  [[nodiscard]] bool drop_former_copies(const CommitHead& commit);
+  [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void make_next_ready(const CommitFiles& files);
   void retire(store::Reach reach);
 
@@ -172,6 +189,8 @@ class Pipeline {
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;
   std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
+  Upkeep upkeep_;  ///< the worker's, as long as it tends it
+  UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;          ///< in the background; the last member: it uses the others
 };
 

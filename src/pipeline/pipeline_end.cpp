@@ -16,7 +16,7 @@ bool Pipeline::finish_within(Deadline deadline) {
   const auto owed = owed_at_end();
   if (owed && worker_) {
     hand_over(*owed);
-    const Waited waited = wait_until_idle(deadline);
+    const Waited waited = wait_until_idle(Rest::is_left, deadline);
     group_.together([&] { comm::throw_if(waited.failure); });
     if (!group_.all(waited.in_time)) return false;
   } else if (owed) {
@@ -37,7 +37,7 @@ std::optional<CommitHead> Pipeline::owed_at_end() const {
 
 /// COLLECTIVE.
 void Pipeline::flush_newest(const CommitHead& commit) {
-  const auto failure = run(*flush_, commit);
+  const auto failure = run(group_, *flush_, commit, store::Reach::all);
   if (!group_.is_root()) return;
   if (failure) log_.warning(not_flushed(ledger_, commit, *failure, 1));
   else log_.info(compose("{} is persistent", commit.tag));

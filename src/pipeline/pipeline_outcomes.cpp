@@ -22,7 +22,7 @@ double backoff_s(std::uint64_t tries) {
 
 /// COLLECTIVE. The worker tries again what may succeed later, as long as nobody waits for it.
 std::optional<Failure> Pipeline::flush(const comm::Group& group, Job& job, store::Reach reach, std::uint64_t& tries) {
-  auto failure = run_timed(*flush_, group, job.files, job.prepare_s);
+  auto failure = run_timed(*flush_, group, job.files, job.prepare_s, reach);
   for (; failure && may_pass(*failure) && reach == store::Reach::known && tries <= schedule_.flush_retries; ++tries) {
     const double wait_s = backoff_s(tries);
     if (group.is_root()) {
@@ -31,7 +31,7 @@ std::optional<Failure> Pipeline::flush(const comm::Group& group, Job& job, store
     }
     if (!worker_->wait_before_retry(group, comm::Group::Seconds(wait_s))) break;
     metrics_.retries(job.files.commit, *failure, wait_s);
-    failure = run_timed(*flush_, group, job.files, job.prepare_s);
+    failure = run_timed(*flush_, group, job.files, job.prepare_s, reach);
   }
   return failure;
 }

@@ -34,13 +34,15 @@ void Pipeline::start_worker() {
                 schedule_.cores));
   };
   worker_ = std::make_unique<Worker>(group_, std::move(channel), begin,
-                                     [this](const comm::Group& own, Job& job) { work(own, job); });
+                                     Duties{[this](const comm::Group& own, Job& job) { work(own, job); },
+                                            [this](const comm::Group& own) { follow(own); },
+                                            [this](const comm::Group& own) { return tend(own); }});
 }
 
 /// COLLECTIVE, if what is sent has a limit: the rank that this keeps back longest takes its time.
-comm::Group Pipeline::patient(const comm::Group& group, const Job& job) const {
+comm::Group Pipeline::patient(const comm::Group& group, std::uint64_t own_bytes) const {
   if (!send_pace_ || !worker_) return group;
-  const double sent_bytes = static_cast<double>(job.bytes.own) * protect_->sent_share();
+  const double sent_bytes = static_cast<double>(own_bytes) * protect_->sent_share();
   const double paced_s = send_pace_->seconds_for(static_cast<std::uint64_t>(sent_bytes));
   return group.with_timeout(group.timeout() +
                             std::chrono::milliseconds(group.max(static_cast<std::uint64_t>(paced_s * 1000))));

@@ -9,7 +9,7 @@
 
 namespace kedge::pipeline {
 
-Worker::Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin, Work work)
+Worker::Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin, Duties duties)
     : state_(std::make_shared<State>()), channel_(std::move(channel)) {
   Communicator& communicator = channel_.communicator();
   state_->submitted = communicator.signal();
@@ -17,7 +17,7 @@ Worker::Worker(const comm::Group& group, comm::Group channel, std::function<void
   const auto start = [&] {
     try {
       thread_ =
-          communicator.start_thread([state = state_, own = channel_, first = std::move(begin), what = std::move(work)] {
+          communicator.start_thread([state = state_, own = channel_, first = std::move(begin), what = std::move(duties)] {
             first();
             run(*state, own, what);
           });
@@ -39,33 +39,84 @@ Worker::~Worker() {
   if (!stopped_) (void)stop(Deadline::never());
 }
 
-void Worker::run(State& state, const comm::Group& channel, const Work& work) {
+void Worker::run(State& state, const comm::Group& channel, const Duties& duties) {
   while (true) {
-    Job* job = nullptr;
+    Turn turn = Turn::ended;
+    const auto failure = attempt([&] { turn = next_turn(state, channel); });
+    if (failure) (void)end_turn(state, failure, [] {});
+    if (failure || turn == Turn::ended) return;
+    const bool goes_on = turn == Turn::job ? do_job(state, channel, duties) : do_step(state, channel, duties);
+    if (!goes_on) return;
+  }
+}
+
+/// COLLECTIVE, if there is upkeep: that is the same on every rank, while one may have heard of a job and another not.
+Worker::Turn Worker::next_turn(State& state, const comm::Group& channel) {
+  const Turn turn = wait_for_turn(state, false);
+  if (turn != Turn::step) return turn;
+  bool job_first = false;
+  {
+    const std::lock_guard guard(state.mutex);
+    job_first = !state.jobs.empty();
+  }
+  channel.broadcast(job_first);
+  return job_first ? wait_for_turn(state, true) : Turn::step;
+}
+
+/// Local. A job that is begun stays in its place when others are added.
+Worker::Turn Worker::wait_for_turn(State& state, bool of_job) {
+  while (true) {
     {
       const std::lock_guard guard(state.mutex);
-      if (state.stopping) return;
+      if (state.stopping) return Turn::ended;
+      if (state.tends && !of_job) return Turn::step;
       if (!state.jobs.empty() && !state.held) {
-        job = &state.jobs.front();  // stays in its place when others are added
         ++state.begun;
+        return Turn::job;
       }
     }
-    if (job == nullptr) {
-      if (attempt([&] { (void)state.submitted->wait(Deadline::never()); })) return;
-      continue;
-    }
-    const auto failure = attempt([&] { work(channel, *job); });
-    {
-      const std::lock_guard guard(state.mutex);
-      if (state.stopping) return;  // the job stays: it was cut
-      state.failure = failure;
-      ++state.ended;
-      if (failure) state.jobs.clear();
-      else state.jobs.pop_front();
-    }
-    state.done->raise();
-    if (failure) return;
+    if (attempt([&] { (void)state.submitted->wait(Deadline::never()); })) return Turn::ended;
   }
+}
+
+/// Local. False if the worker has ended: what was begun stays then, as it was cut, or nothing is left.
+template <class Change>
+bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const Change& change) {
+  {
+    const std::lock_guard guard(state.mutex);
+    if (state.stopping) return false;
+    change();
+    state.failure = failure;
+    if (failure) {
+      state.jobs.clear();
+      state.follows = state.tends = false;
+    }
+  }
+  state.done->raise();
+  return !failure;
+}
+
+bool Worker::do_job(State& state, const comm::Group& channel, const Duties& duties) {
+  Job* job = nullptr;
+  {
+    const std::lock_guard guard(state.mutex);
+    job = &state.jobs.front();
+  }
+  const auto failure = attempt([&] { duties.work(channel, *job); });
+  const bool goes_on = end_turn(state, failure, [&] {
+    ++state.ended;
+    state.jobs.pop_front();
+    state.follows = true;
+  });
+  if (!goes_on) return false;
+  const auto after = attempt([&] { duties.follow(channel); });
+  return end_turn(state, after, [&] { state.follows = false; });
+}
+
+bool Worker::do_step(State& state, const comm::Group& channel, const Duties& duties) {
+  bool is_left = false;
+  const auto failure = attempt([&] { is_left = duties.tend(channel); });
+  return end_turn(state, failure, [&] { state.tends = is_left; });
 }
 
 void Worker::submit(Job job) {
@@ -73,6 +124,17 @@ void Worker::submit(Job job) {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
     state_->jobs.push_back(std::move(job));
+  }
+  state_->submitted->raise();
+}
+
+void Worker::submit_upkeep(const Id128& to_protect) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->failure) return;
+    state_->tends = true;
+    state_->is_left = false;
+    state_->to_protect = to_protect;
   }
   state_->submitted->raise();
 }
@@ -97,21 +159,38 @@ Waited Worker::wait_until(Condition&& condition, Deadline deadline) {
   while (true) {
     {
       const std::lock_guard guard(state_->mutex);
-      if (state_->failure || condition(state_->jobs)) return {state_->failure};
+      if (state_->failure || condition(*state_)) return {state_->failure};
     }
     if (deadline.passed() || !state_->done->wait(deadline)) return {std::nullopt, false};
   }
 }
 
-/// Each step of a job waits for the other ranks with a deadline of its own.
-Waited Worker::wait_until_below(std::size_t limit, Deadline deadline) {
-  const auto be_impatient = [&](bool impatient) {
+void Worker::be_impatient(bool impatient) {
+  {
     const std::lock_guard guard(state_->mutex);
     state_->impatient = impatient;
-  };
+  }
+  if (impatient) state_->submitted->raise();
+}
+
+/// Each step of a job waits for the other ranks with a deadline of its own.
+Waited Worker::wait_until_below(std::size_t limit) {
   be_impatient(true);
-  state_->submitted->raise();
-  auto waited = wait_until([&](const std::deque<Job>& jobs) { return jobs.size() < limit; }, deadline);
+  auto waited = wait_until([&](const State& state) { return state.jobs.size() < limit; }, Deadline::never());
+  be_impatient(false);
+  return waited;
+}
+
+Waited Worker::wait_until_idle(Rest rest, Deadline deadline) {
+  be_impatient(true);
+  if (rest == Rest::is_left) {
+    const std::lock_guard guard(state_->mutex);
+    state_->is_left = true;
+  }
+  const auto is_idle = [&](const State& state) {
+    return state.jobs.empty() && !state.follows && (!state.tends || rest == Rest::is_ignored);
+  };
+  auto waited = wait_until(is_idle, deadline);
   be_impatient(false);
   return waited;
 }
@@ -134,9 +213,33 @@ bool Worker::must_go_on() const {
   return state_->stopping || state_->impatient || state_->jobs.size() > 1;
 }
 
+bool Worker::gives_way() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->stopping || state_->is_left || !state_->jobs.empty();
+}
+
+bool Worker::is_left() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->is_left;
+}
+
+void Worker::sends(bool begins) {
+  const std::lock_guard guard(state_->mutex);
+  state_->sends = begins;
+}
+
+void Worker::protected_it() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->to_protect = {};
+  }
+  state_->done->raise();
+}
+
 Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {
-  const auto is_over = [&](const std::deque<Job>& jobs) {
-    return enough() || std::ranges::none_of(jobs, [&](const Job& job) { return job.files.commit.id == commit_id; });
+  const auto is_over = [&](const State& state) {
+    const auto is_of_it = [&](const Job& job) { return job.files.commit.id == commit_id; };
+    return enough() || (std::ranges::none_of(state.jobs, is_of_it) && state.to_protect != commit_id);
   };
   return wait_until(is_over, deadline);
 }
@@ -176,13 +279,13 @@ Worker::Stopped Worker::stop_thread(Deadline deadline) {
   {
     const std::lock_guard guard(state_->mutex);
     state_->stopping = true;
-    cuts = !state_->jobs.empty();
+    cuts = !state_->jobs.empty() || state_->follows || state_->tends;
   }
   state_->submitted->raise();
   if (cuts) channel_.communicator().interrupt();
   if (!thread_->join(deadline)) return Stopped::not_ended;
   const std::lock_guard guard(state_->mutex);
-  return state_->jobs.empty() ? Stopped::idle : Stopped::cut;
+  return state_->jobs.empty() && !state_->follows && !state_->sends ? Stopped::idle : Stopped::cut;
 }
 
 }  // namespace kedge::pipeline

@@ -30,6 +30,22 @@ struct Job {
   bool is_last = false;  ///< its flush was left for the end
 };
 
+/// What the worker's thread does. Everything is COLLECTIVE, on `channel`; what it throws ends the worker.
+struct Duties {
+  std::function<void(const comm::Group& channel, Job& job)> work;
+  /// After each job, when nobody waits for it any more and before the next one.
+  std::function<void(const comm::Group& channel)> follow;
+  /// One step of the upkeep; false if nothing is left of it.
+  std::function<bool(const comm::Group& channel)> tend;
+};
+
+/// What becomes of the upkeep when somebody waits for the worker.
+enum class Rest : std::uint8_t {
+  is_done,     ///< it is waited for
+  is_left,     ///< it is given up, as far as it is only worth something
+  is_ignored,  ///< it goes on
+};
+
 /// What a wait came to.
 struct Waited {
   std::optional<Failure> failure;  ///< why the worker has ended, if it has
@@ -37,30 +53,43 @@ struct Waited {
 };
 
 /// Every rank submits the same jobs in the same order. What the work throws ends the worker; jobs that are left are
-/// dropped then. All calls but the constructor are local, and made by one thread.
+/// dropped then. Upkeep is what has time: it goes on, step by step, while there is no job. Rank 0 says before each step
+/// whether there is one, so that all ranks do the same. All calls but the constructor are local, and made by one thread,
+/// unless they say that they are the worker's own.
 class Worker {
  public:
   /// COLLECTIVE, on `group`. The work communicates over `channel` alone, which nobody else uses. Throws the same Error
   /// on every rank if any has no thread for it.
   /// The thread begins with `begin`.
-  Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin,
-         std::function<void(const comm::Group& channel, Job& job)> work);
+  Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin, Duties duties);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   /// Waits for the thread, unless stop() gave up on it.
   ~Worker();
 
   void submit(Job job);
+  /// There is upkeep, by Duties::tend; nothing is under way. `to_protect`: the commit that it protects, unless none.
+  void submit_upkeep(const Id128& to_protect);
   /// How many jobs are not done.
   [[nodiscard]] std::size_t pending() const;
   /// What they have still to do, at most.
   [[nodiscard]] Ahead ahead() const;
   /// Returns when fewer jobs than `limit` are not done, or when the worker has ended.
-  [[nodiscard]] Waited wait_until_below(std::size_t limit, Deadline deadline = Deadline::never());
+  [[nodiscard]] Waited wait_until_below(std::size_t limit);
+  /// Returns when no job is left, and nothing that follows one; and what `rest` says of the upkeep. Likewise.
+  [[nodiscard]] Waited wait_until_idle(Rest rest, Deadline deadline);
   /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.
   [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);
   /// From the worker's thread, within a job: a step is done.
   void made_progress() { state_->done->raise(); }
+  /// From the worker's thread, within a step of the upkeep: whether there is something better to do on this rank.
+  [[nodiscard]] bool gives_way() const;
+  /// Likewise: whether what is only worth something is given up here.
+  [[nodiscard]] bool is_left() const;
+  /// From the worker's thread: begins and ends what sends from files, which must outlive it if it is cut.
+  void sends(bool begins);
+  /// From the worker's thread: what upkeep was to protect is protected, or will not be.
+  void protected_it();
   /// COLLECTIVE, on `channel`, from the worker's thread, within a job. Waits before the job goes on; not so long if
   /// another job is submitted, or somebody waits for room. Whether it came to its end: rank 0 decides.
   [[nodiscard]] bool wait_before_retry(const comm::Group& channel, comm::Group::Seconds wait);
@@ -74,7 +103,7 @@ class Worker {
 
   /// How a worker was stopped.
   enum class Stopped : std::uint8_t {
-    idle,      ///< nothing was under way
+    idle,      ///< nothing was under way, or only reading
     cut,       ///< a job was: messages may still come to and go from its memory
     not_ended  ///< not in time: it goes on with all that its work refers to
   };
@@ -91,16 +120,29 @@ class Worker {
     std::uint64_t ended = 0;
     bool impatient = false;  ///< somebody waits for room
     bool held = false;
+    bool follows = false;  ///< what follows a job is under way
+    bool tends = false;    ///< there is upkeep
+    bool is_left = false;  ///< what of it is only worth something, is given up
+    bool sends = false;    ///< it sends from files
+    Id128 to_protect;      ///< by the upkeep; none: nothing
     bool stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;
     std::unique_ptr<Communicator::Signal> done;
   };
-  using Work = std::function<void(const comm::Group&, Job&)>;
+  /// What comes next.
+  enum class Turn : std::uint8_t { ended, job, step };
 
   [[nodiscard]] bool must_go_on() const;
   [[nodiscard]] Stopped stop_thread(Deadline deadline);
-  static void run(State& state, const comm::Group& channel, const Work& work);
+  static void run(State& state, const comm::Group& channel, const Duties& duties);
+  [[nodiscard]] static Turn next_turn(State& state, const comm::Group& channel);
+  [[nodiscard]] static Turn wait_for_turn(State& state, bool of_job);
+  [[nodiscard]] static bool do_job(State& state, const comm::Group& channel, const Duties& duties);
+  [[nodiscard]] static bool do_step(State& state, const comm::Group& channel, const Duties& duties);
+  template <class Change>
+  [[nodiscard]] static bool end_turn(State& state, const std::optional<Failure>& failure, const Change& change);
+  void be_impatient(bool impatient);
   template <class Condition>
   [[nodiscard]] Waited wait_until(Condition&& condition, Deadline deadline);
 

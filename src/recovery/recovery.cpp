@@ -31,7 +31,9 @@ void Recovery::survey_only() {
 
 std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
   // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
-  Depth depth = policy_.verify == Verify::all ? Depth::what_is_used : Depth::headers;
+  Depth depth = policy_.verify == Verify::headers ? Depth::headers
+                : policy_.reads_later             ? Depth::what_is_opened
+                                                  : Depth::what_is_used;
   if (!failed_once_.empty()) depth = Depth::all_that_counts;
   for (;; depth = Depth::all_that_counts) {
     survey_.look();
@@ -46,7 +48,7 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
     std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, depth);
     if (!mine) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
-    return opened(*chosen, std::move(*mine));
+    return opened(*chosen, std::move(*mine), depth);
   }
 }
 
@@ -60,10 +62,28 @@ Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth) {
     std::vector<store::FileKey> read_by_rebuild;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
-      if (depth == Depth::what_is_used) read_by_rebuild = rebuild_inputs(group_, storage_.store, *chosen, plan.orders);
+      if (depth != Depth::headers && depth != Depth::all_that_counts) {
+        read_by_rebuild = rebuild_inputs(group_, storage_.store, *chosen, plan.orders);
+      }
+      if (depth == Depth::what_is_opened) {
+        if (verify_what_is_opened(*chosen, plan.orders, read_by_rebuild)) return plan;
+        continue;
+      }
     }
     if (depth == Depth::headers || verify_what_counts(plan.chosen(), read_by_rebuild)) return plan;
   }
+}
+
+/// COLLECTIVE. Reads whole what was chosen, but parity only of sets that rebuild something. False as below.
+bool Recovery::verify_what_is_opened(const Candidate& chosen, const Orders& orders,
+                                     std::span<const store::FileKey> except_own) {
+  std::vector<store::FileKey> later = survey_.protections(chosen.commit.id);
+  for (const SetOrder& order : orders.sets) {
+    if (order.rebuild) std::erase(later, order.key());
+  }
+  bool as_found = true;
+  group_.together([&] { as_found = survey_.verify(chosen.commit.id, {except_own, later}); });
+  return group_.all(as_found);
 }
 
 /// COLLECTIVE. Reads whole what counts and was not read yet. False if some rank found a difference, so that another
@@ -76,7 +96,9 @@ bool Recovery::verify_what_counts(const Candidate* chosen, std::span<const store
   group_.together([&] {
     for (const Id128& commit_id : counts) {
       const bool is_chosen = chosen != nullptr && commit_id == chosen->commit.id;
-      if (!survey_.verify(commit_id, is_chosen ? except_own : std::span<const store::FileKey>())) as_found = false;
+      if (!survey_.verify(commit_id, {is_chosen ? except_own : std::span<const store::FileKey>(), {}})) {
+        as_found = false;
+      }
     }
   });
   return group_.all(as_found);
@@ -173,11 +195,16 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
 }
 
 /// COLLECTIVE.
-Opened Recovery::opened(const Candidate& chosen, Recovered mine) const {
+Opened Recovery::opened(const Candidate& chosen, Recovered mine, Depth depth) const {
   const auto is = [&](RecoverySource source) -> std::uint64_t { return mine.source == source ? 1 : 0; };
   const auto sums = group_.sum(std::array{is(RecoverySource::moved), is(RecoverySource::rebuilt),
                                           is(RecoverySource::fetched), mine.container_bytes});
-  return {chosen.commit, chosen.persistent, chosen.total_bytes, std::move(mine), {sums[0], sums[1], sums[2], sums[3]}};
+  return {chosen.commit,
+          chosen.persistent,
+          chosen.total_bytes,
+          std::move(mine),
+          {sums[0], sums[1], sums[2], sums[3]},
+          depth == Depth::what_is_opened};
 }
 
 }  // namespace kedge::recovery

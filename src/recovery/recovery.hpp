@@ -26,6 +26,8 @@ struct RecoveryPolicy {
   bool durable = false;
   std::uint32_t keep = 1;  ///< commits that stay in the stores (store.keep)
   redundancy::PieceSettings pieces;
+  /// With Verify::all: what is opened does not wait for what it does not need (Opened::unread).
+  bool reads_later = false;
 };
 
 /// Totals over all ranks.
@@ -43,6 +45,8 @@ struct Opened {
   std::uint64_t total_bytes = 0;
   Recovered mine;  ///< this rank's
   RecoveryTotals totals;
+  /// Parity of sets of which nothing was missing, and the other commits that stay, are only known by their headers yet.
+  bool unread = false;
 };
 
 /// Of one engine; it remembers which commits failed. Calls must be the same on every rank.
@@ -58,7 +62,8 @@ class Recovery {
 
   /// COLLECTIVE. Brings back the newest commit of the selection, which must not be a Source, that all ranks can
   /// recover; nothing if the run has none. What counts is every file of the commit that is selected, and of those that
-  /// stay beside it: with Verify::all these are read whole first, and what is damaged counts as missing. What a set is
+  /// stay beside it: with Verify::all these are read whole first, unless reads_later, and what is damaged counts as
+  /// missing. What a set is
   /// rebuilt from is read and checked by the rebuild. If that, or anything else, fails, all that counts is read, and a
   /// commit that fails twice after that is excluded. With Newer::discard the run's record first says of the newer
   /// commits that they are discarded: a crash after that finds the older one, as asked.
@@ -71,6 +76,7 @@ class Recovery {
   /// How much of the files is read before anything is carried out.
   enum class Depth : std::uint8_t {
     headers,          ///< no more than says what they are
+    what_is_opened,   ///< whole: the commit's containers, and what they are rebuilt from, likewise
     what_is_used,     ///< whole: of what counts, all that the recovery will not read and check itself
     all_that_counts,  ///< whole: all of what counts
   };
@@ -87,13 +93,15 @@ class Recovery {
 
   [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth);
   [[nodiscard]] bool verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own);
+  [[nodiscard]] bool verify_what_is_opened(const Candidate& chosen, const Orders& orders,
+                                           std::span<const store::FileKey> except_own);
   void log_no_match(const Plan& plan, const Selection& selection) const;
   void log_skipped(const Plan& plan) const;
   void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);
   void require_prefix(const Candidate& chosen) const;
   void discard_newer(const Survey& survey, const Candidate& chosen);
-  [[nodiscard]] Opened opened(const Candidate& chosen, Recovered mine) const;
+  [[nodiscard]] Opened opened(const Candidate& chosen, Recovered mine, Depth depth) const;
 
   comm::Group group_;
   commits::RunIdentity run_;

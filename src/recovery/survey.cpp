@@ -260,17 +260,25 @@ Survey StorageSurvey::survey(const Selection* selection) {
   return std::move(draft).finish();
 }
 
-bool StorageSurvey::verify(const Id128& commit_id, std::span<const store::FileKey> except_own) {
+std::vector<store::FileKey> StorageSurvey::protections(const Id128& commit_id) const {
+  std::set<store::FileKey> keys;
+  for (const store::Held& held : files_) {
+    if (held.set && held.set->commit_id == commit_id) keys.insert({commit_id, held.set->protection_id});
+  }
+  return {keys.begin(), keys.end()};
+}
+
+bool StorageSurvey::verify(const Id128& commit_id, const store::LeftOut& left_out) {
   if (verified_.contains(commit_id)) return true;
   bool as_found = true;
-  for (store::Held& held : storage_.store.verify(run_.id, commit_id, except_own)) {
+  for (store::Held& held : storage_.store.verify(run_.id, commit_id, left_out)) {
     const auto found = std::ranges::find(files_, held.path, &store::Held::path);
     as_found = as_found && found != files_.end() && held.intact && held.key() == found->key();
     if (found != files_.end()) *found = std::move(held);
     else files_.push_back(std::move(held));
   }
   // Incomplete otherwise: another set may be the one to rebuild after the next choice.
-  if (except_own.empty()) verified_.insert(commit_id);
+  if (left_out.own.empty() && left_out.all.empty()) verified_.insert(commit_id);
   return as_found;
 }
 

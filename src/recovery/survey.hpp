@@ -51,10 +51,13 @@ class StorageSurvey {
   /// cannot be read is only logged; otherwise that throws Error{io}.
   [[nodiscard]] Survey survey(const Selection* selection);
 
-  /// Local. Reads whole what of a commit this process holds, but for own files of the keys `except_own`. False if any
-  /// of it differs from what was found before; the next survey goes by what was found now. What was read whole since
-  /// the look is not read again. Throws io.
-  [[nodiscard]] bool verify(const Id128& commit_id, std::span<const store::FileKey> except_own);
+  /// Local. Reads whole what of a commit this process holds, but for what is left out. False if any of it differs from
+  /// what was found before; the next survey goes by what was found now. A commit of which nothing was left out is not
+  /// read again before the next look. Throws io.
+  [[nodiscard]] bool verify(const Id128& commit_id, const store::LeftOut& left_out);
+
+  /// Local. The protections of a commit of which the look found files here, each once.
+  [[nodiscard]] std::vector<store::FileKey> protections(const Id128& commit_id) const;
 
  private:
   void reject_contradicted();

@@ -34,9 +34,17 @@ void Adopted::scan(const Id128& run_id, Verify verify, std::vector<Held>& found)
   for (const auto& slot : slots_) found.push_back(slot->scan(directory_, run_id, verify));
 }
 
-void Adopted::verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found) {
+void Adopted::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
+                     std::vector<Held>& found) {
   for (const auto& slot : slots_) {
-    if (slot->offers_of(commit_id)) found.push_back(slot->verify(directory_, run_id));
+    const bool is_left_out = std::find(but.begin(), but.end(), slot->key) != but.end();
+    if (slot->offers_of(commit_id) && !is_left_out) found.push_back(slot->verify(directory_, run_id));
+  }
+}
+
+void Adopted::offered(const Id128& commit_id, std::set<Offered>& files) const {
+  for (const auto& slot : slots_) {
+    if (slot->offers_of(commit_id)) files.insert({slot->name.kind, slot->name.logical_rank, slot->key});
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,9 @@ class Adopted {
 
   void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
   /// Reads every byte of what the last scan found intact of this commit.
-  void verify(const Id128& run_id, const Id128& commit_id, std::vector<Held>& found);
+  void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but, std::vector<Held>& found);
+  /// Adds what can be pinned of this commit.
+  void offered(const Id128& commit_id, std::set<Offered>& files) const;
   /// Removes those that hold nothing of these; pinned ones and what is not this user's stay.
   void remove_all_but(const IsKept& is_kept);
   /// Removes the files of this commit that are not pinned; how many.

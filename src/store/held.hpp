@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "format/manifest.hpp"
@@ -22,8 +23,22 @@ struct FileKey {
   auto operator<=>(const FileKey&) const = default;
 };
 
+/// Files that are not read whole, though others of their commit are.
+struct LeftOut {
+  std::span<const FileKey> own = {};  ///< only those of this rank
+  std::span<const FileKey> all = {};
+};
+
 /// Whether what belongs to this key stays.
 using IsKept = std::function<bool(const FileKey&)>;
+
+/// A file that can be pinned.
+struct Offered {
+  FileKind kind = FileKind::container;
+  LogicalRank whose;
+  FileKey key;
+  auto operator<=>(const Offered&) const = default;
+};
 
 /// What was found in one file at a scan.
 struct Held {

@@ -60,12 +60,32 @@ std::vector<Held> NodeStore::scan(const Id128& run_id, Verify verify) {
   return found;
 }
 
-std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but_own) {
+std::vector<Held> NodeStore::verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out) {
   const Guard guard(mutex_);
   std::vector<Held> found;
-  for (Slots& slots : own_) slots.verify(run_id, commit_id, but_own, found);
-  adopted_.verify(run_id, commit_id, found);
+  for (Slots& slots : own_) slots.verify(run_id, commit_id, left_out, found);
+  adopted_.verify(run_id, commit_id, left_out.all, found);
   return found;
+}
+
+std::vector<Offered> NodeStore::offered(const Id128& commit_id) {
+  const Guard guard(mutex_);
+  std::set<Offered> files;
+  for (std::size_t kind = 0; kind < kFileKinds; ++kind) {
+    for (const FileKey& key : own_[kind].keys()) {
+      if (key.commit_id == commit_id) files.insert({static_cast<FileKind>(kind), logical_rank_, key});
+    }
+  }
+  adopted_.offered(commit_id, files);
+  return {files.begin(), files.end()};
+}
+
+void NodeStore::reject(const Offered& file) {
+  const Guard guard(mutex_);
+  Slot* slot = slot_with(file.kind, file.whose, file.key);
+  if (slot == nullptr) return;
+  slot->intact = false;
+  if (file.kind == FileKind::parity && file.whose == logical_rank_) of(file.kind).remove(*slot);
 }
 
 Slots& NodeStore::slots_of(const StoreFile& file) {

@@ -56,9 +56,7 @@ class NodeStore {
 
   /// Reads every byte of what the last scan found intact of this commit, of all kinds, own and adopted. What is told
   /// is as of now: what is damaged or gone is offered no more.
-  /// Own files of the keys `but_own` are left out.
-  [[nodiscard]] std::vector<Held> verify(const Id128& run_id, const Id128& commit_id,
-                                         std::span<const FileKey> but_own = {});
+  [[nodiscard]] std::vector<Held> verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out = {});
 
   /// An own file to write into, unsealed: a free one, else the oldest retired one, else a new one. `expected_bytes` is
   /// taken at once, if quota and free space permit (0: unknown). Throws no_space, io.
@@ -101,6 +99,11 @@ class NodeStore {
   void unpin(StoreFile& file);
   /// pin() does not find this file until another scan: what it says of itself is contradicted by others.
   void distrust(const std::string& path);
+  /// What pin() would find of this commit, own and adopted, each once.
+  [[nodiscard]] std::vector<Offered> offered(const Id128& commit_id);
+  /// What pin() would find here is damaged: it is offered no more. An own file of parity is removed: nothing is ever
+  /// rebuilt from it. Throws io, and then it may be offered by another scan.
+  void reject(const Offered& file);
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   /// The size of the file that pin() would find; 0 if there is none.

@@ -43,11 +43,13 @@ void Slots::scan(const Id128& run_id, Verify verify, std::vector<Held>& found) {
   }
 }
 
-void Slots::verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but,
-                   std::vector<Held>& found) {
+void Slots::verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out, std::vector<Held>& found) {
+  const auto is_in = [](std::span<const FileKey> keys, const FileKey& key) {
+    return std::ranges::find(keys, key) != keys.end();
+  };
   for (const auto& slot : slots_) {
-    const bool left_out = std::ranges::find(but, slot->key) != but.end();
-    if (slot->offers_of(commit_id) && !left_out) found.push_back(slot->verify(directory_, run_id));
+    const bool is_left_out = is_in(left_out.own, slot->key) || is_in(left_out.all, slot->key);
+    if (slot->offers_of(commit_id) && !is_left_out) found.push_back(slot->verify(directory_, run_id));
   }
 }
 
@@ -213,6 +215,13 @@ void Slots::discard(Slot& slot) {
   // What cannot be unsealed must not be found as a sealed file later: it goes as a whole.
   slot.file.reset();
   directory_.remove(slot.name);
+  std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
+}
+
+void Slots::remove(Slot& slot) {
+  if (slot.pins != 0) return;
+  slot.file.reset();
+  directory_.remove(slot.name);  // if it throws, the slot is still there, and offers nothing
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
 }
 

@@ -22,7 +22,7 @@ class Slots {
   void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
 
   /// Reads every byte of what the last scan found intact of this commit, but for these keys.
-  void verify(const Id128& run_id, const Id128& commit_id, std::span<const FileKey> but, std::vector<Held>& found);
+  void verify(const Id128& run_id, const Id128& commit_id, const LeftOut& left_out, std::vector<Held>& found);
 
   /// How many idle files are spared.
   void spare(std::size_t files) noexcept { spared_ = files; }
@@ -36,6 +36,8 @@ class Slots {
   void make_ready(std::uint64_t size_bytes, std::size_t idle_files);
   void give_back_unused();
   void discard(Slot& slot);
+  /// The file goes, unless it is pinned.
+  void remove(Slot& slot);
   void retire_all_but(const IsKept& is_kept, std::uint64_t newest);
   void remove_all();
 

@@ -1,0 +1,379 @@
+// What an open leaves to be done behind the application: reading what it did not need, and protecting it again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/text.hpp"
+#include "harness/engine_checks.hpp"
+#include "harness/flush_fixture.hpp"
+#include "harness/held_file_system.hpp"
+#include "harness/held_files.hpp"
+#include "harness/set_files.hpp"
+
+namespace kedge::faults {
+namespace {
+
+using format::SetFileKind;
+
+bool is_parity(const std::string& path) {
+  return path.starts_with("/nodes/") && path.find("/parity-") != std::string::npos;
+}
+
+/// The stores are on disks, so that files are read by calls, which `holds` sees.
+class Upkeep : public FlushFixture {
+ protected:
+  Upkeep() {
+    job.options.persistent.every = 0;
+    job.options.pipeline.mode = PipelineMode::background;
+    job.options.redundancy.scheme = Scheme::xor_;
+    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
+      environment.waits_for_worker = false;
+      environment.file_system = std::make_shared<HeldFiles>(environment.file_system, holds);
+    };
+  }
+  /// COLLECTIVE. Rank 0 does it, between calls of all.
+  template <class Step>
+  static void once(Engine& engine, int rank, Step&& step) {
+    (void)engine.need_checkpoint();
+    if (rank == 0) step();
+    (void)engine.need_checkpoint();
+  }
+  /// Commits these, each protected.
+  void commit_protected(const Steps& steps) {
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (const auto& [tag, step] : steps) {
+        commit_step(engine, scope.rank, tag, step);
+        engine.wait(tag, Level::protected_);
+      }
+      engine.finalize();
+    }));
+  }
+  /// One byte behind the header.
+  void flip_parity(int rank, const Tag& tag) {
+    job.disk.flip_bit(set_file_of(job.disk, SetFileKind::parity, rank, tag), 4096 + 1000);
+  }
+  void hold_reads() {
+    gate.close();
+    holds.reading = [this](const std::string& path) {
+      if (is_parity(path)) gate.pass();
+    };
+  }
+  void hold_new_parity() {
+    gate.close();
+    holds.making = [this](const std::string& path) {
+      if (is_parity(path)) gate.pass();
+    };
+  }
+  /// What a start opens after it has lost these nodes.
+  void expect_recovers(const std::vector<int>& lost, const Tag& tag, int step) {
+    const auto before = job.disk.snapshot();
+    lose_stores(job, lost);
+    const Opened opened = reopen(job);
+    EXPECT_EQ(opened.tag, tag) << faults::text_of(opened.failure);
+    EXPECT_EQ(opened.step, step);
+    EXPECT_EQ(opened.info.source, RecoverySource::rebuilt);
+    job.disk.restore(before);
+  }
+  [[nodiscard]] std::size_t lines_with(std::string_view part) const {
+    const auto lines = job.log();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(lines, [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+  }
+
+  Gate gate;
+  Holds holds;
+  PersistentJob job{4, SimulatedJob::block_disk()};
+};
+
+TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
+  commit_protected({{"a", 1}});
+  hold_reads();
+  std::atomic<bool> waited = false;
+  std::jthread opener([&](const std::stop_token& stop) {
+    for (int turn = 0; turn < 500 && !stop.stop_requested(); ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    waited = !stop.stop_requested();
+    gate.open();
+  });
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(engine.level("a"), Level::protected_);
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    once(engine, scope.rank, [&] {
+      EXPECT_FALSE(waited) << "open waited for it";
+      gate.await(4);
+      opener.request_stop();
+    });
+    engine.finalize();  // which waits for it
+  }));
+  EXPECT_EQ(lines_with("found damaged"), 0U);
+}
+
+TEST_F(Upkeep, AContainerOfWhatIsOpenedIsReadBefore) {
+  commit_protected({{"a", 1}});
+  job.disk.flip_bit(faults::container_of(job.disk, 2, "a"), inside_large(job.disk, faults::container_of(job.disk, 2, "a")));
+  hold_reads();
+  gate.open();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(engine.info().source, RecoverySource::rebuilt);
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+  }));
+}
+
+TEST_F(Upkeep, FlippedParityIsFoundAndRepairedAndALostNodeComesBackFromIt) {
+  commit_protected({{"a", 1}});
+  const auto committed = job.disk.snapshot();
+  for (int victim = 0; victim < 4; ++victim) {
+    SCOPED_TRACE(victim);
+    job.disk.restore(committed);
+    flip_parity(victim, "a");
+    const std::string damaged = set_file_of(job.disk, SetFileKind::parity, victim, "a");
+    const auto old_bytes = job.disk.read_all(damaged);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), "a");
+      EXPECT_EQ(load_step(engine, scope.rank), 1);
+      engine.close();
+      engine.finalize();
+      EXPECT_EQ(engine.level("a"), Level::protected_);
+      EXPECT_EQ(engine.counters().protections, 1U);
+    }));
+    EXPECT_TRUE(job.logged(compose("found damaged behind the application: corrupt on rank {}: its parity is damaged ({}); "
+                                   "a was protected again (xor)",
+                                   victim, damaged)));
+    EXPECT_EQ(lines_with("found damaged"), static_cast<std::size_t>(victim) + 1) << "once";
+    for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_NE(entry.bytes, old_bytes) << path << " was not discarded";
+    for (int node = 0; node < 4; ++node) expect_recovers({node}, "a", 1);
+  }
+}
+
+/// From when it is found until it is protected again.
+TEST_F(Upkeep, ADamagedProtectionCountsNot) {
+  commit_protected({{"a", 1}});
+  flip_parity(1, "a");
+  hold_new_parity();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    once(engine, scope.rank, [&] { gate.await(4); });
+    EXPECT_EQ(engine.level("a"), Level::local);
+    once(engine, scope.rank, [&] { gate.open(); });
+    engine.wait("a", Level::protected_);
+    EXPECT_EQ(engine.level("a"), Level::protected_);
+    EXPECT_EQ(engine.counters().protections, 1U) << "not once more for the one who waits";
+    engine.close();
+  }));
+}
+
+TEST_F(Upkeep, TwoMembersOfASetAreRepairedTogether) {
+  commit_protected({{"a", 1}});
+  flip_parity(0, "a");
+  flip_parity(3, "a");
+  (void)job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    engine.finalize();
+  });
+  EXPECT_EQ(lines_with("and 1 more; a was protected again"), 1U);
+  for (int node = 0; node < 4; ++node) expect_recovers({node}, "a", 1);
+}
+
+TEST_F(Upkeep, WithReedSolomonTwoLostNodesComeBackFromWhatWasRepaired) {
+  job.ranks = 6;
+  job.options.redundancy.scheme = Scheme::rs;
+  job.options.redundancy.parity = 2;
+  job.options.redundancy.set_size = 6;
+  commit_protected({{"a", 1}});
+  for (const int rank : {1, 2, 5}) flip_parity(rank, "a");
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    engine.finalize();
+  }));
+  EXPECT_EQ(lines_with("and 2 more; a was protected again (rs)"), 1U);
+  for (const auto& lost : {std::vector{0, 1}, {2, 5}, {3, 4}}) expect_recovers(lost, "a", 1);
+}
+
+/// The commit goes first, and then it is found.
+TEST_F(Upkeep, ACommitIsNotKeptWaiting) {
+  job.options.store.keep = 2;
+  commit_protected({{"a", 1}});
+  flip_parity(2, "a");
+  hold_reads();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    once(engine, scope.rank, [&] { gate.await(4); });
+    commit_step(engine, scope.rank, "b", 2);
+    once(engine, scope.rank, [&] { gate.open(); });
+    engine.wait("b", Level::protected_);
+    engine.finalize();
+    EXPECT_EQ(engine.level("a"), Level::protected_);
+  }));
+  const auto lines = job.log();
+  const auto line = [&](std::string_view part) {
+    return std::ranges::find_if(lines, [&](const std::string& one) { return one.find(part) != std::string::npos; });
+  };
+  ASSERT_NE(line("found damaged"), lines.end());
+  EXPECT_LT(line("committed b"), line("found damaged"));
+}
+
+/// What is superseded before it was read is not read any more.
+TEST_F(Upkeep, WhatIsSupersededIsLeftAlone) {
+  commit_protected({{"a", 1}});
+  flip_parity(2, "a");
+  hold_reads();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    once(engine, scope.rank, [&] { gate.await(4); });
+    commit_step(engine, scope.rank, "b", 2);
+    commit_step(engine, scope.rank, "c", 3);
+    once(engine, scope.rank, [&] { gate.open(); });
+    engine.finalize();
+    EXPECT_EQ(engine.level("c"), Level::protected_);
+  }));
+  expect_recovers({1}, "c", 3);
+}
+
+/// After ranks moved so that both members of each set are on one node: open returns when the containers are in place.
+TEST_F(Upkeep, WhatMovedIsProtectedAgainBehind) {
+  job.nodes = {"n0", "n0", "n1", "n1"};
+  commit_protected({{"a", 1}});
+  job.nodes = {"n1", "n0", "n1", "n0"};
+  std::vector<std::optional<Failure>> heard(4);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.pause();
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(engine.info().source, RecoverySource::moved);
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.on_complete("a", Level::protected_, [&](const std::optional<Failure>& failure) {
+      heard[static_cast<std::size_t>(scope.rank)] = failure.value_or(Failure{ErrorCode::busy, "reached", -1, {}, 0});
+    });
+    EXPECT_EQ(engine.level("a"), Level::local);
+    EXPECT_FALSE(engine.wait_for("a", Level::protected_, std::chrono::seconds(0)));
+    engine.resume();
+    engine.wait("a", Level::protected_);
+    EXPECT_EQ(engine.level("a"), Level::protected_);
+    EXPECT_EQ(engine.counters().protections, 1U) << "not once more for the one who waits";
+    engine.close();
+    engine.finalize();
+  }));
+  for (const auto& told : heard) EXPECT_EQ(told ? told->message : "nothing", "reached");
+  EXPECT_EQ(lines_with("a is protected again (xor)"), 1U);
+  EXPECT_EQ(lines_with("found damaged"), 0U);
+  for (const std::string node : {"n0", "n1"}) {
+    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(superblocks(job.disk, rank).size(), 1U) << "former copies stay";
+    const auto before = job.disk.snapshot();
+    job.disk.remove_all("/nodes/" + node);
+    EXPECT_EQ(reopen(job).step, 1);
+    job.disk.restore(before);
+  }
+}
+
+/// The former copies stay until then, so that the next start has what this one had.
+TEST_F(Upkeep, WhatCannotBeProtectedAgainIsToldAndKeepsItsCopies) {
+  job.nodes = {"n0", "n0", "n1", "n1"};
+  commit_protected({{"a", 1}});
+  job.nodes = {"n1", "n0", "n1", "n0"};
+  std::atomic<bool> refuses = false;
+  holds.making = [&](const std::string& path) {
+    if (refuses && is_parity(path)) throw Error(Failure{ErrorCode::io, "the disk refuses", -1, path, 0});
+  };
+  OnEachRank told(4);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.pause();
+    EXPECT_EQ(engine.open(), "a");
+    once(engine, scope.rank, [&] { refuses = true; });
+    engine.resume();
+    told.put(scope.rank, failure_of([&] { engine.wait("a", Level::protected_); }));
+    EXPECT_EQ(engine.level("a"), Level::local);
+    engine.close();
+    engine.finalize();
+  }));
+  ASSERT_TRUE(told.same());
+  EXPECT_EQ(told.same()->code, ErrorCode::io);
+  EXPECT_EQ(lines_with("a is open and not protected against the loss of a node"), 1U);
+  holds = {};
+  for (const std::string node : {"n0", "n1"}) {
+    const auto before = job.disk.snapshot();
+    job.disk.remove_all("/nodes/" + node);
+    EXPECT_EQ(reopen(job).step, 1) << "without " << node;
+    job.disk.restore(before);
+  }
+}
+
+/// The container of an older commit that stays: it is rebuilt when it is asked for, and the next checkpoint looks at
+/// what there is.
+TEST_F(Upkeep, OlderCommitsAreReadBehindToo) {
+  job.options.store.keep = 2;
+  commit_protected({{"a", 1}, {"b", 2}});
+  const std::string older = faults::container_of(job.disk, 3, "a");
+  job.disk.flip_bit(older, inside_large(job.disk, older));
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    engine.wait("b", Level::persistent);  // and for what is read
+    EXPECT_EQ(engine.level("a"), Level::local);
+    EXPECT_EQ(engine.open(Tag("a")), "a");
+    EXPECT_EQ(engine.info().source, RecoverySource::rebuilt);
+    EXPECT_EQ(load_step(engine, scope.rank), 1);
+    engine.close();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    commit_step(engine, scope.rank, "c", 3);
+    engine.finalize();
+  }));
+  EXPECT_EQ(lines_with(compose("corrupt on rank 3: region 'field/large' is damaged ({})", older)), 1U);
+  EXPECT_EQ(reopen(job).step, 3);
+}
+
+TEST_F(Upkeep, AnOlderCommitThatIsDamagedHasTheNextCheckpointLookAgain) {
+  job.options.store.keep = 2;
+  commit_protected({{"a", 1}, {"b", 2}});
+  const std::string older = faults::container_of(job.disk, 3, "a");
+  job.disk.flip_bit(older, inside_large(job.disk, older));
+  const auto read_by_two_checkpoints = [&] {
+    std::array<std::uint64_t, 2> bytes{};
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), "b");
+      engine.close();
+      engine.wait("b", Level::persistent);
+      std::uint64_t before = 0;
+      for (std::size_t i = 0; i < 2; ++i) {
+        once(engine, scope.rank, [&] { before = job.disk.bytes_read("/nodes"); });
+        engine.create("next");
+        once(engine, scope.rank, [&] { bytes[i] = job.disk.bytes_read("/nodes") - before; });
+        engine.abandon();
+      }
+    }));
+    return bytes;
+  };
+  const auto bytes = read_by_two_checkpoints();
+  EXPECT_GT(bytes[0], 4 * job.disk.read_all(older).size()) << "all that stays was read";
+  EXPECT_LT(bytes[1], bytes[0] / 4) << "once";
+}
+
+}  // namespace
+}  // namespace kedge::faults

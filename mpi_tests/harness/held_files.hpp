@@ -1,0 +1,70 @@
+// Files that can be held up when they are made, read whole or removed, to look at what happens meanwhile.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "harness/forwarding_file_system.hpp"
+
+namespace kedge::faults {
+
+/// What is called with a path before something is done with it; empty: nothing.
+struct Holds {
+  std::function<void(const std::string& path)> making;
+  std::function<void(const std::string& path)> reading;  ///< each piece of which the checksum is taken
+  std::function<void(const std::string& path)> removing;
+};
+
+class HeldFile final : public fs::File {
+ public:
+  HeldFile(std::unique_ptr<fs::File> inner, const Holds& holds) : inner_(std::move(inner)), holds_(holds) {}
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return inner_->copy_in(offset, bytes, crc);
+  }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    return inner_->copy_out(offset, bytes, crc);
+  }
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    if (holds_.reading) holds_.reading(inner_->path());
+    return inner_->checksum(offset, length, crc);
+  }
+  [[nodiscard]] const std::string& path() const noexcept override { return inner_->path(); }
+  [[nodiscard]] fs::FileStatus status() override { return inner_->status(); }
+  std::uint64_t reserve(std::uint64_t size_bytes) override { return inner_->reserve(size_bytes); }
+  void truncate(std::uint64_t size_bytes) override { inner_->truncate(size_bytes); }
+  void sync() override { inner_->sync(); }
+  [[nodiscard]] std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override { return inner_->map(size_bytes); }
+
+ private:
+  std::unique_ptr<fs::File> inner_;
+  const Holds& holds_;
+};
+
+/// `holds` must outlive it and its files.
+class HeldFiles final : public ForwardingFileSystem {
+ public:
+  HeldFiles(std::shared_ptr<fs::FileSystem> inner, const Holds& holds)
+      : ForwardingFileSystem(std::move(inner)), holds_(holds) {}
+  [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
+    return held(inner().open(path, access));
+  }
+  [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
+    if (holds_.making) holds_.making(path);
+    return held(inner().create(path, mode));
+  }
+  void remove(const std::string& path) override {
+    if (holds_.removing) holds_.removing(path);
+    inner().remove(path);
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<fs::File> held(std::unique_ptr<fs::File> file) const {
+    return file ? std::make_unique<HeldFile>(std::move(file), holds_) : nullptr;
+  }
+
+  const Holds& holds_;
+};
+
+}  // namespace kedge::faults

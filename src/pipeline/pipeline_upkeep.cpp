@@ -1,0 +1,206 @@
+// What a pipeline does after an open: inline at once, in the background step by step.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "pipeline/pipeline.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+// So much is read in one timeout where a disk is slow.
+constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
+
+}  // namespace
+
+void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unread) {
+  // A job that never lives for N commits must get something to the prefix all the same.
+  unflushed_ = persistent ? 0 : schedule_.flush_every;
+  const Protections found = judge_protection(commit);
+  // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
+  // unfinished protections of starts that died while protecting it again, which would add up otherwise.
+  retire(store::Reach::all);
+  const bool is_current = !found.current.is_none();
+  const bool is_protected = is_current || !found.sound.is_none();
+  if (!is_protected) ledger_.unprotect(commit.id);
+  const bool is_due = !is_current && protects();
+  // Without the former copies, what is left of a protection that was asked for once may protect nothing.
+  const bool may_drop = is_protected || found.best.is_none() || !protect_->is_possible();
+  if (!worker_) {
+    if (is_due) (void)protect_again(group_, commit, store::Reach::all);
+    else if (may_drop) (void)drop_former_copies(group_, commit);
+    return;
+  }
+  upkeep_ = {commit, is_due, {}, !is_due && may_drop};
+  if (unread) {
+    if (is_protected) upkeep_.unread.push_back({commit, is_current ? found.current : found.sound});
+    for (const commits::Entry& entry : ledger_.entries()) {
+      if (entry.commit.id != commit.id) upkeep_.unread.push_back({entry.commit, {}});
+    }
+  }
+  unread_files_.forget();
+  worker_->submit_upkeep(is_due ? commit.id : Id128{});
+  if (schedule_.waits) (void)wait_until_idle();
+}
+
+void Pipeline::settle_down() {
+  if (!worker_) return;
+  group_.together([&] { comm::throw_if(wait_until_idle(Rest::is_left).failure); });
+}
+
+/// What the ranks have of its protections; the ledger knows then which one is worth keeping.
+Protections Pipeline::judge_protection(const CommitHead& commit) {
+  const Protections found = protect_->find(group_, commit.id);
+  if (!found.current.is_none()) ledger_.protect(commit.id, found.current);
+  else if (!found.sound.is_none()) ledger_.protect(commit.id, found.sound);
+  else ledger_.prefer(commit.id, found.best);
+  return found;
+}
+
+/// COLLECTIVE, on `channel`, in the worker's thread: one step. False if nothing is left. All ranks decide together what
+/// the step is, since what one knows of commits may be a moment older than what another does.
+bool Pipeline::tend(const comm::Group& channel) {
+  pause_.begin();
+  if (std::exchange(upkeep_.protects, false)) {
+    tend_protection(channel);
+    return true;
+  }
+  if (!upkeep_.unread.empty()) {
+    read_on(channel);
+    return true;
+  }
+  if (std::exchange(upkeep_.drops_copies, false)) (void)drop_former_copies(channel, upkeep_.opened);
+  make_first_ready(upkeep_.opened);
+  return false;
+}
+
+/// COLLECTIVE. Before anything is read: what it replaces needs not be.
+void Pipeline::tend_protection(const comm::Group& channel) {
+  const CommitHead& commit = upkeep_.opened;
+  // It may have been superseded, or found damaged by whoever loaded it.
+  if (channel.all(ledger_.find(commit.id).has_value())) {
+    const auto failure = protect_again(channel, commit, store::Reach::known);
+    if (failure) completions_.failed(commit.id, Level::protected_, *failure);
+    else std::erase_if(upkeep_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
+  }
+  worker_->protected_it();
+}
+
+/// COLLECTIVE. All that is left of one commit, unless something better is to be done.
+void Pipeline::read_on(const comm::Group& channel) {
+  const UnreadCommit what = upkeep_.unread.front();
+  const bool is_known = ledger_.find(what.commit.id).has_value();
+  const std::uint64_t bytes = channel.max(is_known ? unread_files_.bytes_left(what) : 0);
+  const comm::Group waiting =
+      channel.with_timeout(channel.timeout() * (1 + static_cast<double>(bytes) / static_cast<double>(kBytesPerTimeout)));
+  ReadFiles read;
+  if (is_known) {
+    read = unread_files_.read(what, [&] {
+      pause_.pass();
+      return worker_->gives_way();
+    });
+  }
+  const comm::Ballot ballot = waiting.vote_and_ask(read.first_failure(), read.some_left && !worker_->is_left());
+  if (ballot.failure) meet_damage(channel, what, read, *ballot.failure);
+  else if (ballot.asked) return;
+  upkeep_.unread.pop_front();
+  unread_files_.forget();
+}
+
+/// COLLECTIVE. What was protected by them is not, and what was opened is protected anew.
+void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read,
+                           const Failure& first) {
+  const CommitHead& commit = what.commit;
+  const bool is_opened = commit.id == upkeep_.opened.id;
+  ledger_.unprotect(commit.id);
+  if (!is_opened) ledger_.look_again();
+  metrics_.damaged(commit, first);
+  const std::uint64_t files = channel.sum(read.damaged.size());
+  std::string so = compose("{} is not protected by it any more, and the next checkpoint looks at all of them again",
+                           commit.tag);
+  if (is_opened) {
+    std::optional<Failure> failure;
+    const bool is_superseded = !channel.all(ledger_.find(commit.id).has_value());
+    if (!is_superseded && protects()) failure = protect_in_room(channel, commit, store::Reach::known);
+    if (failure) completions_.failed(commit.id, Level::protected_, *failure);
+    so = is_superseded ? compose("{} is not needed any more", commit.tag)
+         : !protects() ? compose("{} is not protected against the loss of a node any more; wait for its protection to "
+                                 "protect it again",
+                                 commit.tag)
+         : failure     ? not_protected(commit, *failure)
+                       : compose("{} was protected again ({})", commit.tag, to_string(protect_->scheme()));
+  }
+  if (!channel.is_root()) return;
+  log_.warning(compose("found damaged behind the application: {}{}; {}; check this node's memory or disk",
+                       to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so));
+}
+
+/// Local. A start that finds no file to refill gets one before the first checkpoint asks for it.
+void Pipeline::make_first_ready(const CommitHead& commit) {
+  if (worker_->gives_way() || !store_.memory_backed()) return;
+  if (store_.files(store::FileKind::container) >= schedule_.keep + schedule_.max_pending) return;
+  (void)attempt([&] {
+    const std::uint64_t size_bytes = store_.size_bytes(store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+    if (size_bytes != 0) store_.make_ready(store::FileKind::container, size_bytes);
+  });
+}
+
+/// COLLECTIVE, on `group`. The copies that protected the commit on its former nodes stay until it is protected where its
+/// containers lie now. A failure is logged, and returned: the commit is open all the same.
+std::optional<Failure> Pipeline::protect_again(const comm::Group& group, const CommitHead& commit,
+                                               store::Reach reach) {
+  const double begin_s = clock_.seconds();
+  const auto failure = protect_in_room(group, commit, reach);
+  if (!group.is_root()) return failure;
+  if (failure) {
+    const auto entry = ledger_.find(commit.id);
+    const bool is_protected = entry && entry->in_stores == Level::protected_;
+    log_.warning(compose("{} is open and {}: {}", commit.tag,
+                         is_protected ? "keeps the protection that it had" : "not protected against the loss of a node",
+                         to_string(*failure)));
+  } else {
+    log_.info(compose("{} is protected again ({}), took {}", commit.tag, to_string(protect_->scheme()),
+                      human_seconds(clock_.seconds() - begin_s)));
+  }
+  return failure;
+}
+
+/// COLLECTIVE, on `group`. Its former protection goes when this one is there; where there is no room for both, the
+/// former copies are worth less.
+std::optional<Failure> Pipeline::protect_in_room(const comm::Group& group, const CommitHead& commit,
+                                                 store::Reach reach) {
+  const bool is_behind = reach == store::Reach::known;
+  if (is_behind) worker_->sends(true);
+  std::optional<Failure> failure = run(group, *protect_, commit, reach);
+  if (!failure || failure->code == ErrorCode::no_space) {
+    const bool room_was_made = drop_former_copies(group, commit);
+    if (failure && room_was_made) {
+      if (group.is_root()) {
+        log_.info(
+            compose("no room to protect {} beside the copies on its former nodes; removing them and "
+                    "retrying",
+                    commit.tag));
+      }
+      failure = run(group, *protect_, commit, reach);
+    }
+  }
+  if (is_behind) worker_->sends(false);
+  if (!failure) retire(reach);
+  return failure;
+}
+
+/// COLLECTIVE, on `group`. What lies on nodes that its owners have left only costs space: it goes at the latest when its
+/// commit is retired. Whether any rank dropped something.
+bool Pipeline::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
+  std::size_t dropped = 0;
+  const auto failure = attempt([&] { dropped = store_.drop_adopted(commit.id); });
+  if (failure) log_.debug(compose("former copies of {} could not be removed: {}", commit.tag, to_string(*failure)));
+  return group.any(dropped != 0);
+}
+
+}  // namespace kedge::pipeline

@@ -1,0 +1,85 @@
+#include "pipeline/upkeep.hpp"
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "store/pin.hpp"
+#include "store/verify_file.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+/// Leaves a file in the middle. No std::exception: nothing has failed.
+struct GaveWay {};
+
+/// Throws what is wrong with the file, or GaveWay.
+void require_intact(store::StoreFile& file, const store::Offered& offered, const CommitHead& commit,
+                    const UnreadFiles::GivesWay& gives_way) {
+  file.check_present();
+  store::ExpectedFile expected;
+  expected.kind = offered.kind;
+  expected.run_id = commit.run_id;
+  if (offered.kind != store::FileKind::manifest) expected.logical_rank = offered.whose;
+  expected.key = offered.key;
+  const auto found = store::verify_file(file.bytes(), file.size_bytes(), file.path(), expected, Verify::all,
+                                        [&](std::uint64_t /*bytes*/) {
+                                          if (gives_way()) throw GaveWay();
+                                        });
+  if (!found.is_intact()) throw Error(Failure{ErrorCode::corrupt, found.message, -1, file.path(), 0});
+}
+
+}  // namespace
+
+/// Copies of a manifest are written anew where they are needed.
+std::vector<store::Offered> UnreadFiles::files_left(const UnreadCommit& what) {
+  std::vector<store::Offered> files;
+  for (const store::Offered& file : store_.offered(what.commit.id)) {
+    const bool is_meant = what.protection_id.is_none() || file.key.protection_id == what.protection_id;
+    if (is_meant && file.kind != store::FileKind::manifest && !read_.contains(file)) files.push_back(file);
+  }
+  return files;
+}
+
+std::uint64_t UnreadFiles::bytes_left(const UnreadCommit& what) {
+  std::uint64_t bytes = 0;
+  for (const store::Offered& file : files_left(what)) {
+    (void)attempt([&] { bytes += store_.size_bytes(file.kind, file.whose, file.key); });
+  }
+  return bytes;
+}
+
+ReadFiles UnreadFiles::read(const UnreadCommit& what, const GivesWay& gives_way) {
+  ReadFiles result;
+  for (const store::Offered& file : files_left(what)) {
+    if (gives_way()) {
+      result.some_left = true;
+      return result;
+    }
+    try {
+      if (const auto failure = read_whole(file, what.commit, gives_way)) result.damaged.push_back(*failure);
+    } catch (const GaveWay&) {
+      result.some_left = true;
+      return result;
+    }
+    read_.insert(file);
+  }
+  return result;
+}
+
+/// A container that was rebuilt may lie beside the one that it was rebuilt for. Throws GaveWay.
+std::optional<Failure> UnreadFiles::read_whole(const store::Offered& file, const CommitHead& commit,
+                                               const GivesWay& gives_way) {
+  std::optional<Failure> first;
+  while (store_.has(file.kind, file.whose, file.key)) {
+    const auto failure = attempt([&] {
+      const store::Pin pin(store_, file.kind, file.whose, file.key);
+      require_intact(*pin, file, commit, gives_way);
+    });
+    if (!failure) return std::nullopt;
+    if (!store_.has(file.kind, file.whose, file.key)) return std::nullopt;  // retired, and used for something else
+    if (!first) first = failure;
+    (void)attempt([&] { store_.reject(file); });
+  }
+  return first;
+}
+
+}  // namespace kedge::pipeline

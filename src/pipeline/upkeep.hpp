@@ -1,0 +1,67 @@
+// What a start leaves to do behind the application: to protect what was opened, and to read what it did not need.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "kedge/error.hpp"
+#include "kedge/types.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::pipeline {
+
+/// A commit of which not every byte was read.
+struct UnreadCommit {
+  CommitHead commit;
+  Id128 protection_id;  ///< the one of which files are to be read; none: all files of the commit
+};
+
+/// What came of reading a commit's files.
+struct ReadFiles {
+  std::vector<Failure> damaged;  ///< files that are not what was written, or cannot be read
+  bool some_left = false;
+
+  [[nodiscard]] std::optional<Failure> first_failure() const {
+    return damaged.empty() ? std::nullopt : std::optional(damaged.front());
+  }
+};
+
+/// Reads what this process has of one commit after the other, file by file, while others use the store. Local.
+class UnreadFiles {
+ public:
+  /// Asked between pieces of a file: whether to leave it for another time.
+  using GivesWay = std::function<bool()>;
+
+  explicit UnreadFiles(store::NodeStore& store) : store_(store) {}
+
+  /// What is still to be read of it.
+  [[nodiscard]] std::uint64_t bytes_left(const UnreadCommit& what);
+  /// Every byte of the files of this commit that were not read yet, until it has to give way: the file that is being
+  /// read then is begun anew the next time. What is damaged counts no more (NodeStore::reject); what was retired and is
+  /// gone is no damage.
+  [[nodiscard]] ReadFiles read(const UnreadCommit& what, const GivesWay& gives_way);
+  /// The next is another commit.
+  void forget() { read_.clear(); }
+
+ private:
+  [[nodiscard]] std::vector<store::Offered> files_left(const UnreadCommit& what);
+  [[nodiscard]] std::optional<Failure> read_whole(const store::Offered& file, const CommitHead& commit,
+                                                  const GivesWay& gives_way);
+
+  store::NodeStore& store_;
+  std::set<store::Offered> read_;
+};
+
+/// What is left to do after an open, in this order. The same on every rank.
+struct Upkeep {
+  CommitHead opened;
+  bool protects = false;            ///< it is to be protected where its containers lie now
+  std::deque<UnreadCommit> unread;  ///< what was opened first
+  bool drops_copies = false;        ///< of it, on nodes that its owners have left
+};
+
+}  // namespace kedge::pipeline
