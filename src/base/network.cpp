@@ -1,7 +1,6 @@
 #include "base/network.hpp"
 
 #include <arpa/inet.h>
-#include <net/if.h>
 
 #include <algorithm>
 
@@ -10,9 +9,11 @@
 namespace kedge {
 namespace {
 
+constexpr std::size_t kNameMax = 15;
+
 /// As Linux has them: what is longer cannot be one, and `/`, `:` and `@` are for other things.
 bool is_interface_name(std::string_view name) {
-  return !name.empty() && name.size() < IF_NAMESIZE && std::ranges::all_of(name, [](char c) {
+  return !name.empty() && name.size() <= kNameMax && std::ranges::all_of(name, [](char c) {
     return c > ' ' && c <= '~' && c != '/' && c != ':' && c != '@' && c != '"';
   });
 }

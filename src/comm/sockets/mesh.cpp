@@ -167,13 +167,20 @@ void Mesh::progress(std::chrono::milliseconds at_most) {
   polled_.clear();
   polled_.push_back({wake_.descriptor(), POLLIN, 0});
   greeter_.add_to(polled_, now);
-  for (const auto& [rank, peer] : peers_) {
-    if (peer.in) polled_.push_back({peer.in->descriptor(), POLLIN, 0});
-    if (peer.out && peer.out->descriptor() >= 0) polled_.push_back({peer.out->descriptor(), peer.out->events(), 0});
+  greeter_polled_end_ = polled_.size();
+  const auto add = [this](int descriptor, short events) {
+    polled_.push_back({descriptor, events, 0});
+    return polled_.size() - 1;
+  };
+  for (auto& [rank, peer] : peers_) {
+    peer.in_polled = peer.in ? add(peer.in->descriptor(), POLLIN) : 0;
+    peer.out_polled = peer.out && peer.out->descriptor() >= 0 ? add(peer.out->descriptor(), peer.out->events()) : 0;
   }
   const auto timeout = until_next_turn(at_most, now);
-  (void)::poll(polled_.data(), polled_.size(), static_cast<int>(timeout.count()));  // interrupted: another turn
-  carry_on(std::chrono::steady_clock::now());
+  // Interrupted, it has looked at nothing: another turn.
+  if (::poll(polled_.data(), polled_.size(), static_cast<int>(timeout.count())) >= 0) {
+    carry_on(std::chrono::steady_clock::now());
+  }
 }
 
 std::chrono::milliseconds Mesh::until_next_turn(std::chrono::milliseconds at_most, SocketTime now) const {
@@ -187,14 +194,12 @@ std::chrono::milliseconds Mesh::until_next_turn(std::chrono::milliseconds at_mos
 }
 
 void Mesh::carry_on(SocketTime now) {
-  admit_ranks(now);
-  // Whoever is connected with, only by name: what comes may connect with others.
-  std::vector<int> ranks;
-  for (const auto& [rank, peer] : peers_) ranks.push_back(rank);
-  for (const int rank : ranks) {
-    Peer& peer = peers_[rank];
-    if (peer.in) peer.in->read(*this);
-    if (peer.out) peer.out->go_on(now);
+  bool is_knocked = greeter_.needs_turns(now);
+  for (std::size_t place = 1; place < greeter_polled_end_; ++place) is_knocked = is_knocked || is_ready(place);
+  if (is_knocked) admit_ranks(now);
+  for (auto& [rank, peer] : peers_) {  // a map stays as it is while others are added
+    if (peer.in && is_ready(peer.in_polled)) peer.in->read(*this);
+    if (peer.out && (is_ready(peer.out_polled) || peer.out->retry_at())) peer.out->go_on(now);
     if (failure_) return;
   }
   look_for_ends();

@@ -68,6 +68,8 @@ class Mesh final : private FrameReceiver {
   struct Peer {
     std::optional<OutwardConnection> out;
     std::optional<InwardConnection> in;
+    std::size_t out_polled = 0;  ///< its place in what is polled; 0: none
+    std::size_t in_polled = 0;
     bool was_admitted = false;
     bool has_left = false;
     std::uint64_t credit = kCreditBytes;                             ///< what may be sent without being asked for
@@ -83,6 +85,7 @@ class Mesh final : private FrameReceiver {
   [[nodiscard]] bool is_complete(const MessageState& message) const;
   void progress(std::chrono::milliseconds at_most);
   [[nodiscard]] std::chrono::milliseconds until_next_turn(std::chrono::milliseconds at_most, SocketTime now) const;
+  [[nodiscard]] bool is_ready(std::size_t place) const { return place != 0 && polled_[place].revents != 0; }
   void carry_on(SocketTime now);
   void admit_ranks(SocketTime now);
   void look_for_ends();
@@ -113,7 +116,8 @@ class Mesh final : private FrameReceiver {
   Inbox inbox_;
   std::optional<Failure> failure_;
   std::atomic<bool> interrupted_ = false;
-  std::vector<::pollfd> polled_;
+  std::vector<::pollfd> polled_;        ///< first what wakes, then those of the greeter, then the connections
+  std::size_t greeter_polled_end_ = 0;  ///< the first that is not the greeter's
 };
 
 }  // namespace kedge::comm
