@@ -31,7 +31,14 @@ enum class Io : std::uint8_t {
 /// When commits are protected and flushed.
 enum class PipelineMode : std::uint8_t {
   inline_,     ///< before commit returns
-  background,  ///< by a thread, while the application goes on; needs MPI_THREAD_MULTIPLE, else as inline
+  background,  ///< by a thread, while the application goes on
+};
+
+/// How the threads that protect and flush behind the application send to each other.
+enum class Messages : std::uint8_t {
+  automatic,  ///< by MPI if several threads may call it; over TCP if one may; else commits are protected inline
+  mpi,        ///< by the application's message layer only; else inline
+  tcp,        ///< over TCP, at any level of thread support
 };
 
 /// What create does when as many commits are under way as pipeline.max_pending permits.
@@ -159,6 +166,11 @@ struct Options {
     /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:
     /// wherever the process may run, at lower priority than the application.
     std::string cores;
+    /// In the background, how these threads send to each other.
+    Messages messages = Messages::automatic;
+    /// Over TCP, the network that all nodes share: names of interfaces ("ib0") or subnets ("10.1.0.0/16"), with commas
+    /// between, the first that works; empty: the first of rank 0's interfaces that works.
+    std::string interface;
   } pipeline;  ///< Protecting and flushing.
 
   /// How a start takes up earlier checkpoints.

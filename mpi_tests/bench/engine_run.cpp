@@ -44,7 +44,10 @@ std::uint32_t EngineRun::members() const noexcept {
 
 void EngineRun::start() {
   engine_.reset();
-  kedge::Options options;  // not load(): what is measured does not depend on the user's own settings
+  kedge::Options options;  // not load(): what is measured does not depend on the user's own settings, but for these two
+  const kedge::Options given = kedge::Options::load();
+  options.pipeline.messages = given.pipeline.messages;
+  options.pipeline.interface = given.pipeline.interface;
   options.run = run_;
   options.store.path = workplace_.store();
   options.store.on_exit = on_exit_;

@@ -43,6 +43,11 @@ struct Words<WhenFull> {
                                       std::pair{WhenFull::fail, "fail"}};
 };
 template <>
+struct Words<Messages> {
+  static constexpr std::array kAll = {std::pair{Messages::automatic, "auto"}, std::pair{Messages::mpi, "mpi"},
+                                      std::pair{Messages::tcp, "tcp"}};
+};
+template <>
 struct Words<Trust> {
   static constexpr std::array kAll = {std::pair{Trust::self, "self"}, std::pair{Trust::group, "group"},
                                       std::pair{Trust::any, "any"}};

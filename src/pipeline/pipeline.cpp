@@ -33,16 +33,10 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       flush_record_(flush_records, ledger, clock, log),
       completions_(ledger, log) {
   if (schedule_.mode == PipelineMode::inline_) return;
-  if (!group_.all(group_.communicator().thread_support() == ThreadSupport::multiple)) {
-    if (group_.is_root()) {
-      log_.warning(
-          "pipeline.mode = background needs a message-passing layer that several threads may use (MPI_Init_thread with "
-          "MPI_THREAD_MULTIPLE): commits are protected and flushed inside the engine's calls");
-    }
-    return;
-  }
+  auto channel = open_channel();
+  if (!channel) return;
   store_.spare(store::FileKind::container, schedule_.max_pending);
-  start_worker();
+  start_worker(std::move(channel));
 }
 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {

@@ -40,10 +40,12 @@ struct Schedule {
   PipelineMode mode = PipelineMode::inline_;
   std::uint32_t max_pending = 2;  ///< in the background: commits under way, with the one being written
   WhenFull when_full = WhenFull::block;
-  bool waits = false;                  ///< in the background: submit() returns when nothing is under way
-  std::string cores = {};              ///< on which a worker runs; empty: on any
-  std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
-  std::uint32_t flush_retries = 0;     ///< in the background
+  bool waits = false;                       ///< in the background: submit() returns when nothing is under way
+  std::string cores = {};                   ///< on which a worker runs; empty: on any
+  std::uint64_t sent_bytes_per_s = 0;       ///< of a worker, on this node; 0: without limit
+  std::uint32_t flush_retries = 0;          ///< in the background
+  Messages messages = Messages::automatic;  ///< of a worker
+  std::string interface = {};               ///< of a worker, over TCP
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -134,7 +136,9 @@ class Pipeline {
   }
 
  private:
-  void start_worker();
+  void start_worker(std::unique_ptr<Communicator> messages);
+  [[nodiscard]] std::unique_ptr<Communicator> open_channel() const;
+  [[nodiscard]] std::unique_ptr<Communicator> join() const;
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);

@@ -190,15 +190,47 @@ TEST_F(Background, OpenAndPinAndFinalizeWaitForWhatIsUnderWay) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
 }
 
-TEST_F(Background, WithoutThreadsInMessagesItIsInlineAndSaysSo) {
-  for (const ThreadSupport support : {ThreadSupport::single, ThreadSupport::funneled, ThreadSupport::serialized}) {
+TEST_F(Background, WithoutThreadsBesideThatOfMessagesItIsInlineAndSaysSo) {
+  job.thread_support = ThreadSupport::single;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
+  EXPECT_TRUE(job.logged("pipeline.mode = background needs threads beside that of MPI"));
+}
+
+TEST_F(Background, WithoutThreadsInMessagesItIsInlineIfOnlyTheyMayBeUsed) {
+  job.options.pipeline.messages = Messages::mpi;
+  for (const ThreadSupport support : {ThreadSupport::funneled, ThreadSupport::serialized}) {
     job.thread_support = support;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
       EXPECT_EQ(engine.level("a"), Level::persistent);
     }));
-    EXPECT_TRUE(job.logged("pipeline.mode = background needs")) << static_cast<int>(support);
+    EXPECT_TRUE(job.logged("where pipeline.messages = mpi")) << static_cast<int>(support);
+  }
+}
+
+TEST_F(Background, WhereOneThreadMayUseTheMessagesItSendsOverTcp) {
+  for (const ThreadSupport support : {ThreadSupport::funneled, ThreadSupport::serialized, ThreadSupport::single}) {
+    job.thread_support = support;
+    if (support == ThreadSupport::single) job.options.pipeline.messages = Messages::tcp;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (const int step : {1, 2, 3}) {
+        commit_step(engine, scope.rank, std::to_string(step), step);
+        EXPECT_EQ(engine.counters().commits, static_cast<std::uint64_t>(step));
+      }
+      engine.wait("3", Level::persistent);
+      EXPECT_EQ(engine.open(), "3");
+      EXPECT_EQ(load_step(engine, scope.rank), 3);
+      engine.close();
+      engine.finalize();
+    }));
+    EXPECT_TRUE(job.logged("background work sends over TCP, on 127.0.0.0/8")) << static_cast<int>(support);
+    EXPECT_FALSE(job.logged("inside the engine's calls"));
   }
 }
 
