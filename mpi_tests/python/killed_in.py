@@ -1,7 +1,7 @@
-"""killed_in.py WHERE TAG PROGRAM ...: runs a program with DeepSpeed whose last rank is killed when checkpoint TAG is
+"""killed_in.py WHERE TAG PROGRAM ...: runs a program with DeepSpeed of which rank 0 is killed when checkpoint TAG is
 
-    saved   save_checkpoint returns
-    told    complete on all ranks, and DeepSpeed has not written the file latest yet
+    saved   in the stores, at the end of save_checkpoint
+    told    complete on all ranks, and not yet named in the file latest
     named   in the file latest
 """
 
@@ -19,8 +19,7 @@ committed = []
 
 
 def die_if(here, info):
-    engine_is_last = int(os.environ["RANK"]) == int(os.environ["WORLD_SIZE"]) - 1
-    if engine_is_last and here == where and info is not None and info.tag == tag:
+    if os.environ["RANK"] == "0" and here == where and info is not None and info.tag == tag:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -122,7 +122,7 @@ class Shared:
 def words_of(error: BaseException) -> str:
     """For the other ranks."""
     text = error.message if isinstance(error, Error) else str(error)
-    return text if isinstance(error, (Error, OSError)) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, (Error, OSError)) else f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
 def _code(error: BaseException) -> str:
