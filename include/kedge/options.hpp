@@ -30,8 +30,9 @@ enum class Io : std::uint8_t {
 
 /// When commits are protected and flushed.
 enum class PipelineMode : std::uint8_t {
+  automatic,   ///< as background, where that is possible, else as inline_
   inline_,     ///< before commit returns
-  background,  ///< by a thread, while the application goes on
+  background,  ///< by a thread, while the application goes on; a warning says if that is not possible
 };
 
 /// How the threads that protect and flush behind the application send to each other.
@@ -157,10 +158,10 @@ struct Options {
 
   /// How commits come to higher levels than local.
   struct Pipeline {
-    PipelineMode mode = PipelineMode::inline_;  ///< When commits are protected and flushed.
+    PipelineMode mode = PipelineMode::automatic;  ///< When commits are protected and flushed.
     /// In the background, number of commits that may be on their way to higher levels at once, the one being written
     /// included: create waits until fewer are. The stores keep so many containers beside those of store.keep.
-    std::uint32_t max_pending = 2;
+    std::uint32_t max_pending = 1;
     /// What create does otherwise.
     WhenFull when_full = WhenFull::block;
     /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:

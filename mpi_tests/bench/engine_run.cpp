@@ -54,6 +54,7 @@ void EngineRun::start() {
   options.persistent.path = workplace_.prefix();
   options.persistent.every = background_ ? 1 : 0;
   options.pipeline.mode = background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_;
+  options.pipeline.max_pending = 2;
   options.persistent.io = arguments_.prefix_io;
   options.persistent.bandwidth_limit = bytes_per_s_;
   options.redundancy.bandwidth_limit = bytes_per_s_;

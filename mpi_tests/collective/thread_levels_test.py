@@ -13,6 +13,7 @@ import tempfile
 HEAT2D, MPIEXEC, THREAD_LEVEL = sys.argv[1:4]
 RANKS, STEPS, EVERY = 3, 60, 10
 TCP, INLINE = "background work sends over TCP", "commits are protected and flushed inside the engine's calls"
+WARNING = "kedge: warning: "
 BACKGROUND = "is local; the rest goes on in the background"
 INITIALIZE = "initialize MPI by MPI_Init_thread with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp"
 
@@ -49,10 +50,12 @@ with tempfile.TemporaryDirectory(prefix="kedge-levels-") as top:
             ("funneled", {"pipeline_interface": "no-such,lo"}, [BACKGROUND, TCP + ", on lo"], [INLINE]),
             ("funneled", {"pipeline_interface": "no-such"},
              [INLINE, "the ranks cannot reach each other over TCP (no-such: rank 0: this host has no address on no-such)",
-              "name a network that all nodes share (pipeline.interface), or initialize MPI with MPI_THREAD_MULTIPLE"],
+              "name a network that all nodes share (pipeline.interface), initialize MPI with MPI_THREAD_MULTIPLE, or set"],
              [BACKGROUND, TCP]),
-            ("funneled", {"pipeline_messages": "mpi"}, [INLINE, "where pipeline.messages = mpi"], [BACKGROUND, TCP]),
-            ("single", {}, [INLINE, INITIALIZE], [BACKGROUND, TCP]),
+            ("funneled", {"pipeline_messages": "mpi"}, [INLINE, "MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"], [BACKGROUND, TCP]),
+            ("multiple", {"pipeline_mode": "auto"}, [BACKGROUND], [TCP, INLINE]),
+            ("single", {}, [WARNING + INLINE, INITIALIZE], [BACKGROUND, TCP]),
+            ("single", {"pipeline_mode": "auto"}, [INLINE, INITIALIZE], [BACKGROUND, TCP, WARNING + INLINE]),
             ("single", {"pipeline_messages": "tcp"}, [BACKGROUND, TCP], [INLINE])]):
         directory = pathlib.Path(top) / str(number)
         directory.mkdir()

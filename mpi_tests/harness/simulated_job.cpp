@@ -28,7 +28,9 @@ SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::mov
   options.persistent.every = 0;  // what is not about the prefix does not pay for it
   options.topology.ranks_per_node = 2;
   options.store.lock_timeout_s = 5;
-  if (!pipeline_of_tests().empty()) options.pipeline.mode = PipelineMode::background;
+  // Levels are looked at right after commit; what goes on behind has tests of its own.
+  options.pipeline.mode = pipeline_of_tests().empty() ? PipelineMode::inline_ : PipelineMode::background;
+  options.pipeline.max_pending = 2;
   if (pipeline_of_tests() == "tcp") options.pipeline.messages = Messages::tcp;
   options.log.sink = [this](LogLevel, std::string_view line) {
     const std::lock_guard guard(log_mutex_);

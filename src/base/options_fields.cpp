@@ -151,7 +151,8 @@ std::vector<Field> pipeline_fields() {
   using enum Scope;
   return {
       field(
-          {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks, "inline or background",
+          {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks,
+          "auto, inline or background",
           "Whether commit protects and flushes before it returns, or a thread does so behind the application."),
       field(
           {"pipeline", "max_pending"}, [](auto& o) -> auto& { return o.pipeline.max_pending; }, all_ranks,

@@ -34,7 +34,8 @@ struct Words<Io> {
 };
 template <>
 struct Words<PipelineMode> {
-  static constexpr std::array kAll = {std::pair{PipelineMode::inline_, "inline"},
+  static constexpr std::array kAll = {std::pair{PipelineMode::automatic, "auto"},
+                                      std::pair{PipelineMode::inline_, "inline"},
                                       std::pair{PipelineMode::background, "background"}};
 };
 template <>

@@ -122,7 +122,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
-                              options.pipeline.mode == PipelineMode::background, [this] { pause_.pass(); }},
+                              options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); }},
       *setup_.environment.clock, setup_.log);
   // What is going to be removed with the stores is not worth a flush at the end.
   const bool flush_at_end = options.store.on_exit != OnExit::remove;
@@ -144,13 +144,13 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
 
 recovery::Recovery EngineImpl::make_recovery() {
   const Options& options = setup_.options;
-  return {group_,
-          started_.run,
-          {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
-          ledger_,
-          {options.open.verify, options.store.durable, options.store.keep, piece_settings(options),
-           pipeline_.is_behind()},
-          setup_.log};
+  return {
+      group_,
+      started_.run,
+      {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
+      ledger_,
+      {options.open.verify, options.store.durable, options.store.keep, piece_settings(options), pipeline_.is_behind()},
+      setup_.log};
 }
 
 recovery::SourceRecovery EngineImpl::make_source_recovery() {

@@ -35,8 +35,8 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
   if (schedule_.mode == PipelineMode::inline_) return;
   auto channel = open_channel();
   if (!channel) return;
-  store_.spare(store::FileKind::container, schedule_.max_pending);
   start_worker(std::move(channel));
+  if (worker_) store_.spare(store::FileKind::container, schedule_.max_pending);
 }
 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {

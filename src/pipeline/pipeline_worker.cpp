@@ -26,16 +26,14 @@ std::unique_ptr<Communicator> Pipeline::open_channel() const {
   if (schedule_.messages == Messages::tcp) return join();
   if (least == ThreadSupport::multiple) return group_.communicator().duplicate(group_.deadline());
   if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return join();
-  if (group_.is_root()) {
-    log_.warning(compose(
-        "pipeline.mode = background needs {}: {}",
-        schedule_.messages == Messages::mpi
-            ? "a message-passing layer that several threads may use (MPI_Init_thread with MPI_THREAD_MULTIPLE) where "
-              "pipeline.messages = mpi"
-            : "threads beside that of MPI; initialize MPI by MPI_Init_thread with MPI_THREAD_FUNNELED or more, or set "
-              "pipeline.messages = tcp",
-        kInsideCalls));
-  }
+  if (!group_.is_root()) return nullptr;
+  const std::string_view remedy = schedule_.messages == Messages::mpi
+                                      ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
+                                      : "with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp";
+  const std::string words =
+      compose("{}; to do that in the background, initialize MPI by MPI_Init_thread {}", kInsideCalls, remedy);
+  if (schedule_.mode == PipelineMode::automatic) log_.info(words);
+  else log_.warning(words);
   return nullptr;
 }
 
@@ -52,10 +50,9 @@ std::unique_ptr<Communicator> Pipeline::join() const {
   }
   if (group_.is_root() && joined.failure) {
     log_.warning(
-        compose("pipeline.mode = background: the ranks cannot reach each other over TCP ({}); {}; name a "
-                "network that all nodes share (pipeline.interface), or initialize MPI with "
-                "MPI_THREAD_MULTIPLE",
-                joined.failure->message, kInsideCalls));
+        compose("{}: the ranks cannot reach each other over TCP ({}); name a network that all nodes share "
+                "(pipeline.interface), initialize MPI with MPI_THREAD_MULTIPLE, or set pipeline.mode = inline",
+                kInsideCalls, joined.failure->message));
   }
   return std::move(joined.communicator);
 }
@@ -79,10 +76,15 @@ void Pipeline::start_worker(std::unique_ptr<Communicator> messages) {
                 "work runs on the application's",
                 schedule_.cores));
   };
-  worker_ = std::make_unique<Worker>(group_, std::move(channel), begin,
-                                     Duties{[this](const comm::Group& own, Job& job) { work(own, job); },
-                                            [this](const comm::Group& own) { follow(own); },
-                                            [this](const comm::Group& own) { return tend(own); }});
+  const Duties duties{[this](const comm::Group& own, Job& job) { work(own, job); },
+                      [this](const comm::Group& own) { follow(own); },
+                      [this](const comm::Group& own) { return tend(own); }};
+  try {
+    worker_ = std::make_unique<Worker>(group_, std::move(channel), begin, duties);
+  } catch (const Error& error) {
+    if (schedule_.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
+    if (group_.is_root()) log_.warning(compose("{}: {}", kInsideCalls, error.failure().message));
+  }
 }
 
 /// COLLECTIVE, if what is sent has a limit: the rank that this keeps back longest takes its time.

@@ -29,7 +29,9 @@ namespace {
 class MeetingFileSystem final : public ForwardingFileSystem {
  public:
   MeetingFileSystem(std::shared_ptr<fs::FileSystem> inner, std::string tag, std::function<void()> meet)
-      : ForwardingFileSystem(std::move(inner)), directory_(tag.empty() ? "/prefix/" : "/" + tag + "."), meet_(std::move(meet)) {}
+      : ForwardingFileSystem(std::move(inner)),
+        directory_(tag.empty() ? "/prefix/" : "/" + tag + "."),
+        meet_(std::move(meet)) {}
   [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
     if (path.find(directory_) != std::string::npos && path.find("/rank-") != std::string::npos) meet_();
     return inner().create(path, mode);

@@ -99,7 +99,8 @@ TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
   hold_reads();
   std::atomic<bool> waited = false;
   std::jthread opener([&](const std::stop_token& stop) {
-    for (int turn = 0; turn < 500 && !stop.stop_requested(); ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int turn = 0; turn < 500 && !stop.stop_requested(); ++turn)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     waited = !stop.stop_requested();
     gate.open();
   });
@@ -121,7 +122,8 @@ TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
 
 TEST_F(Upkeep, AContainerOfWhatIsOpenedIsReadBefore) {
   commit_protected({{"a", 1}});
-  job.disk.flip_bit(faults::container_of(job.disk, 2, "a"), inside_large(job.disk, faults::container_of(job.disk, 2, "a")));
+  job.disk.flip_bit(faults::container_of(job.disk, 2, "a"),
+                    inside_large(job.disk, faults::container_of(job.disk, 2, "a")));
   hold_reads();
   gate.open();
   expect_all_returned(job.start([&](RankScope& scope) {
@@ -151,11 +153,13 @@ TEST_F(Upkeep, FlippedParityIsFoundAndRepairedAndALostNodeComesBackFromIt) {
       EXPECT_EQ(engine.level("a"), Level::protected_);
       EXPECT_EQ(engine.counters().protections, 1U);
     }));
-    EXPECT_TRUE(job.logged(compose("found damaged behind the application: corrupt on rank {}: its parity is damaged ({}); "
-                                   "a was protected again (xor)",
-                                   victim, damaged)));
+    EXPECT_TRUE(
+        job.logged(compose("found damaged behind the application: corrupt on rank {}: its parity is damaged ({}); "
+                           "a was protected again (xor)",
+                           victim, damaged)));
     EXPECT_EQ(lines_with("found damaged"), static_cast<std::size_t>(victim) + 1) << "once";
-    for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_NE(entry.bytes, old_bytes) << path << " was not discarded";
+    for (const auto& [path, entry] : job.disk.snapshot())
+      EXPECT_NE(entry.bytes, old_bytes) << path << " was not discarded";
     for (int node = 0; node < 4; ++node) expect_recovers({node}, "a", 1);
   }
 }
