@@ -134,7 +134,7 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
                              "protect it again",
                              commit.tag)
          : failure ? not_protected(commit, *failure)
-                   : compose("{} was protected again ({})", commit.tag, to_string(protect_->scheme()));
+                   : compose("{} is protected again ({})", commit.tag, to_string(protect_->scheme()));
   }
   if (!channel.is_root()) return;
   log_.warning(compose("found damaged behind the application: {}{}; {}; check this node's memory or disk",

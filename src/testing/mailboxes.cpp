@@ -225,7 +225,9 @@ void Mailboxes::finish_receive(Lock& lock, Communicator::Request& request, int r
   request.reset();
 }
 
+/// A message may come between the end of a wait and the moment when its thread notices.
 void Mailboxes::end_wait(Waiter& waiter, Wake wake) {
+  if (!waiter.waiting) return;
   waiter.wake = wake;
   waiter.waiting = false;
   --waiting_;

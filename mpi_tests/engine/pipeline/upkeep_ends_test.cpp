@@ -9,39 +9,20 @@
 #include <utility>
 #include <vector>
 
-#include "harness/engine_checks.hpp"
-#include "harness/flush_fixture.hpp"
-#include "harness/held_file_system.hpp"
-#include "harness/held_files.hpp"
-#include "harness/set_files.hpp"
+#include "harness/upkeep_fixture.hpp"
 
 namespace kedge::faults {
 namespace {
 
 using format::SetFileKind;
 
-bool is_parity(const std::string& path) {
-  return path.starts_with("/nodes/") && path.find("/parity-") != std::string::npos;
-}
-
 /// "a" is committed and protected, and a byte of rank 1's parity flipped.
-class UpkeepEnds : public FlushFixture {
+class UpkeepEnds : public UpkeepFixture {
  protected:
-  UpkeepEnds() { prepare(job); }
+  UpkeepEnds() { commit_and_flip(job); }
 
-  void prepare(SimulatedJob& one) {
-    one.options.persistent.every = 0;
-    one.options.pipeline.mode = PipelineMode::background;
-    one.options.redundancy.scheme = Scheme::xor_;
-    one.surroundings = [this](int /*rank*/, engine::Environment& environment) {
-      environment.waits_for_worker = false;
-      environment.file_system = std::make_shared<HeldFiles>(environment.file_system, holds);
-    };
-    expect_all_returned(one.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      commit_step(engine, scope.rank, "a", 1);
-      engine.finalize();
-    }));
+  static void commit_and_flip(SimulatedJob& one) {
+    commit_protected(one, {{"a", 1}});
     one.disk.flip_bit(set_file_of(one.disk, SetFileKind::parity, 1, "a"), 4096 + 1000);
   }
   /// Each piece of parity takes a while to read.
@@ -73,9 +54,6 @@ class UpkeepEnds : public FlushFixture {
     commit_step(engine, rank, "b", 2);
     engine.finalize();
   }
-
-  Holds holds;
-  PersistentJob job{4, SimulatedJob::block_disk()};
 };
 
 TEST_F(UpkeepEnds, OpenAgainAndAgain) {
@@ -117,7 +95,7 @@ TEST_F(UpkeepEnds, ByFinalizeAtOnceWhichFinishesIt) {
     EXPECT_EQ(engine.open(), "a");
     engine.finalize();
   }));
-  EXPECT_TRUE(job.logged("a was protected again"));
+  EXPECT_TRUE(job.logged("a is protected again"));
   expect_whole(job, 1);
 }
 
@@ -152,7 +130,8 @@ TEST_F(UpkeepEnds, WhileLoadFindsDamage) {
     SimulatedJob one(4);
     one.options = job.options;
     one.options.store.keep = 2;
-    prepare(one);
+    one.surroundings = job.surroundings;
+    commit_and_flip(one);
     expect_all_returned(one.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_EQ(engine.open(), "a");

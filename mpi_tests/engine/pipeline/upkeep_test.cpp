@@ -5,105 +5,24 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/text.hpp"
-#include "harness/engine_checks.hpp"
-#include "harness/flush_fixture.hpp"
-#include "harness/held_file_system.hpp"
-#include "harness/held_files.hpp"
-#include "harness/set_files.hpp"
+#include "harness/upkeep_fixture.hpp"
 
 namespace kedge::faults {
 namespace {
 
 using format::SetFileKind;
 
-bool is_parity(const std::string& path) {
-  return path.starts_with("/nodes/") && path.find("/parity-") != std::string::npos;
-}
-
-/// The stores are on disks, so that files are read by calls, which `holds` sees.
-class Upkeep : public FlushFixture {
- protected:
-  Upkeep() {
-    job.options.persistent.every = 0;
-    job.options.pipeline.mode = PipelineMode::background;
-    job.options.redundancy.scheme = Scheme::xor_;
-    job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
-      environment.waits_for_worker = false;
-      environment.file_system = std::make_shared<HeldFiles>(environment.file_system, holds);
-    };
-  }
-  /// COLLECTIVE. Rank 0 does it, between calls of all.
-  template <class Step>
-  static void once(Engine& engine, int rank, Step&& step) {
-    (void)engine.need_checkpoint();
-    if (rank == 0) step();
-    (void)engine.need_checkpoint();
-  }
-  /// Commits these, each protected.
-  void commit_protected(const Steps& steps) {
-    expect_all_returned(job.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      for (const auto& [tag, step] : steps) {
-        commit_step(engine, scope.rank, tag, step);
-        engine.wait(tag, Level::protected_);
-      }
-      engine.finalize();
-    }));
-  }
-  /// One byte behind the header.
-  void flip_parity(int rank, const Tag& tag) {
-    job.disk.flip_bit(set_file_of(job.disk, SetFileKind::parity, rank, tag), 4096 + 1000);
-  }
-  void hold_reads() {
-    gate.close();
-    holds.reading = [this](const std::string& path) {
-      if (is_parity(path)) gate.pass();
-    };
-  }
-  void hold_new_parity() {
-    gate.close();
-    holds.making = [this](const std::string& path) {
-      if (is_parity(path)) gate.pass();
-    };
-  }
-  /// What a start opens after it has lost these nodes.
-  void expect_recovers(const std::vector<int>& lost, const Tag& tag, int step) {
-    const auto before = job.disk.snapshot();
-    lose_stores(job, lost);
-    const Opened opened = reopen(job);
-    EXPECT_EQ(opened.tag, tag) << faults::text_of(opened.failure);
-    EXPECT_EQ(opened.step, step);
-    EXPECT_EQ(opened.info.source, RecoverySource::rebuilt);
-    job.disk.restore(before);
-  }
-  [[nodiscard]] std::size_t lines_with(std::string_view part) const {
-    const auto lines = job.log();
-    return static_cast<std::size_t>(
-        std::ranges::count_if(lines, [&](const std::string& line) { return line.find(part) != std::string::npos; }));
-  }
-
-  Gate gate;
-  Holds holds;
-  PersistentJob job{4, SimulatedJob::block_disk()};
-};
+class Upkeep : public UpkeepFixture {};
 
 TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
   commit_protected({{"a", 1}});
   hold_reads();
-  std::atomic<bool> waited = false;
-  std::jthread opener([&](const std::stop_token& stop) {
-    for (int turn = 0; turn < 500 && !stop.stop_requested(); ++turn)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    waited = !stop.stop_requested();
-    gate.open();
-  });
+  LateOpener opener(gate);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_EQ(engine.open(), "a");
@@ -111,9 +30,9 @@ TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
     EXPECT_EQ(load_step(engine, scope.rank), 1);
     engine.close();
     once(engine, scope.rank, [&] {
-      EXPECT_FALSE(waited) << "open waited for it";
+      EXPECT_FALSE(gate.is_open()) << "open waited for it";
       gate.await(4);
-      opener.request_stop();
+      opener.open();
     });
     engine.finalize();  // which waits for it
   }));
@@ -155,7 +74,7 @@ TEST_F(Upkeep, FlippedParityIsFoundAndRepairedAndALostNodeComesBackFromIt) {
     }));
     EXPECT_TRUE(
         job.logged(compose("found damaged behind the application: corrupt on rank {}: its parity is damaged ({}); "
-                           "a was protected again (xor)",
+                           "a is protected again (xor)",
                            victim, damaged)));
     EXPECT_EQ(lines_with("found damaged"), static_cast<std::size_t>(victim) + 1) << "once";
     for (const auto& [path, entry] : job.disk.snapshot())
@@ -192,7 +111,7 @@ TEST_F(Upkeep, TwoMembersOfASetAreRepairedTogether) {
     engine.close();
     engine.finalize();
   });
-  EXPECT_EQ(lines_with("and 1 more; a was protected again"), 1U);
+  EXPECT_EQ(lines_with("and 1 more; a is protected again"), 1U);
   for (int node = 0; node < 4; ++node) expect_recovers({node}, "a", 1);
 }
 
@@ -209,7 +128,7 @@ TEST_F(Upkeep, WithReedSolomonTwoLostNodesComeBackFromWhatWasRepaired) {
     engine.close();
     engine.finalize();
   }));
-  EXPECT_EQ(lines_with("and 2 more; a was protected again (rs)"), 1U);
+  EXPECT_EQ(lines_with("and 2 more; a is protected again (rs)"), 1U);
   for (const auto& lost : {std::vector{0, 1}, {2, 5}, {3, 4}}) expect_recovers(lost, "a", 1);
 }
 
@@ -254,6 +173,7 @@ TEST_F(Upkeep, WhatIsSupersededIsLeftAlone) {
     engine.finalize();
     EXPECT_EQ(engine.level("c"), Level::protected_);
   }));
+  EXPECT_EQ(lines_with("found damaged"), 0U);
   expect_recovers({1}, "c", 3);
 }
 
@@ -377,6 +297,26 @@ TEST_F(Upkeep, AnOlderCommitThatIsDamagedHasTheNextCheckpointLookAgain) {
   const auto bytes = read_by_two_checkpoints();
   EXPECT_GT(bytes[0], 4 * job.disk.read_all(older).size()) << "all that stays was read";
   EXPECT_LT(bytes[1], bytes[0] / 4) << "once";
+}
+
+/// A new node has no file to refill: it gets one before the first checkpoint asks for it.
+TEST_F(Upkeep, StorageOfTheFirstCheckpointIsMadeReady) {
+  PersistentJob one(4);
+  prepare(one);
+  commit_protected(one, {{"a", 1}});
+  one.disk.remove_all(store_of(1));
+  expect_all_returned(one.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    engine.wait("a", Level::persistent);  // and for the rest
+    once(engine, scope.rank, [&] {
+      std::vector<std::size_t> sizes;
+      for (const std::string& file : container_files(one.disk, 1)) sizes.push_back(one.disk.read_all(file).size());
+      EXPECT_EQ(sizes.size(), 2U);
+      EXPECT_GE(sizes.back(), sizes.front());
+    });
+  }));
 }
 
 }  // namespace

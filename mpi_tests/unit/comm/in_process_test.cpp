@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <set>
+#include <span>
+#include <thread>
 #include <tuple>
+#include <vector>
 
 #include "comm/gentle_communicator.hpp"
 #include "comm/vote.hpp"
@@ -183,6 +188,38 @@ TEST(InProcess, ADeathAtAnyEventOfAVoteLeavesTheOthersWithATimeoutAndNeverAHang)
 
 TEST(InProcess, ARankThatHangsLeavesTheOthersWithATimeoutAndIsReleasedInTheEnd) {
   for (const int ranks : {2, 3, 5, 8}) vote_with_a_fault_at_each_event(ranks, StopKind::stop, std::nullopt);
+}
+
+/// What comes between the end of a wait and the moment when its thread notices must not count as the end of another:
+/// all waits that follow would never time out.
+TEST(InProcess, AMessageToAWaitThatWasJustInterruptedIsNoSecondEnd) {
+  for (int turn = 0; turn < 50; ++turn) {
+    InProcessWorld world(1, ThreadSupport::multiple);
+    const auto outcomes = world.run_connected([&](Communicator& communicator) {
+      const std::shared_ptr<Communicator> duplicate = communicator.duplicate(soon());
+      const auto waits = communicator.signal();
+      std::vector<std::byte> received(1);
+      const auto thread = communicator.start_thread([&] {
+        auto request = duplicate->receive(0, 7, received);
+        waits->raise();
+        try {
+          duplicate->wait(std::span(&request, 1), Deadline::never());
+        } catch (const Error&) {
+        }
+      });
+      EXPECT_TRUE(waits->wait(soon()));
+      std::this_thread::sleep_for(std::chrono::microseconds(200));  // until it waits
+      std::unique_ptr<Communicator::Operation> sent;
+      duplicate->interrupt();
+      try {
+        sent = duplicate->send(0, 7, std::vector<std::byte>(1));
+      } catch (const Error&) {  // the thread was faster: nothing to see in this turn
+      }
+      EXPECT_TRUE(thread->join(soon()));
+      EXPECT_FALSE(waits->wait(soon())) << "times out, in virtual time";
+    });
+    EXPECT_TRUE(outcomes[0].returned());
+  }
 }
 
 TEST(InProcess, WhatADeadRankSentStaysDelivered) {

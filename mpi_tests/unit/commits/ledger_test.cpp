@@ -196,6 +196,28 @@ TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
   EXPECT_THROW(ledger_.open(made, false), BrokenInvariant);
 }
 
+/// Whoever works behind the application retires nothing by what is known to be wrong.
+TEST_F(LedgerTest, NothingIsRetiredUntilAllIsSurveyedAnew) {
+  const CommitHead made = commit(1);
+  (void)commit(2);
+  ledger_.exclude_opened(id(2), "it was damaged");
+  EXPECT_TRUE(ledger_.retire(1).keeps(id(9), id(8)));
+  EXPECT_THAT(generations(ledger_), ElementsAre(made.generation));
+  ledger_.survey({{{made, Level::local, {}, false}}, {}, 2, true});
+  EXPECT_FALSE(ledger_.retire(1).keeps(id(9), id(8)));
+}
+
+TEST_F(LedgerTest, WhoeverBeginsACommitLooksAgainOnce) {
+  EXPECT_TRUE(ledger_.must_survey());
+  (void)commit(1);
+  EXPECT_FALSE(ledger_.must_survey());
+  ledger_.look_again();
+  EXPECT_TRUE(ledger_.must_survey());
+  EXPECT_TRUE(ledger_.is_surveyed()) << "what was begun before is committed all the same";
+  ledger_.survey({});
+  EXPECT_FALSE(ledger_.must_survey());
+}
+
 TEST_F(LedgerTest, ACommitEndsALossAndFreesWhatWasUnjudged) {
   ledger_.survey({{}, {id(50)}, 3, true});
   ledger_.lose();
