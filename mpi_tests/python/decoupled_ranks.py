@@ -284,6 +284,7 @@ class Ranks(Case):
                 ends()
             self.assertEqual(self.latest(), "before1")
             self.assertEqual(self.left_over(tag), [])
+            self.assertEqual(os.path.exists(self.shard_path(tag)), not torch_files)  # no rank's, then
             self.engine.finish()
             self.check(tag, 2)  # the stores have it
         self.save("u", 4)
@@ -357,6 +358,16 @@ class Ranks(Case):
         self.assertEqual(self.latest(), "t")
         self.engine.give_up(ValueError("enough"))
         self.check("t", 2)
+
+    @unittest.skipUnless(torch_files, "with torch files")
+    def test_a_rank_that_gets_no_thread(self):
+        none = mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread"))
+        with none if self.rank == 1 else contextlib.nullcontext():
+            self.save("t", 1)
+            self.assertEqual(self.engine._pending._thread is None, self.rank == 1)
+        self.wait_for_info()
+        self.check_complete("t", 1)
+        self.end()
 
     def test_latest_that_cannot_be_written(self):
         self.save("t", 1)
