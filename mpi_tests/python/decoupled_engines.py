@@ -88,6 +88,7 @@ class Engines(unittest.TestCase):
 
             with mock.patch.object(_torch_files, "write", late):
                 self.engine.save_checkpoint(self.place, tag=f"t{number}", client_state={"number": number})
+                self.assertFalse(self.engine.checkpoint_engine.is_saving())  # the stores have it
                 self.assertNotEqual(self.latest(), f"t{number}")
                 self.step_until_latest(f"t{number}")
             self.assertNotIn(f"t{number}", pending)
