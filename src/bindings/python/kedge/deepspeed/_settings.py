@@ -44,11 +44,12 @@ def settings_of(config: Any) -> Settings | None:
     options = flat_options(values)
     for name in options:
         _check_name(name)
-    defaults = {"persistent.path": _PREFIX}
+    # A save is over when it returns, or it is decoupled: nothing in between.
+    defaults = {"persistent.path": _PREFIX, "pipeline.mode": "background" if ours["decoupled"] else "inline"}
     if ours["torch_files"]:
         defaults["persistent.every"] = "0"  # the files are on the parallel filesystem already
     if ours["decoupled"]:
-        defaults = {"persistent.every": "1", **defaults, "pipeline.mode": "background"}
+        defaults = {"persistent.every": "1", **defaults}
     chosen = with_defaults(options, defaults)
     flushed = ours["decoupled"] and _is_each_flushed(chosen, ours["torch_files"])
     return Settings(**ours, flushed=flushed, options=tuple(sorted(chosen.items())))
