@@ -51,7 +51,7 @@ options = dict(chosen.options)
 assert chosen.flushed and (options["pipeline.mode"], options["persistent.every"]) == ("background", "1"), options
 assert dict(of(decoupled=True, pipeline={"mode": "inline"}).options)["pipeline.mode"] == "inline"
 assert of(decoupled=True, persistent={"every": 1}).flushed
-assert not of(persistent={"every": 1}).flushed and "pipeline.mode" not in dict(of().options)
+assert not of(persistent={"every": 1}).flushed and dict(of().options)["pipeline.mode"] == "inline"
 for words, section in (
     ("persistent.every = 5 leaves most", {"persistent": {"every": 5}}),
     ("persistent.every = 5 leaves most", {"persistent.every": 5, "torch_files": False}),
