@@ -31,6 +31,7 @@ void TagsRows::start(Run& run, std::uint64_t keep) const {
   options.store.on_exit = kedge::OnExit::remove;
   options.persistent.path = workplace_.prefix() + "/" + run.name;
   options.persistent.every = 1;
+  options.pipeline.mode = kedge::PipelineMode::inline_;
   options.persistent.keep = keep;
   options.redundancy.scheme = kedge::Scheme::single;
   options.topology.ranks_per_node = static_cast<std::uint32_t>(workplace_.ranks_per_node());

@@ -32,7 +32,8 @@ class Run:
 
     def __init__(self, bed, heat2d, name, **variables):
         self.bed, self.command = bed, [heat2d, "--steps", STEPS, "--every", EVERY]
-        self.variables = {"KEDGE_STORE_PATH": bed.store / name, "KEDGE_PERSISTENT_PATH": bed.shared / name} | {
+        self.variables = {"KEDGE_STORE_PATH": bed.store / name, "KEDGE_PERSISTENT_PATH": bed.shared / name,
+                          "KEDGE_PIPELINE_MODE": "inline"} | {
             f"KEDGE_{key.upper()}": value for key, value in variables.items()}
 
     def start(self):
