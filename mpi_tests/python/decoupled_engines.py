@@ -36,8 +36,6 @@ class Engines(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         kedge.deepspeed.finalize()
-        with open(f"{directory}/test_z_pending_at_the_end/latest") as file:
-            assert file.read() == "last"
         dist.destroy_process_group()
 
     def setUp(self):
@@ -165,16 +163,12 @@ class Engines(unittest.TestCase):
     def test_the_garbage_collector_waits_for_nobody(self):
         self.plain()
         self.engine.save_checkpoint(self.place, tag="t")
-        kept = self.engine
         if self.rank == 1:
-            kept = None
-        self.engine = None
-        gc.collect()
+            self.engine.__del__()
         self.assertIsNone(self.latest())
         self.plain()
         self.engine.save_checkpoint(self.place, tag="u")
         self.assertEqual(self.latest(), "t")
-        del kept
 
     def test_a_universal_checkpoint_is_looked_for_after_the_drain(self):
         self.plain()

@@ -52,6 +52,7 @@ if not launcher:
     with place.directory() as directory:
         status, output = run([*start(2), str(HERE / "decoupled_engines.py"), directory], directory)
         assert status == 0 and all(f"rank {rank}: done" in output for rank in range(2)), output
+        assert Path(directory, "test_z_pending_at_the_end", "latest").read_text() == "last", output
 
 with place.directory() as undisturbed:
     options = ["--stage", "2", "--torch-files"] if launcher else ["--stage", "3"]

@@ -96,6 +96,8 @@ class Engines(unittest.TestCase):
         with mock.patch.object(self.engine, "checkpoint_engine", stock):
             self.engine.save_checkpoint(self.place, tag="t")
             self.assertIn("t", self.engine.load_checkpoint(self.place)[0])
+            with mock.patch.object(stock, "commit", side_effect=MemoryError), self.assertRaises(MemoryError):
+                self.engine.save_checkpoint(self.place, tag="u")
         self.assertIsNone(self.engine.checkpoint_engine.open(self.place))
 
     def test_weights_of_another_tag_than_latest(self):

@@ -101,13 +101,16 @@ class Files:
         # That is the newest of all again.
         self.save("two", 2)
         self.check("two", 2, opened=None)
+        # The process died after commit, and the one before is still there: nobody went back to it.
+        self.name_latest("one", at=1)
+        self.check("two", 2, opened=None)
 
-    def name_latest(self, tag):
+    def name_latest(self, tag, at=None):
         dist.barrier()
         if self.rank == 0:
             with open(f"{self.place}/latest", "w") as file:
                 file.write(tag)
-            os.utime(f"{self.place}/latest", (time.time() + 60,) * 2)
+            os.utime(f"{self.place}/latest", (at or time.time() + 60,) * 2)
         dist.barrier()
 
     @unittest.skipIf(phase == 2 or not torch_files, "phase 1, with torch files")

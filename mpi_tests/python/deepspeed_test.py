@@ -26,7 +26,7 @@ assert late.returncode == 0 and "call install before deepspeed.initialize" in la
 
 # A process group that ends before the engine, and another one after it.
 AGAIN = """
-import sys, torch.distributed as dist, kedge.deepspeed as k
+import os, sys, torch.distributed as dist, kedge.deepspeed as k
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo
 directory = sys.argv[1]
 k.install({"kedge": {"store.path": directory + "/store", "persistent.path": directory + "/prefix", "log.level": "error"}})
@@ -46,11 +46,17 @@ for number in range(2):
         dist.destroy_process_group()
     k.finalize()
     del engine
+child = os.fork()
+if child == 0:
+    k._shared._at_exit()
+    os._exit(0)
+os.waitpid(child, 0)
 """
 with place.directory() as directory:
     again = subprocess.run([sys.executable, "-c", AGAIN, directory], text=True, timeout=120, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
     assert again.returncode == 0 and again.stdout.count("ended before kedge.deepspeed.finalize()") == 1, again.stdout
+    assert "no engine was made" not in again.stdout, again.stdout
 
 # A rank that is gone before commit: the others hear of it there, and finalize, too, does not wait for it.
 GONE = """
