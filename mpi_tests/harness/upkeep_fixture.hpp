@@ -26,12 +26,13 @@ inline bool is_parity(const std::string& path) {
 /// Opens a gate when it is told to, or after five seconds: whoever waits in vain waits no longer.
 class LateOpener {
  public:
-  explicit LateOpener(Gate& gate) : thread_([&gate](const std::stop_token& stop) {
-    for (int turn = 0; turn < 500 && !stop.stop_requested(); ++turn) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    gate.open();
-  }) {}
+  explicit LateOpener(Gate& gate)
+      : thread_([&gate](const std::stop_token& stop) {
+          for (int turn = 0; turn < 500 && !stop.stop_requested(); ++turn) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          }
+          gate.open();
+        }) {}
   void open() { thread_.request_stop(); }
 
  private:
@@ -86,6 +87,11 @@ class UpkeepFixture : public FlushFixture {
     holds.making = [this](const std::string& path) {
       if (is_parity(path)) gate.pass();
     };
+  }
+  /// So many wait at the gate, which nobody had to open for whoever waits for them.
+  void await_held(int arrived) {
+    EXPECT_FALSE(gate.is_open()) << "something waited for what is held";
+    if (!gate.is_open()) gate.await(arrived);
   }
   /// What a start opens after it has lost these nodes.
   void expect_recovers(const std::vector<int>& lost, const Tag& tag, int step) {

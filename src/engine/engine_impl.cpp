@@ -146,13 +146,13 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
 
 recovery::Recovery EngineImpl::make_recovery() {
   const Options& options = setup_.options;
-  return {group_,
-          started_.run,
-          {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
-          ledger_,
-          {options.open.verify, options.store.durable, options.store.keep, piece_settings(options),
-           pipeline_.is_behind()},
-          setup_.log};
+  return {
+      group_,
+      started_.run,
+      {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
+      ledger_,
+      {options.open.verify, options.store.durable, options.store.keep, piece_settings(options), pipeline_.is_behind()},
+      setup_.log};
 }
 
 recovery::SourceRecovery EngineImpl::make_source_recovery() {

@@ -108,7 +108,7 @@ class FlushStage final : public Stage {
   std::optional<fs::Pace> pace_;  ///< none: nothing holds writes up
   bool io_is_chosen_ = false;
   bool said_slow_ = false;
-  bool must_sweep_ = true;  ///< the same on every rank: something may lie half published or half removed
+  bool must_sweep_ = true;         ///< the same on every rank: something may lie half published or half removed
   std::optional<Id128> untidied_;  ///< the last commit that was flushed, until tidy()
 };
 

@@ -63,8 +63,8 @@ struct CommitCost {
 
 /// Superseded commits leave the stores in these calls and nowhere else: what takes a commit to a higher level also
 /// retires those that it supersedes. Inline, every call returns when its stages have run. In the background, submit()
-/// and continue_from() only hand it to a worker, and other calls wait for what is under way. All calls are COLLECTIVE, unless they
-/// say that they are local, and throw what ends communication.
+/// and continue_from() only hand it to a worker, and other calls wait for what is under way. All calls are COLLECTIVE,
+/// unless they say that they are local, and throw what ends communication.
 class Pipeline {
  public:
   /// COLLECTIVE. All that is referred to must outlive it.
@@ -183,9 +183,9 @@ class Pipeline {
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;
   std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
-  Upkeep upkeep_;  ///< the worker's, as long as it tends it
+  Upkeep upkeep_;                           ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
-  std::unique_ptr<Worker> worker_;          ///< in the background; the last member: it uses the others
+  std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others
 };
 
 }  // namespace kedge::pipeline

@@ -96,8 +96,8 @@ void Pipeline::read_on(const comm::Group& channel) {
   const UnreadCommit what = upkeep_.unread.front();
   const bool is_known = ledger_.find(what.commit.id).has_value();
   const std::uint64_t bytes = channel.max(is_known ? unread_files_.bytes_left(what) : 0);
-  const comm::Group waiting =
-      channel.with_timeout(channel.timeout() * (1 + static_cast<double>(bytes) / static_cast<double>(kBytesPerTimeout)));
+  const comm::Group waiting = channel.with_timeout(
+      channel.timeout() * (1 + static_cast<double>(bytes) / static_cast<double>(kBytesPerTimeout)));
   ReadFiles read;
   if (is_known) {
     read = unread_files_.read(what, [&] {
@@ -121,19 +121,20 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
   if (!is_opened) ledger_.look_again();
   metrics_.damaged(commit, first);
   const std::uint64_t files = channel.sum(read.damaged.size());
-  std::string so = compose("{} is not protected by it any more, and the next checkpoint looks at all of them again",
-                           commit.tag);
+  std::string so =
+      compose("{} is not protected by it any more, and the next checkpoint looks at all of them again", commit.tag);
   if (is_opened) {
     std::optional<Failure> failure;
     const bool is_superseded = !channel.all(ledger_.find(commit.id).has_value());
     if (!is_superseded && protects()) failure = protect_in_room(channel, commit, store::Reach::known);
     if (failure) completions_.failed(commit.id, Level::protected_, *failure);
     so = is_superseded ? compose("{} is not needed any more", commit.tag)
-         : !protects() ? compose("{} is not protected against the loss of a node any more; wait for its protection to "
-                                 "protect it again",
-                                 commit.tag)
-         : failure     ? not_protected(commit, *failure)
-                       : compose("{} is protected again ({})", commit.tag, to_string(protect_->scheme()));
+         : !protects() ? compose(
+                             "{} is not protected against the loss of a node any more; wait for its protection to "
+                             "protect it again",
+                             commit.tag)
+         : failure ? not_protected(commit, *failure)
+                   : compose("{} is protected again ({})", commit.tag, to_string(protect_->scheme()));
   }
   if (!channel.is_root()) return;
   log_.warning(compose("found damaged behind the application: {}{}; {}; check this node's memory or disk",
@@ -145,15 +146,15 @@ void Pipeline::make_first_ready(const CommitHead& commit) {
   if (worker_->gives_way() || !store_.memory_backed()) return;
   if (store_.files(store::FileKind::container) >= schedule_.keep + schedule_.max_pending) return;
   (void)attempt([&] {
-    const std::uint64_t size_bytes = store_.size_bytes(store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+    const std::uint64_t size_bytes =
+        store_.size_bytes(store::FileKind::container, group_.logical_rank(), {commit.id, {}});
     if (size_bytes != 0) store_.make_ready(store::FileKind::container, size_bytes);
   });
 }
 
-/// COLLECTIVE, on `group`. The copies that protected the commit on its former nodes stay until it is protected where its
-/// containers lie now. A failure is logged, and returned: the commit is open all the same.
-std::optional<Failure> Pipeline::protect_again(const comm::Group& group, const CommitHead& commit,
-                                               store::Reach reach) {
+/// COLLECTIVE, on `group`. The copies that protected the commit on its former nodes stay until it is protected where
+/// its containers lie now. A failure is logged, and returned: the commit is open all the same.
+std::optional<Failure> Pipeline::protect_again(const comm::Group& group, const CommitHead& commit, store::Reach reach) {
   const double begin_s = clock_.seconds();
   const auto failure = protect_in_room(group, commit, reach);
   if (!group.is_root()) return failure;
@@ -194,8 +195,8 @@ std::optional<Failure> Pipeline::protect_in_room(const comm::Group& group, const
   return failure;
 }
 
-/// COLLECTIVE, on `group`. What lies on nodes that its owners have left only costs space: it goes at the latest when its
-/// commit is retired. Whether any rank dropped something.
+/// COLLECTIVE, on `group`. What lies on nodes that its owners have left only costs space: it goes at the latest when
+/// its commit is retired. Whether any rank dropped something.
 bool Pipeline::drop_former_copies(const comm::Group& group, const CommitHead& commit) {
   std::size_t dropped = 0;
   const auto failure = attempt([&] { dropped = store_.drop_adopted(commit.id); });

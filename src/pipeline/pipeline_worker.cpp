@@ -33,10 +33,10 @@ void Pipeline::start_worker() {
                 "work runs on the application's",
                 schedule_.cores));
   };
-  worker_ = std::make_unique<Worker>(group_, std::move(channel), begin,
-                                     Duties{[this](const comm::Group& own, Job& job) { work(own, job); },
-                                            [this](const comm::Group& own) { follow(own); },
-                                            [this](const comm::Group& own) { return tend(own); }});
+  worker_ = std::make_unique<Worker>(
+      group_, std::move(channel), begin,
+      Duties{[this](const comm::Group& own, Job& job) { work(own, job); },
+             [this](const comm::Group& own) { follow(own); }, [this](const comm::Group& own) { return tend(own); }});
 }
 
 /// COLLECTIVE, if what is sent has a limit: the rank that this keeps back longest takes its time.

@@ -43,7 +43,8 @@ class Stage {
   /// COLLECTIVE. The failure, the same on every rank: the commit is then as it was, but for `busy`, which may come
   /// after it has reached the level. Throws only what ends communication.
   [[nodiscard]] virtual std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) = 0;
-  /// COLLECTIVE. What is to be done after a run() that succeeded, and nobody needs to wait for. Only `busy` is a failure.
+  /// COLLECTIVE. What is to be done after a run() that succeeded, and nobody needs to wait for. Only `busy` is a
+  /// failure.
   [[nodiscard]] virtual std::optional<Failure> tidy(const comm::Group& /*group*/) { return std::nullopt; }
 };
 

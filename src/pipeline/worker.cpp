@@ -16,8 +16,8 @@ Worker::Worker(const comm::Group& group, comm::Group channel, std::function<void
   state_->done = communicator.signal();
   const auto start = [&] {
     try {
-      thread_ =
-          communicator.start_thread([state = state_, own = channel_, first = std::move(begin), what = std::move(duties)] {
+      thread_ = communicator.start_thread(
+          [state = state_, own = channel_, first = std::move(begin), what = std::move(duties)] {
             first();
             run(*state, own, what);
           });

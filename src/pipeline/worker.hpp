@@ -53,8 +53,8 @@ struct Waited {
 
 /// Every rank submits the same jobs in the same order. What the work throws ends the worker; jobs that are left are
 /// dropped then. Upkeep is what has time: it goes on, step by step, while there is no job. Rank 0 says before each step
-/// whether there is one, so that all ranks do the same. All calls but the constructor are local, and made by one thread,
-/// unless they say that they are the worker's own.
+/// whether there is one, so that all ranks do the same. All calls but the constructor are local, and made by one
+/// thread, unless they say that they are the worker's own.
 class Worker {
  public:
   /// COLLECTIVE, on `group`. The work communicates over `channel` alone, which nobody else uses. Throws the same Error

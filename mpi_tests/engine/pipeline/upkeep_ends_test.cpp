@@ -165,8 +165,7 @@ TEST_F(UpkeepEnds, ByTheDeathOfARankAtAnyMessage) {
     one.options.log.sink = [](LogLevel, std::string_view) {};
     one.surroundings = job.surroundings;
     one.disk.restore(flipped);
-    if (total != 0)
-      one.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event, testing::StopKind::die); };
+    if (total != 0) one.plan = [&](testing::InProcessWorld& world) { world.stop_at(1, event, testing::StopKind::die); };
     int returned = 1;
     const auto outcomes = one.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();

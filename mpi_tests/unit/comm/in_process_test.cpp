@@ -190,8 +190,8 @@ TEST(InProcess, ARankThatHangsLeavesTheOthersWithATimeoutAndIsReleasedInTheEnd) 
   for (const int ranks : {2, 3, 5, 8}) vote_with_a_fault_at_each_event(ranks, StopKind::stop, std::nullopt);
 }
 
-/// What comes between the end of a wait and the moment when its thread notices must not count as the end of another: all
-/// waits that follow would never time out.
+/// What comes between the end of a wait and the moment when its thread notices must not count as the end of another:
+/// all waits that follow would never time out.
 TEST(InProcess, AMessageToAWaitThatWasJustInterruptedIsNoSecondEnd) {
   for (int turn = 0; turn < 50; ++turn) {
     InProcessWorld world(1, ThreadSupport::multiple);
