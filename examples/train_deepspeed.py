@@ -32,6 +32,7 @@ def config_of(arguments: argparse.Namespace) -> dict:
         },
         "kedge": {
             "torch_files": arguments.torch_files,
+            "decoupled": arguments.decoupled,
             "topology": {"ranks_per_node": 1},
             "redundancy": {"scheme": "xor"},
         },
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--stage", type=int, default=2, help="ZeRO stage, 0 to 3")
     parser.add_argument("--torch-files", action="store_true", help="also write the files that DeepSpeed would")
+    parser.add_argument("--decoupled", action="store_true", help="train on while checkpoints are flushed")
     parser.add_argument("--die-at", type=int, default=0, help="kill the last rank at this step, to see it resume")
     parser.add_argument("--local_rank", type=int, help="set by launchers; not needed")
     arguments = parser.parse_args()

@@ -108,6 +108,11 @@ typedef struct kedge_engine kedge_engine;
  * KEDGE_BAD_STATE. */
 kedge_error kedge_finalize(kedge_engine* engine);
 
+/** COLLECTIVE. As kedge_finalize, but what is under way behind the application is waited for `seconds` at most, and 10
+ * s more for a write that has begun. `*done` becomes 1, or 0 on all ranks if any gave up: the node-local files are then
+ * kept for `kedge drain` or the next start. */
+KEDGE_MUST_CHECK kedge_error kedge_finalize_within(kedge_engine* engine, double seconds, int* done);
+
 /** Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
 void kedge_engine_free(kedge_engine* engine);
 

@@ -30,8 +30,16 @@ enum class Io : std::uint8_t {
 
 /// When commits are protected and flushed.
 enum class PipelineMode : std::uint8_t {
+  automatic,   ///< as background, where that is possible, else as inline_
   inline_,     ///< before commit returns
-  background,  ///< by a thread, while the application goes on; needs MPI_THREAD_MULTIPLE, else as inline
+  background,  ///< by a thread, while the application goes on; a warning says if that is not possible
+};
+
+/// How the threads that protect and flush behind the application send to each other.
+enum class Messages : std::uint8_t {
+  automatic,  ///< by MPI if several threads may call it; over TCP if one may; else commits are protected inline
+  mpi,        ///< by the application's message layer only; else inline
+  tcp,        ///< over TCP, at any level of thread support
 };
 
 /// What create does when as many commits are under way as pipeline.max_pending permits.
@@ -150,15 +158,20 @@ struct Options {
 
   /// How commits come to higher levels than local.
   struct Pipeline {
-    PipelineMode mode = PipelineMode::inline_;  ///< When commits are protected and flushed.
+    PipelineMode mode = PipelineMode::automatic;  ///< When commits are protected and flushed.
     /// In the background, number of commits that may be on their way to higher levels at once, the one being written
     /// included: create waits until fewer are. The stores keep so many containers beside those of store.keep.
-    std::uint32_t max_pending = 2;
+    std::uint32_t max_pending = 1;
     /// What create does otherwise.
     WhenFull when_full = WhenFull::block;
     /// In the background, cores of each node on which the threads that protect and flush run, such as "0,64-67"; empty:
     /// wherever the process may run, at lower priority than the application.
     std::string cores;
+    /// In the background, how these threads send to each other.
+    Messages messages = Messages::automatic;
+    /// Over TCP, the network that all nodes share: names of interfaces ("ib0") or subnets ("10.1.0.0/16"), with commas
+    /// between, the first that works; empty: the first of rank 0's interfaces that works.
+    std::string interface;
   } pipeline;  ///< Protecting and flushing.
 
   /// How a start takes up earlier checkpoints.

@@ -50,6 +50,10 @@ class Transport {
                                                           std::span<std::byte> bytes) = 0;  ///< As send.
   /// As receive, from whichever rank sends first with this tag.
   [[nodiscard]] virtual std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) = 0;
+
+  /// Local, from any thread: ends waits soon, now and later, with Error{timeout}, where the message layer can do that.
+  /// Communicator::interrupt() calls it.
+  virtual void interrupt() noexcept {}
 };
 
 /// Local. A communicator over the ranks of a transport. Collective operations are made of its messages, by trees.

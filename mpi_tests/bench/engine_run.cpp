@@ -44,13 +44,17 @@ std::uint32_t EngineRun::members() const noexcept {
 
 void EngineRun::start() {
   engine_.reset();
-  kedge::Options options;  // not load(): what is measured does not depend on the user's own settings
+  kedge::Options options;  // not load(): what is measured does not depend on the user's own settings, but for these two
+  const kedge::Options given = kedge::Options::load();
+  options.pipeline.messages = given.pipeline.messages;
+  options.pipeline.interface = given.pipeline.interface;
   options.run = run_;
   options.store.path = workplace_.store();
   options.store.on_exit = on_exit_;
   options.persistent.path = workplace_.prefix();
   options.persistent.every = background_ ? 1 : 0;
   options.pipeline.mode = background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_;
+  options.pipeline.max_pending = 2;
   options.persistent.io = arguments_.prefix_io;
   options.persistent.bandwidth_limit = bytes_per_s_;
   options.redundancy.bandwidth_limit = bytes_per_s_;

@@ -40,6 +40,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
     EXPECT_THAT(kedge_last_error(), HasSubstr("engine must not be NULL")) << call;
   };
   refused(kedge_finalize(nullptr), "finalize");
+  refused(kedge_finalize_within(nullptr, 1, &number), "finalize_within");
   refused(kedge_need_checkpoint(nullptr, &number), "need_checkpoint");
   refused(kedge_should_exit(nullptr, &number), "should_exit");
   refused(kedge_create(nullptr, "a", nullptr, 0), "create");

@@ -64,6 +64,22 @@ TEST(CApi, WhatWasSavedComesBackInTheNextStart) {
   });
 }
 
+TEST(CApi, FinalizeWithin) {
+  SimulatedJob job(2);
+  run_in_c(job, [](int rank, kedge_engine* engine) {
+    save_all(engine, rank, "a");
+    int done = -1;
+    EXPECT_EQ(kedge_finalize_within(engine, 60, &done), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(done, 1);
+    EXPECT_EQ(kedge_finalize_within(engine, 60, &done), KEDGE_BAD_STATE);
+  });
+  run_in_c(job, [](int /*rank*/, kedge_engine* engine) {
+    EXPECT_EQ(opened(engine, "latest"), "a");
+    EXPECT_EQ(kedge_finalize_within(engine, 60, nullptr), KEDGE_INVALID_ARGUMENT) << "it has ended all the same";
+    EXPECT_EQ(kedge_finalize(engine), KEDGE_BAD_STATE);
+  });
+}
+
 TEST(CApi, TellsWhatTheOpenCheckpointHolds) {
   SimulatedJob job(2);
   run_in_c(job, [](int rank, kedge_engine* engine) {

@@ -60,12 +60,19 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+struct Kind {
+  const char* name;
+  const char* storage;
+  PipelineMode mode;
+};
+
 /// On each kind of storage, in a directory that all ranks share and that is removed at the end.
-class EngineOverMpi : public testing::TestWithParam<const char*> {
+class EngineOverMpi : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
-    directory_ = make_shared_directory(GetParam());
-    ASSERT_FALSE(directory_.empty()) << "no directory could be made below " << GetParam();
+    directory_ = make_shared_directory(GetParam().storage);
+    ASSERT_FALSE(directory_.empty()) << "no directory could be made below " << GetParam().storage;
+    options_.pipeline.mode = GetParam().mode;
     options_.store.path = directory_ + "/store/{node}";
     options_.persistent.path = directory_ + "/prefix";
     options_.topology.ranks_per_node = 2;
@@ -126,7 +133,7 @@ bool writes_directly_below(const std::string& directory) {
 }
 
 TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
-  const bool is_memory = std::string(GetParam()) == "/dev/shm";
+  const bool is_memory = std::string(GetParam().storage) == "/dev/shm";
   options_.store.durable = !is_memory;
   std::string refusal;  // known to rank 0
   options_.log.level = LogLevel::info;
@@ -157,6 +164,7 @@ TEST_P(EngineOverMpi, WhatWasWrittenPastThePageCacheComesBackAndIsProtected) {
     odd.fill(static_cast<char>(round));
     const std::string tag = "round-" + std::to_string(round);
     engine.checkpoint(tag, state);
+    engine.wait(tag, Level::persistent);
     EXPECT_EQ(engine.level(tag), Level::persistent);
     int refused = refusal.empty() ? 0 : 1;
     MPI_Bcast(&refused, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -294,8 +302,41 @@ TEST_P(EngineOverMpi, R38_TwoEnginesOverSubCommunicatorsAtOnce) {
   MPI_Comm_free(&part);
 }
 
-INSTANTIATE_TEST_SUITE_P(Storage, EngineOverMpi, testing::Values("/dev/shm", "/tmp"),
-                         [](const auto& each) { return each.index == 0 ? "Memory" : "Tmp"; });
+/// Both have work under way on the same ranks, each behind a worker of its own, and are not used in the same order.
+TEST_P(EngineOverMpi, TwoRunsInOneProcess) {
+  options_.persistent.every = 1;
+  std::int32_t value = 0;
+  State state;
+  state.add("value", value);
+  for (int start = 0; start < 2; ++start) {
+    options_.run = "fluid";
+    Engine fluid = make_engine();
+    options_.run = "solid";
+    Engine solid = make_engine();
+    if (start == 1) {
+      EXPECT_EQ(solid.restore(state), "step-4");
+      EXPECT_EQ(value, 204 + rank_);
+      EXPECT_EQ(fluid.restore(state), "step-5");
+      EXPECT_EQ(value, 105 + rank_);
+    }
+    for (std::int32_t step = 1; step <= 5; ++step) {
+      value = 100 + step + rank_;
+      fluid.checkpoint("step-" + std::to_string(step), state);
+      if (step == 5) break;
+      value = 200 + step + rank_;
+      solid.checkpoint("step-" + std::to_string(step), state);
+    }
+    solid.wait("step-4", Level::persistent);
+    fluid.finalize();
+    if (start == 1) solid.finalize();  // the first time it is destroyed as it is
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, EngineOverMpi,
+                         testing::Values(Kind{"Memory", "/dev/shm", PipelineMode::inline_},
+                                         Kind{"Tmp", "/tmp", PipelineMode::inline_},
+                                         Kind{"Background", "/dev/shm", PipelineMode::background}),
+                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace kedge

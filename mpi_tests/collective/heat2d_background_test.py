@@ -3,8 +3,11 @@
 and loses a node now and then: the newest checkpoint of which the commit returned (or, without a node, the newest that
 was protected) comes back, and the end is that of an undisturbed run.
 
-usage: heat2d_background_test.py HEAT2D MPIEXEC   (KEDGE_TEST_FULL=1: 300 kills instead of 20; KEDGE_TEST_SEED=N: the same
-                                                   moments again)
+usage: heat2d_background_test.py HEAT2D MPIEXEC [LEVEL THREAD_LEVEL]
+           (KEDGE_TEST_FULL=1: 300 kills instead of 20; KEDGE_TEST_SEED=N: the same moments again)
+
+LEVEL (funneled, serialized): that of MPI, forced upon the program by THREAD_LEVEL, which is thread_level.c as a shared
+library. The background work then sends over TCP.
 """
 import os
 import pathlib
@@ -18,7 +21,8 @@ import tempfile
 import time
 
 HEAT2D, MPIEXEC = sys.argv[1:3]
-KILLS = 300 if os.environ.get("KEDGE_TEST_FULL") == "1" else 20
+LEVEL, THREAD_LEVEL = sys.argv[3:5] or (None, None)
+KILLS = 300 if os.environ.get("KEDGE_TEST_FULL") == "1" else 20 if LEVEL is None else 8
 SEED = int(os.environ.get("KEDGE_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 RANKS, STEPS, EVERY = 4, 400, 5
 LAUNCH_LIMIT_S = 60
@@ -44,7 +48,8 @@ class Job:
         self.out, self.err = (self.directory / f"{name}-{self.launches}" for name in ("out", "err"))
         for file in (self.out, self.err):
             file.touch()
-        ranks = ["sh", "-c", 'out=$1 err=$2; shift 2; exec "$@" >>"$out" 2>>"$err"', "sh", str(self.out),
+        level = [] if LEVEL is None else ["env", f"LD_PRELOAD={THREAD_LEVEL}", f"KEDGE_TEST_THREADS={LEVEL}"]
+        ranks = [*level, "sh", "-c", 'out=$1 err=$2; shift 2; exec "$@" >>"$out" 2>>"$err"', "sh", str(self.out),
                  str(self.err), HEAT2D, "--steps", str(STEPS), "--every", str(EVERY)]
         return subprocess.Popen(
             ["timeout", "--kill-after=5", str(LAUNCH_LIMIT_S), MPIEXEC, "-n", str(RANKS), *ranks],
@@ -110,6 +115,7 @@ def main():
         wanted = job.printed("checksum")
         check(wanted, "no checksum was printed")
         check("protected (xor) and persistent, blocked" in job.log(), job.log())
+        check(("background work sends over TCP" in job.log()) == (LEVEL is not None), job.log())
 
         disturbed = pathlib.Path(directory) / "disturbed"
         disturbed.mkdir()

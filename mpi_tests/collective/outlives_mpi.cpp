@@ -1,5 +1,5 @@
 // Engines that are destroyed after MPI_Finalize, as static or leaked ones are: harmless in any state. Exits with 0 if
-// every rank came to its end. Usage: outlives_mpi DIRECTORY
+// every rank came to its end. Usage: outlives_mpi DIRECTORY [funneled]
 #include <mpi.h>
 
 #include <cstdio>
@@ -64,9 +64,10 @@ int run(const std::string& directory) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  const bool funneled = argc > 2 && std::string(argv[2]) == "funneled";
+  MPI_Init_thread(&argc, &argv, funneled ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &provided);
   try {
     return run(argv[1]);
   } catch (const std::exception& error) {

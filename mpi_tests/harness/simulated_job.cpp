@@ -11,7 +11,7 @@ namespace kedge::faults {
 namespace {
 
 /// Histories of the inline pipeline with a worker behind each rank: KEDGE_TEST_PIPELINE=waits, where commit waits for
-/// it, or =background.
+/// it, =tcp, where it sends over TCP besides (not where ranks die: its threads are not the world's), or =background.
 std::string_view pipeline_of_tests() {
   const char* const mode = std::getenv("KEDGE_TEST_PIPELINE");
   return mode == nullptr ? std::string_view() : mode;
@@ -28,7 +28,10 @@ SimulatedJob::SimulatedJob(int ranks_, DiskOptions disk_options) : disk(std::mov
   options.persistent.every = 0;  // what is not about the prefix does not pay for it
   options.topology.ranks_per_node = 2;
   options.store.lock_timeout_s = 5;
-  if (!pipeline_of_tests().empty()) options.pipeline.mode = PipelineMode::background;
+  // Levels are looked at right after commit; what goes on behind has tests of its own.
+  options.pipeline.mode = pipeline_of_tests().empty() ? PipelineMode::inline_ : PipelineMode::background;
+  options.pipeline.max_pending = 2;
+  if (pipeline_of_tests() == "tcp") options.pipeline.messages = Messages::tcp;
   options.log.sink = [this](LogLevel, std::string_view line) {
     const std::lock_guard guard(log_mutex_);
     log_.emplace_back(line);
@@ -70,7 +73,7 @@ std::vector<testing::RankOutcome> SimulatedJob::start(const std::function<void(R
                       engine::Environment environment;
                       environment.file_system = disk.view(rank);
                       environment.clock = clock_;
-                      environment.waits_for_worker = pipeline_of_tests() == "waits";
+                      environment.waits_for_worker = pipeline_of_tests() == "waits" || pipeline_of_tests() == "tcp";
                       if (surroundings) surroundings(rank, environment);
                       if (!nodes.empty()) environment.node = nodes.at(static_cast<std::size_t>(rank));
                       auto engines = world.communicator(rank);

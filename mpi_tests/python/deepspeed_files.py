@@ -235,7 +235,7 @@ class Files:
     @unittest.skipIf(phase == 2, "phase 1")
     def test_files_that_cannot_be_laid_out(self):
         self.save("t", 1)
-        full = mock.patch.object(self.engine, "_lay_out", side_effect=OSError(28, "No space left on device"))
+        full = mock.patch.object(self.engine._reader, "_lay_out", side_effect=OSError(28, "No space left on device"))
         with full if self.rank == 1 else contextlib.nullcontext():
             self.raises_on_all(kedge.IoError, "rank 1.*No space", lambda: self.engine.open(self.place, "t"))
         self.save("t", 2)

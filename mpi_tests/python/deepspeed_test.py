@@ -86,6 +86,69 @@ with place.directory() as directory:
     assert gone.returncode == 0 and gone.stdout.count("start the job again") >= 4, gone.stdout
     assert "GLHF" not in gone.stdout and all(f"rank {rank} heard" in gone.stdout for rank in (0, 2)), gone.stdout
 
+# All stores are lost: what DeepSpeed itself would load is loaded, where it is there, and nothing is passed over in silence.
+LOST = """
+import sys, torch.distributed as dist, kedge, kedge.deepspeed as k
+from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo
+directory, torch_files = sys.argv[1], sys.argv[2] == "true"
+dist.init_process_group("gloo", init_method=f"file://{directory}/group-{sys.argv[3]}", rank=0, world_size=1)
+k.install({"kedge": {"store.path": directory + "/store", "persistent.path": directory + "/prefix", "persistent.every": 0,
+                     "log.level": "error", "torch_files": torch_files}})
+engine = k.KedgeCheckpointEngine(settings=k._install._installed)
+try:
+    if sys.argv[3] == "saves":
+        info = CheckpointCommitInfo("t", directory, True)
+        engine.create(info)
+        engine.makedirs(directory + "/t", exist_ok=True)
+        engine.save({"step": 1}, directory + "/t/mp_rank_00_model_states.pt")
+        engine.commit(info)
+        with open(directory + "/latest", "w") as file:
+            file.write("t")
+    else:
+        for tag in (None, "t"):
+            try:
+                print(engine.open(directory, tag), engine.load(directory + "/t/mp_rank_00_model_states.pt"))
+                engine.close()
+            except kedge.Error as error:
+                print("raised", error.code)
+finally:
+    k.finalize()
+"""
+for torch_files, words in (("true", "None {'step': 1}\nNone {'step': 1}\n"),
+                           ("false", "raised unrecoverable\nraised not_found\n")):
+    with place.directory() as directory:
+        for when in ("saves", "loads"):
+            lost = subprocess.run([sys.executable, "-c", LOST, directory, torch_files, when], text=True, timeout=120,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+            assert lost.returncode == 0, lost.stdout
+            if when == "saves":
+                shutil.rmtree(f"{directory}/store")
+        assert "".join(line for line in lost.stdout.splitlines(True) if line.startswith(("None", "raised"))) == words, lost.stdout
+        assert ("loading DeepSpeed's own files" in lost.stdout) == (torch_files == "true"), lost.stdout
+
+# At the end of a program that failed nothing waits for the other ranks.
+FAILED = """
+import sys, torch.distributed as dist, kedge.deepspeed as k
+directory = sys.argv[1]
+dist.init_process_group("gloo", init_method=f"file://{directory}/group", rank=0, world_size=1)
+k.install({"kedge": {"store.path": directory + "/store", "persistent.path": directory + "/prefix", "log.level": "error"}})
+engine = k.KedgeCheckpointEngine(settings=k._install._installed)
+k._shared.Shared.end = lambda self: print("finalized", flush=True)
+if sys.argv[2] == "fails":
+    raise ValueError("on one rank")
+"""
+for ends in ("fails", "ends"):
+    with place.directory() as directory:
+        failed = subprocess.run([sys.executable, "-c", FAILED, directory, ends], text=True, timeout=120,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+        assert ("finalized" in failed.stdout) == (ends == "ends"), failed.stdout
+
+with place.directory() as directory:
+    engines = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
+                              str(PROGRAM.with_name("deepspeed_engines.py")), directory], text=True, timeout=120,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+    assert engines.returncode == 0 and all(f"rank {rank}: done" in engines.stdout for rank in range(2)), engines.stdout
+
 for torch_files, lost in (("true", 1), ("false", 0)):
     with place.directory() as directory:
         run(directory, "1", torch_files)

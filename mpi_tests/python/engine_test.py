@@ -363,6 +363,9 @@ class Options(Case):
         with self.engine:
             pass
         self.assertRaises(kedge.BadState, self.engine.need_checkpoint)
+        self.engine = self.start()
+        self.assertTrue(self.engine.finalize(timeout=60))
+        self.assertRaises(kedge.BadState, self.engine.need_checkpoint)
 
 
 class Errors(unittest.TestCase):

@@ -3,10 +3,13 @@
 import collections
 import enum
 import io
+import mmap
 import os
 import pickle
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import place
@@ -300,6 +303,20 @@ class States(unittest.TestCase):
         _torch_files.write(path, taken.pickled, parts_of(taken), "m")
         with zipfile.ZipFile(path) as file:
             self.assertIsNone(file.testzip())
+
+    def test_a_large_file_where_no_thread_can_be_had(self):
+        """As at the end of the interpreter, when executors take nothing any more."""
+        large = {name: torch.frombuffer(mmap.mmap(-1, 4 << 20), dtype=torch.int32).fill_(value)  # aligned to pages
+                 for name, value in (("x", 3), ("y", 4))}
+        taken = take_apart(large)
+        with tempfile.TemporaryDirectory(dir=os.getcwd()) as directory:
+            refused = mock.patch.object(ThreadPoolExecutor, "submit", side_effect=RuntimeError("after shutdown"))
+            with refused as submit:
+                _torch_files.write(f"{directory}/a.pt", taken.pickled, parts_of(taken), "m")
+            found = torch.load(f"{directory}/a.pt")
+            self.assertTrue(all(torch.equal(large[name], found[name]) for name in large))
+            if not submit.called:
+                self.skipTest("this directory's file system has no O_DIRECT")
 
     def test_a_file_that_cannot_be_written_says_why(self):
         taken = take_apart([torch.zeros(1 << 20)])

@@ -151,7 +151,8 @@ std::vector<Field> pipeline_fields() {
   using enum Scope;
   return {
       field(
-          {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks, "inline or background",
+          {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks,
+          "auto, inline or background",
           "Whether commit protects and flushes before it returns, or a thread does so behind the application."),
       field(
           {"pipeline", "max_pending"}, [](auto& o) -> auto& { return o.pipeline.max_pending; }, all_ranks,
@@ -165,6 +166,13 @@ std::vector<Field> pipeline_fields() {
           {"pipeline", "cores"}, [](auto& o) -> auto& { return o.pipeline.cores; }, each_rank,
           "numbers of cores and ranges of them, such as \"0,64-67\", or empty",
           "Cores of each node on which threads protect and flush behind the application.", kCores),
+      field(
+          {"pipeline", "messages"}, [](auto& o) -> auto& { return o.pipeline.messages; }, all_ranks, "auto, mpi or tcp",
+          "How threads that protect and flush behind the application send to each other."),
+      field(
+          {"pipeline", "interface"}, [](auto& o) -> auto& { return o.pipeline.interface; }, all_ranks,
+          "names of network interfaces and subnets, such as \"ib0,10.1.0.0/16\", or empty",
+          "Network on which they do so over TCP.", kNetworks),
   };
 }
 

@@ -13,6 +13,7 @@
 #include "base/cores.hpp"
 #include "base/exit_signals.hpp"
 #include "base/moment.hpp"
+#include "base/network.hpp"
 
 namespace kedge::options_valid {
 
@@ -55,6 +56,7 @@ inline constexpr auto kRetries = [](std::uint32_t retries) { return retries <= 1
 inline constexpr auto kRotation = [](std::uint64_t bytes) { return bytes == 0 || bytes >= 4096; };
 inline constexpr auto kPending = [](std::uint32_t commits) { return commits >= 1 && commits <= 1024; };
 inline constexpr auto kCores = [](const std::string& cores) { return parse_cores(cores).has_value(); };
+inline constexpr auto kNetworks = [](const std::string& networks) { return parse_networks(networks).has_value(); };
 inline constexpr auto kDomain = [](const std::string& domain) {
   return domain == "node" || (domain.starts_with("env:") && domain.size() > 4 && is_path(domain));
 };

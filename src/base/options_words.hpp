@@ -34,13 +34,19 @@ struct Words<Io> {
 };
 template <>
 struct Words<PipelineMode> {
-  static constexpr std::array kAll = {std::pair{PipelineMode::inline_, "inline"},
+  static constexpr std::array kAll = {std::pair{PipelineMode::automatic, "auto"},
+                                      std::pair{PipelineMode::inline_, "inline"},
                                       std::pair{PipelineMode::background, "background"}};
 };
 template <>
 struct Words<WhenFull> {
   static constexpr std::array kAll = {std::pair{WhenFull::block, "block"}, std::pair{WhenFull::skip, "skip"},
                                       std::pair{WhenFull::fail, "fail"}};
+};
+template <>
+struct Words<Messages> {
+  static constexpr std::array kAll = {std::pair{Messages::automatic, "auto"}, std::pair{Messages::mpi, "mpi"},
+                                      std::pair{Messages::tcp, "tcp"}};
 };
 template <>
 struct Words<Trust> {

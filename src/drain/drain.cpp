@@ -67,7 +67,8 @@ class Drain {
     std::vector<comm::Addressed<Survivor>> to_root;
     bool sees_store = false;
     processes_.together([&] {
-      const Survivors here = survivors_when_free(environment_, options_, known_.name, known_.record);
+      const Survivors here = when_free(
+          *environment_.clock, [&] { return survivors_here(environment_, options_, known_.name, known_.record); });
       if (!here.used_by.empty()) {
         throw Error(Failure{
             ErrorCode::busy,

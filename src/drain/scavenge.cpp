@@ -32,9 +32,6 @@ namespace kedge::drain {
 namespace {
 
 constexpr std::string_view kLock = "lock";
-// Processes of a job that was killed may take a moment to end.
-constexpr double kPatience_s = 3;
-constexpr std::chrono::milliseconds kLook{100};
 
 std::string scavenge_directory(const RecordedRun& run) {
   return persist::scavenge_directory(persist::records_directory(run.prefix, run.name));
@@ -99,8 +96,7 @@ class Copy {
   }
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
-    const store::RunDirectory here(environment_.file_system, {}, {store_, false}, LogicalRank{0},
-                                   [] { return std::uint64_t{0}; });
+    const store::RunDirectory here(environment_.file_system, store_);
     std::vector<std::string> names;
     for (const store::FileName& name : here.list()) {
       const store::Held held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
@@ -299,12 +295,8 @@ std::string finish(const Options& options, const engine::Environment& environmen
 std::string scavenge_store(const std::string& directory, const Options& options,
                            const engine::Environment& environment) {
   fs::FileSystem& files = *environment.file_system;
-  store::StoreContent content = store::content_of_store(files, directory);
-  const double give_up_at = environment.clock->seconds() + kPatience_s;
-  while (!content.used_by.empty() && environment.clock->seconds() < give_up_at) {
-    environment.clock->sleep_for(kLook);
-    content = store::content_of_store(files, directory);
-  }
+  const store::StoreContent content =
+      when_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
   if (!content.used_by.empty()) {
     throw Error(Failure{ErrorCode::busy,
                         compose("the store is in use by a job ({}); run kedge scavenge again after that job has ended",

@@ -1,7 +1,6 @@
 #include "drain/survivors.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "base/attempt.hpp"
@@ -101,7 +100,7 @@ class Look {
 
 std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& directory,
                                     const Id128& run_id) {
-  const store::RunDirectory here(file_system, {}, {directory, false}, LogicalRank{0}, [] { return std::uint64_t{0}; });
+  const store::RunDirectory here(file_system, directory);
   std::vector<Survivor> found;
   for (const store::FileName& name : here.list()) {
     if (name.kind != store::FileKind::container) continue;
@@ -124,19 +123,6 @@ bool fits_node_pattern(std::string_view name, std::string_view pattern) {
 Survivors survivors_here(const engine::Environment& environment, const Options& options, std::string_view run,
                          const persist::RunRecord& record) {
   return Look(environment, options, run, record)();
-}
-
-Survivors survivors_when_free(const engine::Environment& environment, const Options& options, std::string_view run,
-                              const persist::RunRecord& record) {
-  constexpr double kPatience_s = 3;
-  constexpr std::chrono::milliseconds kLook{100};
-  const double give_up_at = environment.clock->seconds() + kPatience_s;
-  Survivors found = survivors_here(environment, options, run, record);
-  while (!found.used_by.empty() && environment.clock->seconds() < give_up_at) {
-    environment.clock->sleep_for(kLook);
-    found = survivors_here(environment, options, run, record);
-  }
-  return found;
 }
 
 }  // namespace kedge::drain

@@ -1,12 +1,14 @@
 // What is left in the stores of this machine, as a job that ended left it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "drain/placement.hpp"
 #include "engine/environment.hpp"
 #include "kedge/options.hpp"
@@ -29,9 +31,20 @@ struct Survivors {
 [[nodiscard]] Survivors survivors_here(const engine::Environment& environment, const Options& options,
                                        std::string_view run, const persist::RunRecord& record);
 
-/// Local. Likewise, once nobody uses the stores: processes of a job that was killed may take a moment to end.
-[[nodiscard]] Survivors survivors_when_free(const engine::Environment& environment, const Options& options,
-                                            std::string_view run, const persist::RunRecord& record);
+/// Local. What `look` returns, once nobody uses what it looks at (its `used_by`): processes of a job that was killed
+/// may take a moment to end. After a few seconds, as it is then.
+template <class Look>
+[[nodiscard]] auto when_free(Clock& clock, Look&& look) {
+  constexpr double kPatience_s = 3;
+  constexpr std::chrono::milliseconds kPause{100};
+  const double give_up_at = clock.seconds() + kPatience_s;
+  auto found = look();
+  while (!found.used_by.empty() && clock.seconds() < give_up_at) {
+    clock.sleep_for(kPause);
+    found = look();
+  }
+  return found;
+}
 
 /// Pure. Whether `name` is `pattern` with something in place of {node}.
 [[nodiscard]] bool fits_node_pattern(std::string_view name, std::string_view pattern);

@@ -24,6 +24,7 @@ enum class Call : std::uint32_t {
   wait_for,
   pin,
   should_exit,
+  finalize_within,
 };
 
 [[nodiscard]] std::string_view to_string(Call call) noexcept;

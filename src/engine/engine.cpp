@@ -145,4 +145,8 @@ void Engine::finalize() {
   impl_->call([&] { impl_->finalize(); });
 }
 
+bool Engine::finalize(std::chrono::duration<double> at_most) {
+  return impl_->call([&] { return impl_->finalize_within(at_most); });
+}
+
 }  // namespace kedge

@@ -5,7 +5,6 @@
 
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
-#include "engine/ending.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
@@ -13,8 +12,6 @@
 namespace kedge::engine {
 namespace {
 
-// How long the end of an engine waits for a write that is under way.
-constexpr std::chrono::seconds kEndBound{10};
 // How long the work behind the application stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
@@ -125,7 +122,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
-                              options.pipeline.mode == PipelineMode::background, [this] { pause_.pass(); }},
+                              options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); }},
       *setup_.environment.clock, setup_.log);
   // What is going to be removed with the stores is not worth a flush at the end.
   const bool flush_at_end = options.store.on_exit != OnExit::remove;
@@ -136,7 +133,8 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           std::move(flush),
           {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
            options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker,
-           options.pipeline.cores, options.redundancy.bandwidth_limit, options.persistent.retries},
+           options.pipeline.cores, options.redundancy.bandwidth_limit, options.persistent.retries,
+           options.pipeline.messages, options.pipeline.interface},
           pause_,
           *setup_.environment.clock,
           setup_.log,
@@ -193,34 +191,13 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_until_idle(pipeline::Rest::is_ignored);
+  if (!local) local = pipeline_.wait_until_idle(pipeline::Rest::is_ignored).failure;
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {
     const Prefix& prefix = started_.prefix;
     if (prefix.records) persist::set_pinned(*prefix.tier, *prefix.records, started_.run.id, Tag(tag), pinned);
   });
-}
-
-void EngineImpl::finalize() {
-  enter(group_, Call::finalize, 0, pipeline_.wait_until_idle());
-  if (lifecycle_.phase() == Phase::writing) writer_.abandon();
-  std::optional<Failure> failure;
-  if (lifecycle_.phase() == Phase::reading) {
-    try {
-      reader_.close();
-    } catch (const Error& error) {
-      if (comm::ends_communication(error.code())) throw;
-      failure = error.failure();  // the same on all ranks; the end goes on
-    }
-  }
-  pipeline_.finish();
-  leave_store(setup_, started_, group_, ledger_, notes_);
-  lifecycle_.move_to(Phase::finished);
-  signal_ = {};
-  job_end_.let_go_of_signals();
-  metrics_.finalized();
-  comm::throw_if(failure);
 }
 
 }  // namespace kedge::engine

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,9 @@ namespace kedge::engine {
 
 class EngineImpl {
  public:
+  /// How long the end of an engine waits for a write that is under way.
+  static constexpr std::chrono::seconds kEndBound{10};
+
   /// COLLECTIVE.
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
 
@@ -66,8 +70,12 @@ class EngineImpl {
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
   void pin(std::string_view tag, bool pinned);
   void finalize();
+  [[nodiscard]] bool finalize_within(std::chrono::duration<double> at_most);
 
  private:
+  [[nodiscard]] std::optional<Failure> end_phase();
+  void leave();
+  void give_up(std::chrono::duration<double> after);
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
   [[nodiscard]] pipeline::Pipeline make_pipeline();
   [[nodiscard]] recovery::Recovery make_recovery();

@@ -7,9 +7,10 @@ namespace kedge::pipeline {
 void FlushRecord::failed(const CommitHead& commit, const Failure& failure, std::uint64_t tries) {
   if (records_ == nullptr) return;
   const std::lock_guard guard(mutex_);
+  look();
+  if (there_ && there_->generation > commit.generation) return;  // a wait for an older one
   const store::FailedFlush now{commit.id, commit.generation, commit.tag, clock_.wall_ns(), tries, to_string(failure)};
   const auto not_written = attempt([&] { records_->note_failed_flush(now); });
-  looked_ = true;
   if (not_written) log_.debug("could not record the failed flush in the store: " + to_string(*not_written));
   else there_ = now;
 }

@@ -33,16 +33,10 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       flush_record_(flush_records, ledger, clock, log),
       completions_(ledger, log) {
   if (schedule_.mode == PipelineMode::inline_) return;
-  if (!group_.all(group_.communicator().thread_support() == ThreadSupport::multiple)) {
-    if (group_.is_root()) {
-      log_.warning(
-          "pipeline.mode = background needs a message-passing layer that several threads may use (MPI_Init_thread with "
-          "MPI_THREAD_MULTIPLE): commits are protected and flushed inside the engine's calls");
-    }
-    return;
-  }
-  store_.spare(store::FileKind::container, schedule_.max_pending);
-  start_worker();
+  auto channel = open_channel();
+  if (!channel) return;
+  start_worker(std::move(channel));
+  if (worker_) store_.spare(store::FileKind::container, schedule_.max_pending);
 }
 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
@@ -183,7 +177,7 @@ std::optional<Failure> Pipeline::wait_for_room() {
   switch (schedule_.when_full) {
     case WhenFull::block: {
       const Pause::Awaited awaited(pause_);
-      return worker_->wait_until_below(schedule_.max_pending);
+      return worker_->wait_until_below(schedule_.max_pending).failure;
     }
     case WhenFull::skip: return worker_->failure();  // all ranks decide that together
     case WhenFull::fail: break;
@@ -215,12 +209,12 @@ void Pipeline::skip_flushes() {
     metrics_.skipped(commit);
     if (group_.is_root()) log_.warning(failure.message);
   }
-  group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending)); });
+  group_.together([&] { comm::throw_if(worker_->wait_until_below(schedule_.max_pending).failure); });
 }
 
-std::optional<Failure> Pipeline::wait_until_idle(Rest rest) {
+Waited Pipeline::wait_until_idle(Rest rest, Deadline deadline) {
   const Pause::Awaited awaited(pause_);
-  return worker_ ? worker_->wait_until_idle(rest) : std::nullopt;
+  return worker_ ? worker_->wait_until_idle(rest, deadline) : Waited{};
 }
 
 Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
@@ -255,7 +249,7 @@ void Pipeline::require(std::string_view tag, Level level) {
                 "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
                 "redundancy.scheme auto, partner, xor or rs");
   }
-  group_.together([&] { comm::throw_if(wait_until_idle()); });
+  group_.together([&] { comm::throw_if(wait_until_idle().failure); });
   if (worker_) {  // which may have done it meanwhile
     const auto now = ledger_.find(entry->commit.id);
     if (group_.all(now && now->level() >= level)) return;
@@ -291,25 +285,6 @@ std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, con
   if (!is_reached) settle(commit, stage.reaches(), *failure, 1);
   else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
   return failure;
-}
-
-void Pipeline::finish() {
-  flush_newest();
-  completions_.deliver_all();
-}
-
-/// COLLECTIVE.
-void Pipeline::flush_newest() {
-  const std::optional<commits::Entry> newest = ledger_.newest();
-  if (schedule_.flush_every == 0 || !schedule_.flush_at_end || !newest || newest->persistent || ledger_.is_lost())
-    return;
-  const auto failure = run(group_, *flush_, newest->commit, store::Reach::all);
-  if (!group_.is_root()) return;
-  if (failure) {
-    log_.warning(not_flushed(ledger_, newest->commit, *failure, 1));
-  } else {
-    log_.info(compose("{} is persistent", newest->commit.tag));
-  }
 }
 
 }  // namespace kedge::pipeline

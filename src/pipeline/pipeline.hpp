@@ -38,12 +38,14 @@ struct Schedule {
   std::uint32_t keep = 1;           ///< commits that the stores keep
   bool flush_at_end = true;         ///< the newest, when the job ends, if any is flushed by itself
   PipelineMode mode = PipelineMode::inline_;
-  std::uint32_t max_pending = 2;  ///< in the background: commits under way, with the one being written
+  std::uint32_t max_pending = 1;  ///< in the background: commits under way, with the one being written
   WhenFull when_full = WhenFull::block;
-  bool waits = false;                  ///< in the background: submit() returns when nothing is under way
-  std::string cores = {};              ///< on which a worker runs; empty: on any
-  std::uint64_t sent_bytes_per_s = 0;  ///< of a worker, on this node; 0: without limit
-  std::uint32_t flush_retries = 0;     ///< in the background
+  bool waits = false;                       ///< in the background: submit() returns when nothing is under way
+  std::string cores = {};                   ///< on which a worker runs; empty: on any
+  std::uint64_t sent_bytes_per_s = 0;       ///< of a worker, on this node; 0: without limit
+  std::uint32_t flush_retries = 0;          ///< in the background
+  Messages messages = Messages::automatic;  ///< of a worker
+  std::string interface = {};               ///< of a worker, over TCP
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -91,6 +93,10 @@ class Pipeline {
   void require(std::string_view tag, Level level);
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
+  /// Likewise, in the background: false on all ranks if it is not there in time. Inline, what is begun is completed.
+  [[nodiscard]] bool finish_within(Deadline deadline);
+  /// Local. After stop(): whoever waits for a commit hears that it does not get any further. The last call.
+  void give_up() { completions_.deliver_all(); }
 
   // Local: what the last save of a job is planned with.
 
@@ -119,7 +125,7 @@ class Pipeline {
   void deliver() { completions_.deliver(); }
   /// Returns when nothing is under way: what is known of commits is then the same on every rank, unless `rest` leaves
   /// something.
-  [[nodiscard]] std::optional<Failure> wait_until_idle(Rest rest = Rest::is_done);
+  [[nodiscard]] Waited wait_until_idle(Rest rest = Rest::is_done, Deadline deadline = Deadline::never());
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
   /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const { return worker_ ? worker_->pending() : 0; }
@@ -130,7 +136,9 @@ class Pipeline {
   }
 
  private:
-  void start_worker();
+  void start_worker(std::unique_ptr<Communicator> messages);
+  [[nodiscard]] std::unique_ptr<Communicator> open_channel() const;
+  [[nodiscard]] std::unique_ptr<Communicator> join() const;
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
@@ -158,7 +166,9 @@ class Pipeline {
                                                      store::Reach reach);
   [[nodiscard]] std::optional<Failure> protect_in_room(const comm::Group& group, const CommitHead& commit,
                                                        store::Reach reach);
-  void flush_newest();
+  [[nodiscard]] std::optional<CommitHead> owed_at_end() const;
+  void flush_newest(const CommitHead& commit);
+  void hand_over(const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void make_next_ready(const CommitFiles& files);
   void retire(store::Reach reach);

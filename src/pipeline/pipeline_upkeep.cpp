@@ -50,7 +50,7 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unr
 
 void Pipeline::settle_down() {
   if (!worker_) return;
-  group_.together([&] { comm::throw_if(wait_until_idle(Rest::is_left)); });
+  group_.together([&] { comm::throw_if(wait_until_idle(Rest::is_left).failure); });
 }
 
 /// What the ranks have of its protections; the ledger knows then which one is worth keeping.

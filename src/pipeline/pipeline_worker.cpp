@@ -8,12 +8,57 @@
 #include "base/cores.hpp"
 #include "base/text.hpp"
 #include "comm/gentle_communicator.hpp"
+#include "comm/sockets/join.hpp"
+#include "kedge/transport.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
+namespace {
+
+constexpr std::string_view kInsideCalls = "commits are protected and flushed inside the engine's calls";
+
+}  // namespace
+
+/// COLLECTIVE. What a worker sends on; null if there is nothing for it, and a warning has said why.
+std::unique_ptr<Communicator> Pipeline::open_channel() const {
+  const auto least =
+      static_cast<ThreadSupport>(group_.min(static_cast<std::uint64_t>(group_.communicator().thread_support())));
+  if (schedule_.messages == Messages::tcp) return join();
+  if (least == ThreadSupport::multiple) return group_.communicator().duplicate(group_.deadline());
+  if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return join();
+  if (!group_.is_root()) return nullptr;
+  const std::string_view remedy = schedule_.messages == Messages::mpi
+                                      ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
+                                      : "with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp";
+  const std::string words =
+      compose("{}; to do that in the background, initialize MPI by MPI_Init_thread {}", kInsideCalls, remedy);
+  if (schedule_.mode == PipelineMode::automatic) log_.info(words);
+  else log_.warning(words);
+  return nullptr;
+}
+
+/// COLLECTIVE. The ranks' own connections, where the application's message layer is not for this thread.
+std::unique_ptr<Communicator> Pipeline::join() const {
+  if (group_.size() == 1) {
+    auto alone = single_process();
+    alone->connect(group_.deadline());
+    return alone;
+  }
+  comm::Joined joined = comm::join_over_sockets(group_, schedule_.interface);
+  if (group_.is_root() && joined.communicator) {
+    log_.info(compose("background work sends over TCP, on {}", joined.network));
+  }
+  if (group_.is_root() && joined.failure) {
+    log_.warning(
+        compose("{}: the ranks cannot reach each other over TCP ({}); name a network that all nodes share "
+                "(pipeline.interface), initialize MPI with MPI_THREAD_MULTIPLE, or set pipeline.mode = inline",
+                kInsideCalls, joined.failure->message));
+  }
+  return std::move(joined.communicator);
+}
 
 /// COLLECTIVE. What it sends waits for the application where that asks for it.
-void Pipeline::start_worker() {
+void Pipeline::start_worker(std::unique_ptr<Communicator> messages) {
   if (schedule_.sent_bytes_per_s != 0) {
     const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
     send_pace_ = std::make_unique<fs::Pace>(clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers);
@@ -22,9 +67,7 @@ void Pipeline::start_worker() {
     pause_.pass();
     if (send_pace_ && sent_bytes != 0) send_pace_->pass(sent_bytes);
   };
-  comm::Group channel(
-      std::make_shared<comm::GentleCommunicator>(group_.communicator().duplicate(group_.deadline()), before),
-      group_.timeout());
+  comm::Group channel(std::make_shared<comm::GentleCommunicator>(std::move(messages), before), group_.timeout());
   const auto begin = [this] {
     if (schedule_.cores.empty() || keep_to_cores(parse_cores(schedule_.cores).value_or(std::vector<unsigned>())))
       return;
@@ -33,10 +76,15 @@ void Pipeline::start_worker() {
                 "work runs on the application's",
                 schedule_.cores));
   };
-  worker_ = std::make_unique<Worker>(
-      group_, std::move(channel), begin,
-      Duties{[this](const comm::Group& own, Job& job) { work(own, job); },
-             [this](const comm::Group& own) { follow(own); }, [this](const comm::Group& own) { return tend(own); }});
+  const Duties duties{[this](const comm::Group& own, Job& job) { work(own, job); },
+                      [this](const comm::Group& own) { follow(own); },
+                      [this](const comm::Group& own) { return tend(own); }};
+  try {
+    worker_ = std::make_unique<Worker>(group_, std::move(channel), begin, duties);
+  } catch (const Error& error) {
+    if (schedule_.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
+    if (group_.is_root()) log_.warning(compose("{}: {}", kInsideCalls, error.failure().message));
+  }
 }
 
 /// COLLECTIVE, if what is sent has a limit: the rank that this keeps back longest takes its time.

@@ -174,14 +174,14 @@ void Worker::be_impatient(bool impatient) {
 }
 
 /// Each step of a job waits for the other ranks with a deadline of its own.
-std::optional<Failure> Worker::wait_until_below(std::size_t limit) {
+Waited Worker::wait_until_below(std::size_t limit) {
   be_impatient(true);
   auto waited = wait_until([&](const State& state) { return state.jobs.size() < limit; }, Deadline::never());
   be_impatient(false);
-  return waited.failure;
+  return waited;
 }
 
-std::optional<Failure> Worker::wait_until_idle(Rest rest) {
+Waited Worker::wait_until_idle(Rest rest, Deadline deadline) {
   be_impatient(true);
   if (rest == Rest::is_left) {
     const std::lock_guard guard(state_->mutex);
@@ -190,9 +190,9 @@ std::optional<Failure> Worker::wait_until_idle(Rest rest) {
   const auto is_idle = [&](const State& state) {
     return state.jobs.empty() && !state.follows && (!state.tends || rest == Rest::is_ignored);
   };
-  auto waited = wait_until(is_idle, Deadline::never());
+  auto waited = wait_until(is_idle, deadline);
   be_impatient(false);
-  return waited.failure;
+  return waited;
 }
 
 /// The other ranks learn of it from rank 0: what they know may be a moment older or newer.
@@ -270,7 +270,11 @@ std::optional<Failure> Worker::failure() const {
 }
 
 Worker::Stopped Worker::stop(Deadline deadline) {
-  stopped_ = true;
+  if (!stopped_) stopped_ = stop_thread(deadline);
+  return *stopped_;
+}
+
+Worker::Stopped Worker::stop_thread(Deadline deadline) {
   bool cuts = false;
   {
     const std::lock_guard guard(state_->mutex);

@@ -27,6 +27,7 @@ struct Job {
   CommitBytes bytes = {};
   double blocked_s = 0;  ///< how long the application waited for this commit
   double prepare_s = 0;  ///< what Stage::prepare of the flush took
+  bool is_last = false;  ///< its flush was left for the end
 };
 
 /// What the worker's thread does. Everything is COLLECTIVE, on `channel`; what it throws ends the worker.
@@ -73,10 +74,10 @@ class Worker {
   [[nodiscard]] std::size_t pending() const;
   /// What they have still to do, at most.
   [[nodiscard]] Ahead ahead() const;
-  /// Returns when fewer jobs than `limit` are not done, or when the worker has ended: why it has, if so.
-  [[nodiscard]] std::optional<Failure> wait_until_below(std::size_t limit);
+  /// Returns when fewer jobs than `limit` are not done, or when the worker has ended.
+  [[nodiscard]] Waited wait_until_below(std::size_t limit);
   /// Returns when no job is left, and nothing that follows one; and what `rest` says of the upkeep. Likewise.
-  [[nodiscard]] std::optional<Failure> wait_until_idle(Rest rest);
+  [[nodiscard]] Waited wait_until_idle(Rest rest, Deadline deadline);
   /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.
   [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);
   /// From the worker's thread, within a job: a step is done.
@@ -106,7 +107,8 @@ class Worker {
     cut,       ///< a job was: messages may still come to and go from its memory
     not_ended  ///< not in time: it goes on with all that its work refers to
   };
-  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it.
+  /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
+  /// the first time.
   [[nodiscard]] Stopped stop(Deadline deadline);
 
  private:
@@ -132,6 +134,7 @@ class Worker {
   enum class Turn : std::uint8_t { ended, job, step };
 
   [[nodiscard]] bool must_go_on() const;
+  [[nodiscard]] Stopped stop_thread(Deadline deadline);
   static void run(State& state, const comm::Group& channel, const Duties& duties);
   [[nodiscard]] static Turn next_turn(State& state, const comm::Group& channel);
   [[nodiscard]] static Turn wait_for_turn(State& state, bool of_job);
@@ -146,7 +149,7 @@ class Worker {
   std::shared_ptr<State> state_;
   comm::Group channel_;
   std::unique_ptr<Communicator::Thread> thread_;
-  bool stopped_ = false;
+  std::optional<Stopped> stopped_;
 };
 
 }  // namespace kedge::pipeline

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fs/file_system.hpp"
@@ -25,6 +26,10 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   /// `used_bytes` says how much of the quota is taken, by all ranks of this node.
   RunDirectory(std::shared_ptr<fs::FileSystem> file_system, Options::Store options, Location location, LogicalRank mine,
                std::function<std::uint64_t()> used_bytes);
+  /// To look at what an ended job left: nothing is written or taken.
+  RunDirectory(std::shared_ptr<fs::FileSystem> file_system, std::string directory)
+      : RunDirectory(std::move(file_system), {}, {std::move(directory), false}, LogicalRank{0},
+                     [] { return std::uint64_t{0}; }) {}
 
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
   [[nodiscard]] const Location& location() const noexcept { return location_; }

@@ -10,20 +10,14 @@
 #include "engine/environment.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/outcome.hpp"
+#include "tools/scavenge_arguments.hpp"
 #include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {
 
-struct Arguments {
-  std::vector<std::string> stores;
-  std::string finish;
-  std::string run;
-  bool overtakes = false;
-};
-
 /// What goes wrong with one store keeps none of the others from being scavenged.
-Outcome scavenge(const Arguments& arguments) {
+Outcome scavenge(const ScavengeArguments& arguments) {
   Options options = load_options(process_environment(), ".").options;
   if (options.load_failure) return explain(*options.load_failure);
   const auto environment = engine::Environment::system();
@@ -61,11 +55,8 @@ Outcome scavenge(const Arguments& arguments) {
 int main(int count, char** words) {
   using kedge::tools::Outcome;
   CLI::App program{"What kedge scavenge starts; see kedge scavenge --help.", "kedge-scavenge"};
-  kedge::tools::Arguments arguments;
-  program.add_option("STORE", arguments.stores);
-  program.add_option("--finish", arguments.finish);
-  program.add_option("--run", arguments.run);
-  program.add_flag("--overtake", arguments.overtakes);
+  kedge::tools::ScavengeArguments arguments;
+  arguments.add_to(program);
   CLI11_PARSE(program, count, words);
   try {
     return static_cast<int>(kedge::tools::scavenge(arguments));

@@ -1,20 +1,42 @@
 // Commits that are protected and flushed while the application goes on.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/forwarding_communicator.hpp"
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults {
 namespace {
+
+/// The system gives no second thread.
+class WithoutThreads final : public testing::ForwardingCommunicator {
+ public:
+  explicit WithoutThreads(std::unique_ptr<Communicator> owned)
+      : ForwardingCommunicator(*owned), owned_(std::move(owned)) {}
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    return std::make_unique<WithoutThreads>(inner().duplicate(deadline));
+  }
+  [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> /*body*/) override {
+    throw std::system_error(EAGAIN, std::generic_category());
+  }
+
+ private:
+  std::unique_ptr<Communicator> owned_;
+};
 
 /// The prefix can be held up by `gate`.
 class Background : public FlushFixture {
@@ -51,6 +73,20 @@ TEST_F(Background, CommitReturnsWhileItIsFlushed) {
     EXPECT_EQ(engine.level("a"), Level::persistent);
   }));
   EXPECT_TRUE(job.logged("on 4 ranks, protected (xor) and persistent, blocked "));
+  EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
+}
+
+/// An application that computes and never calls again.
+TEST_F(Background, GoesOnWithoutAnyCall) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (engine.level("a") != Level::persistent && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
   EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
 }
 
@@ -176,15 +212,95 @@ TEST_F(Background, OpenAndPinAndFinalizeWaitForWhatIsUnderWay) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
 }
 
-TEST_F(Background, WithoutThreadsInMessagesItIsInlineAndSaysSo) {
-  for (const ThreadSupport support : {ThreadSupport::single, ThreadSupport::funneled, ThreadSupport::serialized}) {
+TEST_F(Background, WithoutThreadsBesideThatOfMessagesItIsInlineAndSaysSo) {
+  job.thread_support = ThreadSupport::single;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
+  EXPECT_TRUE(
+      job.logged("inside the engine's calls; to do that in the background, initialize MPI by MPI_Init_thread with "
+                 "MPI_THREAD_FUNNELED or more"));
+}
+
+TEST_F(Background, WhereItIsNotAskedForByNameThatIsNoWarning) {
+  job.options.pipeline.mode = PipelineMode::automatic;
+  for (const ThreadSupport support : {ThreadSupport::single, ThreadSupport::multiple}) {
+    std::atomic<int> infos = 0;
+    std::atomic<int> warnings = 0;
+    job.options.log.sink = [&](LogLevel level, std::string_view line) {
+      if (line.find("inside the engine's calls") != std::string_view::npos)
+        ++(level == LogLevel::info ? infos : warnings);
+    };
+    job.thread_support = support;
+    gate.close();
+    std::thread opener([&] {
+      if (support == ThreadSupport::single) gate.open();
+    });
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      if (support == ThreadSupport::single) return;
+      EXPECT_LT(engine.level("a"), Level::persistent);
+      once(engine, scope.rank, [&] { gate.open(); });
+      engine.finalize();
+    }));
+    opener.join();
+    EXPECT_EQ(infos, support == ThreadSupport::single ? 1 : 0);
+    EXPECT_EQ(warnings, 0);
+  }
+}
+
+/// The system gives one rank no thread.
+TEST_F(Background, WithoutAThreadItIsInlineUnlessItWasAskedForByName) {
+  job.thread_support = ThreadSupport::multiple;
+  job.in_front = [](int rank, std::unique_ptr<Communicator> communicator) {
+    if (rank == 2) communicator = std::make_unique<WithoutThreads>(std::move(communicator));
+    return communicator;
+  };
+  expect_all_returned(job.start(
+      [&](RankScope& scope) { EXPECT_EQ(code_of([&] { (void)scope.make_engine(); }), ErrorCode::no_space); }));
+  job.options.pipeline.mode = PipelineMode::automatic;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+  }));
+  EXPECT_TRUE(job.logged("inside the engine's calls: the system gives no thread"));
+}
+
+TEST_F(Background, WithoutThreadsInMessagesItIsInlineIfOnlyTheyMayBeUsed) {
+  job.options.pipeline.messages = Messages::mpi;
+  for (const ThreadSupport support : {ThreadSupport::funneled, ThreadSupport::serialized}) {
     job.thread_support = support;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
       EXPECT_EQ(engine.level("a"), Level::persistent);
     }));
-    EXPECT_TRUE(job.logged("pipeline.mode = background needs")) << static_cast<int>(support);
+    EXPECT_TRUE(job.logged("MPI_THREAD_MULTIPLE, or set pipeline.messages to auto")) << static_cast<int>(support);
+  }
+}
+
+TEST_F(Background, WhereOneThreadMayUseTheMessagesItSendsOverTcp) {
+  for (const ThreadSupport support : {ThreadSupport::funneled, ThreadSupport::serialized, ThreadSupport::single}) {
+    job.thread_support = support;
+    if (support == ThreadSupport::single) job.options.pipeline.messages = Messages::tcp;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      for (const int step : {1, 2, 3}) {
+        commit_step(engine, scope.rank, std::to_string(step), step);
+        EXPECT_EQ(engine.counters().commits, static_cast<std::uint64_t>(step));
+      }
+      engine.wait("3", Level::persistent);
+      EXPECT_EQ(engine.open(), "3");
+      EXPECT_EQ(load_step(engine, scope.rank), 3);
+      engine.close();
+      engine.finalize();
+    }));
+    EXPECT_TRUE(job.logged("background work sends over TCP, on 127.0.0.0/8")) << static_cast<int>(support);
+    EXPECT_FALSE(job.logged("inside the engine's calls"));
   }
 }
 

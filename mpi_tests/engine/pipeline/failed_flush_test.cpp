@@ -29,7 +29,9 @@ namespace {
 class MeetingFileSystem final : public ForwardingFileSystem {
  public:
   MeetingFileSystem(std::shared_ptr<fs::FileSystem> inner, std::string tag, std::function<void()> meet)
-      : ForwardingFileSystem(std::move(inner)), directory_("/" + tag + "."), meet_(std::move(meet)) {}
+      : ForwardingFileSystem(std::move(inner)),
+        directory_(tag.empty() ? "/prefix/" : "/" + tag + "."),
+        meet_(std::move(meet)) {}
   [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
     if (path.find(directory_) != std::string::npos && path.find("/rank-") != std::string::npos) meet_();
     return inner().create(path, mode);
@@ -46,7 +48,7 @@ class FailedFlush : public FlushFixture {
     job.options.pipeline.mode = PipelineMode::background;
     job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
   }
-  /// So many flushes of the tag fail on rank 2 alone.
+  /// So many flushes of the tag, or of any if it is empty, fail on rank 2 alone.
   void fail(const std::string& tag, int times, ErrorCode code = ErrorCode::no_space) {
     left = times;
     job.surroundings = [this, tag, code](int rank, engine::Environment& environment) {
@@ -210,6 +212,22 @@ TEST_F(FailedFlush, TheRecordGoesWhenTheCommitIsPersistentAfterAll) {
     engine.wait("a", Level::persistent);
     EXPECT_TRUE(scope.rank != 0 || !record());
   }));
+}
+
+TEST_F(FailedFlush, TheRecordIsOfTheNewest) {
+  job.options.persistent.every = 0;
+  job.options.store.keep = 2;
+  fail("", 100);
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    commit_step(engine, scope.rank, "b", 2);
+    for (const char* tag : {"b", "a"}) {
+      EXPECT_EQ(code_of([&] { engine.wait(tag, Level::persistent); }), ErrorCode::no_space);
+    }
+  }));
+  ASSERT_TRUE(record());
+  EXPECT_EQ(record()->tag, "b");
 }
 
 TEST(FailedFlushRecord, DamageIsNoRecord) {

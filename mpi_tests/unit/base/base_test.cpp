@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/network.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "kedge/error.hpp"
@@ -98,6 +101,32 @@ TEST(Units, AreReadable) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_seconds(0.0123), "12.3 ms");
   EXPECT_EQ(human_seconds(200), "3 min 20 s");
+}
+
+TEST(Networks, AreNamesOfInterfacesAndSubnets) {
+  EXPECT_EQ(parse_networks(""), std::vector<std::string>());
+  EXPECT_EQ(parse_networks("ib0"), std::vector<std::string>{"ib0"});
+  EXPECT_EQ(parse_networks("eth0.7,10.1.0.0/16,fd00::/8"),
+            (std::vector<std::string>{"eth0.7", "10.1.0.0/16", "fd00::/8"}));
+  for (const std::string_view bad : {",", "ib0,", ",ib0", "ib 0", "an-interface-of-16", "10.1.0.0/33", "10.1.0/16",
+                                     "10.1.0.0/", "10.1.0.0/-1", "fd00::/129", "ib0/24", "a:b", "a@b"}) {
+    EXPECT_FALSE(parse_networks(bad)) << bad;
+  }
+}
+
+TEST(Networks, ASubnetContainsWhatSharesItsPrefix) {
+  const auto in = [](std::string_view subnet, std::vector<std::uint8_t> address) {
+    return contains(parse_subnet(subnet).value(), address);
+  };
+  EXPECT_TRUE(in("10.1.0.0/16", {10, 1, 255, 7}));
+  EXPECT_FALSE(in("10.1.0.0/16", {10, 2, 0, 7}));
+  EXPECT_TRUE(in("10.1.2.128/25", {10, 1, 2, 129}));
+  EXPECT_FALSE(in("10.1.2.128/25", {10, 1, 2, 127}));
+  EXPECT_TRUE(in("10.1.2.3/32", {10, 1, 2, 3}));
+  EXPECT_FALSE(in("10.1.2.3/32", {10, 1, 2, 2}));
+  EXPECT_TRUE(in("0.0.0.0/0", {200, 1, 2, 3}));
+  EXPECT_FALSE(in("::/0", {200, 1, 2, 3}));  // another family
+  EXPECT_TRUE(in("fd00::/8", {0xfd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
 TEST(Random, IdsDiffer) { EXPECT_NE(random_id(), random_id()); }

@@ -103,6 +103,8 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"pipeline.max_pending", "3"},
                                                      {"pipeline.when_full", "skip"},
                                                      {"pipeline.cores", "0,2-3"},
+                                                     {"pipeline.messages", "tcp"},
+                                                     {"pipeline.interface", "ib0,10.1.0.0/16"},
                                                      {"redundancy.bandwidth_limit", "2000000"},
                                                      {"open.verify", "headers"},
                                                      {"open.fresh", "true"},

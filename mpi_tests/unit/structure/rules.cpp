@@ -33,10 +33,11 @@ struct Library {
 
 const std::vector<Library>& libraries() {
   static const std::vector<Library> table = {
-      {"fmt/", {"base"}},           {"spdlog/", {"base"}},      {"nlohmann/", {"base"}},     {"toml++/", {"base"}},
-      {"isa-l", {"base", "codec"}}, {"hdf5", {"format"}},       {"H5", {"format"}},          {"boost/", {"fs"}},
-      {"liburing", {"fs"}},         {"mpi.h", {"comm/mpi"}},    {"mpi-ext.h", {"comm/mpi"}}, {"cuda", {"device"}},
-      {"CLI/", {"tools"}},          {"nanobind/", {"bindings"}}};
+      {"fmt/", {"base"}},           {"spdlog/", {"base"}},       {"nlohmann/", {"base"}},     {"toml++/", {"base"}},
+      {"isa-l", {"base", "codec"}}, {"hdf5", {"format"}},        {"H5", {"format"}},          {"boost/", {"fs"}},
+      {"liburing", {"fs"}},         {"mpi.h", {"comm/mpi"}},     {"mpi-ext.h", {"comm/mpi"}}, {"cuda", {"device"}},
+      {"CLI/", {"tools"}},          {"nanobind/", {"bindings"}}, {"netinet/", {"comm"}},      {"net/", {"comm"}},
+      {"ifaddrs.h", {"comm"}},      {"arpa/", {"base", "comm"}}};
   return table;
 }
 

@@ -1,4 +1,5 @@
 // The engine's life, and writing a checkpoint: create, save, commit.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,6 +78,17 @@ kedge_error kedge_finalize(kedge_engine* engine) {
   if (engine == nullptr) return bindings::no_engine("kedge_finalize");
   engine->forget_regions();
   return bindings::guarded([&] { engine->engine.finalize(); });
+}
+
+kedge_error kedge_finalize_within(kedge_engine* engine, double seconds, int* done) {
+  if (engine == nullptr) return bindings::no_engine("kedge_finalize_within");
+  engine->forget_regions();
+  return bindings::guarded([&] {
+    // The engine ends in any case: the other ranks are in it. What is not a number has no limit.
+    const bool answer = engine->engine.finalize(std::chrono::duration<double>(seconds));
+    if (done == nullptr) bindings::refuse_argument("kedge_finalize_within: done must not be NULL");
+    *done = answer ? 1 : 0;
+  });
 }
 
 void kedge_engine_free(kedge_engine* engine) { const std::unique_ptr<kedge_engine> owned(engine); }

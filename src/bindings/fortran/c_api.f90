@@ -64,6 +64,14 @@ module kedge_m_c_api
       integer(c_int) :: outcome
     end function c_finalize
 
+    function c_finalize_within(engine, seconds, done) bind(c, name="kedge_finalize_within") result(outcome)
+      import :: c_double, c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      real(c_double), value :: seconds
+      integer(c_int) :: done, outcome
+    end function c_finalize_within
+
     function c_need_checkpoint(engine, needed) bind(c, name="kedge_need_checkpoint") result(outcome)
       import :: c_int, c_ptr
       implicit none

@@ -8,8 +8,8 @@ module kedge_m_engine
   use kedge_m_options, only: kedge_options
   implicit none
   private
-  public :: kedge_init_integer, kedge_finalize, kedge_free, kedge_is_initialized, kedge_need_checkpoint
-  public :: kedge_should_exit
+  public :: kedge_init_integer, kedge_finalize, kedge_finalize_within, kedge_free, kedge_is_initialized
+  public :: kedge_need_checkpoint, kedge_should_exit
   public :: kedge_create, kedge_commit, kedge_abandon
   public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
   public :: kedge_pause, kedge_resume
@@ -63,6 +63,23 @@ contains
 
     call settle(c_finalize(engine%handle), on_all_ranks, stat, errmsg)
   end subroutine kedge_finalize
+
+  ! COLLECTIVE. As kedge_finalize, but what is under way behind the program is waited for `seconds` at most, and 10 s
+  ! more for a write that has begun: `done` is false on all ranks if any gave up. The node-local files are then kept for
+  ! `kedge drain` or the next start.
+  subroutine kedge_finalize_within(engine, seconds, done, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    double precision, intent(in) :: seconds
+    logical, intent(out) :: done
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(c_int) :: code, answer
+
+    answer = 0
+    code = c_finalize_within(engine%handle, real(seconds, c_double), answer)
+    done = answer /= 0
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_finalize_within
 
   ! Local. Frees the engine; nothing if there is none. Never communicates, safe after MPI_Finalize; call kedge_finalize
   ! first to shut down in order.

@@ -234,7 +234,14 @@ void bind_engine(nb::module_& module) {
           "route_in", [](Engine& engine, const std::string& name) { return path_of(engine.route_in(name)); },
           Unlocked())
       .def("close", &Engine::close, Unlocked())
-      .def("finalize", &Engine::finalize, Unlocked());
+      .def(
+          "finalize",
+          [](Engine& engine, std::optional<double> timeout_s) {
+            if (timeout_s) return engine.finalize(std::chrono::duration<double>(*timeout_s));
+            engine.finalize();
+            return true;
+          },
+          nb::arg("timeout_s").none(), Unlocked());
   module.def("loaded_option", &loaded_option);
   module.def("differs_from_default", &differs_from_default);
   module.attr("__version__") = KEDGE_VERSION;

@@ -24,7 +24,7 @@ class TransportCommunicator final : public Communicator {
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string name() const override { return {}; }
   [[nodiscard]] std::string library() const override { return library_; }
-  /// Transports do not promise that two of their channels may be used at once, nor that a wait can be ended.
+  /// Transports do not promise that two of their channels may be used at once.
   [[nodiscard]] ThreadSupport thread_support() const noexcept override {
     return transport_ == nullptr ? ThreadSupport::multiple : ThreadSupport::serialized;
   }
@@ -37,7 +37,10 @@ class TransportCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override;
   void barrier(Deadline deadline, std::span<const int> group) override;
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
-  void interrupt() noexcept override { interrupted_ = true; }
+  void interrupt() noexcept override {
+    interrupted_ = true;
+    if (transport_ != nullptr) transport_->interrupt();
+  }
 
  private:
   template <class Body>

@@ -172,9 +172,11 @@ class Engine(Counted):
         """COLLECTIVE. The reverse of pin."""
         self._engine.unpin(tag)
 
-    def finalize(self) -> None:
-        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState."""
-        self._engine.finalize()
+    def finalize(self, timeout: float | None = None) -> bool:
+        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way behind the
+        application is waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all
+        ranks, if any gave up. The node-local files are then kept for ``kedge drain`` or the next start."""
+        return self._engine.finalize(timeout)
 
 
 def _level(level: Level | str) -> Level:

@@ -68,10 +68,16 @@ class _Sink:
         size = len(rest)
         large = size // _DIRECT_ALIGNMENT * _DIRECT_ALIGNMENT if self._can_be_direct(rest) else 0
         if large:
-            self._begun.append(self._thread.submit(self._put, rest[:large], self._at, self._direct))
+            self._begin(rest[:large], self._at)
         self._put(rest[large:], self._at + large, self._file)
         self._at += size
         return size
+
+    def _begin(self, data: memoryview, at: int) -> None:
+        try:
+            self._begun.append(self._thread.submit(self._put, data, at, self._direct))
+        except RuntimeError:  # the interpreter is ending, or the system gives no thread
+            self._put(data, at, self._direct)
 
     def _can_be_direct(self, data: memoryview) -> bool:
         if self._direct < 0 or len(data) < _DIRECT_BYTES or self._at % _DIRECT_ALIGNMENT:

@@ -15,6 +15,8 @@ from ._shared import Shared
 
 _log = logging.getLogger("kedge.deepspeed")
 _DIRECTORY, _TAG, _LATEST = "deepspeed.directory", "deepspeed.tag", "deepspeed.latest"
+#: Names of files that are not in their places yet begin with this.
+BESIDE = ".kedge-"
 
 
 class Place(NamedTuple):
@@ -22,6 +24,11 @@ class Place(NamedTuple):
 
     directory: str  #: absolute
     tag: str
+
+    @property
+    def latest(self) -> str:
+        """The file in which DeepSpeed names its newest checkpoint."""
+        return os.path.join(self.directory, "latest")
 
     def path_of(self, name: str) -> str:
         """Of a file below the tag's directory."""
@@ -88,9 +95,9 @@ def _find_newest(shared: Shared, asked: _Asked) -> str | None:
         return wanted.tag
     if asked.files == "whole":
         _warn(shared, "%s names %s, which is newer than Kedge's newest, %s: loading it from DeepSpeed's files",
-              os.path.join(asked.place.directory, "latest"), asked.latest, found)  # fmt: skip
+              asked.place.latest, asked.latest, found)  # fmt: skip
         return None
-    _warn(shared, "%s names %s, which cannot be recovered: going back to %s", os.path.join(asked.place.directory, "latest"),
+    _warn(shared, "%s names %s, which cannot be recovered: going back to %s", asked.place.latest,
           asked.latest, found)  # fmt: skip
     return found if _opens(shared, opened) else None
 
@@ -109,7 +116,7 @@ def _warn(shared: Shared, *words: Any) -> None:
 
 def _asked(directory: str, tag: str | None) -> _Asked:
     latest, latest_ns = None, 0
-    path = os.path.join(directory, "latest")
+    path = Place(directory, "").latest
     try:
         with open(path, encoding="utf-8") as file:
             latest = file.read().strip()
@@ -123,12 +130,17 @@ def _files(directory: str, tag: str | None) -> str:
     """See _Asked."""
     try:
         with os.scandir(os.path.join(directory, tag)) if tag else contextlib.nullcontext(()) as entries:
-            files = [entry.path for entry in entries if entry.is_file() and entry.name.endswith(".pt")]
+            files = [entry.path for entry in entries if _is_file(entry)]
         if not files:
             return "nothing"
         return "stand-ins" if any(map(_torch_files.is_stand_in, files)) else "whole"
     except OSError:
         return "nothing"
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Of DeepSpeed's, and none that a job was killed on before it was in its place."""
+    return entry.is_file() and entry.name.endswith(".pt") and not entry.name.startswith(BESIDE)
 
 
 def _matches(info: dict[str, Any], asked: _Asked) -> bool:

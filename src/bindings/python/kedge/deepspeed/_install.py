@@ -10,6 +10,7 @@ from typing import Any
 
 import deepspeed  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import deepspeed.runtime.engine as runtime  # type: ignore[import-not-found, import-untyped, unused-ignore]
+from deepspeed.runtime.pipe.engine import PipelineEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .._errors import BadState
 from ._checkpoint_engine import KedgeCheckpointEngine
@@ -40,6 +41,8 @@ def install(config: Any = None) -> None:
     engine.load_checkpoint = _loading(engine.load_checkpoint)
     for name in ("save_checkpoint", "save_16bit_model"):
         setattr(engine, name, _saving(getattr(engine, name)))
+    engine.__del__ = _ending(engine.__del__)
+    PipelineEngine.train_batch = _asking(PipelineEngine.train_batch)
 
 
 def is_installed() -> bool:
@@ -54,26 +57,74 @@ def _create(config_params: Any, **_: Any) -> KedgeCheckpointEngine:
 
 
 def _saving(original: Callable[..., Any]) -> Callable[..., Any]:
-    """An exception on one rank alone must not leave the others in commit."""
+    """An exception on one rank alone must not leave the others in commit. With a decoupled engine save_checkpoint does not
+    call commit: the checkpoint is secured here."""
 
     @functools.wraps(original)
     def save(self: Any, *arguments: Any, **named: Any) -> Any:
-        try:
+        engine = self.checkpoint_engine
+        if not isinstance(engine, KedgeCheckpointEngine):
             return original(self, *arguments, **named)
+        try:
+            saved = original(self, *arguments, **named)
         except Exception as error:
-            if isinstance(self.checkpoint_engine, KedgeCheckpointEngine):
-                self.checkpoint_engine.give_up(error)
+            if engine.is_saving() and engine.is_decoupled() and original.__name__ == "save_checkpoint":
+                _meet_the_others()
+            engine.give_up(error)
             raise
+        except BaseException as error:  # KeyboardInterrupt: the others may be anywhere
+            if engine.is_saving():
+                engine.spoil(error)
+            raise
+        if engine.is_decoupled():
+            engine.secure()
+        return saved
 
     return save
+
+
+def _meet_the_others() -> None:
+    """In the barrier at the end of save_checkpoint, where those wait that did not fail; a commit would have stopped them
+    before it."""
+    try:
+        runtime.dist.barrier()
+    except Exception as error:
+        _log.debug("the barrier at the end of save_checkpoint: %s", error)
+
+
+def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The pipeline engine never asks for commit info. All ranks call train_batch."""
+
+    @functools.wraps(original)
+    def train_batch(self: Any, *arguments: Any, **named: Any) -> Any:
+        if isinstance(self.checkpoint_engine, KedgeCheckpointEngine):
+            self.checkpoint_engine.advance()
+        return original(self, *arguments, **named)
+
+    return train_batch
+
+
+def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
+    """It calls cleanup, whenever the garbage collector likes, on each rank for itself: not the moment to wait for other
+    ranks. What is pending stays so until the next call that all ranks make, or finalize."""
+
+    @functools.wraps(original)
+    def __del__(self: Any) -> None:
+        if isinstance(vars(self).get("checkpoint_engine"), KedgeCheckpointEngine):
+            self.checkpoint_engine = None
+        original(self)
+
+    return __del__
 
 
 def _loading(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def load_checkpoint(self: Any, load_dir: str, tag: str | None = None, *arguments: Any, **named: Any) -> Any:
         engine = self.checkpoint_engine
-        # A universal checkpoint is made of files by a tool of DeepSpeed's.
-        if not isinstance(engine, KedgeCheckpointEngine) or self.load_universal_checkpoint():
+        if not isinstance(engine, KedgeCheckpointEngine):
+            return original(self, load_dir, tag, *arguments, **named)
+        if self.load_universal_checkpoint():  # made of files by a tool of DeepSpeed's
+            engine.drain()
             return original(self, load_dir, tag, *arguments, **named)
         found = engine.open(load_dir, tag, whole=_looks_at_all(self, *arguments, **named))
         try:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from .. import _kedge
 from .._engine import Engine
-from .._errors import BadState, RankFailed
+from .._errors import BadState, Error, RankFailed, from_failure
 from .._transport import reason_of
 from ..communicators import Ranks, mpi, torch_distributed
 from ._settings import Settings
@@ -30,6 +31,7 @@ class Shared:
         options = dict(settings.options)
         seconds = float(options.get("comm.timeout_s") or _kedge.loaded_option("comm.timeout_s"))
         self._world = dist.group.WORLD
+        self._process = os.getpid()
         self._user: Any = None
         # Gloo, which knows host memory, whatever the backend of the other groups is.
         self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=seconds))
@@ -59,7 +61,8 @@ class Shared:
 
     def is_of_now(self) -> bool:
         """Whether the processes that it was made with are still connected."""
-        return bool(dist.is_initialized()) and dist.group.WORLD is self._world
+        is_rank = self._process == os.getpid()  # and not a child that was forked
+        return is_rank and bool(dist.is_initialized()) and dist.group.WORLD is self._world
 
     def drop(self) -> None:
         """Local. Frees the store of an engine whose process group is gone, whoever still refers to it."""
@@ -80,6 +83,50 @@ class Shared:
         with _translated():
             dist.all_gather_object(values, value, group=self._group)
         return values
+
+    def is_on_all(self, fact: bool) -> bool:
+        """COLLECTIVE. Whether it is so on all ranks; one small message."""
+        held = torch.tensor([int(fact)], device="cpu")
+        with _translated():
+            dist.all_reduce(held, op=dist.ReduceOp.MIN, group=self._group)
+        return bool(held.item())
+
+    def agree(self, error: Exception | None, value: Any = None) -> list[Any]:
+        """COLLECTIVE. All ranks' values. Raises on all ranks if one has an error."""
+        answers = self.from_all((error and (_code(error), words_of(error)), value))
+        for rank, (failure, _) in enumerate(answers):
+            if failure:
+                code, words = failure
+                raise from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}") from error
+        return [answer for _, answer in answers]
+
+    def together(self, work: Callable[[], Any]) -> list[Any]:
+        """COLLECTIVE. What the work gives on each rank; raises on all ranks if it raises on one."""
+        value, error = None, None
+        try:
+            value = work()
+        except Exception as raised:
+            error = raised
+        return self.agree(error, value)
+
+    def end(self) -> None:
+        """COLLECTIVE. Finishes what is pending, and the engine."""
+        user, self._user = self._user, None
+        try:
+            if user is not None:
+                user.finish()
+        finally:
+            self.engine.finalize()
+
+
+def words_of(error: BaseException) -> str:
+    """For the other ranks."""
+    text = error.message if isinstance(error, Error) else str(error)
+    return text if isinstance(error, (Error, OSError)) else f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def _code(error: BaseException) -> str:
+    return error.code if isinstance(error, Error) else "io" if isinstance(error, OSError) else "invalid_argument"
 
 
 class _Ended:
@@ -134,7 +181,7 @@ def finalize() -> None:
     while _shared:
         _, shared = _shared.popitem()
         if shared.is_of_now():
-            shared.engine.finalize()
+            shared.end()
         else:
             _log.warning("torch.distributed ended before kedge.deepspeed.finalize(): the newest checkpoint is in the stores "
                          "and may not be persistent; call finalize first")  # fmt: skip

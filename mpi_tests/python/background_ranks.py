@@ -1,0 +1,54 @@
+"""background_ranks.py DIRECTORY [kill]: what background_test.py starts on several ranks of torch.distributed."""
+
+import os
+import signal
+import sys
+
+import place
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, TensorDataset
+
+import kedge
+
+path, kills = sys.argv[1], sys.argv[2:] == ["kill"]
+dist.init_process_group("gloo")
+lines = []
+engine = kedge.Engine(
+    place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor", "persistent.every": 2,
+                           "pipeline.mode": "background", "comm.timeout_s": 60, "log.level": "debug"}),
+    log=lambda level, line: lines.append(line))
+rank, size = engine.rank, engine.size
+log = lambda: "\n".join(lines)  # noqa: E731
+if rank == 0:
+    assert "background work sends over TCP, on 127.0.0.0/8" in log(), log()
+first = 0
+with engine.restart() as saved:
+    if saved:
+        first = int(saved.attributes["step"])
+        torch.testing.assert_close(saved.load("mega")[0], torch.tensor(first + rank, dtype=torch.float64).numpy()[()])
+        print(f"rank {rank}: resumed {first}, {saved.info.source}", flush=True)
+# Loaders fork, and their children end before and after the engine does.
+for step in range(first + 1, first + 5):
+    loader = DataLoader(TensorDataset(torch.arange(8)), batch_size=2, num_workers=2,
+                        multiprocessing_context="fork")
+    with engine.checkpoint(f"step-{step}", {"step": step}) as c:
+        c.save("mega", torch.full((1 << 19,), step + rank, dtype=torch.float64))
+    # The application's messages go on meanwhile.
+    for _ in range(20):
+        sum_of = torch.ones(1000)
+        dist.all_reduce(sum_of)
+        assert float(sum_of[0]) == size
+    assert sum(int(batch[0].sum()) for batch in loader) == 28
+print(f"rank {rank}: committed {step}", flush=True)
+if kills:
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+engine.wait(f"step-{step}", "persistent")
+assert engine.counters().protections >= 4, engine.counters()
+if rank == 0:
+    assert log().count("the rest goes on in the background") == 4, log()
+engine.finalize()
+print(f"rank {rank}: done", flush=True)
+dist.destroy_process_group()

@@ -1,0 +1,149 @@
+// Ranks that die, and ranks that end their part.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "comm/sockets/frame.hpp"
+#include "comm/sockets/socket.hpp"
+#include "harness/socket_ranks.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using testing::run_socket_ranks;
+using testing::socket_plans;
+using Bytes = std::vector<std::byte>;
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
+
+/// All ranks in a row wait for the next one, and the last for nobody: it dies.
+TEST(SocketsDeath, OfARankIsHeardByAllThatWaitAndNamed) {
+  constexpr int kRanks = 5;
+  std::atomic<int> waiting = 0;
+  const auto failures = run_socket_ranks(socket_plans(kRanks), [&](SocketTransport& transport) {
+    Bytes sent(4000000);
+    Bytes received(1);
+    const int rank = transport.rank();
+    // Connections with both neighbours first.
+    const auto exchange = [&](int other) {
+      const auto out = transport.send(other, 1, received);
+      ASSERT_TRUE(transport.receive(other, 1, received)->wait(soon()) && out->wait(soon()));
+    };
+    if (rank > 0) exchange(rank - 1);
+    if (rank + 1 < kRanks) exchange(rank + 1);
+    ++waiting;
+    if (rank + 1 == kRanks) {
+      while (waiting < kRanks) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const auto unfinished = transport.send(rank - 1, 2, sent);  // nobody receives it
+      EXPECT_FALSE(unfinished->test());
+      return;
+    }
+    (void)transport.receive(rank + 1, 3, received)->wait(soon());
+  });
+  EXPECT_FALSE(failures.back());
+  for (int rank = 0; rank + 1 < kRanks; ++rank) {
+    const auto& failure = failures[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(failure) << rank;
+    EXPECT_EQ(failure->code, ErrorCode::rank_failed);
+    EXPECT_THAT(failure->message, AnyOf(HasSubstr("rank 4 closed its connection"), HasSubstr("rank 4 lost its"),
+                                        HasSubstr("rank 4 is lost, as rank")));
+  }
+}
+
+TEST(SocketsDeath, InTheMiddleOfALargeMessage) {
+  auto plans = socket_plans(2);
+  const auto failures = run_socket_ranks(std::move(plans), [](SocketTransport& transport) {
+    Bytes bytes(std::size_t{64} << 20U);
+    if (transport.rank() == 1) {
+      const auto transfer = transport.send(0, 1, bytes);
+      Bytes one(1);
+      ASSERT_TRUE(transport.receive(0, 2, one)->wait(soon()));
+      EXPECT_FALSE(transfer->wait(Deadline::after(std::chrono::milliseconds(1))));  // some of it is out
+      return;
+    }
+    const auto transfer = transport.receive(1, 1, bytes);
+    Bytes one(1);
+    ASSERT_TRUE(transport.send(1, 2, one)->wait(soon()));
+    (void)transfer->wait(soon());
+    ADD_FAILURE() << "the message came";
+  });
+  ASSERT_TRUE(failures[0]);
+  EXPECT_EQ(failures[0]->code, ErrorCode::rank_failed);
+  EXPECT_THAT(failures[0]->message, HasSubstr("rank 1"));
+}
+
+TEST(SocketsDeath, BeforeTheFirstMessage) {
+  auto plans = socket_plans(2);
+  plans[1].listener.close();
+  Mesh mesh(std::move(plans[0]));
+  Bytes one(1);
+  const auto receive = mesh.receive(1, {0, 1}, one);
+  const auto failure = attempt([&] { (void)mesh.wait(*receive, soon()); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::rank_failed);
+  EXPECT_THAT(failure->message, HasSubstr("rank 1 cannot be reached at 127.0.0.1 port"));
+}
+
+TEST(SocketsDeath, WhereAnotherProgramListensNowNothingIsSent) {
+  auto plans = socket_plans(2);
+  const Socket listener = std::move(plans[1].listener);
+  Mesh mesh(std::move(plans[0]));
+  Bytes one(1);
+  const auto sent = mesh.send(1, {0, 1}, one);
+  std::optional<Failure> failure;
+  std::size_t bytes_that_came = 0;
+  std::jthread other([&] {
+    Socket taken;
+    while (!taken.is_open()) taken = std::move(accept_one(listener).socket);
+    Welcome welcome;  // without the job's token
+    (void)send_some(taken, std::as_bytes(std::span(&welcome, 1)), {});
+    std::array<std::byte, 1000> bytes{};
+    for (Moved moved; !moved.ended; moved = receive_some(taken, bytes)) bytes_that_came += moved.bytes;
+  });
+  failure = attempt([&] { (void)mesh.wait(*sent, soon()); });
+  other.join();
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->message, HasSubstr("rank 1 has died: another program listens"));
+  EXPECT_EQ(bytes_that_came, sizeof(Greeting));
+}
+
+/// An engine that is destroyed while nothing is under way does not disturb what others still do with each other.
+TEST(SocketsDeath, ARankThatEndsItsPartFailsThoseWhoWaitForItAlone) {
+  const auto failures = run_socket_ranks(socket_plans(3), [&](SocketTransport& transport) {
+    Bytes one(1);
+    const auto meet = [&](int other, int tag) {
+      const auto out = transport.send(other, tag, one);
+      ASSERT_TRUE(transport.receive(other, tag, one)->wait(soon()) && out->wait(soon()));
+    };
+    for (int other = 0; other < 3; ++other) {
+      if (other != transport.rank()) meet(other, 1);
+    }
+    if (transport.rank() == 2) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has ended by then
+    meet(1 - transport.rank(), 2);
+    Bytes any(1);
+    const auto from_any = transport.receive_any(3, any);
+    ASSERT_TRUE(transport.send(1 - transport.rank(), 3, one)->wait(soon()));
+    ASSERT_TRUE(from_any->wait(soon()));
+    (void)transport.receive(2, 4, one)->wait(soon());
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto& failure = failures[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::rank_failed);
+    EXPECT_THAT(failure->message, HasSubstr("rank 2 has ended its engine"));
+  }
+}
+
+}  // namespace
+}  // namespace kedge::comm

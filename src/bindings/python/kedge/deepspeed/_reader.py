@@ -1,0 +1,176 @@
+"""Loads what was saved, from Kedge's checkpoint that is open or from DeepSpeed's files."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from .. import _torch_files
+from .._contents import Opened
+from .._errors import Corrupt, Error, Mismatch, NotFound
+from . import _safe
+from ._find import Place, find
+from ._saving import beside, stand_in
+from ._settings import Settings
+from ._shared import Shared, words_of
+
+_log = logging.getLogger("kedge.deepspeed")
+
+
+class _Loading:
+    """Between open and close."""
+
+    def __init__(self, place: Place, opened: Opened, served: set[str]) -> None:
+        self.place = place
+        self.opened = opened
+        self.served = served  #: names of files to load from Kedge
+
+
+class Reader:
+    """What one engine of DeepSpeed's loads. See KedgeCheckpointEngine for the calls."""
+
+    def __init__(self, shared: Shared, settings: Settings) -> None:
+        self._shared = shared
+        self._settings = settings
+        self._loading: _Loading | None = None
+        self._marks: set[str] = set()  # of the files that were loaded since open
+
+    def is_open(self) -> bool:
+        return self._loading is not None
+
+    def open(self, load_dir: str, tag: str | None, whole: bool) -> str | None:
+        self._marks.clear()
+        mine = find(self._shared, os.path.abspath(load_dir), None if tag in (None, "latest") else str(tag))
+        if mine is None:
+            return None
+        try:
+            marks = self._shared.together(lambda: self._read_list(mine))
+            of_all: set[str] = set().union(*marks)
+            if len(of_all) == 1 and "" not in of_all:
+                self._leave_to_files(mine)
+                return None
+            self._shared.together(lambda: self._lay_out(whole))
+        except Exception as error:
+            self._loading = None
+            self._close_quietly(words_of(error))
+            raise
+        return mine.tag
+
+    def _read_list(self, place: Place) -> set[str]:
+        """The marks of those files that are of a newer commit of this tag, which the stores have lost; "" stands for all
+        others."""
+        self._loading = loading = _Loading(place, Opened(self._shared.low), set())
+        time_ns = self._shared.low.info()["time_ns"]
+        marks = set()
+        for name in loading.opened.names():
+            path = place.path_of(name)
+            mark = _torch_files.mark_of(path)
+            is_older = mark in (None, loading.opened.mark) or os.stat(path).st_mtime_ns < time_ns
+            marks.add("" if is_older or mark is None else mark)
+        return marks
+
+    def _leave_to_files(self, place: Place) -> None:
+        self._loading = None
+        self._shared.low.close()
+        if self._shared.engine.rank == 0:
+            _log.warning("the files in %s are of a newer checkpoint than Kedge can recover; loading DeepSpeed's files",
+                         place.path_of(""))  # fmt: skip
+
+    def load(self, path: str, map_location: Any = None) -> Any:
+        """The state that was saved as this file, from Kedge or, if that does not have it, from the file."""
+        path = os.path.abspath(path)
+        allow_pickle = self._settings.allow_pickle
+        loading = self._loading
+        with _safe.classes():
+            if loading is not None:
+                name = loading.place.name_of(path)
+                if name in loading.served:
+                    return loading.opened.load(name, map_location, allow_pickle)
+            if _torch_files.is_stand_in(path):
+                raise NotFound(_missing(path, loading), path=path)
+            mark = _torch_files.mark_of(path)
+            if mark is not None:
+                self._marks.add(mark)
+                if not _torch_files.is_whole(path):
+                    raise Corrupt("the file is damaged: remove it, and load_checkpoint writes it again from Kedge, or load an "
+                                  f"older checkpoint: {path}", path=path)  # fmt: skip
+            return _torch_files.load(path, map_location, allow_pickle)
+
+    def close(self, error: Exception | None = None) -> None:
+        """COLLECTIVE. Ends what open began. What was loaded counts only if no rank gives an error; else all others raise.
+        Raises Mismatch on all ranks if files were loaded that belong to different checkpoints."""
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            if error is not None:
+                self._close_quietly(words_of(error))
+            else:
+                self._shared.low.close()
+            return
+        try:
+            of_all = set().union(*self._shared.agree(error, self._marks))
+        except Error:
+            if error is not None:
+                return  # the caller raises it
+            raise
+        if len(of_all) > 1:
+            raise Mismatch(
+                "the files that were loaded belong to different checkpoints, as a job leaves them that was killed while it "
+                "saved: load an older tag"
+            )
+
+    def _close_quietly(self, reason: str) -> None:
+        self._shared.low.refuse("DeepSpeed's checkpoint", reason)
+        try:
+            self._shared.low.close()
+        except Error:
+            pass
+
+    def _lay_out(self, whole: bool) -> None:
+        """Writes what is looked for behind the engine's back: by glob, exists and torch.load."""
+        assert self._loading is not None
+        place, opened = self._loading.place, self._loading.opened
+        for name in opened.names():
+            path = place.path_of(name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if _is_newer(path, self._shared.low.info()["time_ns"]):
+                _log.warning("%s was changed after the checkpoint was saved; loading the file instead", path)
+                continue
+            self._loading.served.add(name)
+            if self._settings.torch_files or whole or not _is_own(name):
+                # What other ranks load has to be whole, too.
+                if _torch_files.mark_of(path) != opened.mark or not (_is_own(name) or _torch_files.is_whole(path)):
+                    at = beside(path, self._shared.engine.rank)
+                    opened.write(name, at)
+                    os.replace(at, path)
+            elif not os.path.exists(path):
+                stand_in(path, self._shared.engine.rank)
+
+
+def _is_own(name: str) -> bool:
+    """Whether only the rank that saved this file loads it: ZeRO's partitions."""
+    return os.path.basename(name).removeprefix("bf16_").startswith("zero_pp_rank_")
+
+
+def _is_newer(path: str, time_ns: int) -> bool:
+    """Whether another program wrote this file after the checkpoint."""
+    try:
+        changed_ns = os.stat(path).st_mtime_ns
+        return (
+            changed_ns > time_ns
+            and not _torch_files.is_stand_in(path)
+            and _torch_files.mark_of(path) is None
+            and not _torch_files.is_damaged(path)
+        )
+    except OSError:
+        return False
+
+
+def _missing(path: str, loading: _Loading | None) -> str:
+    if loading is None:
+        return (
+            f"{path} is kept in Kedge alone, and no checkpoint is open: load it by load_checkpoint of an engine that was "
+            "made after kedge.deepspeed.install, with as many ranks as saved it"
+        )
+    return f'{path} is kept by another rank in its node-local store: set "torch_files": true in section "kedge" to share it'
+

@@ -1,0 +1,83 @@
+"""A checkpoint between create and the end of its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _torch_files
+from .._contents import Written
+from .._states import take_apart
+from ._find import BESIDE, Place
+
+
+class Saving:
+    """What one rank saves: states in the engine's container, and the files that are made of them."""
+
+    def __init__(
+        self, info: Any, place: Place, tag: str, mark: str, written: Written, rank: int, torch_files: bool
+    ) -> None:
+        self.info = info  #: DeepSpeed's CheckpointCommitInfo
+        self.place = place
+        self.tag = tag  #: Kedge's
+        self.written = written
+        self.error: Exception | None = None
+        self._mark = mark
+        self._rank = rank
+        self._torch_files = torch_files
+        self._files: dict[str, str] = {}  # written beside the path, not yet in its place: by path
+        self._later: dict[str, bytes] = {}  # names of files to write after the commit, with their pickles
+
+    def add(self, state: Any, path: str, is_in_memory: bool) -> None:
+        """Copies the state. ``is_in_memory``: the store is, so that the file can be written from it after the commit."""
+        taken = take_apart(state)
+        name = self.place.name_of(path)
+        if name is not None:
+            self.written.add(name, taken)
+            if is_in_memory and self._torch_files:
+                self._later[name] = taken.pickled
+            if is_in_memory or not self._torch_files:
+                return
+        parts = [_torch_files.Part(storage.key, storage.on_host()) for storage in taken.storages]
+        self._write(path, taken.pickled, parts)
+
+    def write_the_rest(self) -> None:
+        """After the commit, before the engine's next collective call; by any thread. What has to be written is in the
+        store, unchanged, whatever DeepSpeed does with the tensors' memory, and if writing fails, the checkpoint is safe
+        there. Raises OSError."""
+        for name, pickled in self._later.items():
+            self._write(self.place.path_of(name), pickled, self.written.parts(name))
+        self._later.clear()
+
+    def put_in_place(self) -> None:
+        """Raises OSError."""
+        for path, beside in self._files.items():
+            os.replace(beside, path)
+        for directory in {os.path.dirname(path) for path in self._files}:
+            _torch_files.sync_directory(directory)
+        if not self._torch_files:
+            for name in self.written.names():
+                stand_in(self.place.path_of(name), self._rank)
+
+    def remove(self) -> None:
+        """What was written and is not in its place."""
+        for beside in self._files.values():
+            try:
+                os.remove(beside)
+            except OSError:
+                pass  # in its place by now, or never written
+
+    def _write(self, path: str, pickled: bytes, parts: Sequence[_torch_files.Part]) -> None:
+        self._files[path] = at = beside(path, self._rank)
+        _torch_files.write(at, pickled, parts, self._mark)
+
+
+def beside(path: str, rank: int) -> str:
+    """Where a rank writes what it then puts into this place."""
+    return os.path.join(os.path.dirname(path), f"{BESIDE}{rank}-{os.path.basename(path)}")
+
+
+def stand_in(path: str, rank: int) -> None:
+    """For what looks whether a file exists."""
+    _torch_files.write_stand_in(path, f"rank {rank} keeps this file in its node-local store (torch_files is false)")

@@ -1,0 +1,193 @@
+#include "comm/sockets/connections.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace kedge::comm {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{10};
+constexpr std::chrono::milliseconds kLongestPause{500};
+/// What is read from one connection before the others have their turn.
+constexpr std::size_t kTurnBytes = std::size_t{4} << 20U;
+
+std::string words_of(int error) { return std::generic_category().message(error); }
+
+std::string closed(const Moved& moved, std::string_view where = {}) {
+  const std::string how =
+      moved.error == 0 ? "closed its connection" : compose("lost its connection ({})", words_of(moved.error));
+  return compose(
+      "{}{}: its process has died, or its engine was destroyed while work was under way; start the job "
+      "again",
+      how, where);
+}
+
+std::string unreachable(const NetworkAddress& address, const std::string& error) {
+  return compose("cannot be reached at {} ({}): it has died, or a firewall lies between", to_string(address), error);
+}
+
+template <class Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+OutwardConnection::OutwardConnection(NetworkAddress address, const Greeting& greeting, const Id128& welcome)
+    : address_(std::move(address)), greeting_(greeting), welcome_token_(welcome), pause_(kFirstPause) {}
+
+short OutwardConnection::events() const noexcept {
+  const bool writes = state_ == State::connecting || state_ == State::greeting || (is_open() && !is_idle());
+  return static_cast<short>(POLLIN | (writes ? POLLOUT : 0));
+}
+
+std::optional<SocketTime> OutwardConnection::retry_at() const noexcept {
+  return state_ == State::apart ? std::optional(retry_at_) : std::nullopt;
+}
+
+void OutwardConnection::go_on(SocketTime now) {
+  if (state_ == State::apart && now >= retry_at_) connect();
+  if (state_ == State::connecting || state_ == State::greeting) greet(now);
+  if (state_ == State::welcomed) read_welcome(now);
+  if (state_ == State::open) watch();
+  if (state_ == State::open) send();
+}
+
+void OutwardConnection::connect() {
+  try {
+    socket_ = connect_to(address_);
+    state_ = State::connecting;
+    greeted_bytes_ = 0;
+    welcome_bytes_ = 0;
+  } catch (const std::system_error& error) {
+    end(unreachable(address_, error.code().message()));
+  }
+}
+
+void OutwardConnection::try_again(SocketTime now) {
+  socket_ = Socket();
+  state_ = State::apart;
+  retry_at_ = now + pause_;
+  pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+void OutwardConnection::greet(SocketTime now) {
+  if (state_ == State::connecting) {
+    ::pollfd ready{socket_.descriptor(), POLLOUT, 0};
+    if (::poll(&ready, 1, 0) != 1) return;
+    if (const int error = error_of(socket_); error != 0) return end(unreachable(address_, words_of(error)));
+    state_ = State::greeting;
+  }
+  const Moved moved = send_some(socket_, bytes_of(greeting_).subspan(greeted_bytes_), {});
+  if (moved.ended) return try_again(now);
+  greeted_bytes_ += moved.bytes;
+  if (greeted_bytes_ == sizeof greeting_) state_ = State::welcomed;
+}
+
+/// What is not welcomed sends nothing: something else may listen where that rank did.
+void OutwardConnection::read_welcome(SocketTime now) {
+  const Moved moved = receive_some(socket_, std::span(welcome_).subspan(welcome_bytes_));
+  if (moved.ended) return try_again(now);
+  welcome_bytes_ += moved.bytes;
+  if (welcome_bytes_ < sizeof(Welcome)) return;
+  Welcome welcome;
+  std::memcpy(&welcome, welcome_.data(), sizeof welcome);
+  if (welcome.magic == kWelcomeMagic && same(welcome.token, welcome_token_)) state_ = State::open;
+  else end(compose("has died: another program listens at {} now; start the job again", to_string(address_)));
+}
+
+/// The other side sends nothing but its goodbye; what is to be seen is that it ends.
+void OutwardConnection::watch() {
+  std::array<std::byte, 1> one{};
+  const Moved moved = receive_some(socket_, one);
+  if (moved.bytes == 1) said_goodbye_ = one.front() == kGoodbye;
+  if (moved.ended) end(closed(moved), said_goodbye_);
+}
+
+std::deque<QueuedFrame>& OutwardConnection::current() noexcept {
+  if (sent_bytes_ == 0) answers_first_ = !answers_.empty();
+  return answers_first_ ? answers_ : frames_;
+}
+
+void OutwardConnection::send() {
+  while (!is_idle()) {
+    std::deque<QueuedFrame>& frames = current();
+    const QueuedFrame& frame = frames.front();
+    const std::size_t of_head = std::min(sent_bytes_, sizeof(FrameHead));
+    const Moved moved =
+        send_some(socket_, bytes_of(frame.head).subspan(of_head), frame.payload.subspan(sent_bytes_ - of_head));
+    if (moved.ended) return end(closed(moved), said_goodbye_);
+    if (moved.bytes == 0) return;
+    sent_bytes_ += moved.bytes;
+    if (sent_bytes_ < sizeof(FrameHead) + frame.payload.size()) continue;
+    if (frame.sent) frame.sent->done = true;
+    frames.pop_front();
+    sent_bytes_ = 0;
+  }
+}
+
+void OutwardConnection::end(std::string why, bool is_orderly) {
+  socket_ = Socket();
+  state_ = State::over;
+  end_ = ConnectionEnd{is_orderly, std::move(why)};
+}
+
+void InwardConnection::read(FrameReceiver& receiver) {
+  for (std::size_t turn = 0; turn < kTurnBytes && !end_;) {
+    const bool in_head = head_bytes_ < sizeof head_;
+    const auto target = in_head ? std::as_writable_bytes(std::span(&head_, 1)).subspan(head_bytes_) : rest_;
+    const Moved moved = receive_some(socket_, target);
+    if (moved.ended) {
+      const bool is_whole = head_bytes_ == 0;
+      end_ = ConnectionEnd{said_goodbye_ && is_whole, closed(moved, is_whole ? "" : " in the middle of a message")};
+    }
+    if (moved.bytes == 0) return;
+    turn += moved.bytes;
+    if (in_head) {
+      head_bytes_ += moved.bytes;
+      if (head_bytes_ == sizeof head_) begin_payload(receiver);
+    } else {
+      rest_ = rest_.subspan(moved.bytes);
+    }
+    if (head_bytes_ == sizeof head_ && rest_.empty() && !end_) complete(receiver);
+  }
+}
+
+void InwardConnection::begin_payload(FrameReceiver& receiver) {
+  auto fault = fault_of(head_);
+  if (!fault && head_.kind == FrameKind::message) {
+    fault = receiver.admit(from_, head_);
+    if (!fault) bytes_.resize(head_.size);
+    rest_ = bytes_;
+  }
+  if (!fault && head_.kind == FrameKind::data) {
+    const auto target = receiver.target_of(from_, head_);
+    if (target) rest_ = *target;
+    else fault = "data that nobody asked for";
+  }
+  if (fault) refuse(*fault);
+}
+
+void InwardConnection::complete(FrameReceiver& receiver) {
+  head_bytes_ = 0;
+  if (head_.kind == FrameKind::goodbye) {
+    said_goodbye_ = true;
+    return;
+  }
+  if (const auto fault = receiver.take(from_, head_, std::exchange(bytes_, {}))) refuse(*fault);
+}
+
+void InwardConnection::refuse(std::string_view fault) {
+  end_ = ConnectionEnd{false,
+                       compose("sent what is not a message ({}); check the network, and start the job again", fault)};
+}
+
+void InwardConnection::say_goodbye() const noexcept { (void)send_some(socket_, std::span(&kGoodbye, 1), {}); }
+
+}  // namespace kedge::comm

@@ -1,0 +1,280 @@
+#include "comm/sockets/mesh.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+
+namespace kedge::comm {
+namespace {
+
+// How long a wait sleeps when nothing happens; events end it at once.
+constexpr std::chrono::milliseconds kSlice{1000};
+
+Failure lost(std::string message) { return {ErrorCode::rank_failed, std::move(message), -1, {}, 0}; }
+
+Failure too_large(const Arrival& arrival, std::size_t expected) {
+  return {ErrorCode::bad_state,
+          compose("a message of {} bytes from rank {} is larger than the {} that were expected", arrival.size(),
+                  arrival.from, expected),
+          -1,
+          {},
+          0};
+}
+
+std::chrono::milliseconds rounded_up(std::chrono::steady_clock::duration time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::max(time, std::chrono::steady_clock::duration::zero()));
+}
+
+}  // namespace
+
+Mesh::Mesh(MeshPlan plan)
+    : rank_(plan.rank),
+      addresses_(std::move(plan.addresses)),
+      token_(plan.token),
+      welcome_(plan.welcome),
+      process_(::getpid()),
+      greeter_(std::move(plan.listener), rank_, size(), token_, welcome_),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!wake_.is_open()) {
+    throw Error(Failure{ErrorCode::io, "the system gives no file descriptor; raise ulimit -n", -1, {}, errno});
+  }
+}
+
+Mesh::~Mesh() {
+  if (::getpid() != process_) return;  // the connections are the parent's; descriptors are closed here, no more
+  // What is unread when a connection is closed would reset it, and the goodbye might not arrive.
+  if (!failure_ && !interrupted_) (void)attempt([this] { progress(std::chrono::milliseconds(0)); });
+  const bool is_orderly = !failure_ && !interrupted_ && std::ranges::all_of(peers_, [](const auto& entry) {
+    const Peer& peer = entry.second;
+    return peer.offered.empty() && peer.accepted.empty() && (!peer.out || peer.out->is_idle());
+  });
+  const auto now = std::chrono::steady_clock::now();
+  for (auto& [rank, peer] : peers_) {
+    if (is_orderly && peer.out && peer.out->is_open()) {
+      peer.out->queue({FrameHead{.kind = FrameKind::goodbye}});
+      peer.out->go_on(now);
+    }
+    if (is_orderly && peer.in) peer.in->say_goodbye();
+  }
+  // A child of a fork has the same sockets: without this the others would not see the end before it ends, too.
+  for (auto& [rank, peer] : peers_) {
+    if (peer.out) peer.out->shut_down();
+    if (peer.in) peer.in->shut_down();
+  }
+}
+
+std::uint16_t Mesh::next_channel() {
+  if (channels_ < std::numeric_limits<std::uint16_t>::max()) return ++channels_;
+  throw Error(ErrorCode::bad_state, "no channel is left over TCP: too many communicators were duplicated");
+}
+
+OutwardConnection& Mesh::outward(int rank) {
+  Peer& peer = peers_[rank];
+  if (!peer.out) {
+    const Greeting greeting{kGreetingMagic, token_, static_cast<std::uint32_t>(rank_),
+                            static_cast<std::uint32_t>(rank)};
+    peer.out.emplace(addresses_.at(static_cast<std::size_t>(rank)), greeting, welcome_);
+  }
+  return *peer.out;
+}
+
+std::shared_ptr<MessageState> Mesh::send(int to, const Lane& lane, std::span<const std::byte> bytes) {
+  auto message = std::make_shared<MessageState>();
+  message->peer = to;
+  message->source = bytes;
+  OutwardConnection& out = outward(to);
+  Peer& peer = peers_[to];
+  FrameHead head{.channel = lane.channel, .tag = lane.tag, .size = bytes.size()};
+  if (bytes.size() <= kSmallMessageBytes && charge(bytes.size()) <= peer.credit) {
+    peer.credit -= charge(bytes.size());
+    out.queue({head, bytes, message});
+  } else {
+    head.kind = FrameKind::offer;
+    head.id = ++peer.last_offer;
+    peer.offered[head.id] = message;
+    out.queue({head});
+  }
+  out.go_on(std::chrono::steady_clock::now());
+  return message;
+}
+
+std::shared_ptr<MessageState> Mesh::receive(int from, const Lane& lane, std::span<std::byte> target) {
+  auto message = std::make_shared<MessageState>();
+  message->peer = from;
+  message->target = target;
+  if (from != -1) outward(from).go_on(std::chrono::steady_clock::now());  // through which its end is seen
+  auto arrival = inbox_.take_arrival(lane, from);
+  if (!arrival) {
+    inbox_.expect(lane, message);
+  } else if (arrival->offer) {
+    --peers_[arrival->from].offers_kept;
+    deliver_offer(message, *arrival);
+  } else {
+    deliver(*message, *std::move(arrival));
+  }
+  return message;
+}
+
+bool Mesh::is_complete(const MessageState& message) const {
+  if (message.done) {
+    if (message.failure) throw Error(*message.failure);
+    return true;
+  }
+  if (interrupted_) throw Error(ErrorCode::timeout, "this communicator was interrupted");
+  if (failure_) throw Error(*failure_);
+  const auto peer = peers_.find(message.peer);
+  if (peer != peers_.end() && peer->second.has_left) {
+    throw Error(
+        lost(compose("rank {} has ended its engine, and rank {} still waits for it; end engines on all ranks "
+                     "together, by finalize",
+                     message.peer, rank_)));
+  }
+  return false;
+}
+
+bool Mesh::test(const MessageState& message) {
+  if (is_complete(message)) return true;
+  progress(std::chrono::milliseconds(0));
+  return is_complete(message);
+}
+
+bool Mesh::wait(const MessageState& message, Deadline deadline) {
+  while (!is_complete(message)) {
+    if (deadline.passed()) return false;
+    const std::chrono::duration<double> left(std::min(deadline.seconds_left(), 1.0));
+    progress(std::min(kSlice, std::chrono::ceil<std::chrono::milliseconds>(left)));
+  }
+  return true;
+}
+
+void Mesh::interrupt() noexcept {
+  interrupted_ = true;
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.descriptor(), &one, sizeof one);  // fails only where it is raised already
+}
+
+/// Sleeps until something happens on any connection, and carries on whatever can be.
+void Mesh::progress(std::chrono::milliseconds at_most) {
+  const auto now = std::chrono::steady_clock::now();
+  polled_.clear();
+  polled_.push_back({wake_.descriptor(), POLLIN, 0});
+  greeter_.add_to(polled_, now);
+  greeter_polled_end_ = polled_.size();
+  const auto add = [this](int descriptor, short events) {
+    polled_.push_back({descriptor, events, 0});
+    return polled_.size() - 1;
+  };
+  for (auto& [rank, peer] : peers_) {
+    peer.in_polled = peer.in ? add(peer.in->descriptor(), POLLIN) : 0;
+    peer.out_polled = peer.out && peer.out->descriptor() >= 0 ? add(peer.out->descriptor(), peer.out->events()) : 0;
+  }
+  const auto timeout = until_next_turn(at_most, now);
+  // Interrupted, it has looked at nothing: another turn.
+  if (::poll(polled_.data(), polled_.size(), static_cast<int>(timeout.count())) >= 0) {
+    carry_on(std::chrono::steady_clock::now());
+  }
+}
+
+std::chrono::milliseconds Mesh::until_next_turn(std::chrono::milliseconds at_most, SocketTime now) const {
+  constexpr std::chrono::milliseconds kUnknownSlice{100};
+  if (greeter_.needs_turns(now)) at_most = std::min(at_most, kUnknownSlice);
+  for (const auto& [rank, peer] : peers_) {
+    if (!peer.out) continue;
+    if (const auto retry_at = peer.out->retry_at()) at_most = std::min(at_most, rounded_up(*retry_at - now));
+  }
+  return at_most;
+}
+
+void Mesh::carry_on(SocketTime now) {
+  bool is_knocked = greeter_.needs_turns(now);
+  for (std::size_t place = 1; place < greeter_polled_end_; ++place) is_knocked = is_knocked || is_ready(place);
+  if (is_knocked) admit_ranks(now);
+  for (auto& [rank, peer] : peers_) {  // a map stays as it is while others are added
+    if (peer.in && is_ready(peer.in_polled)) peer.in->read(*this);
+    if (peer.out && (is_ready(peer.out_polled) || peer.out->retry_at())) peer.out->go_on(now);
+    if (failure_) return;
+  }
+  look_for_ends();
+}
+
+void Mesh::admit_ranks(SocketTime now) {
+  for (Greeter::Admitted& one : greeter_.go_on(now)) {
+    Peer& peer = peers_[one.from];
+    if (std::exchange(peer.was_admitted, true)) continue;  // whoever that is: the rank is here
+    peer.in.emplace(std::move(one.socket), one.from);
+  }
+}
+
+void Mesh::look_for_ends() {
+  for (auto& [rank, peer] : peers_) {
+    if (peer.in && peer.in->end()) {
+      const ConnectionEnd end = *peer.in->end();
+      peer.in.reset();
+      end_of(rank, peer, end);
+    }
+    if (peer.out && peer.out->end() && !peer.has_left) end_of(rank, peer, *peer.out->end());
+    if (failure_) return;
+  }
+}
+
+void Mesh::end_of(int rank, Peer& peer, const ConnectionEnd& end) {
+  if (end.is_orderly || peer.has_left) peer.has_left = true;
+  else fail(rank, compose("rank {} {}", rank, end.why));
+}
+
+/// The others may wait for ranks that wait for this one: they hear who is dead.
+void Mesh::fail(int rank, const std::string& why) {
+  failure_ = lost(why);
+  const auto now = std::chrono::steady_clock::now();
+  for (auto& [other, peer] : peers_) {
+    if (other == rank || !peer.out || !peer.out->is_open()) continue;
+    peer.out->queue_answer({.kind = FrameKind::lost, .id = static_cast<std::uint64_t>(rank)});
+    peer.out->go_on(now);
+  }
+}
+
+void Mesh::credit(int from, std::uint64_t bytes) {
+  Peer& peer = peers_[from];
+  peer.received += bytes;
+  if (peer.received < kCreditBytes / 2) return;
+  peer.held -= peer.received;
+  OutwardConnection& out = outward(from);
+  out.queue_answer({.kind = FrameKind::credit, .size = std::exchange(peer.received, 0)});
+  out.go_on(std::chrono::steady_clock::now());
+}
+
+void Mesh::deliver(MessageState& receive, Arrival arrival) {
+  receive.peer = arrival.from;
+  receive.done = true;
+  if (arrival.bytes.size() > receive.target.size()) {
+    receive.failure = too_large(arrival, receive.target.size());
+  } else if (!arrival.bytes.empty()) {
+    std::memcpy(receive.target.data(), arrival.bytes.data(), arrival.bytes.size());
+  }
+  credit(arrival.from, charge(arrival.bytes.size()));
+}
+
+void Mesh::deliver_offer(const std::shared_ptr<MessageState>& receive, const Arrival& arrival) {
+  receive->peer = arrival.from;
+  FrameHead answer{.kind = FrameKind::accept, .id = arrival.offer->id};
+  if (arrival.size() > receive->target.size()) {
+    receive->done = true;
+    receive->failure = too_large(arrival, receive->target.size());
+    answer.kind = FrameKind::refuse;
+  } else {
+    peers_[arrival.from].accepted[answer.id] = {receive, arrival.size()};
+  }
+  OutwardConnection& out = outward(arrival.from);
+  out.queue_answer(answer);
+  out.go_on(std::chrono::steady_clock::now());
+}
+
+}  // namespace kedge::comm

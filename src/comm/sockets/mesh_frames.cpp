@@ -1,0 +1,92 @@
+// What becomes of the frames that come. Whoever sent them, they are not trusted: no frame makes this rank reserve more
+// memory than the limits in frame.hpp, or write where nobody asked for it.
+#include <utility>
+
+#include "base/text.hpp"
+#include "comm/sockets/mesh.hpp"
+
+namespace kedge::comm {
+
+FrameReceiver::Fault Mesh::admit(int from, const FrameHead& head) {
+  Peer& peer = peers_[from];
+  if (peer.held + charge(head.size) > kCreditBytes) return "more small messages than were allowed";
+  peer.held += charge(head.size);
+  return std::nullopt;
+}
+
+std::optional<std::span<std::byte>> Mesh::target_of(int from, const FrameHead& head) {
+  const Peer& peer = peers_[from];
+  const auto found = peer.accepted.find(head.id);
+  if (found == peer.accepted.end() || found->second.size != head.size) return std::nullopt;
+  return found->second.receive->target.first(head.size);
+}
+
+FrameReceiver::Fault Mesh::take(int from, const FrameHead& head, std::vector<std::byte> bytes) {
+  switch (head.kind) {
+    case FrameKind::message: {
+      Arrival arrival{from, std::move(bytes), std::nullopt};
+      const Lane lane{head.channel, head.tag};
+      if (const auto receive = inbox_.take_receive(lane, from)) deliver(*receive, std::move(arrival));
+      else inbox_.keep(lane, std::move(arrival));
+      return std::nullopt;
+    }
+    case FrameKind::offer: return take_offer(from, head);
+    case FrameKind::accept:
+    case FrameKind::refuse: return take_answer(from, head);
+    case FrameKind::data: return take_data(from, head);
+    case FrameKind::credit: return take_credit(from, head);
+    case FrameKind::lost:
+      if (head.id >= static_cast<std::uint64_t>(size())) return "a rank that does not exist";
+      fail(static_cast<int>(head.id), compose("rank {} is lost, as rank {} found; start the job again", head.id, from));
+      return std::nullopt;
+    case FrameKind::goodbye: break;  // the connection's own
+  }
+  return std::nullopt;
+}
+
+FrameReceiver::Fault Mesh::take_offer(int from, const FrameHead& head) {
+  Peer& peer = peers_[from];
+  if (head.id != peer.last_offer_seen + 1) return "offers out of order";
+  peer.last_offer_seen = head.id;
+  const Arrival arrival{from, {}, Arrival::Offer{head.id, head.size}};
+  const Lane lane{head.channel, head.tag};
+  if (const auto receive = inbox_.take_receive(lane, from)) {
+    deliver_offer(receive, arrival);
+    return std::nullopt;
+  }
+  if (++peer.offers_kept > kOffersMax) return "too many offers";
+  inbox_.keep(lane, arrival);
+  return std::nullopt;
+}
+
+FrameReceiver::Fault Mesh::take_answer(int from, const FrameHead& head) {
+  Peer& peer = peers_[from];
+  const auto found = peer.offered.find(head.id);
+  if (found == peer.offered.end()) return "an answer to nothing";
+  auto message = std::move(found->second);
+  peer.offered.erase(found);
+  if (head.kind == FrameKind::refuse) {
+    message->done = true;
+    return std::nullopt;
+  }
+  const auto source = message->source;
+  outward(from).queue({{.kind = FrameKind::data, .size = source.size(), .id = head.id}, source, std::move(message)});
+  return std::nullopt;
+}
+
+FrameReceiver::Fault Mesh::take_data(int from, const FrameHead& head) {
+  auto& accepted = peers_[from].accepted;
+  const auto found = accepted.find(head.id);
+  found->second.receive->done = true;  // target_of has found it
+  accepted.erase(found);
+  return std::nullopt;
+}
+
+FrameReceiver::Fault Mesh::take_credit(int from, const FrameHead& head) {
+  Peer& peer = peers_[from];
+  if (peer.credit + head.size > kCreditBytes) return "credit for what was not sent";
+  peer.credit += head.size;
+  return std::nullopt;
+}
+
+}  // namespace kedge::comm

@@ -1,0 +1,173 @@
+#include "comm/sockets/network_address.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "base/hash.hpp"
+#include "base/network.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+namespace {
+
+constexpr std::size_t kV4Bytes = 4;
+constexpr std::size_t kV6Bytes = 16;
+
+std::string text_of(const std::vector<std::uint8_t>& bytes) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const int family = bytes.size() == kV6Bytes ? AF_INET6 : AF_INET;
+  if (bytes.empty() || ::inet_ntop(family, bytes.data(), text.data(), text.size()) == nullptr) return "no address";
+  return text.data();
+}
+
+unsigned prefix_of(const ::sockaddr* mask) {
+  if (mask == nullptr) return 0;
+  unsigned bits = 0;
+  if (const auto address = from_system(*mask)) {
+    for (const std::uint8_t byte : address->bytes) bits += static_cast<unsigned>(std::popcount(byte));
+  }
+  return bits;
+}
+
+/// fe80::/10 and 169.254.0.0/16, which need to be told the interface, or are what a host has that got none.
+bool is_link_local(const NetworkAddress& address) {
+  const auto& bytes = address.bytes;
+  if (bytes.size() == kV6Bytes) return bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0x80;
+  return bytes[0] == 169 && bytes[1] == 254;
+}
+
+std::optional<NetworkAddress> in_subnet(const std::vector<Interface>& interfaces, std::string_view text) {
+  const auto subnet = parse_subnet(text);
+  if (!subnet) return std::nullopt;
+  const auto found =
+      std::ranges::find_if(interfaces, [&](const Interface& one) { return contains(*subnet, one.address.bytes); });
+  return found == interfaces.end() ? std::nullopt : std::optional(found->address);
+}
+
+}  // namespace
+
+std::string to_string(const NetworkAddress& address) {
+  const std::string text = text_of(address.bytes);
+  const std::string host = address.bytes.size() == kV6Bytes ? compose("[{}]", text) : text;
+  return address.port == 0 ? host : compose("{} port {}", host, address.port);
+}
+
+PackedAddress pack(const NetworkAddress& address) {
+  PackedAddress packed{};
+  if (!address.bytes.empty()) std::memcpy(packed.data(), address.bytes.data(), address.bytes.size());
+  packed[2] = address.bytes.size() << 16U | address.port;
+  return packed;
+}
+
+std::optional<NetworkAddress> unpack(std::span<const std::uint64_t, 3> packed) {
+  const std::uint64_t size = packed[2] >> 16U;
+  if (size != kV4Bytes && size != kV6Bytes) return std::nullopt;
+  NetworkAddress address{std::vector<std::uint8_t>(size), static_cast<std::uint16_t>(packed[2] & 0xffffU)};
+  std::memcpy(address.bytes.data(), packed.data(), size);
+  return address;
+}
+
+SystemAddress to_system(const NetworkAddress& address) {
+  SystemAddress system;
+  if (address.bytes.size() == kV6Bytes) {
+    ::sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(address.port);
+    std::memcpy(&v6.sin6_addr, address.bytes.data(), kV6Bytes);
+    std::memcpy(&system.storage, &v6, system.size = sizeof v6);
+  } else {
+    ::sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(address.port);
+    if (address.bytes.size() == kV4Bytes) std::memcpy(&v4.sin_addr, address.bytes.data(), kV4Bytes);
+    std::memcpy(&system.storage, &v4, system.size = sizeof v4);
+  }
+  return system;
+}
+
+std::optional<NetworkAddress> from_system(const ::sockaddr& address) {
+  NetworkAddress found;
+  const auto take = [&](const void* bytes, std::size_t size, std::uint16_t port) {
+    found.bytes.resize(size);
+    std::memcpy(found.bytes.data(), bytes, size);
+    found.port = ntohs(port);
+    return found;
+  };
+  if (address.sa_family == AF_INET) {
+    ::sockaddr_in v4{};
+    std::memcpy(&v4, &address, sizeof v4);
+    return take(&v4.sin_addr, kV4Bytes, v4.sin_port);
+  }
+  if (address.sa_family == AF_INET6) {
+    ::sockaddr_in6 v6{};
+    std::memcpy(&v6, &address, sizeof v6);
+    return take(&v6.sin6_addr, kV6Bytes, v6.sin6_port);
+  }
+  return std::nullopt;
+}
+
+std::vector<Interface> interfaces() {
+  ::ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    throw Error(Failure{ErrorCode::io, "the system does not list its network interfaces", -1, {}, errno});
+  }
+  const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> owner(list, ::freeifaddrs);
+  std::vector<Interface> found;
+  for (const ::ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    auto address = from_system(*one->ifa_addr);
+    if (!address || is_link_local(*address)) continue;
+    Interface& interface = found.emplace_back();
+    interface.name = one->ifa_name;
+    interface.address = *std::move(address);
+    interface.address.port = 0;
+    interface.prefix = prefix_of(one->ifa_netmask);
+    interface.is_loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
+  }
+  std::ranges::stable_sort(found, {}, [](const Interface& one) { return one.address.bytes.size(); });
+  return found;
+}
+
+Networks networks_of(const std::vector<Interface>& interfaces) {
+  Networks networks;
+  for (const Interface& one : interfaces) {
+    if (one.is_loopback) continue;
+    networks.push_back(compose("{}@{}/{}", one.name, text_of(one.address.bytes), one.prefix));
+  }
+  return networks;
+}
+
+std::optional<NetworkAddress> address_on(const std::vector<Interface>& interfaces, std::string_view network) {
+  const std::size_t at = network.find('@');
+  const std::string_view subnet = at == std::string_view::npos ? network : network.substr(at + 1);
+  if (auto address = in_subnet(interfaces, subnet)) return address;
+  const auto found = std::ranges::find(interfaces, network.substr(0, at), &Interface::name);
+  return found == interfaces.end() ? std::nullopt : std::optional(found->address);
+}
+
+/// The same kernel, and the same network namespace of it.
+std::uint64_t loopback_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::array<char, 64> space{};
+  const ssize_t size = ::readlink("/proc/self/ns/net", space.data(), space.size());
+  if (boot.empty() || size <= 0) {
+    std::uint64_t different = 0;
+    std::memcpy(&different, random_id().bytes.data(), sizeof different);
+    return different;
+  }
+  return fnv1a(boot + std::string(space.data(), static_cast<std::size_t>(size)));
+}
+
+}  // namespace kedge::comm

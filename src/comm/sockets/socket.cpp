@@ -1,0 +1,113 @@
+#include "comm/sockets/socket.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::comm {
+namespace {
+
+constexpr int kKind = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+void set(const Socket& socket, int level, int option, int value = 1) noexcept {
+  (void)::setsockopt(socket.descriptor(), level, option, &value, sizeof value);
+}
+
+/// A connection that is idle for hours must not be forgotten by what lies between.
+void make_ready(const Socket& socket) noexcept {
+  constexpr int kIdleS = 60;
+  set(socket, IPPROTO_TCP, TCP_NODELAY);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
+}
+
+Moved moved(ssize_t result, bool nothing_is_the_end) noexcept {
+  if (result > 0) return {static_cast<std::size_t>(result), false, 0};
+  if (result == 0) return {0, nothing_is_the_end, 0};
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
+  return {0, true, errno};
+}
+
+}  // namespace
+
+void Socket::close() noexcept {
+  if (is_open()) ::close(std::exchange(descriptor_, -1));
+}
+
+void Socket::shut_down() const noexcept {
+  if (is_open()) (void)::shutdown(descriptor_, SHUT_RDWR);
+}
+
+Moved receive_some(const Socket& socket, std::span<std::byte> target) noexcept {
+  return moved(::recv(socket.descriptor(), target.data(), target.size(), 0), true);
+}
+
+Moved send_some(const Socket& socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  const auto part = [](std::span<const std::byte> bytes) {
+    return ::iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg only reads
+  };
+  std::array parts{part(first), part(second)};
+  ::msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return moved(::sendmsg(socket.descriptor(), &message, MSG_NOSIGNAL), false);
+}
+
+Socket listen_at(const NetworkAddress& address) {
+  const SystemAddress at = to_system(address);
+  Socket socket(::socket(at.storage.ss_family, kKind, 0));
+  if (!socket.is_open() ||
+      ::bind(socket.descriptor(), reinterpret_cast<const ::sockaddr*>(&at.storage), at.size) != 0 ||
+      ::listen(socket.descriptor(), SOMAXCONN) != 0) {
+    throw Error(
+        Failure{ErrorCode::io, compose("cannot listen at {} for the other ranks", to_string(address)), -1, {}, errno});
+  }
+  return socket;
+}
+
+NetworkAddress address_of(const Socket& listener) {
+  SystemAddress at;
+  at.size = sizeof at.storage;
+  if (::getsockname(listener.descriptor(), reinterpret_cast<::sockaddr*>(&at.storage), &at.size) != 0) {
+    throw Error(Failure{ErrorCode::io, "the system does not say where a socket listens", -1, {}, errno});
+  }
+  return from_system(*reinterpret_cast<const ::sockaddr*>(&at.storage)).value_or(NetworkAddress{});
+}
+
+Accepted accept_one(const Socket& listener) noexcept {
+  Accepted accepted{Socket(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)), 0};
+  if (accepted.socket.is_open()) make_ready(accepted.socket);
+  else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED) accepted.error = errno;
+  return accepted;
+}
+
+Socket connect_to(const NetworkAddress& address) {
+  const SystemAddress at = to_system(address);
+  Socket socket(::socket(at.storage.ss_family, kKind, 0));
+  if (!socket.is_open()) throw std::system_error(errno, std::generic_category());
+  make_ready(socket);
+  if (::connect(socket.descriptor(), reinterpret_cast<const ::sockaddr*>(&at.storage), at.size) != 0 &&
+      errno != EINPROGRESS && errno != EINTR) {
+    throw std::system_error(errno, std::generic_category());
+  }
+  return socket;
+}
+
+int error_of(const Socket& socket) noexcept {
+  int error = 0;
+  ::socklen_t size = sizeof error;
+  if (::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  return error;
+}
+
+}  // namespace kedge::comm

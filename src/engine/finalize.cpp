@@ -1,0 +1,79 @@
+// The end of an engine by the application's own call: in order, or in time.
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "base/shell_word.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "engine/ending.hpp"
+#include "engine/engine_impl.hpp"
+
+namespace kedge::engine {
+
+void EngineImpl::finalize() {
+  enter(group_, Call::finalize, 0, pipeline_.wait_until_idle().failure);
+  const std::optional<Failure> failure = end_phase();
+  pipeline_.finish();
+  leave();
+  comm::throw_if(failure);
+}
+
+bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
+  const Deadline deadline = Deadline::after(at_most);
+  const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::is_left, deadline);
+  const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
+  const std::optional<Failure> failure = end_phase();
+  if (!in_time || !pipeline_.finish_within(deadline)) {
+    give_up(at_most);
+    comm::throw_if(failure);
+    return false;
+  }
+  leave();
+  comm::throw_if(failure);
+  return true;
+}
+
+/// COLLECTIVE. The failure of a checkpoint that was open, the same on all ranks: the end goes on.
+std::optional<Failure> EngineImpl::end_phase() {
+  if (lifecycle_.phase() == Phase::writing) writer_.abandon();
+  if (lifecycle_.phase() != Phase::reading) return std::nullopt;
+  try {
+    reader_.close();
+  } catch (const Error& error) {
+    if (comm::ends_communication(error.code())) throw;
+    return error.failure();
+  }
+  return std::nullopt;
+}
+
+/// COLLECTIVE.
+void EngineImpl::leave() {
+  leave_store(setup_, started_, group_, ledger_, notes_);
+  lifecycle_.move_to(Phase::finished);
+  signal_ = {};
+  job_end_.let_go_of_signals();
+  metrics_.finalized();
+}
+
+/// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
+void EngineImpl::give_up(std::chrono::duration<double> after) {
+  if (group_.is_root()) {
+    const auto newest = ledger_.newest();
+    const std::string what = newest ? compose("{} is {}", newest->commit.tag, to_string(newest->level())) : "no commit";
+    setup_.log.warning(
+        compose("finalize gave up after {}, while commits were under way to a higher level ({}); the "
+                "node-local files are kept. When this job has ended, run 'kedge drain {}' to flush the "
+                "newest one, or start the job again",
+                human_seconds(after.count()), what, shell_word(setup_.options.persistent.path)));
+  }
+  const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
+  pipeline_.give_up();
+  lifecycle_.move_to(Phase::finished);
+  if (!was_idle) lifecycle_.die("finalize gave up while a commit was under way");
+  signal_ = {};
+  job_end_.let_go_of_signals();
+  metrics_.finalized();
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,36 @@
+// What a user tells kedge scavenge, and what the command tells the program that it starts: the same words.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace kedge::tools {
+
+struct ScavengeArguments {
+  std::vector<std::string> stores;
+  std::string finish;
+  std::string run;
+  bool overtakes = false;
+
+  void add_to(CLI::App& parser) {
+    parser.add_option("STORE", stores, "Stores on this node; default: all of yours in the default places");
+    parser.add_option("--finish", finish, "Flush what has been copied so far, treating missing nodes as lost")
+        ->type_name("PREFIX");
+    parser.add_option("--run", run, "With --finish: the run, if the prefix has several")->type_name("NAME");
+    parser.add_flag("--overtake", overtakes,
+                    "With --finish: even if a later start of the job may be at work; its flushes then fail, and it "
+                    "ends");
+  }
+
+  [[nodiscard]] std::vector<std::string> words() const {
+    std::vector<std::string> words;
+    if (!finish.empty()) words.insert(words.end(), {"--finish", finish});
+    if (!run.empty()) words.insert(words.end(), {"--run", run});
+    if (overtakes) words.emplace_back("--overtake");
+    words.insert(words.end(), stores.begin(), stores.end());
+    return words;
+  }
+};
+
+}  // namespace kedge::tools
