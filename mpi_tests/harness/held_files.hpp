@@ -15,6 +15,7 @@ struct Holds {
   std::function<void(const std::string& path)> making;
   std::function<void(const std::string& path)> reading;  ///< each piece of which the checksum is taken
   std::function<void(const std::string& path)> removing;
+  std::function<void(const std::string& path)> appending;
 };
 
 class HeldFile final : public fs::File {
@@ -53,6 +54,10 @@ class HeldFiles final : public ForwardingFileSystem {
   [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
     if (holds_.making) holds_.making(path);
     return held(inner().create(path, mode));
+  }
+  void append(const std::string& path, std::span<const std::byte> bytes, std::uint32_t mode) override {
+    if (holds_.appending) holds_.appending(path);
+    inner().append(path, bytes, mode);
   }
   void remove(const std::string& path) override {
     if (holds_.removing) holds_.removing(path);

@@ -88,6 +88,11 @@ class UpkeepFixture : public FlushFixture {
       if (is_parity(path)) gate.pass();
     };
   }
+  /// So many wait at the gate, which nobody had to open for whoever waits for them.
+  void await_held(int arrived) {
+    EXPECT_FALSE(gate.is_open()) << "something waited for what is held";
+    if (!gate.is_open()) gate.await(arrived);
+  }
   /// What a start opens after it has lost these nodes.
   void expect_recovers(const std::vector<int>& lost, const Tag& tag, int step) {
     const auto before = job.disk.snapshot();

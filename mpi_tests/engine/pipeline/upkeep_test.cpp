@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/text.hpp"
@@ -30,8 +32,7 @@ TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
     EXPECT_EQ(load_step(engine, scope.rank), 1);
     engine.close();
     once(engine, scope.rank, [&] {
-      EXPECT_FALSE(gate.is_open()) << "open waited for it";
-      gate.await(4);
+      await_held(4);
       opener.open();
     });
     engine.finalize();  // which waits for it
@@ -155,6 +156,33 @@ TEST_F(Upkeep, ACommitIsNotKeptWaiting) {
   };
   ASSERT_NE(line("found damaged"), lines.end());
   EXPECT_LT(line("committed b"), line("found damaged"));
+}
+
+/// Each rank tells its worker of a commit when it has written the event of it: rank 0 soon, the others late.
+TEST_F(Upkeep, RanksMayHearOfACommitOneAfterTheOther) {
+  job.options.store.keep = 2;
+  commit_protected({{"a", 1}, {"b", 2}});
+  job.options.events.path = "/prefix/events";
+  hold_reads();
+  std::atomic<bool> commits = false;
+  holds.appending = [&](const std::string& path) {
+    if (!commits) return;
+    if (path.find("node0") == std::string::npos) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    else gate.open();
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_EQ(engine.open(), "b");
+    engine.close();
+    once(engine, scope.rank, [&] {
+      await_held(4);
+      commits = true;
+    });
+    commit_step(engine, scope.rank, "c", 3);
+    engine.wait("c", Level::protected_);
+    engine.finalize();
+  }));
+  expect_recovers({1}, "c", 3);
 }
 
 /// What is superseded before it was read is not read any more.
@@ -297,6 +325,37 @@ TEST_F(Upkeep, AnOlderCommitThatIsDamagedHasTheNextCheckpointLookAgain) {
   const auto bytes = read_by_two_checkpoints();
   EXPECT_GT(bytes[0], 4 * job.disk.read_all(older).size()) << "all that stays was read";
   EXPECT_LT(bytes[1], bytes[0] / 4) << "once";
+}
+
+/// Which files stay is decided when nobody else reads or retires any.
+TEST_F(Upkeep, ACheckpointThatLooksAtTheStoresWaitsForTheWorker) {
+  job.options.store.keep = 2;
+  commit_protected({{"a", 1}, {"b", 2}});
+  const std::string container = faults::container_of(job.disk, 2, "b");
+  job.disk.flip_bit_when_verified(container, inside_large(job.disk, container));
+  std::set<std::string> held;
+  for (int rank = 0; rank < 4; ++rank) held.insert(set_file_of(job.disk, SetFileKind::parity, rank, "b"));
+  gate.close();
+  holds.reading = [&](const std::string& path) {
+    if (held.contains(path)) gate.pass();
+  };
+  std::jthread opener;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    find_damaged(engine, scope.rank, latest, "b");
+    once(engine, scope.rank, [&] {
+      await_held(4);
+      opener = std::jthread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        gate.open();
+      });
+    });
+    engine.create("c");
+    EXPECT_TRUE(gate.is_open());
+    engine.abandon();
+    commit_step(engine, scope.rank, "c", 3);
+    engine.finalize();
+  }));
 }
 
 /// A new node has no file to refill: it gets one before the first checkpoint asks for it.
