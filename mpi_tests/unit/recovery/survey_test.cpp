@@ -348,7 +348,7 @@ TEST_F(SurveyTest, WhatWasLeftOutAndWhatChangedSinceTheLookIsReadOthersAreNotRea
     const std::string& path = path_of(rank.group.rank(), 1);
     StorageSurvey storage(rank.group, rank.run, rank.storage, rank.ledger, rank.log);
     storage.look();
-    EXPECT_TRUE(storage.verify(id_of(2), own_of_b));
+    EXPECT_TRUE(storage.verify(id_of(2), {.own = own_of_b}));
     damage(rank.group.rank(), 2);
     EXPECT_FALSE(storage.verify(id_of(2), {}));
     EXPECT_TRUE(storage.verify(id_of(1), {}));
