@@ -60,28 +60,6 @@ TEST(SocketsDeath, OfARankIsHeardByAllThatWaitAndNamed) {
   }
 }
 
-TEST(SocketsDeath, InTheMiddleOfALargeMessage) {
-  auto plans = socket_plans(2);
-  const auto failures = run_socket_ranks(std::move(plans), [](SocketTransport& transport) {
-    Bytes bytes(std::size_t{64} << 20U);
-    if (transport.rank() == 1) {
-      const auto transfer = transport.send(0, 1, bytes);
-      Bytes one(1);
-      ASSERT_TRUE(transport.receive(0, 2, one)->wait(soon()));
-      EXPECT_FALSE(transfer->wait(Deadline::after(std::chrono::milliseconds(1))));  // some of it is out
-      return;
-    }
-    const auto transfer = transport.receive(1, 1, bytes);
-    Bytes one(1);
-    ASSERT_TRUE(transport.send(1, 2, one)->wait(soon()));
-    (void)transfer->wait(soon());
-    ADD_FAILURE() << "the message came";
-  });
-  ASSERT_TRUE(failures[0]);
-  EXPECT_EQ(failures[0]->code, ErrorCode::rank_failed);
-  EXPECT_THAT(failures[0]->message, HasSubstr("rank 1"));
-}
-
 TEST(SocketsDeath, BeforeTheFirstMessage) {
   auto plans = socket_plans(2);
   plans[1].listener.close();
@@ -143,6 +121,25 @@ TEST(SocketsDeath, ARankThatEndsItsPartFailsThoseWhoWaitForItAlone) {
     EXPECT_EQ(failure->code, ErrorCode::rank_failed);
     EXPECT_THAT(failure->message, HasSubstr("rank 2 has ended its engine"));
   }
+}
+
+TEST(SocketsDeath, ARankThatNeverSentAnythingSaysGoodbyeToo) {
+  auto plans = socket_plans(2);
+  Mesh a(std::move(plans[0]));
+  auto b = std::make_unique<Mesh>(std::move(plans[1]));
+  Bytes one(1);
+  Bytes other(1);
+  const auto nothing = a.receive(1, {0, 1}, one);  // which connects
+  const auto from_any = b->receive(-1, {0, 1}, other);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(a.test(*nothing));
+    EXPECT_FALSE(b->test(*from_any));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  b.reset();
+  const auto failure = attempt([&] { (void)a.wait(*nothing, soon()); });
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->message, HasSubstr("rank 1 has ended its engine"));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "comm/group.hpp"
 #include "comm/sockets/join.hpp"
 #include "harness/communicator_contract.hpp"
+#include "harness/forwarding_communicator.hpp"
 #include "harness/socket_ranks.hpp"
 #include "harness/thread_transport.hpp"
 #include "kedge/error.hpp"
@@ -324,6 +325,40 @@ TEST(SocketsJoin, RanksMeetOnAnyNetworkThatWorks) {
       ASSERT_TRUE(one.communicator) << interfaces << ": " << one.failure->message;
       EXPECT_EQ(one.communicator->size(), 4);
     }
+  }
+}
+
+/// Comes late to what follows the exchange of tokens.
+class LateCommunicator final : public testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
+    ForwardingCommunicator::broadcast(bytes, root, deadline, group);
+    if (bytes.size() == 2 * sizeof(Id128)) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  }
+};
+
+TEST(SocketsJoin, WhatDoesNotAnswerInTimeIsNoNetworkForAnyRank) {
+  constexpr int kRanks = 3;
+  testing::ThreadMessages messages(kRanks);
+  std::vector<Joined> joined(kRanks);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto communicator = communicate_over(messages.transport(rank));
+      communicator->connect(soon());
+      LateCommunicator late(*communicator);
+      const Group group(rank == 2 ? static_cast<Communicator&>(late) : *communicator, std::chrono::seconds(4));
+      joined[static_cast<std::size_t>(rank)] = join_over_sockets(group, "lo");  // tried for a second
+      communicator->barrier(soon());
+    });
+  }
+  threads.clear();
+  for (const Joined& one : joined) {
+    EXPECT_FALSE(one.communicator);
+    ASSERT_TRUE(one.failure);
+    EXPECT_THAT(one.failure->message, HasSubstr("lo: rank 0: "));
+    EXPECT_EQ(one.failure->message, joined[0].failure->message);
   }
 }
 
