@@ -51,7 +51,7 @@ def undisturbed(directory):
 
 
 def loses_a_node(directory, scheme, node, wanted):
-    job = Job(directory / f"{scheme}-{node}", redundancy_scheme=scheme)
+    job = Job(directory / f"{scheme}-{node}", redundancy_scheme=scheme, pipeline_mode="inline")
     check(job.run("--die-at", str(DEATH), "--die-rank", str(node * RANKS_PER_NODE)) != 0, "nobody died:", job.ended())
     check(job.printed("checksum") is None, "it came to its end:", job.ended())
     shutil.rmtree(job.directory / "store" / f"node{node}")

@@ -13,11 +13,6 @@
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
-namespace {
-
-constexpr std::string_view kInsideCalls = "commits are protected and flushed inside the engine's calls";
-
-}  // namespace
 
 /// COLLECTIVE. What a worker sends on; null if there is nothing for it, and a warning has said why.
 std::unique_ptr<Communicator> Pipeline::open_channel() const {
@@ -30,8 +25,10 @@ std::unique_ptr<Communicator> Pipeline::open_channel() const {
   const std::string_view remedy = schedule_.messages == Messages::mpi
                                       ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
                                       : "with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp";
-  const std::string words =
-      compose("{}; to do that in the background, initialize MPI by MPI_Init_thread {}", kInsideCalls, remedy);
+  const std::string words = compose(
+      "commits are protected and flushed inside the engine's calls; to do that in the background, initialize MPI by "
+      "MPI_Init_thread {}",
+      remedy);
   if (schedule_.mode == PipelineMode::automatic) log_.info(words);
   else log_.warning(words);
   return nullptr;
@@ -50,9 +47,10 @@ std::unique_ptr<Communicator> Pipeline::join() const {
   }
   if (group_.is_root() && joined.failure) {
     log_.warning(
-        compose("{}: the ranks cannot reach each other over TCP ({}); name a network that all nodes share "
-                "(pipeline.interface), initialize MPI with MPI_THREAD_MULTIPLE, or set pipeline.mode = inline",
-                kInsideCalls, joined.failure->message));
+        compose("commits are protected and flushed inside the engine's calls: the ranks cannot reach each other over "
+                "TCP ({}); name a network that all nodes share (pipeline.interface), initialize MPI with "
+                "MPI_THREAD_MULTIPLE, or set pipeline.mode = inline",
+                joined.failure->message));
   }
   return std::move(joined.communicator);
 }
@@ -83,7 +81,9 @@ void Pipeline::start_worker(std::unique_ptr<Communicator> messages) {
     worker_ = std::make_unique<Worker>(group_, std::move(channel), begin, duties);
   } catch (const Error& error) {
     if (schedule_.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
-    if (group_.is_root()) log_.warning(compose("{}: {}", kInsideCalls, error.failure().message));
+    if (group_.is_root()) {
+      log_.warning(compose("commits are protected and flushed inside the engine's calls: {}", error.failure().message));
+    }
   }
 }
 
