@@ -82,6 +82,8 @@ contains
     call kedge_commit(engine, stat=code)
     call check_code(code, KEDGE_OK, "kedge_commit", kedge_last_error())
 
+    call kedge_wait(engine, "step-1", KEDGE_LEVEL_PERSISTENT, stat=code)
+    call check_code(code, KEDGE_OK, "kedge_wait for the prefix", kedge_last_error())
     call kedge_get_level(engine, "step-1", level)
     call check(level == KEDGE_LEVEL_PERSISTENT, "the level is not persistent")
     call kedge_get_level(engine, "no such tag", level)

@@ -34,6 +34,7 @@ void commit(Engine& engine, const std::vector<Piece>& mine) {
     engine.save(piece.spec.name, {bytes.data(), piece.spec.dtype, piece.spec.shape}, piece.spec.placement);
   }
   engine.commit();
+  engine.wait(kedge::testing::kKnownTag, Level::persistent);
   if (engine.level(kedge::testing::kKnownTag) != Level::persistent) throw std::runtime_error("it is not persistent");
 }
 

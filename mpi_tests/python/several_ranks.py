@@ -52,6 +52,7 @@ for step, tag in ((1, "first"), (2, "second")):
     with engine.checkpoint(tag, {"step": step}) as c:
         c.save("mega", MEGA)
         c.save("array", np.full((2, 3), rank), shard=kedge.Shard((2 * size, 3), (2 * rank, 0)))
+engine.wait("second", "protected")
 assert engine.level("second") == kedge.Level.PROTECTED
 
 
