@@ -119,7 +119,8 @@ class Engine {
   /// level that the options rule out), or why the level cannot be reached: the commit is then unchanged.
   void wait(std::string_view tag, Level level);
   /// COLLECTIVE. As wait, but a commit that is under way behind the application is waited for so long at most; false on
-  /// all ranks if any gave up, and it goes on. What was not due yet is done now, however long that takes.
+  /// all ranks if any gave up: it goes on as far as it was due. What is not under way is done now, however long it
+  /// takes.
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
 
   /// What has become of a commit: nothing if it has reached the level, else why it will not.

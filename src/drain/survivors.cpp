@@ -78,10 +78,22 @@ class Look {
            store::is_directory_of(name.substr(0, at), files().user(), {}, std::string(run_), record_.place_id);
   }
 
+  /// A start here would not look into it.
+  [[nodiscard]] bool is_beyond_reach(const std::string& directory) const {
+    const bool names_nodes = sees_all_nodes(environment_, options_) || !environment_.node.empty();
+    return !names_nodes && directory.substr(directory.rfind('/') + 1).find('@') != std::string::npos;
+  }
+
   void take(const std::string& directory) {
     if (!store::is_private(files(), directory)) return;
     const store::StoreContent content = store::content_of_store(files(), directory);
     if (content.record.run_id != record_.run_id || content.record.place_id != record_.place_id) return;
+    if (is_beyond_reach(directory)) {
+      throw Error(Failure{ErrorCode::invalid_argument,
+                          "this store is of a job whose nodes had names of their own (topology.ranks_per_node or "
+                          "KEDGE_NODE); run this with the job's options and environment",
+                          -1, directory, 0});
+    }
     found_.stores.push_back(directory);
     if (found_.used_by.empty()) found_.used_by = content.used_by;
     for (const Survivor& one : containers_in(environment_.file_system, directory, record_.run_id)) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "base/attempt.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -61,11 +62,14 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (group_.is_root()) {
     const auto newest = ledger_.newest();
     const std::string what = newest ? compose("{} is {}", newest->commit.tag, to_string(newest->level())) : "no commit";
+    std::string prefix = setup_.options.persistent.path;
+    (void)attempt([&] { prefix = setup_.environment.file_system->canonical(prefix); });
     setup_.log.warning(
-        compose("finalize gave up after {}, while commits were under way to a higher level ({}); the "
-                "node-local files are kept. When this job has ended, run 'kedge drain {}' to flush the "
-                "newest one, or start the job again",
-                human_seconds(after.count()), what, shell_word(setup_.options.persistent.path)));
+        compose("finalize gave up {}, while commits were under way to a higher level ({}); the node-local files are "
+                "kept. When this job has ended, flush the newest one with the job's options: kedge drain {} --run {}; "
+                "or start the job again",
+                after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once", what,
+                shell_word(prefix), started_.run.name));
   }
   const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
   pipeline_.give_up();

@@ -104,15 +104,14 @@ std::uint64_t JobEnd::look() {
 /// Local.
 std::uint64_t JobEnd::look_at_deadline() const {
   const auto left = left_s();
-  SaveCosts known = costs();
+  const SaveCosts known = costs();
   if (!left || !last_save_.is_due(*left, passes_s_.largest().value_or(0), known)) return 0;
   if (!last_save_.is_worth_measuring(*left, known)) return kDeadline;
   if (!has_measured_) return kMeasure;
-  // Behind the application the checkpoint that measures may still be on its way, while there is time for another.
-  const pipeline::Ahead ahead = std::exchange(known.stages.ahead, {});
+  // Behind the application the checkpoint that measures may still be on its way.
+  const pipeline::Ahead& ahead = known.stages.ahead;
   const bool is_under_way = ahead.protects + ahead.flushes != 0;
-  const bool may_wait = last_save_.choose(left, known).level == pipeline_.highest_level();
-  return is_under_way && may_wait ? 0 : kDeadline;
+  return is_under_way && last_save_.may_wait(*left, passes_s_.largest().value_or(0), known) ? 0 : kDeadline;
 }
 
 /// Local. One that is due shortly before the last one would delay it, and is left out.

@@ -52,6 +52,11 @@ class LastSave {
   [[nodiscard]] bool is_worth_measuring(double left_s, const SaveCosts& costs) const {
     return !is_measured(costs) && left_s > settings_.margin_s;
   }
+  /// Whether one that is local would still be done in time after the application's next pass: while a checkpoint that
+  /// measures is on its way, more need not be certain, since that one goes on.
+  [[nodiscard]] bool may_wait(double left_s, double pass_s, const SaveCosts& costs) const {
+    return left_s > kSafety * (pass_s + estimate_s(Level::local, costs)) + settings_.margin_s;
+  }
   /// Whether it would still be done in time after another checkpoint now. If it was not measured, another is welcome.
   [[nodiscard]] bool leaves_time_for_another(double left_s, double pass_s, const SaveCosts& costs) const {
     return !is_measured(costs) || !is_due(left_s - estimate_s(settings_.highest, costs), pass_s, costs);

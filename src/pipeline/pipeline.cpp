@@ -12,7 +12,10 @@ namespace kedge::pipeline {
 namespace {
 
 std::string nothing_of(std::string_view tag) {
-  return compose("the node-local stores hold no commit '{}'; wait for a tag that was committed or opened", tag);
+  return compose(
+      "the node-local stores hold no commit '{}': a newer one took its place, or none was made; wait for it before the "
+      "next create, or raise store.keep",
+      tag);
 }
 
 }  // namespace
@@ -183,8 +186,8 @@ std::optional<Failure> Pipeline::wait_for_room() {
     case WhenFull::fail: break;
   }
   return Failure{ErrorCode::no_space,
-                 compose("{} commits are under way to higher levels (pipeline.max_pending); make checkpoints less "
-                         "often, or set pipeline.when_full to block or skip",
+                 compose("as many commits as pipeline.max_pending permits ({}) are under way to higher levels; make "
+                         "checkpoints less often, or set pipeline.when_full to block or skip",
                          worker_->pending()),
                  -1,
                  {},

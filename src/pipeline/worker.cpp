@@ -141,7 +141,7 @@ void Worker::submit_upkeep(const Id128& to_protect) {
 
 std::size_t Worker::pending() const {
   const std::lock_guard guard(state_->mutex);
-  return state_->jobs.size();
+  return state_->stopping ? 0 : state_->jobs.size();
 }
 
 Ahead Worker::ahead() const {

@@ -201,6 +201,34 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
   }
 }
 
+/// What is assumed of a flush that was never measured would not fit, but the one that measures is already on its way.
+TEST(JobDeadline, WhileTheCheckpointThatMeasuresIsOnItsWayTheJobGoesOn) {
+  EndingJob job;
+  Gate gate;
+  gate.close();
+  job.options.pipeline.mode = PipelineMode::background;
+  job.options.persistent.every = 10;
+  job.options.exit.margin_s = 2;
+  job.options.deadline = EndingJob::moment(60);
+  job.gate = &gate;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    EXPECT_TRUE(engine.need_checkpoint());
+    commit_step(engine, scope.rank, "a", 1);
+    for (int pass = 0; pass < 20; ++pass) {
+      EXPECT_FALSE(engine.should_exit());
+      if (scope.rank == 0) job.clock->sleep_for(seconds(1));
+      EXPECT_FALSE(engine.need_checkpoint()) << "in pass " << pass;
+    }
+    gate.open();
+    engine.wait("a", Level::persistent);
+    EXPECT_FALSE(engine.need_checkpoint()) << "it was measured by now";
+    if (scope.rank == 0) job.clock->sleep_for(seconds(37));
+    EXPECT_TRUE(engine.need_checkpoint());
+    EXPECT_TRUE(engine.should_exit());
+  }));
+}
+
 TEST(JobDeadline, ADeadlineInThePastEndsTheJobAfterItsFirstPass) {
   EndingJob job;
   job.options.deadline = EndingJob::moment(-7200);
