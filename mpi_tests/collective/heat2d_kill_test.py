@@ -37,6 +37,7 @@ class Job:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
             "KEDGE_STORE_PATH": f"{directory}/store", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
             "KEDGE_PERSISTENT_EVERY": "0",  # what is tried here are the stores
+            "KEDGE_PIPELINE_MODE": "inline",  # the line of a checkpoint is there before the next one begins
             "KEDGE_LOG_LEVEL": "debug"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 
     def launch(self, *more):

@@ -85,6 +85,7 @@ class UnevenSizes : public testing::TestWithParam<Case> {
     options_.store.path = store_of(rank_);
     options_.persistent.path = directory_ + "/prefix";
     options_.persistent.every = 0;
+    options_.pipeline.mode = PipelineMode::inline_;  // levels are looked at right after commit
     options_.topology.ranks_per_node = 1;
     options_.redundancy.scheme = GetParam().scheme;
     options_.redundancy.parity = GetParam().parity;
