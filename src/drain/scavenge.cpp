@@ -74,6 +74,7 @@ class Copy {
     if (!lock) {
       throw Error(Failure{ErrorCode::busy, "another kedge scavenge is copying this store; wait for it", -1, store_, 0});
     }
+    if (is_copied(names)) return bytes_;
     const std::string partial = fs::join(scavenge_directory(run_), partial_of(node()));
     const auto failure = attempt([&] { copy_all(names, partial); });
     if (failure) {
@@ -103,6 +104,26 @@ class Copy {
       if (held.key() && held.intact && held.generation() > run_.generation_there) names.push_back(to_string(name));
     }
     return names;
+  }
+
+  /// Another call has done it, and may be flushing from that copy: it is not replaced.
+  [[nodiscard]] bool is_copied(const std::vector<std::string>& names) {
+    const std::string copy = fs::join(fs::join(scavenge_directory(run_), node()), store_name(files_, run_));
+    if (!files_.status(copy) || !store::is_private(files_, copy)) return false;
+    const store::RunDirectory there(environment_.file_system, copy);
+    const store::RunDirectory here(environment_.file_system, store_);
+    const std::vector<store::FileName> copied = there.list();
+    std::uint64_t bytes = 0;
+    for (const store::FileName& name : here.list()) {
+      if (std::ranges::find(names, to_string(name)) == names.end()) continue;
+      if (std::ranges::find(copied, name) == copied.end()) return false;
+      const store::Held mine = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
+      const store::Held other = store::inspect(there, name, run_.record.run_id, Verify::all).held;
+      if (!other.intact || other.key() != mine.key() || other.generation() != mine.generation()) return false;
+      bytes += mine.size_bytes;
+    }
+    bytes_ = bytes;
+    return true;
   }
 
   void require_space(const std::vector<std::string>& names) const {
