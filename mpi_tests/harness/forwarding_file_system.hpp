@@ -1,8 +1,11 @@
 // A file system in front of another: a test overrides what it wants to see or to disturb.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +14,30 @@
 #include "fs/file_system.hpp"
 
 namespace kedge::faults {
+
+class ForwardingFile : public fs::File {
+ public:
+  explicit ForwardingFile(std::unique_ptr<fs::File> inner) : inner_(std::move(inner)) {}
+
+  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
+    return inner_->copy_in(offset, bytes, crc);
+  }
+  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
+    return inner_->copy_out(offset, bytes, crc);
+  }
+  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
+    return inner_->checksum(offset, length, crc);
+  }
+  [[nodiscard]] const std::string& path() const noexcept override { return inner_->path(); }
+  [[nodiscard]] fs::FileStatus status() override { return inner_->status(); }
+  std::uint64_t reserve(std::uint64_t size_bytes) override { return inner_->reserve(size_bytes); }
+  void truncate(std::uint64_t size_bytes) override { inner_->truncate(size_bytes); }
+  void sync() override { inner_->sync(); }
+  [[nodiscard]] std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override { return inner_->map(size_bytes); }
+
+ private:
+  std::unique_ptr<fs::File> inner_;
+};
 
 class ForwardingFileSystem : public fs::FileSystem {
  public:

@@ -18,28 +18,15 @@ struct Holds {
   std::function<void(const std::string& path)> appending;
 };
 
-class HeldFile final : public fs::File {
+class HeldFile final : public ForwardingFile {
  public:
-  HeldFile(std::unique_ptr<fs::File> inner, const Holds& holds) : inner_(std::move(inner)), holds_(holds) {}
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_in(offset, bytes, crc);
-  }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_out(offset, bytes, crc);
-  }
+  HeldFile(std::unique_ptr<fs::File> inner, const Holds& holds) : ForwardingFile(std::move(inner)), holds_(holds) {}
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
-    if (holds_.reading) holds_.reading(inner_->path());
-    return inner_->checksum(offset, length, crc);
+    if (holds_.reading) holds_.reading(path());
+    return ForwardingFile::checksum(offset, length, crc);
   }
-  [[nodiscard]] const std::string& path() const noexcept override { return inner_->path(); }
-  [[nodiscard]] fs::FileStatus status() override { return inner_->status(); }
-  std::uint64_t reserve(std::uint64_t size_bytes) override { return inner_->reserve(size_bytes); }
-  void truncate(std::uint64_t size_bytes) override { inner_->truncate(size_bytes); }
-  void sync() override { inner_->sync(); }
-  [[nodiscard]] std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override { return inner_->map(size_bytes); }
 
  private:
-  std::unique_ptr<fs::File> inner_;
   const Holds& holds_;
 };
 

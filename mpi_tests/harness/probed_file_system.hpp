@@ -10,31 +10,15 @@
 namespace kedge::faults {
 
 /// A file that can be written directly, as it says.
-class DirectFile final : public fs::File {
+class DirectFile final : public ForwardingFile {
  public:
-  DirectFile(std::unique_ptr<fs::File> inner, int& direct) : inner_(std::move(inner)), direct_(direct) {}
+  DirectFile(std::unique_ptr<fs::File> inner, int& direct) : ForwardingFile(std::move(inner)), direct_(direct) {}
   bool write_directly() override {
     ++direct_;
     return true;
   }
-  std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_in(offset, bytes, crc);
-  }
-  std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    return inner_->copy_out(offset, bytes, crc);
-  }
-  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
-    return inner_->checksum(offset, length, crc);
-  }
-  [[nodiscard]] const std::string& path() const noexcept override { return inner_->path(); }
-  [[nodiscard]] fs::FileStatus status() override { return inner_->status(); }
-  std::uint64_t reserve(std::uint64_t size_bytes) override { return inner_->reserve(size_bytes); }
-  void truncate(std::uint64_t size_bytes) override { inner_->truncate(size_bytes); }
-  void sync() override { inner_->sync(); }
-  [[nodiscard]] std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override { return inner_->map(size_bytes); }
 
  private:
-  std::unique_ptr<fs::File> inner_;
   int& direct_;
 };
 

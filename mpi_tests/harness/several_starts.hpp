@@ -17,6 +17,14 @@ namespace kedge::faults {
 /// Commits one checkpoint whose bytes tell rank and step. COLLECTIVE.
 void commit_step(Engine& engine, int rank, const Tag& tag, int step);
 
+/// COLLECTIVE. Rank 0 does it, between calls of all.
+template <class Step>
+void once(Engine& engine, int rank, Step&& step) {
+  (void)engine.need_checkpoint();
+  if (rank == 0) step();
+  (void)engine.need_checkpoint();
+}
+
 /// The step that the open checkpoint holds; fails the test if a byte is another rank's or step's. Local.
 int load_step(Engine& engine, int rank);
 

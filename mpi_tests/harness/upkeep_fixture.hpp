@@ -53,13 +53,6 @@ class UpkeepFixture : public FlushFixture {
       environment.file_system = std::make_shared<HeldFiles>(environment.file_system, holds);
     };
   }
-  /// COLLECTIVE. Rank 0 does it, between calls of all.
-  template <class Step>
-  static void once(Engine& engine, int rank, Step&& step) {
-    (void)engine.need_checkpoint();
-    if (rank == 0) step();
-    (void)engine.need_checkpoint();
-  }
   /// Commits these, each protected.
   void commit_protected(const Steps& steps) { commit_protected(job, steps); }
   static void commit_protected(SimulatedJob& one, const Steps& steps) {
@@ -81,6 +74,12 @@ class UpkeepFixture : public FlushFixture {
     holds.reading = [this](const std::string& path) {
       if (is_parity(path)) gate.pass();
     };
+  }
+  /// COLLECTIVE. Opens "a"; the worker of each rank then waits at the gate.
+  void open_while_reads_are_held(Engine& engine, int rank) {
+    EXPECT_EQ(engine.open(), "a");
+    engine.close();
+    once(engine, rank, [&] { gate.await(4); });
   }
   void hold_new_parity() {
     gate.close();

@@ -41,17 +41,7 @@ class Decoupled(Case):
 
     def save(self, tag, value, *, latest=True, place=None, spoil=None, secures=True):
         """As DeepSpeed's save_checkpoint, with what install adds at its end."""
-        place = place or self.place
-        if self.rank == 0:
-            self.engine.makedirs(place, exist_ok=True)
-        dist.barrier()
-        self.engine.create(CheckpointCommitInfo(tag, place, latest))
-        self.engine.makedirs(f"{place}/{tag}", exist_ok=True)
-        if self.rank == 0:
-            self.engine.save(self.model(value), f"{place}/{tag}/mp_rank_00_model_states.pt")
-        if spoil and self.rank == 1:
-            spoil()
-        self.engine.save(self.shard(value), self.shard_path(tag, place))
+        self.write(CheckpointCommitInfo(tag, place or self.place, latest), value, spoil)
         assert self.engine.is_decoupled()
         dist.barrier()
         if secures:
@@ -59,12 +49,7 @@ class Decoupled(Case):
 
     def end(self):
         """As DeepSpeed does it when it has got commit info."""
-        info = self.engine.get_commit_info()
-        self.engine.commit(info)
-        if self.rank == 0 and info.save_latest:
-            with open(f"{info.save_dir}/latest", "w") as file:
-                file.write(info.tag)
-        dist.barrier()
+        self.commit(self.engine.get_commit_info())
 
     def wait_for_info(self):
         """Asks as often as it takes; each time all ranks get the same answer."""

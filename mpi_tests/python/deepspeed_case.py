@@ -44,8 +44,12 @@ class Case(unittest.TestCase):
 
     def save(self, tag, value, *, latest=True, place=None, spoil=None):
         """As DeepSpeed's save_checkpoint. ``spoil``: called on rank 1 in the middle."""
-        place = place or self.place
-        info = CheckpointCommitInfo(tag, place, latest)
+        info = CheckpointCommitInfo(tag, place or self.place, latest)
+        self.write(info, value, spoil)
+        self.commit(info)
+
+    def write(self, info, value, spoil):
+        place, tag = info.save_dir, info.tag
         if self.rank == 0:
             self.engine.makedirs(place, exist_ok=True)
         dist.barrier()
@@ -56,10 +60,12 @@ class Case(unittest.TestCase):
         if spoil and self.rank == 1:
             spoil()
         self.engine.save(self.shard(value), self.shard_path(tag, place))
+
+    def commit(self, info):
         self.engine.commit(info)
-        if latest and self.rank == 0:
-            with open(f"{place}/latest", "w") as file:
-                file.write(tag)
+        if info.save_latest and self.rank == 0:
+            with open(f"{info.save_dir}/latest", "w") as file:
+                file.write(info.tag)
         dist.barrier()
 
     def shard_path(self, tag, place=None):

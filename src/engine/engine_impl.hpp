@@ -75,6 +75,7 @@ class EngineImpl {
  private:
   [[nodiscard]] std::optional<Failure> end_phase();
   void leave();
+  void end_calls();
   void give_up(std::chrono::duration<double> after);
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
   [[nodiscard]] pipeline::Pipeline make_pipeline();

@@ -51,6 +51,11 @@ std::optional<Failure> EngineImpl::end_phase() {
 /// COLLECTIVE.
 void EngineImpl::leave() {
   leave_store(setup_, started_, group_, ledger_, notes_);
+  end_calls();
+}
+
+/// Local. What the application may call ends.
+void EngineImpl::end_calls() {
   lifecycle_.move_to(Phase::finished);
   signal_ = {};
   job_end_.let_go_of_signals();
@@ -73,11 +78,8 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
   }
   const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
   pipeline_.give_up();
-  lifecycle_.move_to(Phase::finished);
+  end_calls();
   if (!was_idle) lifecycle_.die("finalize gave up while a commit was under way");
-  signal_ = {};
-  job_end_.let_go_of_signals();
-  metrics_.finalized();
 }
 
 }  // namespace kedge::engine

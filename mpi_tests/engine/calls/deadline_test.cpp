@@ -173,18 +173,24 @@ TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
   }));
 }
 
+/// Behind the application, where the flush of the checkpoint that measures is held up.
+struct MeasuringJob : EndingJob {
+  MeasuringJob(int deadline_s, double margin_s) {
+    held.close();
+    gate = &held;
+    options.pipeline.mode = PipelineMode::background;
+    options.persistent.every = 10;
+    options.exit.margin_s = margin_s;
+    options.deadline = moment(deadline_s);
+  }
+  Gate held;
+};
+
 TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAsThereIsTime) {
   for (const int round : {0, 1, 2, 3}) {
     const bool is_late = round % 2 != 0;
-    EndingJob job;
-    Gate gate;
-    gate.close();
+    MeasuringJob job(92, 5);
     job.options.redundancy.every = round < 2 ? 1 : 0;
-    job.options.pipeline.mode = PipelineMode::background;
-    job.options.persistent.every = 10;
-    job.options.exit.margin_s = 5;
-    job.options.deadline = EndingJob::moment(92);
-    job.gate = &gate;
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       EXPECT_TRUE(engine.need_checkpoint());
@@ -194,7 +200,7 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
       if (scope.rank == 0 && is_late) job.clock->sleep_for(seconds(50));
       EXPECT_EQ(engine.need_checkpoint(), is_late);
       EXPECT_EQ(engine.should_exit(), is_late);
-      gate.open();
+      job.held.open();
       engine.wait("a", Level::persistent);
       EXPECT_EQ(engine.need_checkpoint(), is_late);
     }));
@@ -203,14 +209,7 @@ TEST(JobDeadline, BehindTheApplicationACheckpointThatMeasuresIsWaitedForAsLongAs
 
 /// What is assumed of a flush that was never measured would not fit, but the one that measures is already on its way.
 TEST(JobDeadline, WhileTheCheckpointThatMeasuresIsOnItsWayTheJobGoesOn) {
-  EndingJob job;
-  Gate gate;
-  gate.close();
-  job.options.pipeline.mode = PipelineMode::background;
-  job.options.persistent.every = 10;
-  job.options.exit.margin_s = 2;
-  job.options.deadline = EndingJob::moment(60);
-  job.gate = &gate;
+  MeasuringJob job(60, 2);
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.need_checkpoint());
@@ -220,7 +219,7 @@ TEST(JobDeadline, WhileTheCheckpointThatMeasuresIsOnItsWayTheJobGoesOn) {
       if (scope.rank == 0) job.clock->sleep_for(seconds(1));
       EXPECT_FALSE(engine.need_checkpoint()) << "in pass " << pass;
     }
-    gate.open();
+    job.held.open();
     engine.wait("a", Level::persistent);
     EXPECT_FALSE(engine.need_checkpoint()) << "it was measured by now";
     if (scope.rank == 0) job.clock->sleep_for(seconds(37));

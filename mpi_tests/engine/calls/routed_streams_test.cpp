@@ -14,38 +14,29 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// What routed files are read and written with.
-class WatchedFile final : public fs::File {
+class WatchedFile final : public ForwardingFile {
  public:
   WatchedFile(std::unique_ptr<fs::File> inner, std::atomic<std::uint64_t>& largest, std::function<void()> on_read)
-      : inner_(std::move(inner)), largest_(largest), on_read_(std::move(on_read)) {}
+      : ForwardingFile(std::move(inner)), largest_(largest), on_read_(std::move(on_read)) {}
 
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     note(bytes.size());
-    return inner_->copy_in(offset, bytes, crc);
+    return ForwardingFile::copy_in(offset, bytes, crc);
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     note(bytes.size());
     if (on_read_) on_read_();
-    return inner_->copy_out(offset, bytes, crc);
+    return ForwardingFile::copy_out(offset, bytes, crc);
   }
-  std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
-    return inner_->checksum(offset, length, crc);
-  }
-  [[nodiscard]] const std::string& path() const noexcept override { return inner_->path(); }
-  fs::FileStatus status() override { return inner_->status(); }
-  std::uint64_t reserve(std::uint64_t size_bytes) override { return inner_->reserve(size_bytes); }
-  void truncate(std::uint64_t size_bytes) override { inner_->truncate(size_bytes); }
-  void sync() override { inner_->sync(); }
   std::unique_ptr<fs::Mapping> map(std::uint64_t size_bytes) override {
     note(size_bytes);
-    return inner_->map(size_bytes);
+    return ForwardingFile::map(size_bytes);
   }
 
  private:
   void note(std::uint64_t bytes) {
     if (bytes > largest_) largest_ = bytes;
   }
-  std::unique_ptr<fs::File> inner_;
   std::atomic<std::uint64_t>& largest_;
   std::function<void()> on_read_;
 };

@@ -17,6 +17,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/held_file_system.hpp"
+#include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
 #include "kedge/transport.hpp"
 #include "persist/run_records.hpp"
@@ -88,17 +89,9 @@ TEST_F(BackgroundEnds, ByMovingAnotherIntoIt) {
 
 /// The child of a fork, such as one that loads data, has no worker, and must not wait for one.
 TEST(BackgroundFork, AChildLetsGoOfTheEngineAndTheParentGoesOn) {
-  const std::string directory = testing::TempDir() + "kedge-fork-" + std::to_string(::getpid());
-  std::filesystem::create_directories(directory + "/store");
-  Options options;
-  options.run = "fork";
-  options.store.path = directory + "/store";
-  options.persistent.path = directory + "/prefix";
-  options.persistent.every = 1;
-  options.pipeline.mode = PipelineMode::background;
-  options.log.level = LogLevel::warning;
+  const RealRun run("fork");
   {
-    std::optional<Engine> engine(std::in_place, single_process(), options);
+    std::optional<Engine> engine(std::in_place, single_process(), run.options);
     std::vector<double> large(std::size_t{1} << 20U, 1);
     State state;
     state.add("large", large);
@@ -117,7 +110,6 @@ TEST(BackgroundFork, AChildLetsGoOfTheEngineAndTheParentGoesOn) {
     engine->wait("step-10", Level::persistent);
     engine->finalize();
   }
-  std::filesystem::remove_all(directory);
 }
 
 /// All ranks hear in the same call that a later start has taken over, whichever of them heard of it first.

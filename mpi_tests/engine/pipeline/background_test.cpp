@@ -48,13 +48,6 @@ class Background : public FlushFixture {
       environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
     };
   }
-  /// COLLECTIVE. Rank 0 does it, between calls of all.
-  template <class Step>
-  static void once(Engine& engine, int rank, Step&& step) {
-    (void)engine.need_checkpoint();
-    if (rank == 0) step();
-    (void)engine.need_checkpoint();
-  }
 
   Gate gate;
   PersistentJob job{4};

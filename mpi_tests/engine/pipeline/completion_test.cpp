@@ -28,13 +28,6 @@ class Completion : public FlushFixture, public testing::WithParamInterface<bool>
       environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
     };
   }
-  /// COLLECTIVE. Rank 0 does it, between calls of all.
-  template <class Step>
-  static void once(Engine& engine, int rank, Step&& step) {
-    (void)engine.need_checkpoint();
-    if (rank == 0) step();
-    (void)engine.need_checkpoint();
-  }
 
   Gate gate;
   PersistentJob job{3};

@@ -18,6 +18,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
 #include "kedge/transport.hpp"
 #include "store/failed_flush.hpp"
@@ -244,21 +245,14 @@ TEST(FailedFlushRecord, DamageIsNoRecord) {
 
 /// In real time: the end of an engine does not wait for the next try.
 TEST(FailedFlushInRealTime, TheEndOfAnEngineIsNotHeldUp) {
-  const std::string directory = testing::TempDir() + "kedge-failed-flush-" + std::to_string(::getpid());
-  std::filesystem::create_directories(directory + "/store");
-  Options options;
-  options.store.path = directory + "/store";
-  options.persistent.path = directory + "/prefix";
-  options.persistent.every = 1;
-  options.pipeline.mode = PipelineMode::background;
-  options.log.level = LogLevel::error;
+  const RealRun run("failed-flush");
   std::atomic<int> tries = 0;
   engine::Environment environment = engine::Environment::system();
   environment.file_system = std::make_shared<MeetingFileSystem>(environment.file_system, "a", [&] {
     ++tries;
     throw Error(ErrorCode::io, "as the test has it");
   });
-  std::optional<Engine> engine(engine::Environment::make_engine(single_process(), options, environment));
+  std::optional<Engine> engine(engine::Environment::make_engine(single_process(), run.options, environment));
   commit_value(*engine, "a", 1);
   while (tries < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the next one comes in 2 s
@@ -266,7 +260,6 @@ TEST(FailedFlushInRealTime, TheEndOfAnEngineIsNotHeldUp) {
   engine.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
   EXPECT_EQ(tries, 2);
-  std::filesystem::remove_all(directory);
 }
 
 /// What the worker of one rank waits for, in virtual time, until it is released.

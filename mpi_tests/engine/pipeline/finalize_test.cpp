@@ -1,10 +1,7 @@
 // finalize with a limit: everything is done in time, or nothing is lost.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,9 +13,10 @@
 
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
-#include "harness/forwarding_file_system.hpp"
 #include "harness/held_file_system.hpp"
+#include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/upkeep_fixture.hpp"
 #include "kedge/transport.hpp"
 
 namespace kedge::faults {
@@ -110,9 +108,7 @@ TEST_P(FinalizeGivesUp, AndTheNextStartHasTheNewestCommit) {
     engine.on_complete("a", Level::persistent, [&](const std::optional<Failure>& failure) {
       heard[static_cast<std::size_t>(scope.rank)] = failure ? failure->message : "reached";
     });
-    (void)engine.need_checkpoint();
-    if (scope.rank == 0 && GetParam() == 1) gate.await(4);
-    (void)engine.need_checkpoint();
+    if (GetParam() == 1) once(engine, scope.rank, [&] { gate.await(4); });
     engine.create("b");
     EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
     EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
@@ -126,51 +122,46 @@ TEST_P(FinalizeGivesUp, AndTheNextStartHasTheNewestCommit) {
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, FinalizeGivesUp, testing::Values(1, 3));
 
-/// Holds up every container that is made on a prefix.
-class HangingFileSystem final : public ForwardingFileSystem {
- public:
-  HangingFileSystem(std::shared_ptr<fs::FileSystem> inner, std::shared_ptr<Gate> gate)
-      : ForwardingFileSystem(std::move(inner)), gate_(std::move(gate)) {}
-  [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
-    if (path.find("/prefix/") != std::string::npos && path.find("/rank-") != std::string::npos) gate_->pass();
-    return inner().create(path, mode);
-  }
-
- private:
-  std::shared_ptr<Gate> gate_;
-};
-
 /// A write that hangs for longer than the end of an engine waits is left alone, with all that it uses, the store's lock
 /// among it.
 TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
-  const std::string directory = testing::TempDir() + "kedge-finalize-" + std::to_string(::getpid());
-  std::filesystem::create_directories(directory + "/store");
-  Options options;
-  options.run = "hangs";
-  options.store.path = directory + "/store";
-  options.persistent.path = directory + "/prefix";
-  options.persistent.every = 1;
-  options.pipeline.mode = PipelineMode::background;
-  options.log.level = LogLevel::error;
-  const auto gate = std::make_shared<Gate>();
-  gate->close();
-  {
-    engine::Environment environment = engine::Environment::system();
-    environment.file_system = std::make_shared<HangingFileSystem>(environment.file_system, gate);
-    std::optional<Engine> engine(engine::Environment::make_engine(single_process(), options, environment));
-    int step = 1;
-    State state;
-    state.add("step", step);
-    engine->checkpoint("a", state);
-    gate->await(1);
-    const auto begun = std::chrono::steady_clock::now();
-    EXPECT_FALSE(engine->finalize(std::chrono::seconds(0)));
-    engine.reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(19)) << "it was waited for twice";
-  }
-  EXPECT_EQ(code_of([&] { const Engine next(single_process(), options); }), ErrorCode::busy);
-  gate->open();
-  std::filesystem::remove_all(directory);
+  const RealRun run("hangs");
+  Gate& gate = *new Gate;  // the thread that is left may use it to the end
+  gate.close();
+  engine::Environment environment = engine::Environment::system();
+  environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+  std::optional<Engine> engine(engine::Environment::make_engine(single_process(), run.options, environment));
+  int step = 1;
+  State state;
+  state.add("step", step);
+  engine->checkpoint("a", state);
+  gate.await(1);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_FALSE(engine->finalize(std::chrono::seconds(0)));
+  engine.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(19)) << "it was waited for twice";
+  EXPECT_EQ(code_of([&] { const Engine next(single_process(), run.options); }), ErrorCode::busy);
+  gate.open();
+}
+
+class FinalizeProtects : public UpkeepFixture {};
+
+/// Nothing has to get to the prefix, and protection is under way.
+TEST_F(FinalizeProtects, GivesUpOnProtectionToo) {
+  hold_new_parity();
+  const std::jthread opener([this] {  // a file that is being made is waited for
+    for (int turn = 0; turn < 1000 && !job.logged("finalize gave up"); ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    gate.open();
+  });
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    once(engine, scope.rank, [&] { gate.await(4); });
+    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+  }));
+  EXPECT_EQ(reopen(job).step, 1);
 }
 
 }  // namespace

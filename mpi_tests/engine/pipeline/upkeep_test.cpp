@@ -141,9 +141,7 @@ TEST_F(Upkeep, ACommitIsNotKeptWaiting) {
   hold_reads();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(), "a");
-    engine.close();
-    once(engine, scope.rank, [&] { gate.await(4); });
+    open_while_reads_are_held(engine, scope.rank);
     commit_step(engine, scope.rank, "b", 2);
     once(engine, scope.rank, [&] { gate.open(); });
     engine.wait("b", Level::protected_);
@@ -192,9 +190,7 @@ TEST_F(Upkeep, WhatIsSupersededIsLeftAlone) {
   hold_reads();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    EXPECT_EQ(engine.open(), "a");
-    engine.close();
-    once(engine, scope.rank, [&] { gate.await(4); });
+    open_while_reads_are_held(engine, scope.rank);
     commit_step(engine, scope.rank, "b", 2);
     commit_step(engine, scope.rank, "c", 3);
     once(engine, scope.rank, [&] { gate.open(); });
