@@ -16,7 +16,7 @@ void EngineRows::add_to(Table& table, std::uint64_t bytes) const {
     table.add({"checkpoint", "local write, checksum and protect, one after the other", "write", bytes});
   }
   table.add({"open", "open from an intact store: every byte verified", "read", bytes});
-  table.add({"open_load", "open and load from an intact store", "read", bytes});
+  table.add({"open_load", "open and load, parity verified behind them", "read", bytes});
   if (!run_.protects()) return;
   const std::string lost =
       run_.tolerance() == 1 ? "one node's store" : std::to_string(run_.tolerance()) + " nodes' stores";
@@ -62,7 +62,11 @@ double EngineRows::reopen(Recorder& recorder) {
   run_.stop();
   run_.start();
   const double open_s = recorder.time("open", [&] { (void)run_.engine().open(); });
-  recorder.record("open_load", open_s + run_.load_and_compare(kedge::RecoverySource::in_place));
+  (void)run_.load_and_compare(kedge::RecoverySource::in_place);
+  run_.stop();
+  run_.start(kedge::PipelineMode::background);
+  const double begun_s = recorder.seconds_of("open", [&] { (void)run_.engine().open(); });
+  recorder.record("open_load", begun_s + run_.load_and_compare(kedge::RecoverySource::in_place));
   return open_s;
 }
 

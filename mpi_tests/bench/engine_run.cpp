@@ -42,7 +42,7 @@ std::uint32_t EngineRun::members() const noexcept {
   return std::min(nodes, scheme_ == kedge::Scheme::partner ? 2 : arguments_.set_size);
 }
 
-void EngineRun::start() {
+void EngineRun::start(kedge::PipelineMode mode) {
   engine_.reset();
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings, but for these two
   const kedge::Options given = kedge::Options::load();
@@ -53,7 +53,7 @@ void EngineRun::start() {
   options.store.on_exit = on_exit_;
   options.persistent.path = workplace_.prefix();
   options.persistent.every = background_ ? 1 : 0;
-  options.pipeline.mode = background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_;
+  options.pipeline.mode = mode;
   options.pipeline.max_pending = 2;
   options.persistent.io = arguments_.prefix_io;
   options.persistent.bandwidth_limit = bytes_per_s_;

@@ -41,7 +41,8 @@ class EngineRun {
   [[nodiscard]] std::string tag() const { return "content-" + std::to_string(number_); }
 
   /// COLLECTIVE. In place of the engine that there is, if any.
-  void start();
+  void start() { start(background_ ? kedge::PipelineMode::background : kedge::PipelineMode::inline_); }
+  void start(kedge::PipelineMode mode);
   /// COLLECTIVE. Nothing if there is none.
   void stop();
   /// Local. Every byte differs from that of the checkpoint before.

@@ -19,7 +19,7 @@ Verdict verdict(const Judged& judged, const Row* base, bool on_disk) {
   const double at_most = judged.target->at_most;
   if (base == nullptr) return judged.values.median <= at_most ? Verdict::reached : Verdict::missed;
   if (base->key == kDiskWrite && !on_disk) return Verdict::no_disk;
-  const bool few = base->values.size() < kLeastRounds;
+  const bool few = base->unit != Unit::mebibytes && base->values.size() < kLeastRounds;
   if (few || judged.base_spread > kMostSpread) {
     if (best_pairing(judged, base) > at_most) return Verdict::missed;
     return few ? Verdict::too_few_rounds : Verdict::too_noisy;

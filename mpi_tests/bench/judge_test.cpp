@@ -119,6 +119,17 @@ TEST(Judge, MemoryIsJudgedWithoutABase) {
   EXPECT_EQ(check(made), 1);
 }
 
+TEST(Judge, MemoryAgainstMemoryNeedsNoRounds) {
+  Table made;
+  made.add({"held", "held", "", 0, Unit::mebibytes, {40}});
+  made.add({"held_later", "held later", "held", 0, Unit::mebibytes, {40.3}});
+  EXPECT_EQ(check(made), 0);
+  made.clear();
+  made.record("held", 40);
+  made.record("held_later", 40.5);
+  EXPECT_EQ(check(made), 1);
+}
+
 TEST(Judge, WritesToAMemoryFilesystemAreNoDisk) {
   Table made;
   made.add({"disk_write", "D", "", 0, Unit::seconds, kQuiet});

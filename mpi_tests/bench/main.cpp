@@ -18,6 +18,7 @@
 #include "data.hpp"
 #include "engine_rows.hpp"
 #include "engine_run.hpp"
+#include "growth_rows.hpp"
 #include "memory_watch.hpp"
 #include "prefix_rows.hpp"
 #include "recorder.hpp"
@@ -33,6 +34,7 @@ using namespace kedge_bench;
 
 constexpr double kMebibyte = 1024.0 * 1024.0;
 constexpr int kNotMeasured = 3;
+constexpr std::uint64_t kLongRun_bytes = std::uint64_t{1} << 20U;  // of each rank: its length counts
 
 /// This process.
 struct Self {
@@ -82,7 +84,11 @@ class Job {
         capped_(arguments, scheme,
                 {"capped", 1, arguments.size_bytes, kedge::OnExit::remove, true, std::uint64_t{64} << 20U}, workplace_,
                 buffers, self.rank, self.ranks),
-        background_rows_(workplace_, behind_, capped_) {
+        background_rows_(workplace_, behind_, capped_),
+        long_(arguments, scheme,
+              {"long", 1, std::min(arguments.size_bytes, kLongRun_bytes), kedge::OnExit::remove, true}, workplace_,
+              buffers, self.rank, self.ranks),
+        growth_rows_(workplace_, buffers, long_) {
     measured_.scheme = scheme;
     measured_.parity = run_.tolerance();
     measured_.members = run_.members();
@@ -98,6 +104,7 @@ class Job {
       PrefixRows::add_to(measured_.table, bytes);
       BackgroundRows::add_to(measured_.table, bytes);
     }
+    if (with_small_ && arguments.persistent) GrowthRows::add_to(measured_.table);
     if (with_small_ && arguments.tags != 0) TagsRows::add_to(measured_.table);
     measured_.table.add({"memory", "private memory beyond the data, at most on a rank", "", 0, Unit::mebibytes});
   }
@@ -116,6 +123,7 @@ class Job {
     const double peak_bytes = most(static_cast<double>(watch.peak_bytes()));
     measured_.table.clear();
     rounds(recorder, results);
+    if (with_small_ && arguments_.persistent) growth_rows_.measure(recorder);
     if (with_small_ && arguments_.tags != 0) tags_rounds(recorder);
     recorder.record("memory", peak_bytes / kMebibyte);
     baselines_.remove();
@@ -184,6 +192,8 @@ class Job {
   EngineRun behind_;
   EngineRun capped_;
   BackgroundRows background_rows_;
+  EngineRun long_;
+  GrowthRows growth_rows_;
   Measured measured_;
 };
 

@@ -18,13 +18,18 @@ class Recorder {
   /// COLLECTIVE. Seconds until the last rank was done, which are recorded under this key.
   template <class Work>
   double time(const std::string& key, Work&& work) {
-    const double spent_s = timed([&] {
-      const double begin_s = MPI_Wtime();
-      work();
-      if (key == slow_.row) sleep(MPI_Wtime() - begin_s);
-    });
+    const double spent_s = seconds_of(key, work);
     table_.record(key, spent_s);
     return spent_s;
+  }
+  /// COLLECTIVE. The same for what is only a part of a row: nothing is recorded. `stage` may be made slower.
+  template <class Work>
+  [[nodiscard]] double seconds_of(const std::string& stage, Work&& work) const {
+    return timed([&] {
+      const double begin_s = MPI_Wtime();
+      work();
+      if (stage == slow_.row) sleep(MPI_Wtime() - begin_s);
+    });
   }
   /// Local. What was measured otherwise; the same on all ranks.
   void record(const std::string& key, double value) { table_.record(key, value); }

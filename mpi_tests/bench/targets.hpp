@@ -46,6 +46,7 @@ inline constexpr std::array kTargets{
     Target{"persistent_behind", {}, "disk_write", 1.25},
     Target{"tags_many", {}, "tags_few", 1.2},
     Target{"memory", {}, "", 32},
+    Target{"held_later", {}, "held", 1.01},
 };
 
 /// The target of a row, if there is one for this redundancy.

@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 
 import place
 import torch
@@ -14,10 +15,20 @@ import kedge
 path, kills = sys.argv[1], sys.argv[2:] == ["kill"]
 dist.init_process_group("gloo")
 lines = []
+lines_by_thread = {}  # how many each has logged, as far as the interpreter still knows it
+known = threading.local()
+
+
+def log_line(level, line):
+    lines.append(line)
+    known.lines = getattr(known, "lines", 0) + 1
+    lines_by_thread[threading.get_ident()] = known.lines
+
+
 engine = kedge.Engine(
     place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor", "persistent.every": 2,
                            "pipeline.mode": "background", "comm.timeout_s": 60, "log.level": "debug"}),
-    log=lambda level, line: lines.append(line))
+    log=log_line)
 rank, size = engine.rank, engine.size
 log = lambda: "\n".join(lines)  # noqa: E731
 if rank == 0:
@@ -62,6 +73,8 @@ engine.wait(f"step-{step}", "persistent")
 assert engine.counters().protections >= 4, engine.counters()
 if rank == 0:
     assert log().count("the rest goes on in the background") == 4, log()
+    # A thread that the interpreter forgets after each line is a hazard to the application's forks.
+    assert all(count > 1 for count in lines_by_thread.values()) and len(lines_by_thread) > 1, lines_by_thread
 engine.finalize()
 print(f"rank {rank}: done", flush=True)
 dist.destroy_process_group()

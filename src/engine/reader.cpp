@@ -265,6 +265,7 @@ void Reader::check_present() const {
 
 Status Reader::load(std::string_view name, const MutableRegion& target, const Placement& placement) {
   if (auto failure = not_reading("load")) return *failure;
+  const pipeline::Pause::Hold hold(parts_.pause);  // as while saving
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
     if (const auto wrong = mismatch(info_->tag, placed, target, placement)) throw Error(*wrong);

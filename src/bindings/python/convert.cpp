@@ -11,6 +11,7 @@
 #include "base/attempt.hpp"
 #include "base/option_by_name.hpp"
 #include "base/text.hpp"
+#include "bindings/python/thread_state.hpp"
 
 namespace nb = nanobind;
 
@@ -38,6 +39,7 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
 std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(log));
   return [callable](LogLevel level, std::string_view line) {
+    keep_thread_state();
     const nb::gil_scoped_acquire gil;
     try {
       (*callable)(static_cast<int>(level), nb::str(line.data(), line.size()));
