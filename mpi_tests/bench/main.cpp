@@ -122,8 +122,10 @@ class Job {
     engine_round(recorder, false);
     const double peak_bytes = most(static_cast<double>(watch.peak_bytes()));
     measured_.table.clear();
+    const bool grows = with_small_ && arguments_.persistent;
+    if (grows) growth_rows_.measure();
     rounds(recorder, results);
-    if (with_small_ && arguments_.persistent) growth_rows_.measure(recorder);
+    if (grows) growth_rows_.record(recorder);
     if (with_small_ && arguments_.tags != 0) tags_rounds(recorder);
     recorder.record("memory", peak_bytes / kMebibyte);
     baselines_.remove();
