@@ -25,7 +25,8 @@ TAG_ROWS = {"tags_few", "tags_many", "tags_lowered"}
 PREFIX_ROWS = {"disk_write", "disk_read", "disk_read_cold", "refill", "flush", "commit_flush", "fetch", "fetch_cold",
                "blocked_behind", "persistent_behind", "compute", "compute_behind", "alltoall", "alltoall_behind",
                "alltoall_capped", "alltoall_paused"}
-WITHOUT_RATIO = {"write", "tags_few", "disk_write", "memory", "save_small", "save_tiny", "compute", "alltoall"}
+GROWTH_ROWS = {"held", "held_later"}
+WITHOUT_RATIO = {"write", "tags_few", "disk_write", "memory", "held", "save_small", "save_tiny", "compute", "alltoall"}
 SIZE = 4 << 20
 
 
@@ -62,6 +63,7 @@ def measures(directory, schemes, *arguments, nodes=4):
         rows = {row["key"]: row for row in table["rows"]}
         wanted = ROWS[table["scheme"]] | (SMALL if number == 0 else set()) | (PREFIX_ROWS if persistent else set())
         wanted |= TAG_ROWS if "--tags" in arguments else set()
+        wanted |= GROWTH_ROWS if persistent and number == 0 else set()
         check(set(rows) == wanted, sorted(rows))
         for row in rows.values():
             is_sound(row, found["targets"], done.stdout)
@@ -72,7 +74,7 @@ def measures(directory, schemes, *arguments, nodes=4):
 def is_sound(row, targets, printed):
     value = row["value"]
     check(value["min"] <= value["median"] <= value["max"], row)
-    check(len(row["all_values"]) == (1 if row["key"] == "memory" else 2), row)
+    check(len(row["all_values"]) == (1 if row["unit"] == "MiB" else 2), row)
     if row["key"] != "rebuild_alone":  # a difference: noise can make it negative
         check(value["min"] > 0, row)
     if "gib_per_s" in row:

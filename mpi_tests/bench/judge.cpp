@@ -62,7 +62,8 @@ std::vector<Judged> judge(const Table& table, const Kind& kind, bool on_disk) {
 std::optional<std::size_t> disturbed_round(const Table& table, const Kind& kind) {
   for (const Row& row : table.rows()) {
     const Row* const base = target_of(row.key, kind) == nullptr ? nullptr : table.find(row.against);
-    if (base == nullptr || summarize(base->values).spread() <= kMostSpread) continue;
+    // Memory is measured once, apart from the rounds.
+    if (base == nullptr || base->unit == Unit::mebibytes || summarize(base->values).spread() <= kMostSpread) continue;
     return static_cast<std::size_t>(std::ranges::max_element(base->values) - base->values.begin());
   }
   return std::nullopt;

@@ -125,6 +125,7 @@ TEST(Judge, MemoryAgainstMemoryNeedsNoRounds) {
   made.add({"held_later", "held later", "held", 0, Unit::mebibytes, {40.3}});
   EXPECT_EQ(check(made), 0);
   made.clear();
+  EXPECT_EQ(disturbed_round(made, kXor), std::nullopt) << "it comes after the rounds";
   made.record("held", 40);
   made.record("held_later", 40.5);
   EXPECT_EQ(check(made), 1);
