@@ -39,7 +39,7 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
 std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(log));
   return [callable](LogLevel level, std::string_view line) {
-    keep_thread_state();
+    if (!keep_thread_state()) return;  // nobody reads it any more
     const nb::gil_scoped_acquire gil;
     try {
       (*callable)(static_cast<int>(level), nb::str(line.data(), line.size()));

@@ -7,28 +7,42 @@ namespace nb = nanobind;
 namespace kedge::python {
 namespace {
 
+bool exits() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return !nb::is_alive() || Py_IsFinalizing() != 0;
+#else
+  return !nb::is_alive() || _Py_IsFinalizing() != 0;
+#endif
+}
+
+/// Of a thread of the engine's; of one of Python's, which may be the one that ends the interpreter, there is none.
 class ThreadState {
  public:
   ThreadState() {
-    if (PyGILState_GetThisThreadState() != nullptr) return;
+    if (known_ || exits()) return;
     (void)PyGILState_Ensure();
     state_ = PyEval_SaveThread();
   }
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
   ~ThreadState() {
-    if (state_ == nullptr || !nb::is_alive()) return;  // the interpreter is gone, and the state with it
+    if (state_ == nullptr || exits()) return;  // it goes with the interpreter
     PyEval_RestoreThread(state_);
     PyThreadState_Clear(state_);
     PyThreadState_DeleteCurrent();
   }
+  [[nodiscard]] bool is_usable() const { return known_ ? nb::is_alive() : state_ != nullptr && !exits(); }
 
  private:
+  bool known_ = nb::is_alive() && PyGILState_GetThisThreadState() != nullptr;
   PyThreadState* state_ = nullptr;
 };
 
 }  // namespace
 
-void keep_thread_state() { static thread_local const ThreadState state; }
+bool keep_thread_state() {
+  static thread_local const ThreadState state;
+  return state.is_usable();
+}
 
 }  // namespace kedge::python
