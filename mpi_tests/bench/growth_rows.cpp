@@ -13,7 +13,7 @@ constexpr double kMebibyte = 1024.0 * 1024.0;
 }  // namespace
 
 void GrowthRows::add_to(Table& table) {
-  table.add({"held", "private memory without the data, after 20 checkpoints", "", 0, Unit::mebibytes});
+  table.add({"held", "memory without the data, mapped files too, after 20 checkpoints", "", 0, Unit::mebibytes});
   table.add({"held_later", "the same after 200 more", "held", 0, Unit::mebibytes});
 }
 
@@ -45,7 +45,7 @@ void GrowthRows::checkpoints(int count) {
 /// COLLECTIVE. Of the rank that holds most.
 double GrowthRows::held_mebibytes() const {
   const auto data_bytes = static_cast<double>((buffers_.data.size() + buffers_.back.size()) * sizeof(std::uint64_t));
-  return most(static_cast<double>(private_bytes()) - data_bytes) / kMebibyte;
+  return most(static_cast<double>(resident_bytes()) - data_bytes) / kMebibyte;
 }
 
 }  // namespace kedge_bench

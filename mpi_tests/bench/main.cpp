@@ -118,12 +118,12 @@ class Job {
     results.disk = filesystem_of(workplace_.prefix());
     results.nodes = workplace_.nodes();
     results.network = over_network();
+    const bool grows = with_small_ && arguments_.persistent;
+    if (grows) growth_rows_.measure();  // before there is free memory in which growth would not be seen
     MemoryWatch watch(begin_bytes_);
     engine_round(recorder, false);
     const double peak_bytes = most(static_cast<double>(watch.peak_bytes()));
     measured_.table.clear();
-    const bool grows = with_small_ && arguments_.persistent;
-    if (grows) growth_rows_.measure();
     rounds(recorder, results);
     if (grows) growth_rows_.record(recorder);
     if (with_small_ && arguments_.tags != 0) tags_rounds(recorder);

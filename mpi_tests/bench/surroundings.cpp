@@ -95,4 +95,6 @@ void drop_from_page_cache(const std::string& file) {
 
 std::uint64_t private_bytes() { return bytes_of("/proc/self/status", "RssAnon:"); }
 
+std::uint64_t resident_bytes() { return bytes_of("/proc/self/status", "VmRSS:"); }
+
 }  // namespace kedge_bench

@@ -38,4 +38,7 @@ void drop_from_page_cache(const std::string& file);
 /// Private memory of this process in bytes, as it is now; 0 where the system does not tell.
 [[nodiscard]] std::uint64_t private_bytes();
 
+/// What of this process is in memory, mapped files too; 0 where the system does not tell.
+[[nodiscard]] std::uint64_t resident_bytes();
+
 }  // namespace kedge_bench
