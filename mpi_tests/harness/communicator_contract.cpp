@@ -315,7 +315,7 @@ void a_local_failure_ends_the_call_everywhere(Communicator& communicator) {
   const auto failure = failure_of([&] {
     agree_on_call(communicator, {2, mine ? 1U : 2U, 0}, local, call_name, soon());
   });
-  EXPECT_EQ(failure.code, ErrorCode::no_space);
+  EXPECT_EQ(failure.code, ErrorCode::no_space) << failure.message;
   EXPECT_EQ(failure.rank, failing);
   EXPECT_EQ(failure.path, "/s");
 }
