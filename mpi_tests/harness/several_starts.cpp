@@ -37,6 +37,10 @@ void commit_step(Engine& engine, int rank, const Tag& tag, int step) {
 
 void find_damaged(Engine& engine, int rank, const Selection& selection, const Tag& tag) {
   EXPECT_EQ(engine.open(selection), tag);
+  load_damaged(engine, rank);
+}
+
+void load_damaged(Engine& engine, int rank) {
   (void)load_step(engine, rank);
   const auto told = attempt([&] { engine.close(); });
   ASSERT_TRUE(told);

@@ -338,9 +338,10 @@ TEST_F(Upkeep, ACheckpointThatLooksAtTheStoresWaitsForTheWorker) {
   std::jthread opener;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
-    find_damaged(engine, scope.rank, latest, "b");
+    EXPECT_EQ(engine.open(), "b");
+    once(engine, scope.rank, [&] { await_held(4); });  // before they hear that it is not worth reading
+    load_damaged(engine, scope.rank);
     once(engine, scope.rank, [&] {
-      await_held(4);
       opener = std::jthread([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         gate.open();
