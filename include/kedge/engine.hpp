@@ -171,10 +171,10 @@ class Engine {
 
   /// COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call throws bad_state.
   void finalize();
-  /// COLLECTIVE. As finalize, but what is under way behind the application is waited for so long at most, and 10 s more
-  /// for a write that has begun. False on all ranks if any gave up: the newest commit keeps the level that it has, and
-  /// its node-local files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at
-  /// once unless nothing is under way. Without pipeline.mode background it is finalize().
+  /// COLLECTIVE. As finalize, but what is done in the background is waited for so long at most, and 10 s more for a
+  /// write that has begun. False on all ranks if any gave up: the newest commit keeps the level that it has, and its
+  /// node-local files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at once
+  /// unless the newest commit is already where it belongs. Where work is done inline, it is finalize().
   [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
 
  private:

@@ -1,5 +1,6 @@
 """decoupled_engines.py DIRECTORY: two ranks train with DeepSpeed's engines, whose checkpoints are decoupled."""
 
+import contextlib
 import gc
 import os
 import sys
@@ -123,6 +124,24 @@ class Engines(unittest.TestCase):
             self.engine.save_checkpoint(self.place, tag=f"tag-of-{self.rank}")
         self.engine.save_checkpoint(self.place, tag="good")
         self.step_until_latest("good")
+
+    def test_latest_that_cannot_be_written_at_a_boundary_raises_nowhere(self):
+        """DeepSpeed would write it on rank 0 alone, while the others wait."""
+        self.plain()
+        self.engine.save_checkpoint(self.place, tag="t")
+        if self.rank == 0:
+            os.mkdir(f"{self.place}/latest")
+        dist.barrier()
+        logged = self.assertLogs("kedge.deepspeed", "ERROR") if self.rank == 0 else contextlib.nullcontext()
+        with logged as said:
+            while self.engine.checkpoint_engine._pending is not None:
+                self.step()
+        if self.rank == 0:
+            self.assertRegex("\n".join(said.output), "t is complete, and the file latest could not be written")
+            os.rmdir(f"{self.place}/latest")
+        dist.barrier()
+        self.engine.save_checkpoint(self.place, tag="u")
+        self.step_until_latest("u")
 
     def test_an_interrupted_save_is_not_committed(self):
         self.plain()

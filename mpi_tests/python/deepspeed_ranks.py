@@ -65,6 +65,31 @@ class Ranks(Files, Case):
         self.check("better", 5)
 
     @unittest.skipIf(phase == 2, "phase 1")
+    def test_a_damaged_file_latest_is_none(self):
+        """As a crash of the system leaves it; what rank 0 alone reads raises on all ranks, or on none."""
+        self.save("t", 1)
+        for content in (b"\0" * 12, b"\xff\xfe", b"", b"../t"):
+            if self.rank == 0:
+                with open(f"{self.place}/latest", "wb") as file:
+                    file.write(content)
+            dist.barrier()
+            warns = self.assertLogs("kedge.deepspeed", "WARNING") if self.rank == 0 else contextlib.nullcontext()
+            with warns as said:
+                self.assertEqual(self.engine.open(self.place), "t")
+            self.engine.close()
+            if self.rank == 0:
+                self.assertRegex("\n".join(said.output), "latest does not name a checkpoint: the file is damaged")
+
+    @unittest.skipIf(phase == 2, "phase 1")
+    def test_what_fails_on_rank_0_alone_is_raised_on_all(self):
+        def look():
+            raise ValueError("embedded null byte")
+
+        error = self.raises_on_all(kedge.Error, "rank 0: ValueError: embedded", lambda: self.engine._shared.from_root(look))
+        self.assertEqual(error.rank, 0)
+        self.assertEqual(self.rank == 0, error.__cause__ is not None)
+
+    @unittest.skipIf(phase == 2, "phase 1")
     def test_a_directory_that_cannot_be_made_before_create(self):
         with open(f"{directory}/a_file-{self.rank}", "w"):
             pass

@@ -11,11 +11,12 @@ import signal
 import sys
 
 from kedge.deepspeed import KedgeCheckpointEngine as Engine
+from kedge.deepspeed._pending import Pending
 
 where, tag = sys.argv[1:3]
 sys.argv = sys.argv[3:]
-secure, commit, get_commit_info = Engine.secure, Engine.commit, Engine.get_commit_info
-committed = []
+secure, get_commit_info, write_latest = Engine.secure, Engine.get_commit_info, Pending.write_latest
+in_latest = []
 
 
 def die_if(here, info):
@@ -28,17 +29,17 @@ def secured(self):
     die_if("saved", self._pending and self._pending.info)
 
 
-def told(self, info):
-    die_if("told", info)
-    committed.append(info)
-    return commit(self, info)
+def told(self):
+    die_if("told", self.info)
+    write_latest(self)
+    in_latest.append(self.info)
 
 
 def asked(self):
-    if committed:
-        die_if("named", committed[-1])
+    if in_latest:
+        die_if("named", in_latest[-1])
     return get_commit_info(self)
 
 
-Engine.secure, Engine.commit, Engine.get_commit_info = secured, told, asked
+Engine.secure, Engine.get_commit_info, Pending.write_latest = secured, asked, told
 runpy.run_path(sys.argv[0], run_name="__main__")

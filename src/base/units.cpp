@@ -24,7 +24,9 @@ std::string human_seconds(double seconds) {
   if (seconds < 60.0) return fmt::format("{:.2f} s", seconds);
   const auto minutes = static_cast<std::uint64_t>(seconds / 60.0);
   if (minutes < 60) return fmt::format("{} min {:.0f} s", minutes, std::floor(std::fmod(seconds, 60.0)));
-  return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+  const std::uint64_t hours = minutes / 60;
+  if (hours < 48) return fmt::format("{} h {} min", hours, minutes % 60);
+  return fmt::format("{} days {} h", hours / 24, hours % 24);
 }
 
 }  // namespace kedge

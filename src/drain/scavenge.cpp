@@ -68,13 +68,13 @@ class Copy {
   std::uint64_t run() {
     const std::vector<std::string> names = newer_files();
     if (names.empty()) return 0;
-    require_space(names);
     fs::make_directories(files_, scavenge_directory(run_), 0700);
     const auto lock = lock_if_possible(environment_, run_, lock_of(node()));
     if (!lock) {
       throw Error(Failure{ErrorCode::busy, "another kedge scavenge is copying this store; wait for it", -1, store_, 0});
     }
     if (is_copied(names)) return bytes_;
+    require_space(names);
     const std::string partial = fs::join(scavenge_directory(run_), partial_of(node()));
     const auto failure = attempt([&] { copy_all(names, partial); });
     if (failure) {

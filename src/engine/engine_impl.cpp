@@ -1,10 +1,12 @@
 #include "engine/engine_impl.hpp"
 
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
@@ -24,6 +26,13 @@ redundancy::PieceSettings piece_settings(const Options& options) {
   return {options.redundancy.piece_bytes, options.redundancy.depth};
 }
 
+std::string paused_too_long(pipeline::Pause::Seconds limit) {
+  return compose(
+      "background work resumed by itself after {} of pause(), the limit for each commit, as other ranks wait for it; "
+      "call resume() sooner, or raise comm.timeout_s",
+      human_seconds(limit.count()));
+}
+
 }  // namespace
 
 EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment)
@@ -33,7 +42,7 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       started_(lifecycle_.collective([&] { return start(setup_, group_); })),
       notes_(group_, started_.prefix.records.get(), *started_.node.records, started_.run.id, started_.noted,
              setup_.log),
-      pause_(group_.timeout() * kPausedShare),
+      pause_(group_.timeout() * kPausedShare, [this](auto limit) { setup_.log.warning(paused_too_long(limit)); }),
       metrics_(make_event_log()),
       pipeline_(lifecycle_.collective([&] { return make_pipeline(); })),
       recovery_(make_recovery()),
@@ -49,7 +58,7 @@ void EngineImpl::create(std::string_view tag, const Attributes& attributes, std:
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
   try {
-    writer_.create(tag, attributes, expected_bytes);
+    writer_.create(tag, attributes, {expected_bytes, job_end_.is_last_due()});
     create_begun_s_ = begun_at;
   } catch (const Error& error) {
     const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;

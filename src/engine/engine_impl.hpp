@@ -77,6 +77,7 @@ class EngineImpl {
   void leave();
   void end_calls();
   void give_up(std::chrono::duration<double> after);
+  [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
   [[nodiscard]] pipeline::Pipeline make_pipeline();
   [[nodiscard]] recovery::Recovery make_recovery();

@@ -64,22 +64,31 @@ void EngineImpl::end_calls() {
 
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
 void EngineImpl::give_up(std::chrono::duration<double> after) {
-  if (group_.is_root()) {
-    const auto newest = ledger_.newest();
-    const std::string what = newest ? compose("{} is {}", newest->commit.tag, to_string(newest->level())) : "no commit";
-    std::string prefix = setup_.options.persistent.path;
-    (void)attempt([&] { prefix = setup_.environment.file_system->canonical(prefix); });
-    setup_.log.warning(
-        compose("finalize gave up {}, while commits were under way to a higher level ({}); the node-local files are "
-                "kept. When this job has ended, flush the newest one with the job's options: kedge drain {} --run {}; "
-                "or start the job again",
-                after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once", what,
-                shell_word(prefix), started_.run.name));
-  }
+  if (group_.is_root()) setup_.log.warning(given_up(after));
   const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
   pipeline_.give_up();
   end_calls();
-  if (!was_idle) lifecycle_.die("finalize gave up while a commit was under way");
+  if (!was_idle) lifecycle_.die("finalize stopped waiting for a commit that was under way");
+}
+
+/// Local. What is left of the job, and what to do with it.
+std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
+  const std::string when = after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once";
+  const auto newest = ledger_.newest();
+  if (newest && newest->persistent) {
+    return compose(
+        "finalize stopped waiting {} with work left that can wait: {} is persistent. The node-local files are kept; "
+        "the "
+        "next start does the rest",
+        when, newest->commit.tag);
+  }
+  std::string prefix = setup_.options.persistent.path;
+  (void)attempt([&] { prefix = setup_.environment.file_system->canonical(prefix); });
+  return compose(
+      "finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. To flush it when this "
+      "job has ended, run with the job's options: kedge drain {} --run {}; or start the job again",
+      when, newest ? newest->commit.tag : Tag("the newest checkpoint"),
+      to_string(newest ? newest->level() : Level::none), shell_word(prefix), started_.run.name);
 }
 
 }  // namespace kedge::engine

@@ -175,7 +175,8 @@ void JobEnd::committed(double local_s) {
 }
 
 std::optional<Level> JobEnd::level() const {
-  if (level_) return is_saved_ ? std::nullopt : level_;
+  if (is_last_due()) return level_;
+  if (level_) return std::nullopt;
   return measures_ ? std::optional(pipeline_.highest_level()) : std::nullopt;
 }
 

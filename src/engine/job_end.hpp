@@ -32,6 +32,8 @@ class JobEnd {
   void committed(double local_s);
   /// Local. The level to which the next commit is to be taken, whatever its turn; the same on every rank.
   [[nodiscard]] std::optional<Level> level() const;
+  /// Local. The next commit is the last, as far as the job's end is concerned; the same on every rank.
+  [[nodiscard]] bool is_last_due() const noexcept { return level_ && !is_saved_; }
   /// Local. The engine was finalized: signals do again what they did before.
   void let_go_of_signals() {
     signal_ = [] { return 0; };

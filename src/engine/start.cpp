@@ -60,11 +60,6 @@ class Start {
         setup_.log.warning(*words);
       }
     }
-    if (group_.communicator().thread_support() == ThreadSupport::single && group_.is_root()) {
-      setup_.log.debug(
-          "the communicator may be used by one thread alone (MPI_THREAD_SINGLE): all work runs inside the engine's "
-          "calls");
-    }
     return std::move(started_);
   }
 

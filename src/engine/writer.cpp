@@ -22,15 +22,16 @@ constexpr std::uint64_t kCheckEveryBytes = std::uint64_t{1} << 20U;
 
 }  // namespace
 
-void Writer::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
+void Writer::create(std::string_view tag, const Attributes& attributes, const Expected& expected) {
   const double begin_s = parts_.clock().seconds();
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::create, {Phase::idle});
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
-  if (!local) local = parts_.pipeline.wait_for_room();
+  if (!local) local = expected.is_last ? parts_.pipeline.failure() : parts_.pipeline.wait_for_room();
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
-  const Before mine = parts_.ledger.must_survey() ? survey : parts_.pipeline.is_full() ? skip_flushes : nothing;
+  const bool is_one_too_many = !expected.is_last && parts_.pipeline.is_full();
+  const Before mine = parts_.ledger.must_survey() ? survey : is_one_too_many ? skip_flushes : nothing;
   const std::uint64_t before = enter(parts_.group, Call::create, hash_of(tag), local, mine);
   if (before == skip_flushes) parts_.pipeline.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
@@ -44,13 +45,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
   checkpoint_ = std::make_unique<Checkpoint>(parts_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
-  auto failure = begin(expected_bytes);
-  // What the last checkpoint leads to expect may be more than this one needs.
-  if (failure && failure->code == ErrorCode::no_space && parts_.group.any(expected_bytes != 0)) {
-    layout_.reset();
-    failure = begin(expected_bytes);
-  }
-  if (failure) {
+  if (auto failure = try_to_begin(expected)) {
     give_up();
     // The next may be smaller: what it needs shows as it is saved.
     if (failure->code == ErrorCode::no_space) layout_.reset();
@@ -66,6 +61,24 @@ void Writer::create(std::string_view tag, const Attributes& attributes, std::uin
   if (parts_.group.is_root()) {
     parts_.setup.log.debug(compose("began {} (generation {})", head.tag, head.generation));
   }
+}
+
+/// COLLECTIVE. Begins the container; where there is no space, again under what may be better conditions.
+std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
+  const auto is_full = [](const std::optional<Failure>& failure) {
+    return failure && failure->code == ErrorCode::no_space;
+  };
+  auto failure = begin(expected.bytes);
+  if (is_full(failure) && expected.is_last) {
+    parts_.group.together([&] { comm::throw_if(parts_.pipeline.wait_until_idle().failure); });
+    failure = begin(expected.bytes);
+  }
+  // What the last checkpoint leads to expect may be more than this one needs.
+  if (is_full(failure) && parts_.group.any(expected.bytes != 0)) {
+    layout_.reset();
+    failure = begin(expected.bytes);
+  }
+  return failure;
 }
 
 /// COLLECTIVE. Rank 0 draws the id and takes the time; everything else all ranks know.

@@ -19,13 +19,19 @@
 
 namespace kedge::engine {
 
+/// What is known of a checkpoint before it begins.
+struct Expected {
+  std::uint64_t bytes = 0;  ///< at least so many will be saved by this rank; 0: not known
+  bool is_last = false;     ///< of a job that is about to end; the same on every rank
+};
+
 class Writer {
  public:
   explicit Writer(const Parts& parts) : parts_(parts) {}
 
-  /// `expected_bytes`: at least so many will be saved by this rank. All that the ranks of a node expect is admitted
-  /// before any takes it.
-  void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
+  /// All that the ranks of a node expect is admitted before any takes it. The last one waits for the commits that are
+  /// under way only if there is no space for it beside them: a flush may take longer than the job has.
+  void create(std::string_view tag, const Attributes& attributes, const Expected& expected);
   Status save(std::string_view name, const Region& region, const Placement& placement);
   Routed route_out(std::string_view name, std::uint64_t max_bytes);
   /// Local. A save that was refused before it came here: as one that failed.
@@ -61,6 +67,7 @@ class Writer {
   };
 
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
+  [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
   /// Before bytes go to the container's file.
   void check_present(std::uint64_t bytes);

@@ -1,5 +1,6 @@
 #include "pipeline/completions.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -11,6 +12,12 @@ void Completions::expect(const CommitHead& commit, Level level, Callback callbac
   expected_.push_back({commit, level, std::move(callback)});
 }
 
+void Completions::reached(const Id128& commit_id, Level level) {
+  const std::lock_guard guard(mutex_);
+  Level& highest = reached_[commit_id];
+  highest = std::max(highest, level);
+}
+
 void Completions::failed(const Id128& commit_id, Level level, const Failure& failure) {
   const std::lock_guard guard(mutex_);
   failures_.insert_or_assign({commit_id, level}, failure);
@@ -20,6 +27,8 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   const auto entry = ledger_.find(expected.commit.id);
   if (entry && entry->level() >= expected.level) return std::optional<Failure>();
   const std::lock_guard guard(mutex_);
+  const auto reached = reached_.find(expected.commit.id);
+  if (reached != reached_.end() && reached->second >= expected.level) return std::optional<Failure>();
   const auto failure = failures_.find({expected.commit.id, expected.level});
   if (failure != failures_.end()) return failure->second;
   if (entry) return std::nullopt;
@@ -40,7 +49,7 @@ void Completions::deliver() {
   }
   expected_ = std::move(open);  // a callback may ask for another
   for (const auto& [one, failure] : ready) call(one, failure);
-  forget_old_failures();
+  forget_the_rest();
 }
 
 void Completions::deliver_all() {
@@ -60,9 +69,15 @@ void Completions::call(const Expected& expected, const std::optional<Failure>& f
   }
 }
 
-void Completions::forget_old_failures() {
+/// A commit may have left the ledger since its outcome was looked for.
+void Completions::forget_the_rest() {
   const std::lock_guard guard(mutex_);
-  std::erase_if(failures_, [&](const auto& one) { return !ledger_.find(one.first.first); });
+  const auto is_over = [&](const Id128& commit_id) {
+    const auto is_of_it = [&](const Expected& one) { return one.commit.id == commit_id; };
+    return !ledger_.find(commit_id) && std::ranges::none_of(expected_, is_of_it);
+  };
+  std::erase_if(reached_, [&](const auto& one) { return is_over(one.first); });
+  std::erase_if(failures_, [&](const auto& one) { return is_over(one.first.first); });
 }
 
 }  // namespace kedge::pipeline

@@ -15,7 +15,7 @@
 
 namespace kedge::pipeline {
 
-/// Failures come from whichever thread meets them; all else is the application's thread's.
+/// What becomes of commits comes from whichever thread meets it; all else is the application's thread's.
 class Completions {
  public:
   using Callback = std::function<void(const std::optional<Failure>& failure)>;
@@ -23,6 +23,8 @@ class Completions {
   Completions(const commits::Ledger& ledger, Log log) : ledger_(ledger), log_(std::move(log)) {}
 
   void expect(const CommitHead& commit, Level level, Callback callback);
+  /// The commit has reached the level. To be said before it can leave the ledger.
+  void reached(const Id128& commit_id, Level level);
   /// The commit does not reach the level in its turn.
   void failed(const Id128& commit_id, Level level, const Failure& failure);
   /// Calls back whoever's commit has reached its level, or cannot. What a callback throws is logged.
@@ -39,13 +41,15 @@ class Completions {
   /// What has become of it; nothing if that is still open.
   [[nodiscard]] std::optional<std::optional<Failure>> outcome(const Expected& expected) const;
   void call(const Expected& expected, const std::optional<Failure>& failure) const;
-  void forget_old_failures();
+  void forget_the_rest();
 
   const commits::Ledger& ledger_;
   Log log_;
   std::vector<Expected> expected_;
   mutable std::mutex mutex_;
-  std::map<std::pair<Id128, Level>, Failure> failures_;  ///< of commits that the ledger knows
+  // Of commits that the ledger knows, or that somebody waits for.
+  std::map<Id128, Level> reached_;
+  std::map<std::pair<Id128, Level>, Failure> failures_;
 };
 
 }  // namespace kedge::pipeline

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <utility>
 
 namespace kedge::pipeline {
 
@@ -12,7 +14,9 @@ class Pause {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  explicit Pause(Seconds at_most) : at_most_(at_most) {}
+  /// `too_long` is called, in the worker's thread, once for each pause that was asked for and ended by its limit.
+  explicit Pause(Seconds at_most, std::function<void(Seconds limit)> too_long = {})
+      : at_most_(at_most), too_long_(std::move(too_long)) {}
 
   /// As long as one of these lives, the worker stands still.
   class Hold {
@@ -38,7 +42,9 @@ class Pause {
   };
 
   /// Until it is taken back.
-  void ask(bool paused) noexcept { asked_ = paused; }
+  void ask(bool paused) noexcept {
+    if (!asked_.exchange(paused)) told_ = false;
+  }
   /// The worker is to end: it stands still no more.
   void end() noexcept { ended_ = true; }
 
@@ -47,14 +53,16 @@ class Pause {
   /// Of a commit.
   void begin() noexcept { left_ = at_most_; }
   /// Between two pieces: returns when the worker may go on.
-  void pass() noexcept;
+  void pass();
 
  private:
   [[nodiscard]] bool holds() const noexcept { return !ended_ && awaited_ == 0 && (asked_ || held_ != 0); }
 
   Seconds at_most_;
+  std::function<void(Seconds)> too_long_;
   Seconds left_{0};  ///< the worker's
   std::atomic<bool> asked_ = false;
+  std::atomic<bool> told_ = false;  ///< of this one, that it was too long
   std::atomic<int> held_ = 0;
   std::atomic<int> awaited_ = 0;
   std::atomic<bool> ended_ = false;

@@ -18,6 +18,15 @@ std::string nothing_of(std::string_view tag) {
       tag);
 }
 
+Failure no_protection() {
+  return {ErrorCode::invalid_argument,
+          "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
+          "redundancy.scheme auto, partner, xor or rs",
+          -1,
+          {},
+          0};
+}
+
 }  // namespace
 
 Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& ledger,
@@ -124,7 +133,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
   }
   if (reach == store::Reach::known) worker_->made_progress();
   retire(reach);
-  make_next_ready(job.files);
+  if (!job.is_last) make_next_ready(job.files);
   if (job.flush) {
     processed.not_persistent = flush(group, job, reach, processed.flush_tries);
     const auto entry = ledger_.find(job.files.commit.id);
@@ -141,6 +150,7 @@ std::optional<Failure> Pipeline::run_timed(Stage& stage, const comm::Group& grou
                                            double prepare_s, store::Reach reach) {
   const double begin_s = clock_.seconds();
   auto failure = stage.run(group, files);
+  if (!failure) completions_.reached(files.commit.id, stage.reaches());
   if (!failure && reach == store::Reach::all) failure = stage.tidy(group);
   if (!failure) timer_.add(stage.reaches(), prepare_s + clock_.seconds() - begin_s);
   return failure;
@@ -235,6 +245,9 @@ Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
   const auto entry = ledger_.find(tag);
   if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
+  // What becomes persistent is protected, too.
+  const bool can_come = schedule_.flush_every != 0 || protect_->is_possible() || level != Level::protected_;
+  if (!can_come) completions_.failed(entry->commit.id, level, no_protection());
   completions_.expect(entry->commit, level, std::move(callback));
 }
 
@@ -247,11 +260,7 @@ void Pipeline::require(std::string_view tag, Level level) {
     throw Error(ErrorCode::not_found, nothing_of(tag));
   }
   if (found == reached) return;
-  if (level == Level::protected_ && !protect_->is_possible()) {
-    throw Error(ErrorCode::invalid_argument,
-                "this run's redundancy scheme is single, so no commit can be protected; run on two nodes or more, with "
-                "redundancy.scheme auto, partner, xor or rs");
-  }
+  if (level == Level::protected_ && !protect_->is_possible()) throw Error(no_protection());
   group_.together([&] { comm::throw_if(wait_until_idle().failure); });
   if (worker_) {  // which may have done it meanwhile
     const auto now = ledger_.find(entry->commit.id);

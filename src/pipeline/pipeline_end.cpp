@@ -15,6 +15,7 @@ void Pipeline::finish() {
 bool Pipeline::finish_within(Deadline deadline) {
   const auto owed = owed_at_end();
   if (owed && worker_) {
+    if (!group_.all(!deadline.passed())) return false;
     hand_over(*owed);
     const Waited waited = wait_until_idle(Rest::is_left, deadline);
     group_.together([&] { comm::throw_if(waited.failure); });

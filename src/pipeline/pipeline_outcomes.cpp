@@ -40,7 +40,10 @@ std::optional<Failure> Pipeline::flush(const comm::Group& group, Job& job, store
 void Pipeline::note(const Job& job, const Submitted& submitted) {
   const CommitHead& commit = job.files.commit;
   if (submitted.protected_after_s) settle(commit, Level::protected_, job.bytes, submitted.protected_after_s);
-  if (submitted.persistent_after_s) settle(commit, Level::persistent, job.bytes, submitted.persistent_after_s);
+  if (submitted.persistent_after_s) {
+    // The last of a job was not due with its commit.
+    settle(commit, Level::persistent, job.bytes, job.is_last ? std::nullopt : submitted.persistent_after_s);
+  }
   if (submitted.not_protected) {
     completions_.failed(commit.id, Level::protected_, *submitted.not_protected);
     settle(commit, Level::protected_, *submitted.not_protected, 1);

@@ -43,7 +43,10 @@ std::unique_ptr<Communicator> Pipeline::join() const {
   }
   comm::Joined joined = comm::join_over_sockets(group_, schedule_.interface);
   if (group_.is_root() && joined.communicator) {
-    log_.info(compose("background work sends over TCP, on {}", joined.network));
+    log_.info(compose("background work sends over TCP, on {} ({})", joined.network,
+                      schedule_.messages == Messages::tcp
+                          ? "as pipeline.messages says"
+                          : "the program's own messages may be sent by one thread at a time only"));
   }
   if (group_.is_root() && joined.failure) {
     log_.warning(

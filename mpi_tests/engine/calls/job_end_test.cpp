@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "harness/ending_job.hpp"
@@ -124,6 +128,77 @@ TEST(JobEnd, AfterASignalTheGraceIsWhatIsLeft) {
   }));
   EXPECT_TRUE(job.logged(
       "rank 2 received SIGTERM, the job ends in 10.00 s: taking the last checkpoint now, up to level protected"));
+}
+
+/// A flush that is under way may take longer than the job has.
+TEST(JobEnd, TheLastCheckpointDoesNotWaitForAFlush) {
+  for (const WhenFull when_full : {WhenFull::block, WhenFull::skip, WhenFull::fail}) {
+    EndingJob job;
+    Gate held;
+    held.close();
+    job.gate = &held;
+    job.options.pipeline.mode = PipelineMode::background;
+    job.options.pipeline.max_pending = 1;
+    job.options.pipeline.when_full = when_full;
+    job.options.persistent.every = 1;
+    job.options.exit.grace_s = 30;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      once(engine, scope.rank, [&] { held.await(4); });
+      job.signals[2] = SIGTERM;
+      EXPECT_TRUE(engine.need_checkpoint());
+      commit_step(engine, scope.rank, "b", 2);
+      EXPECT_TRUE(engine.should_exit());
+      EXPECT_FALSE(held.is_open());
+      once(engine, scope.rank, [&] { held.open(); });
+      engine.finalize();
+    }));
+    EXPECT_EQ(reopen(job).step, 2);
+  }
+}
+
+/// If there is no space for it beside what the flush needs, there is no other way.
+TEST(JobEnd, TheLastCheckpointWaitsForAFlushWhereItHasNoSpaceOtherwise) {
+  EndingJob job;
+  Gate held;
+  job.gate = &held;
+  job.options.pipeline.mode = PipelineMode::background;
+  job.options.pipeline.max_pending = 2;
+  job.options.redundancy.every = 0;
+  job.options.persistent.every = 1;
+  job.options.exit.grace_s = 30;
+  std::atomic<std::uint64_t> container_bytes = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "first", 1);
+    container_bytes = engine.counters().saved_bytes;
+    engine.finalize();
+  }));
+  job.options.store.quota_bytes = container_bytes * 5 / 2;
+  held.close();
+  std::jthread opener;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.open();
+    engine.close();
+    commit_step(engine, scope.rank, "a", 2);
+    once(engine, scope.rank, [&] { held.await(4); });
+    commit_step(engine, scope.rank, "b", 3);
+    EXPECT_FALSE(held.is_open());
+    job.signals[1] = SIGTERM;
+    EXPECT_TRUE(engine.need_checkpoint());
+    once(engine, scope.rank, [&] {
+      opener = std::jthread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        held.open();
+      });
+    });
+    commit_step(engine, scope.rank, "c", 4);
+    EXPECT_TRUE(held.is_open());
+    engine.finalize();
+  }));
+  EXPECT_EQ(reopen(job).step, 4);
 }
 
 TEST(JobEnd, ALastFlushThatFailsIsLoggedAndTheJobEnds) {

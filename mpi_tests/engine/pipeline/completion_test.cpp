@@ -89,6 +89,22 @@ TEST_P(Completion, WhatIsNotReachedIsToldWithTheReason) {
   }));
 }
 
+TEST_P(Completion, ALevelThatTheSchemeRulesOutIsToldAsSuch) {
+  job.options.redundancy.scheme = Scheme::single;
+  for (const std::uint64_t every : {0U, 1U}) {
+    job.options.persistent.every = every;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      Heard heard;
+      engine.on_complete("a", Level::protected_, heard.as("a"));
+      commit_step(engine, scope.rank, "b", 2);
+      engine.finalize();
+      EXPECT_EQ(heard.words, Words{every == 0 ? "a: invalid_argument" : "a: reached"});
+    }));
+  }
+}
+
 TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {
   job.options.persistent.every = 0;
   expect_all_returned(job.start([&](RankScope& scope) {

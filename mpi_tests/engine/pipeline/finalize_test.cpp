@@ -40,7 +40,7 @@ class Finalize : public FlushFixture {
   /// What is held up goes on once rank 0 has said that it waits no longer: a write that has begun is waited for.
   void open_when_given_up() {
     opener = std::thread([this] {
-      while (!has_said("finalize gave up")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      while (!has_said("finalize stopped waiting")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       gate.open();
     });
   }
@@ -90,6 +90,37 @@ TEST_F(Finalize, InlineNothingIsGivenUp) {
     EXPECT_TRUE(engine.finalize(std::chrono::seconds(0)));
   }));
   lose_stores(job, {0, 1, 2, 3});
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+// How long it took since the commit says nothing of what was not due with it.
+TEST_F(Finalize, AFlushThatWasLeftForTheEndCountsNoTime) {
+  job.options.persistent.every = 3;
+  for (const PipelineMode mode : {PipelineMode::inline_, PipelineMode::background}) {
+    job.options.pipeline.mode = mode;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      EXPECT_TRUE(engine.finalize(std::chrono::hours(1)));
+      EXPECT_EQ(engine.counters().flushes, 1U);
+      EXPECT_EQ(engine.counters().persistent_last_s, 0);
+      EXPECT_GT(engine.counters().flushed_bytes, 0U);
+    }));
+  }
+}
+
+// What has no time any more is not begun: it would only be cut.
+TEST_F(Finalize, WithoutTimeNoFlushBegins) {
+  job.options.persistent.every = 3;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    engine.wait("a", Level::protected_);
+    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_EQ(engine.counters().flushes + engine.counters().flushes_failed, 0U);
+  }));
+  EXPECT_FALSE(job.disk.view(0)->status("/prefix/a").has_value());
+  EXPECT_TRUE(has_said("finalize stopped waiting at once with work left: a is only protected")) << log;
   EXPECT_EQ(reopen(job).step, 1);
 }
 
@@ -150,7 +181,7 @@ class FinalizeProtects : public UpkeepFixture {};
 TEST_F(FinalizeProtects, GivesUpOnProtectionToo) {
   hold_new_parity();
   const std::jthread opener([this] {  // a file that is being made is waited for
-    for (int turn = 0; turn < 1000 && !job.logged("finalize gave up"); ++turn) {
+    for (int turn = 0; turn < 1000 && !job.logged("finalize stopped waiting"); ++turn) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     gate.open();

@@ -74,6 +74,32 @@ TEST(PauseOfWork, HasALimitForEachCommit) {
   }
 }
 
+TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
+  std::vector<Pause::Seconds> told;
+  Pause pause(20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
+  const auto two_commits = [&] {
+    for (int commit = 0; commit < 2; ++commit) {
+      pause.begin();
+      pause.pass();
+      pause.pass();
+    }
+  };
+  {
+    const Pause::Hold hold(pause);
+    two_commits();
+  }
+  EXPECT_TRUE(told.empty()) << "nobody asked for it";
+  pause.ask(true);
+  two_commits();
+  EXPECT_EQ(told, std::vector<Pause::Seconds>{20ms});
+  pause.ask(false);
+  two_commits();
+  EXPECT_EQ(told.size(), 1U);
+  pause.ask(true);
+  two_commits();
+  EXPECT_EQ(told.size(), 2U) << "this is another pause";
+}
+
 TEST(PauseOfWork, EndsWithTheWork) {
   Pause pause(60s);
   pause.begin();

@@ -101,6 +101,8 @@ TEST(Units, AreReadable) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_seconds(0.0123), "12.3 ms");
   EXPECT_EQ(human_seconds(200), "3 min 20 s");
+  EXPECT_EQ(human_seconds(47 * 3600 + 120), "47 h 2 min");
+  EXPECT_EQ(human_seconds(50 * 3600), "2 days 2 h");
 }
 
 TEST(Networks, AreNamesOfInterfacesAndSubnets) {

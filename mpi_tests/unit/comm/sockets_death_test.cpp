@@ -119,7 +119,7 @@ TEST(SocketsDeath, ARankThatEndsItsPartFailsThoseWhoWaitForItAlone) {
     const auto& failure = failures[static_cast<std::size_t>(rank)];
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::rank_failed);
-    EXPECT_THAT(failure->message, HasSubstr("rank 2 has ended its engine"));
+    EXPECT_THAT(failure->message, HasSubstr("rank 2 shut down its engine while rank"));
   }
 }
 
@@ -139,7 +139,7 @@ TEST(SocketsDeath, ARankThatNeverSentAnythingSaysGoodbyeToo) {
   b.reset();
   const auto failure = attempt([&] { (void)a.wait(*nothing, soon()); });
   ASSERT_TRUE(failure);
-  EXPECT_THAT(failure->message, HasSubstr("rank 1 has ended its engine"));
+  EXPECT_THAT(failure->message, HasSubstr("rank 1 shut down its engine while rank"));
 }
 
 }  // namespace

@@ -52,10 +52,11 @@ Mesh::~Mesh() {
   if (::getpid() != process_) return;  // the connections are the parent's; descriptors are closed here, no more
   // What is unread when a connection is closed would reset it, and the goodbye might not arrive.
   if (!failure_ && !interrupted_) (void)attempt([this] { progress(std::chrono::milliseconds(0)); });
-  const bool is_orderly = !failure_ && !interrupted_ && std::ranges::all_of(peers_, [](const auto& entry) {
-    const Peer& peer = entry.second;
-    return peer.offered.empty() && peer.accepted.empty() && (!peer.out || peer.out->is_idle());
-  });
+  const bool is_orderly =
+      !failure_ && !interrupted_ && !has_given_up_ && std::ranges::all_of(peers_, [](const auto& entry) {
+        const Peer& peer = entry.second;
+        return peer.offered.empty() && peer.accepted.empty() && (!peer.out || peer.out->is_idle());
+      });
   const auto now = std::chrono::steady_clock::now();
   for (auto& [rank, peer] : peers_) {
     if (is_orderly && peer.out && peer.out->is_open()) {
@@ -133,8 +134,8 @@ bool Mesh::is_complete(const MessageState& message) const {
   const auto peer = peers_.find(message.peer);
   if (peer != peers_.end() && peer->second.has_left) {
     throw Error(
-        lost(compose("rank {} has ended its engine, and rank {} still waits for it; end engines on all ranks "
-                     "together, by finalize",
+        lost(compose("rank {} shut down its engine while rank {} was still waiting for it; call finalize on all ranks "
+                     "before any of them destroys its engine",
                      message.peer, rank_)));
   }
   return false;
@@ -148,7 +149,10 @@ bool Mesh::test(const MessageState& message) {
 
 bool Mesh::wait(const MessageState& message, Deadline deadline) {
   while (!is_complete(message)) {
-    if (deadline.passed()) return false;
+    if (deadline.passed()) {
+      has_given_up_ = true;
+      return false;
+    }
     const std::chrono::duration<double> left(std::min(deadline.seconds_left(), 1.0));
     progress(std::min(kSlice, std::chrono::ceil<std::chrono::milliseconds>(left)));
   }
@@ -220,7 +224,9 @@ void Mesh::look_for_ends() {
       peer.in.reset();
       end_of(rank, peer, end);
     }
-    if (peer.out && peer.out->end() && !peer.has_left) end_of(rank, peer, *peer.out->end());
+    // What a rank sent before it left may come later than the end of the other direction.
+    const bool is_told_by_in = peer.in && peer.out && peer.out->end() && peer.out->end()->is_orderly;
+    if (peer.out && peer.out->end() && !peer.has_left && !is_told_by_in) end_of(rank, peer, *peer.out->end());
     if (failure_) return;
   }
 }

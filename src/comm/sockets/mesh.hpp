@@ -115,6 +115,7 @@ class Mesh final : private FrameReceiver {
   std::map<int, Peer> peers_;
   Inbox inbox_;
   std::optional<Failure> failure_;
+  bool has_given_up_ = false;  ///< on a message: this rank does not leave in order
   std::atomic<bool> interrupted_ = false;
   std::vector<::pollfd> polled_;        ///< first what wakes, then those of the greeter, then the connections
   std::size_t greeter_polled_end_ = 0;  ///< the first that is not the greeter's

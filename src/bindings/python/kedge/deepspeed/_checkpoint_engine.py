@@ -207,16 +207,14 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         try:
             pending.settle(waits)
             return True
-        except _ENDING:
-            self._pending = None
-            pending.drop()
-            raise
         except Error as error:
             self._pending = None
             pending.drop()
+            if isinstance(error, _ENDING):
+                raise
             self._log_error(
-                "the checkpoint %s is in the node-local stores and goes no further: %s; the file latest stays as it is, and "
-                "the next save_checkpoint may succeed", pending.info.tag, error)  # fmt: skip
+                "the checkpoint %s is in the node-local stores and was not completed: %s; the file latest is unchanged; mend "
+                "the cause, and the next save_checkpoint may succeed", pending.info.tag, error)  # fmt: skip
             return False
 
     def _secure_or_log(self) -> None:

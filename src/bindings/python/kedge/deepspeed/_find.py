@@ -15,6 +15,8 @@ from ._shared import Shared
 
 _log = logging.getLogger("kedge.deepspeed")
 _DIRECTORY, _TAG, _LATEST = "deepspeed.directory", "deepspeed.tag", "deepspeed.latest"
+#: A directory's, as DeepSpeed writes them into the file latest.
+_NAME = re.compile(r"[^\0-\x1f/]{1,255}")
 #: Names of files that are not in their places yet begin with this.
 BESIDE = ".kedge-"
 
@@ -123,6 +125,11 @@ def _asked(directory: str, tag: str | None) -> _Asked:
         latest_ns = os.stat(path).st_mtime_ns
     except OSError:
         pass
+    except ValueError:  # not even UTF-8
+        latest = "\0"
+    if latest is not None and not _NAME.fullmatch(latest):
+        _log.warning("%s does not name a checkpoint: the file is damaged; looking for Kedge's newest checkpoint", path)
+        latest, latest_ns = None, 0
     return _Asked(Place(os.path.realpath(directory), tag or ""), latest, latest_ns, _files(directory, tag or latest))
 
 

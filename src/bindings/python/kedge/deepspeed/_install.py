@@ -42,6 +42,8 @@ def install(config: Any = None) -> None:
     for name in ("save_checkpoint", "save_16bit_model"):
         setattr(engine, name, _saving(getattr(engine, name)))
     engine.__del__ = _ending(engine.__del__)
+    if hasattr(engine, "_commit_decoupled_checkpoint"):
+        engine._commit_decoupled_checkpoint = _committing(engine._commit_decoupled_checkpoint)
     PipelineEngine.train_batch = _asking(PipelineEngine.train_batch)
 
 
@@ -102,6 +104,20 @@ def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, *arguments, **named)
 
     return train_batch
+
+
+def _committing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """DeepSpeed writes the file latest in place, on rank 0 alone: a full disk would raise there while the others wait, and a
+    kill leave it empty."""
+
+    @functools.wraps(original)
+    def _commit_decoupled_checkpoint(self: Any) -> None:
+        if isinstance(self.checkpoint_engine, KedgeCheckpointEngine):
+            self.checkpoint_engine.advance()
+        else:
+            original(self)
+
+    return _commit_decoupled_checkpoint
 
 
 def _ending(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -58,9 +58,10 @@ def settings_of(config: Any) -> Settings | None:
 def _is_each_flushed(options: Mapping[str, str], torch_files: bool) -> bool:
     every = options.get("persistent.every") or _kedge.loaded_option("persistent.every")
     if every not in ("0", "1"):
+        or_0 = ", or to 0, as torch_files are there anyway" if torch_files else ""
         raise InvalidArgument(
             'with "decoupled" the file latest names what is on the parallel filesystem, and persistent.every = '
-            f'{every} leaves most checkpoints out: set it to 1, or "decoupled" to false'
+            f'{every} leaves most checkpoints out: set it to 1{or_0}, or "decoupled" to false'
         )
     if every == "0" and not torch_files:
         raise InvalidArgument(

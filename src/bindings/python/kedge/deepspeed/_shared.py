@@ -71,11 +71,21 @@ class Shared:
         self.engine._engine = ended
 
     def from_root(self, look: Callable[[], Any]) -> Any:
-        """COLLECTIVE. What rank 0 finds; the others do not look: thousands would at one directory."""
-        held = [look() if self.engine.rank == 0 else None]
+        """COLLECTIVE. What rank 0 finds; the others do not look: thousands would at one directory. Raises on all ranks if it
+        raises there."""
+        error: Exception | None = None
+        held: list[Any] = [None, None]
+        if self.engine.rank == 0:
+            try:
+                held[1] = look()
+            except Exception as raised:
+                error = raised
+                held[0] = _code(raised), words_of(raised)
         with _translated():
             dist.broadcast_object_list(held, src=0, group=self._group)
-        return held[0]
+        if held[0] is not None:
+            raise _failure(0, *held[0]) from error
+        return held[1]
 
     def from_all(self, value: Any) -> list[Any]:
         """COLLECTIVE. All ranks' values."""
@@ -96,8 +106,7 @@ class Shared:
         answers = self.from_all((error and (_code(error), words_of(error)), value))
         for rank, (failure, _) in enumerate(answers):
             if failure:
-                code, words = failure
-                raise from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}") from error
+                raise _failure(rank, *failure) from error
         return [answer for _, answer in answers]
 
     def together(self, work: Callable[[], Any]) -> list[Any]:
@@ -129,11 +138,16 @@ def _code(error: BaseException) -> str:
     return error.code if isinstance(error, Error) else "io" if isinstance(error, OSError) else "invalid_argument"
 
 
+def _failure(rank: int, code: str, words: str) -> Error:
+    """As the ranks raise it that it did not happen to."""
+    return from_failure(code, words, rank, "", 0, f"{code} on rank {rank}: {words}")
+
+
 class _Ended:
     """In the place of an engine that was dropped."""
 
     def __getattr__(self, name: str) -> Any:
-        raise BadState("torch.distributed was ended and with it Kedge's engine: make a new engine of DeepSpeed's")
+        raise BadState("torch.distributed was shut down, and Kedge's engine with it: call deepspeed.initialize again")
 
 
 @contextlib.contextmanager
