@@ -20,7 +20,7 @@ struct Counters {
   std::uint64_t flushes_skipped = 0;     ///< flushes that were left out (pipeline.when_full)
   std::uint64_t retired = 0;             ///< commits that left the node-local stores
   std::uint64_t opens = 0;               ///< checkpoints that were opened
-  std::uint64_t pending = 0;             ///< commits under way behind the application now
+  std::uint64_t pending = 0;             ///< commits under way in the background now
   std::uint64_t saved_bytes = 0;         ///< committed
   std::uint64_t protected_bytes = 0;     ///< of commits that became protected
   std::uint64_t flushed_bytes = 0;       ///< of commits that became persistent

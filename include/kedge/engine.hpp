@@ -118,7 +118,7 @@ class Engine {
   /// not due yet (redundancy.every, persistent.every). Throws not_found (no such commit is kept), invalid_argument (a
   /// level that the options rule out), or why the level cannot be reached: the commit is then unchanged.
   void wait(std::string_view tag, Level level);
-  /// COLLECTIVE. As wait, but a commit that is under way behind the application is waited for so long at most; false on
+  /// COLLECTIVE. As wait, but a commit that is under way in the background is waited for so long at most; false on
   /// all ranks if any gave up: it goes on as far as it was due. What is not under way is done now, however long it
   /// takes.
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
@@ -132,7 +132,7 @@ class Engine {
   /// called if the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
   void on_complete(std::string_view tag, Level level, OnComplete callback);
 
-  /// Local, from any thread; never throws. With pipeline.mode background: suspends this rank's background work until
+  /// Local, from any thread; never throws. Suspends this rank's background work until
   /// resume, so that the application has network and memory bandwidth to itself. The work resumes by itself when the
   /// application waits for it, and after at most a quarter of comm.timeout_s per commit, because other ranks depend on
   /// it. While paused, do not wait for a rank that may be in create.

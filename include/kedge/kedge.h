@@ -108,7 +108,7 @@ typedef struct kedge_engine kedge_engine;
  * KEDGE_BAD_STATE. */
 kedge_error kedge_finalize(kedge_engine* engine);
 
-/** COLLECTIVE. As kedge_finalize, but what is under way behind the application is waited for `seconds` at most, and 10
+/** COLLECTIVE. As kedge_finalize, but what is under way in the background is waited for `seconds` at most, and 10
  * s more for a write that has begun. `*done` becomes 1, or 0 on all ranks if any gave up: the node-local files are then
  * kept for `kedge drain` or the next start. */
 KEDGE_MUST_CHECK kedge_error kedge_finalize_within(kedge_engine* engine, double seconds, int* done);
@@ -245,7 +245,7 @@ kedge_error kedge_get_counters(const kedge_engine* engine, kedge_counters* count
  * commit is then unchanged. */
 KEDGE_MUST_CHECK kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level);
 
-/** COLLECTIVE. As kedge_wait, but a commit that is under way behind the application (pipeline.mode = background) is
+/** COLLECTIVE. As kedge_wait, but a commit that is under way in the background is
  * waited for `seconds` at most. `*reached` becomes 1, or 0 on all ranks if any gave up: the commit goes on then. What
  * was not due yet is done now, however long that takes. */
 KEDGE_MUST_CHECK kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level level, double seconds,
@@ -266,7 +266,7 @@ KEDGE_MUST_CHECK kedge_error kedge_on_complete(kedge_engine* engine, const char*
  * stays there regardless of persistent.keep. KEDGE_NOT_FOUND: no commit of this tag is on the prefix. */
 KEDGE_MUST_CHECK kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned);
 
-/** From now until it is called with 0, what this rank does behind the application stands still: for the application's
+/** From now until it is called with 0, what this rank does in the background stands still: for the application's
  * own messages, say. It goes on when a call waits for it, and after a quarter of comm.timeout_s for each commit: do not
  * wait meanwhile for a rank that may be in kedge_create. From any thread. */
 kedge_error kedge_pause(kedge_engine* engine, int paused);

@@ -20,7 +20,7 @@ typedef struct kedge_counters {
   uint64_t flushes_skipped;    /**< flushes that were left out (pipeline.when_full) */
   uint64_t retired;            /**< commits that left the node-local stores */
   uint64_t opens;              /**< checkpoints that were opened */
-  uint64_t pending;            /**< commits under way behind the application now */
+  uint64_t pending;            /**< commits under way in the background now */
   uint64_t saved_bytes;        /**< committed */
   uint64_t protected_bytes;    /**< of commits that became protected */
   uint64_t flushed_bytes;      /**< of commits that became persistent */

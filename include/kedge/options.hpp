@@ -35,7 +35,7 @@ enum class PipelineMode : std::uint8_t {
   background,  ///< by a thread, while the application goes on; a warning says if that is not possible
 };
 
-/// How the threads that protect and flush behind the application send to each other.
+/// How the threads that protect and flush in the background send to each other.
 enum class Messages : std::uint8_t {
   automatic,  ///< by MPI if several threads may call it; over TCP if one may; else commits are protected inline
   mpi,        ///< by the application's message layer only; else inline
@@ -129,7 +129,7 @@ struct Options {
     Io io = Io::automatic;
     /// Maximum number of bytes per second that a node writes to the prefix; 0 = no limit.
     std::uint64_t bandwidth_limit = 0;
-    /// With pipeline.mode background: how often a flush that failed for lack of space or with an I/O error is tried
+    /// In the background, how often a flush that failed for lack of space or with an I/O error is tried
     /// again, after 1, 2, 4, ... seconds, at most 60 each; until a newer commit waits. 0 = not at all.
     std::uint32_t retries = 3;
     /// Maximum number of shards in the manifest's HDF5 view; with more there is no view, all data is in the containers.
@@ -152,7 +152,7 @@ struct Options {
     std::uint64_t piece_bytes = 0;
     /// Number of pieces that a rank has in flight at once, 1 to 64.
     std::uint32_t depth = 4;
-    /// Maximum number of bytes per second that a node sends while it protects behind the application; 0 = no limit.
+    /// Maximum number of bytes per second that a node sends while it protects in the background; 0 = no limit.
     std::uint64_t bandwidth_limit = 0;
   } redundancy;  ///< Protection.
 
@@ -170,7 +170,7 @@ struct Options {
     /// In the background, how these threads send to each other.
     Messages messages = Messages::automatic;
     /// Over TCP, the network that all nodes share: names of interfaces ("ib0") or subnets ("10.1.0.0/16"), with commas
-    /// between, the first that works; empty: the first of rank 0's interfaces that works.
+    /// between, the first that works; empty: the fastest of rank 0's interfaces that works.
     std::string interface;
   } pipeline;  ///< Protecting and flushing.
 

@@ -11,8 +11,8 @@ constexpr double kLoop_s = 0.2;  // of the loops of an application
 
 void BackgroundRows::add_to(Table& table, std::uint64_t bytes) {
   table.add({"blocked_behind", "blocked copy while the checkpoint before is protected and flushed", "copy", bytes});
-  table.add({"persistent_behind", "local write, protect and flush behind the application, until all is there",
-             "disk_write", bytes});
+  table.add({"persistent_behind", "local write, protect and flush in the background, until all is there", "disk_write",
+             bytes});
   table.add({"compute", "a loop that needs memory, with nothing behind it", "", 0});
   table.add({"compute_behind", "  the same while a checkpoint is protected and flushed", "compute", 0});
   table.add({"alltoall", "a loop of MPI_Alltoall, with nothing behind it", "", 0});

@@ -1,4 +1,4 @@
-// What Kedge does behind the application, and what the application pays for it.
+// What Kedge does in the background, and what the application pays for it.
 #pragma once
 
 #include <cstdint>

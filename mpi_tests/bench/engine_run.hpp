@@ -23,7 +23,7 @@ class EngineRun {
     std::uint64_t regions = 1;
     std::uint64_t region_bytes = 0;  ///< a multiple of 8
     kedge::OnExit on_exit = kedge::OnExit::keep;
-    bool background = false;  ///< every commit is protected and flushed behind the application
+    bool background = false;  ///< every commit is protected and flushed in the background
     /// What a node sends and writes then, each; 0: without limit.
     std::uint64_t bytes_per_s = 0;
   };

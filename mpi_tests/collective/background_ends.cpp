@@ -101,7 +101,8 @@ void a_rank_that_is_cut_off_is_named(const std::string& directory) {
   } catch (const kedge::Error& error) {
     check(error.code() == kedge::ErrorCode::rank_failed, error.what());
     const std::string words = error.what();
-    check(words.find("its connection") != std::string::npos || words.find("is lost, as rank") != std::string::npos,
+    check(words.find("its connection") != std::string::npos ||
+              words.find("has died (reported by rank") != std::string::npos,
           words);
   }
   check(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20), "it was only noticed by a timeout");

@@ -1,4 +1,4 @@
-// Jobs with a worker, whose files can be held up, and what an open leaves to be done behind the application.
+// Jobs with a worker, whose files can be held up, and what an open leaves to be done in the background.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -142,7 +142,7 @@ std::vector<Field> redundancy_fields() {
       field<FieldKind::size>(
           {"redundancy", "bandwidth_limit"}, [](auto& o) -> auto& { return o.redundancy.bandwidth_limit; }, all_ranks,
           "a whole number of bytes, or a number followed by KiB, MiB, GiB or TiB",
-          "Maximum number of bytes per second that a node sends while it protects behind the application; 0 = no "
+          "Maximum number of bytes per second that a node sends while it protects in the background; 0 = no "
           "limit."),
   };
 }
@@ -153,7 +153,7 @@ std::vector<Field> pipeline_fields() {
       field(
           {"pipeline", "mode"}, [](auto& o) -> auto& { return o.pipeline.mode; }, all_ranks,
           "auto, inline or background",
-          "Whether commit protects and flushes before it returns, or a thread does so behind the application."),
+          "Whether commit protects and flushes before it returns, or a thread does so in the background."),
       field(
           {"pipeline", "max_pending"}, [](auto& o) -> auto& { return o.pipeline.max_pending; }, all_ranks,
           "a whole number from 1 to 1024",
@@ -165,14 +165,14 @@ std::vector<Field> pipeline_fields() {
       field(
           {"pipeline", "cores"}, [](auto& o) -> auto& { return o.pipeline.cores; }, each_rank,
           "numbers of cores and ranges of them, such as \"0,64-67\", or empty",
-          "Cores of each node on which threads protect and flush behind the application.", kCores),
+          "Cores of each node on which threads protect and flush in the background.", kCores),
       field(
           {"pipeline", "messages"}, [](auto& o) -> auto& { return o.pipeline.messages; }, all_ranks, "auto, mpi or tcp",
-          "How threads that protect and flush behind the application send to each other."),
+          "How background threads exchange messages: over MPI or TCP."),
       field(
           {"pipeline", "interface"}, [](auto& o) -> auto& { return o.pipeline.interface; }, all_ranks,
           "names of network interfaces and subnets, such as \"ib0,10.1.0.0/16\", or empty",
-          "Network on which they do so over TCP.", kNetworks),
+          "Network interfaces or subnets for background messages over TCP.", kNetworks),
   };
 }
 

@@ -14,7 +14,7 @@
 namespace kedge::engine {
 namespace {
 
-// How long the work behind the application stands still for one commit, of comm.timeout_s: other ranks wait for it.
+// How long the work in the background stands still for one commit, of comm.timeout_s: other ranks wait for it.
 constexpr double kPausedShare = 0.25;
 
 Setup make_setup(Options options, Environment environment) {
@@ -200,7 +200,7 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
 void EngineImpl::pin(std::string_view tag, bool pinned) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::pin, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
-  if (!local) local = pipeline_.wait_until_idle(pipeline::Rest::is_ignored).failure;
+  if (!local) local = pipeline_.wait_until_idle(pipeline::Rest::ignored).failure;
   enter(group_, Call::pin, hash_of(tag) ^ (pinned ? 1U : 0U), local);
   ledger_.note_tier_change();
   group_.together([&] {

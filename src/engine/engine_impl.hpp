@@ -29,7 +29,7 @@ class EngineImpl {
   /// COLLECTIVE.
   EngineImpl(std::unique_ptr<Communicator> communicator, Options options, Environment environment);
 
-  /// Local. Before it is destroyed: ends what goes on behind the application, without communicating. False if something
+  /// Local. Before it is destroyed: ends what goes on in the background, without communicating. False if something
   /// does not end soon, or if this is a child of the process that made it: this must then be kept until the process
   /// ends.
   [[nodiscard]] bool end();

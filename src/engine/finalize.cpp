@@ -22,7 +22,7 @@ void EngineImpl::finalize() {
 
 bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
-  const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::is_left, deadline);
+  const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::given_up, deadline);
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   if (!in_time || !pipeline_.finish_within(deadline)) {

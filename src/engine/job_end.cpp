@@ -108,7 +108,7 @@ std::uint64_t JobEnd::look_at_deadline() const {
   if (!left || !last_save_.is_due(*left, passes_s_.largest().value_or(0), known)) return 0;
   if (!last_save_.is_worth_measuring(*left, known)) return kDeadline;
   if (!has_measured_) return kMeasure;
-  // Behind the application the checkpoint that measures may still be on its way.
+  // In the background the checkpoint that measures may still be on its way.
   const pipeline::Ahead& ahead = known.stages.ahead;
   const bool is_under_way = ahead.protects + ahead.flushes != 0;
   return is_under_way && last_save_.may_wait(*left, passes_s_.largest().value_or(0), known) ? 0 : kDeadline;

@@ -36,7 +36,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   if (before == skip_flushes) parts_.pipeline.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
-    parts_.pipeline.settle_down();
+    parts_.pipeline.quiesce();
     parts_.recovery.survey_only();
     parts_.pipeline.make_room();
   }

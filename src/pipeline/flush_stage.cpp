@@ -101,7 +101,7 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
 std::optional<Failure> FlushStage::tidy(const comm::Group& group) {
   const auto flushed = std::exchange(untidied_, std::nullopt);
   if (!flushed) return std::nullopt;
-  return failure_of([&] { keep_house(group, *flushed); });
+  return failure_of([&] { tidy_prefix(group, *flushed); });
 }
 
 /// COLLECTIVE. In the worst case all bytes of the job go through one slow link, and the rank that bandwidth_limit keeps
@@ -238,7 +238,7 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
 }
 
 /// COLLECTIVE. What is not removed now is tried again after the next flush.
-void FlushStage::keep_house(const comm::Group& group, const Id128& flushed) {
+void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   const double begun_at = clock_.seconds();
   Piece all;
   std::size_t cleared = 0;

@@ -91,7 +91,7 @@ class FlushStage final : public Stage {
     std::size_t left = 0;  ///< that may go, too; 0 everywhere if there was time for all
     std::optional<Failure> failure;
   };
-  void keep_house(const comm::Group& group, const Id128& flushed);
+  void tidy_prefix(const comm::Group& group, const Id128& flushed);
   [[nodiscard]] Piece retain(const comm::Group& group, const Id128& flushed);
 
   store::NodeStore& store_;

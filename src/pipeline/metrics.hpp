@@ -41,7 +41,7 @@ class Metrics {
   /// A flush that failed is tried again after so many seconds.
   void retries(const CommitHead& commit, const Failure& failure, double wait_s);
   void skipped(const CommitHead& commit);
-  /// A file of it was found damaged behind the application.
+  /// A file of it was found damaged in the background.
   void damaged(const CommitHead& commit, const Failure& failure) const;
   void retired(const CommitHead& commit);
   void opened(const CommitHead& commit, const OpenedFrom& from, double seconds);

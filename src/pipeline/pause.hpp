@@ -1,4 +1,4 @@
-// When the work behind the application stands still, because the application needs the machine.
+// When the work in the background stands still, because the application needs the machine.
 #pragma once
 
 #include <atomic>

@@ -86,7 +86,7 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
   job.blocked_s += clock_.seconds() - job.submitted_s;
   note(job, processed);
   metrics_.committed(commit, job.bytes, job.blocked_s);
-  if (group_.is_root()) tell(job, processed);
+  if (group_.is_root()) log_outcome(job, processed);
   return processed;
 }
 
@@ -133,7 +133,7 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
   }
   if (reach == store::Reach::known) worker_->made_progress();
   retire(reach);
-  if (!job.is_last) make_next_ready(job.files);
+  if (!job.is_last && job.files.container) make_ready(job.files.container->size_bytes());
   if (job.flush) {
     processed.not_persistent = flush(group, job, reach, processed.flush_tries);
     const auto entry = ledger_.find(job.files.commit.id);
@@ -162,27 +162,28 @@ void Pipeline::work(const comm::Group& channel, Job& job) {
   const Submitted processed = process(channel, job, store::Reach::known);
   if (job.flush) flush_failed_ = processed.not_persistent.has_value();
   note(job, processed);
-  if (channel.is_root()) tell(job, processed);
+  if (channel.is_root()) log_outcome(job, processed);
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
     throw Error(*processed.not_persistent);
   }
 }
 
 /// COLLECTIVE, on `channel`, in the worker's thread. Nobody waits for the commit any more.
-void Pipeline::follow(const comm::Group& channel) {
+void Pipeline::tidy(const comm::Group& channel) {
   pause_.begin();
   comm::throw_if(flush_->tidy(channel));
 }
 
-/// Local. The first checkpoints of a job find no file to refill: each makes the next one's ready, so that only the
-/// first waits for new storage. After parity, which needs its room first. Where there is no room, the next create says
-/// so. Parity is not made ready: protection may fail or be off, and the next container may need the space.
-void Pipeline::make_next_ready(const CommitFiles& files) {
+/// Local. The first checkpoints of a job find no file to refill: a start, and each of them, makes the next one's ready,
+/// so that only the first waits for new storage. After parity, which needs its room first. Where there is no room, the
+/// next create says so. Parity is not made ready: protection may fail or be off, and the next container may need the
+/// space.
+void Pipeline::make_ready(std::uint64_t size_bytes) {
   const std::size_t under_way = worker_ ? schedule_.max_pending : 1;
-  if (!files.container || !store_.memory_backed()) return;
+  if (size_bytes == 0 || !store_.memory_backed()) return;
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  if (store_.files(store::FileKind::container) >= schedule_.keep + under_way) return;
-  (void)attempt([&] { store_.make_ready(store::FileKind::container, files.container->size_bytes(), under_way); });
+  if (store_.files_with_storage(store::FileKind::container) >= schedule_.keep + under_way) return;
+  (void)attempt([&] { store_.make_ready(store::FileKind::container, size_bytes, under_way); });
 }
 
 std::optional<Failure> Pipeline::wait_for_room() {
@@ -294,8 +295,8 @@ std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, con
   const auto entry = ledger_.find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
   const bool is_reached = !failure || (stage.reaches() == Level::persistent && entry && entry->persistent);
-  if (!is_reached) settle(commit, stage.reaches(), *failure, 1);
-  else settle(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
+  if (!is_reached) record(commit, stage.reaches(), *failure, 1);
+  else record(commit, stage.reaches(), {files.container->size_bytes(), 0}, std::nullopt);
   return failure;
 }
 

@@ -85,7 +85,7 @@ class Pipeline {
   [[nodiscard]] bool is_behind() const noexcept { return worker_ != nullptr; }
   /// Nothing is under way when it returns, and what was left to do after an open is given up as far as that costs no
   /// protection.
-  void settle_down();
+  void quiesce();
   /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
   void make_room() { retire(store::Reach::all); }
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
@@ -125,7 +125,7 @@ class Pipeline {
   void deliver() { completions_.deliver(); }
   /// Returns when nothing is under way: what is known of commits is then the same on every rank, unless `rest` leaves
   /// something.
-  [[nodiscard]] Waited wait_until_idle(Rest rest = Rest::is_done, Deadline deadline = Deadline::never());
+  [[nodiscard]] Waited wait_until_idle(Rest rest = Rest::awaited, Deadline deadline = Deadline::never());
   [[nodiscard]] std::optional<Failure> failure() const { return worker_ ? worker_->failure() : std::nullopt; }
   /// Commits under way; from any thread.
   [[nodiscard]] std::size_t pending() const { return worker_ ? worker_->pending() : 0; }
@@ -138,24 +138,23 @@ class Pipeline {
  private:
   void start_worker(std::unique_ptr<Communicator> messages);
   [[nodiscard]] std::unique_ptr<Communicator> open_channel() const;
-  [[nodiscard]] std::unique_ptr<Communicator> join() const;
+  [[nodiscard]] std::unique_ptr<Communicator> connect_over_tcp() const;
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
   [[nodiscard]] Submitted take_hold(Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   [[nodiscard]] std::optional<Failure> flush(const comm::Group& group, Job& job, store::Reach reach,
                                              std::uint64_t& tries);
   void work(const comm::Group& channel, Job& job);
-  void follow(const comm::Group& channel);
+  void tidy(const comm::Group& channel);
   [[nodiscard]] bool tend(const comm::Group& channel);
   void tend_protection(const comm::Group& channel);
   void read_on(const comm::Group& channel);
   void meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
-  void make_first_ready(const CommitHead& commit);
   void note(const Job& job, const Submitted& submitted);
-  void tell(const Job& job, const Submitted& processed) const;
+  void log_outcome(const Job& job, const Submitted& processed) const;
   void warn(const CommitHead& commit, const Submitted& processed) const;
-  void settle(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
-  void settle(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
+  void record(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
+  void record(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, Stage& stage, const CommitHead& commit,
                                            store::Reach reach);
   [[nodiscard]] std::optional<Failure> run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
@@ -170,7 +169,7 @@ class Pipeline {
   void flush_newest(const CommitHead& commit);
   void hand_over(const CommitHead& commit);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
-  void make_next_ready(const CommitFiles& files);
+  void make_ready(std::uint64_t size_bytes);
   void retire(store::Reach reach);
 
   comm::Group group_;

@@ -17,7 +17,7 @@ bool Pipeline::finish_within(Deadline deadline) {
   if (owed && worker_) {
     if (!group_.all(!deadline.passed())) return false;
     hand_over(*owed);
-    const Waited waited = wait_until_idle(Rest::is_left, deadline);
+    const Waited waited = wait_until_idle(Rest::given_up, deadline);
     group_.together([&] { comm::throw_if(waited.failure); });
     if (!group_.all(waited.in_time)) return false;
   } else if (owed) {

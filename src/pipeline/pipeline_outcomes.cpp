@@ -39,37 +39,37 @@ std::optional<Failure> Pipeline::flush(const comm::Group& group, Job& job, store
 /// Local, from any thread.
 void Pipeline::note(const Job& job, const Submitted& submitted) {
   const CommitHead& commit = job.files.commit;
-  if (submitted.protected_after_s) settle(commit, Level::protected_, job.bytes, submitted.protected_after_s);
+  if (submitted.protected_after_s) record(commit, Level::protected_, job.bytes, submitted.protected_after_s);
   if (submitted.persistent_after_s) {
     // The last of a job was not due with its commit.
-    settle(commit, Level::persistent, job.bytes, job.is_last ? std::nullopt : submitted.persistent_after_s);
+    record(commit, Level::persistent, job.bytes, job.is_last ? std::nullopt : submitted.persistent_after_s);
   }
   if (submitted.not_protected) {
     completions_.failed(commit.id, Level::protected_, *submitted.not_protected);
-    settle(commit, Level::protected_, *submitted.not_protected, 1);
+    record(commit, Level::protected_, *submitted.not_protected, 1);
   }
   if (submitted.not_persistent) {
     completions_.failed(commit.id, Level::persistent, *submitted.not_persistent);
     if (!submitted.persistent_after_s) {
-      settle(commit, Level::persistent, *submitted.not_persistent, submitted.flush_tries);
+      record(commit, Level::persistent, *submitted.not_persistent, submitted.flush_tries);
     }
   }
 }
 
 /// Local. A stage succeeded.
-void Pipeline::settle(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s) {
+void Pipeline::record(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s) {
   metrics_.reached(commit, level, bytes, after_s);
   if (level == Level::persistent) flush_record_.persistent(commit);
 }
 
 /// Local. It failed.
-void Pipeline::settle(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries) {
+void Pipeline::record(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries) {
   metrics_.failed(commit, level, failure);
   if (level == Level::persistent) flush_record_.failed(commit, failure, tries);
 }
 
 /// Rank 0. All that there is to say of a commit.
-void Pipeline::tell(const Job& job, const Submitted& processed) const {
+void Pipeline::log_outcome(const Job& job, const Submitted& processed) const {
   if (job.is_last && processed.persistent_after_s) log_.info(compose("{} is persistent", job.files.commit.tag));
   if (!job.is_last)
     log_.info(

@@ -48,9 +48,9 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unr
   if (schedule_.waits) (void)wait_until_idle();
 }
 
-void Pipeline::settle_down() {
+void Pipeline::quiesce() {
   if (!worker_) return;
-  group_.together([&] { comm::throw_if(wait_until_idle(Rest::is_left).failure); });
+  group_.together([&] { comm::throw_if(wait_until_idle(Rest::given_up).failure); });
 }
 
 /// What the ranks have of its protections; the ledger knows then which one is worth keeping.
@@ -75,7 +75,9 @@ bool Pipeline::tend(const comm::Group& channel) {
     return true;
   }
   if (std::exchange(upkeep_.drops_copies, false)) (void)drop_former_copies(channel, upkeep_.opened);
-  make_first_ready(upkeep_.opened);
+  if (!worker_->gives_way()) {
+    make_ready(store_.size_bytes(store::FileKind::container, group_.logical_rank(), {upkeep_.opened.id, {}}));
+  }
   return false;
 }
 
@@ -88,7 +90,7 @@ void Pipeline::tend_protection(const comm::Group& channel) {
     if (failure) completions_.failed(commit.id, Level::protected_, *failure);
     else std::erase_if(upkeep_.unread, [&](const UnreadCommit& what) { return what.commit.id == commit.id; });
   }
-  worker_->protected_it();
+  worker_->upkeep_protected();
 }
 
 /// COLLECTIVE. All that is left of one commit, unless something better is to be done.
@@ -105,7 +107,8 @@ void Pipeline::read_on(const comm::Group& channel) {
       return worker_->gives_way();
     });
   }
-  const comm::Ballot ballot = waiting.vote_and_ask(read.first_failure(), read.some_left && !worker_->is_left());
+  const comm::Ballot ballot =
+      waiting.vote_and_ask(read.first_failure(), read.some_left && !worker_->upkeep_is_given_up());
   if (ballot.failure) meet_damage(channel, what, read, *ballot.failure);
   else if (ballot.asked) return;
   upkeep_.unread.pop_front();
@@ -121,35 +124,27 @@ void Pipeline::meet_damage(const comm::Group& channel, const UnreadCommit& what,
   if (!is_opened) ledger_.look_again();
   metrics_.damaged(commit, first);
   const std::uint64_t files = channel.sum(read.damaged.size());
-  std::string so =
-      compose("{} is not protected by it any more, and the next checkpoint looks at all of them again", commit.tag);
+  std::string so = compose(
+      "{} is an older checkpoint that can no longer be relied on; the next create checks the stores again and keeps "
+      "what can be recovered",
+      commit.tag);
   if (is_opened) {
     std::optional<Failure> failure;
     const bool is_superseded = !channel.all(ledger_.find(commit.id).has_value());
     if (!is_superseded && protects()) failure = protect_in_room(channel, commit, store::Reach::known);
     if (failure) completions_.failed(commit.id, Level::protected_, *failure);
     so = is_superseded ? compose("{} is not needed any more", commit.tag)
-         : !protects() ? compose(
-                             "{} is not protected against the loss of a node any more; wait for its protection to "
-                             "protect it again",
-                             commit.tag)
+         : !protects()
+             ? compose(
+                   "{} is no longer protected against the loss of a node; call wait(\"{}\", protected) to protect "
+                   "it again",
+                   commit.tag, commit.tag)
          : failure ? not_protected(commit, *failure)
                    : compose("{} is protected again ({})", commit.tag, to_string(protect_->scheme()));
   }
   if (!channel.is_root()) return;
-  log_.warning(compose("found damaged behind the application: {}{}; {}; check this node's memory or disk",
-                       to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so));
-}
-
-/// Local. A start that finds no file to refill gets one before the first checkpoint asks for it.
-void Pipeline::make_first_ready(const CommitHead& commit) {
-  if (worker_->gives_way() || !store_.memory_backed()) return;
-  if (store_.files(store::FileKind::container) >= schedule_.keep + schedule_.max_pending) return;
-  (void)attempt([&] {
-    const std::uint64_t size_bytes =
-        store_.size_bytes(store::FileKind::container, group_.logical_rank(), {commit.id, {}});
-    if (size_bytes != 0) store_.make_ready(store::FileKind::container, size_bytes);
-  });
+  log_.warning(compose("a check in the background found damage: {}{}; {}; check the memory or disk of rank {}'s node",
+                       to_string(first), files > 1 ? compose(" and {} more", files - 1) : "", so, first.rank));
 }
 
 /// COLLECTIVE, on `group`. The copies that protected the commit on its former nodes stay until it is protected where
@@ -176,7 +171,7 @@ std::optional<Failure> Pipeline::protect_again(const comm::Group& group, const C
 std::optional<Failure> Pipeline::protect_in_room(const comm::Group& group, const CommitHead& commit,
                                                  store::Reach reach) {
   const bool is_behind = reach == store::Reach::known;
-  if (is_behind) worker_->sends(true);
+  if (is_behind) worker_->set_sending(true);
   std::optional<Failure> failure = run(group, *protect_, commit, reach);
   if (!failure || failure->code == ErrorCode::no_space) {
     const bool room_was_made = drop_former_copies(group, commit);
@@ -190,7 +185,7 @@ std::optional<Failure> Pipeline::protect_in_room(const comm::Group& group, const
       failure = run(group, *protect_, commit, reach);
     }
   }
-  if (is_behind) worker_->sends(false);
+  if (is_behind) worker_->set_sending(false);
   if (!failure) retire(reach);
   return failure;
 }

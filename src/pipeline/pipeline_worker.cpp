@@ -18,9 +18,9 @@ namespace kedge::pipeline {
 std::unique_ptr<Communicator> Pipeline::open_channel() const {
   const auto least =
       static_cast<ThreadSupport>(group_.min(static_cast<std::uint64_t>(group_.communicator().thread_support())));
-  if (schedule_.messages == Messages::tcp) return join();
+  if (schedule_.messages == Messages::tcp) return connect_over_tcp();
   if (least == ThreadSupport::multiple) return group_.communicator().duplicate(group_.deadline());
-  if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return join();
+  if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return connect_over_tcp();
   if (!group_.is_root()) return nullptr;
   const std::string_view remedy = schedule_.messages == Messages::mpi
                                       ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
@@ -35,7 +35,7 @@ std::unique_ptr<Communicator> Pipeline::open_channel() const {
 }
 
 /// COLLECTIVE. The ranks' own connections, where the application's message layer is not for this thread.
-std::unique_ptr<Communicator> Pipeline::join() const {
+std::unique_ptr<Communicator> Pipeline::connect_over_tcp() const {
   if (group_.size() == 1) {
     auto alone = single_process();
     alone->connect(group_.deadline());
@@ -78,7 +78,7 @@ void Pipeline::start_worker(std::unique_ptr<Communicator> messages) {
                 schedule_.cores));
   };
   const Duties duties{[this](const comm::Group& own, Job& job) { work(own, job); },
-                      [this](const comm::Group& own) { follow(own); },
+                      [this](const comm::Group& own) { tidy(own); },
                       [this](const comm::Group& own) { return tend(own); }};
   try {
     worker_ = std::make_unique<Worker>(group_, std::move(channel), begin, duties);

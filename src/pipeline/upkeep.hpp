@@ -1,4 +1,4 @@
-// What a start leaves to do behind the application: to protect what was opened, and to read what it did not need.
+// What a start leaves to do in the background: to protect what was opened, and to read what it did not need.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,7 @@ bool Worker::end_turn(State& state, const std::optional<Failure>& failure, const
     state.failure = failure;
     if (failure) {
       state.jobs.clear();
-      state.follows = state.tends = false;
+      state.tidies = state.tends = false;
     }
   }
   state.done->raise();
@@ -106,17 +106,17 @@ bool Worker::do_job(State& state, const comm::Group& channel, const Duties& duti
   const bool goes_on = end_turn(state, failure, [&] {
     ++state.ended;
     state.jobs.pop_front();
-    state.follows = true;
+    state.tidies = true;
   });
   if (!goes_on) return false;
-  const auto after = attempt([&] { duties.follow(channel); });
-  return end_turn(state, after, [&] { state.follows = false; });
+  const auto after = attempt([&] { duties.tidy(channel); });
+  return end_turn(state, after, [&] { state.tidies = false; });
 }
 
 bool Worker::do_step(State& state, const comm::Group& channel, const Duties& duties) {
-  bool is_left = false;
-  const auto failure = attempt([&] { is_left = duties.tend(channel); });
-  return end_turn(state, failure, [&] { state.tends = is_left; });
+  bool more = false;
+  const auto failure = attempt([&] { more = duties.tend(channel); });
+  return end_turn(state, failure, [&] { state.tends = more; });
 }
 
 void Worker::submit(Job job) {
@@ -133,7 +133,7 @@ void Worker::submit_upkeep(const Id128& to_protect) {
     const std::lock_guard guard(state_->mutex);
     if (state_->failure) return;
     state_->tends = true;
-    state_->is_left = false;
+    state_->given_up = false;
     state_->to_protect = to_protect;
   }
   state_->submitted->raise();
@@ -183,12 +183,12 @@ Waited Worker::wait_until_below(std::size_t limit) {
 
 Waited Worker::wait_until_idle(Rest rest, Deadline deadline) {
   be_impatient(true);
-  if (rest == Rest::is_left) {
+  if (rest == Rest::given_up) {
     const std::lock_guard guard(state_->mutex);
-    state_->is_left = true;
+    state_->given_up = true;
   }
   const auto is_idle = [&](const State& state) {
-    return state.jobs.empty() && !state.follows && (!state.tends || rest == Rest::is_ignored);
+    return state.jobs.empty() && !state.tidies && (!state.tends || rest == Rest::ignored);
   };
   auto waited = wait_until(is_idle, deadline);
   be_impatient(false);
@@ -215,20 +215,20 @@ bool Worker::must_go_on() const {
 
 bool Worker::gives_way() const {
   const std::lock_guard guard(state_->mutex);
-  return state_->stopping || state_->is_left || !state_->jobs.empty();
+  return state_->stopping || state_->given_up || !state_->jobs.empty();
 }
 
-bool Worker::is_left() const {
+bool Worker::upkeep_is_given_up() const {
   const std::lock_guard guard(state_->mutex);
-  return state_->is_left;
+  return state_->given_up;
 }
 
-void Worker::sends(bool begins) {
+void Worker::set_sending(bool begins) {
   const std::lock_guard guard(state_->mutex);
   state_->sends = begins;
 }
 
-void Worker::protected_it() {
+void Worker::upkeep_protected() {
   {
     const std::lock_guard guard(state_->mutex);
     state_->to_protect = {};
@@ -279,13 +279,13 @@ Worker::Stopped Worker::stop_thread(Deadline deadline) {
   {
     const std::lock_guard guard(state_->mutex);
     state_->stopping = true;
-    cuts = !state_->jobs.empty() || state_->follows || state_->tends;
+    cuts = !state_->jobs.empty() || state_->tidies || state_->tends;
   }
   state_->submitted->raise();
   if (cuts) channel_.communicator().interrupt();
   if (!thread_->join(deadline)) return Stopped::not_ended;
   const std::lock_guard guard(state_->mutex);
-  return state_->jobs.empty() && !state_->follows && !state_->sends ? Stopped::idle : Stopped::cut;
+  return state_->jobs.empty() && !state_->tidies && !state_->sends ? Stopped::idle : Stopped::cut;
 }
 
 }  // namespace kedge::pipeline

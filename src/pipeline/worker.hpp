@@ -1,4 +1,4 @@
-// A thread behind the application: takes commits one after the other through the same work.
+// A thread in the background: takes commits one after the other through the same work.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +34,16 @@ struct Job {
 struct Duties {
   std::function<void(const comm::Group& channel, Job& job)> work;
   /// After each job, when nobody waits for it any more and before the next one.
-  std::function<void(const comm::Group& channel)> follow;
+  std::function<void(const comm::Group& channel)> tidy;
   /// One step of the upkeep; false if nothing is left of it.
   std::function<bool(const comm::Group& channel)> tend;
 };
 
 /// What becomes of the upkeep when somebody waits for the worker.
 enum class Rest : std::uint8_t {
-  is_done,     ///< it is waited for
-  is_left,     ///< it is given up, as far as it is only worth something
-  is_ignored,  ///< it goes on
+  awaited,   ///< it is waited for
+  given_up,  ///< it is given up, as far as it is only worth something
+  ignored,   ///< it goes on
 };
 
 /// What a wait came to.
@@ -85,11 +85,11 @@ class Worker {
   /// From the worker's thread, within a step of the upkeep: whether there is something better to do on this rank.
   [[nodiscard]] bool gives_way() const;
   /// Likewise: whether what is only worth something is given up here.
-  [[nodiscard]] bool is_left() const;
+  [[nodiscard]] bool upkeep_is_given_up() const;
   /// From the worker's thread: begins and ends what sends from files, which must outlive it if it is cut.
-  void sends(bool begins);
+  void set_sending(bool begins);
   /// From the worker's thread: what upkeep was to protect is protected, or will not be.
-  void protected_it();
+  void upkeep_protected();
   /// COLLECTIVE, on `channel`, from the worker's thread, within a job. Waits before the job goes on; not so long if
   /// another job is submitted, or somebody waits for room. Whether it came to its end: rank 0 decides.
   [[nodiscard]] bool wait_before_retry(const comm::Group& channel, comm::Group::Seconds wait);
@@ -120,11 +120,11 @@ class Worker {
     std::uint64_t ended = 0;
     bool impatient = false;  ///< somebody waits for room
     bool held = false;
-    bool follows = false;  ///< what follows a job is under way
-    bool tends = false;    ///< there is upkeep
-    bool is_left = false;  ///< what of it is only worth something, is given up
-    bool sends = false;    ///< it sends from files
-    Id128 to_protect;      ///< by the upkeep; none: nothing
+    bool tidies = false;    ///< what follows a job is under way
+    bool tends = false;     ///< there is upkeep
+    bool given_up = false;  ///< what of it is only worth something, is given up
+    bool sends = false;     ///< it sends from files
+    Id128 to_protect;       ///< by the upkeep; none: nothing
     bool stopping = false;
     std::optional<Failure> failure;
     std::unique_ptr<Communicator::Signal> submitted;

@@ -66,12 +66,12 @@ class NodeStore {
   /// What limits the storage that can be taken. Throws io.
   [[nodiscard]] std::vector<fs::Room> rooms() const { return directory_.rooms(); }
   /// True if begin() would take a file that can still be offered.
-  [[nodiscard]] bool begin_would_overwrite(FileKind kind) const noexcept {
+  [[nodiscard]] bool begin_would_overwrite(FileKind kind) const {
     const Guard guard(mutex_);
     return of(kind).begin_would_overwrite();
   }
-  /// Makes one more file idle, with so much storage, if fewer than `idle_files` are: the next begin() finds it. On
-  /// memory, new storage costs as much as the copy into it. Throws no_space, io, and then nothing is taken.
+  /// Gives one idle file, or a new one, so much storage, if fewer than `idle_files` have any: the next begin() finds
+  /// it. On memory, new storage costs as much as the copy into it. Throws no_space, io, and then nothing is taken.
   void make_ready(FileKind kind, std::uint64_t size_bytes, std::size_t idle_files = 1) {
     const Guard guard(mutex_);
     of(kind).make_ready(size_bytes, idle_files);
@@ -143,6 +143,11 @@ class NodeStore {
   [[nodiscard]] std::size_t files(FileKind kind) const noexcept {
     const Guard guard(mutex_);
     return of(kind).size();
+  }
+  /// Those of them that have any storage.
+  [[nodiscard]] std::size_t files_with_storage(FileKind kind) const {
+    const Guard guard(mutex_);
+    return of(kind).with_storage();
   }
   [[nodiscard]] std::size_t adopted_files() const noexcept {
     const Guard guard(mutex_);

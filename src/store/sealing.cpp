@@ -66,10 +66,18 @@ std::optional<Failure> Sealing::begin_together(std::span<const PlannedFile> plan
   std::uint64_t additional_bytes = 0;
   auto local = attempt([&] { additional_bytes = store_.additional_bytes(planned); });
   const bool takes = additional_bytes != 0;
+  const auto has_changed = [&] {
+    const std::uint64_t before = additional_bytes;
+    return !attempt([&] { additional_bytes = store_.additional_bytes(planned); }) && additional_bytes != before;
+  };
   if (!local && !takes) local = attempt(begin);
   auto [failure, any_takes] = group_.vote_and_ask(local, takes);
   if (!failure && any_takes) {
     failure = admit_together(group_, store_, additional_bytes);
+    // Another thread may have made a file ready since: what was counted as missing then also takes its space.
+    if (failure && failure->code == ErrorCode::no_space && group_.any(has_changed())) {
+      failure = admit_together(group_, store_, additional_bytes);
+    }
     if (!failure) failure = group_.vote(takes ? attempt(begin) : std::nullopt);
   }
   if (failure) give_up();

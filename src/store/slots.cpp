@@ -22,7 +22,7 @@ bool idle(const Slot& slot) noexcept { return removable(slot) && !slot.failed; }
 /// How much would be lost with what an idle file holds: a retired one that is intact can still be offered.
 auto worth(const Slot& slot) noexcept {
   const bool retired = slot.state == Slot::State::retired;
-  return std::tuple(retired && slot.intact, retired, slot.generation);
+  return std::tuple(retired && slot.intact, retired, retired ? slot.generation : 0);
 }
 
 }  // namespace
@@ -53,15 +53,21 @@ void Slots::verify(const Id128& run_id, const Id128& commit_id, const LeftOut& l
   }
 }
 
-Slot* Slots::idle_slot() const noexcept {
+/// The one with which less is lost, or that needs less new storage.
+bool Slots::comes_before(const Slot& one, const Slot& other) const {
+  if (worth(one) != worth(other)) return worth(one) < worth(other);
+  return one.size_bytes(directory_) > other.size_bytes(directory_);
+}
+
+Slot* Slots::idle_slot() const {
   Slot* best = nullptr;
   for (const auto& slot : slots_) {
-    if (idle(*slot) && (best == nullptr || worth(*slot) < worth(*best))) best = slot.get();
+    if (idle(*slot) && (best == nullptr || comes_before(*slot, *best))) best = slot.get();
   }
   return best;
 }
 
-bool Slots::begin_would_overwrite() const noexcept {
+bool Slots::begin_would_overwrite() const {
   const Slot* next = idle_slot();
   return next != nullptr && next->holds_something() && next->intact;
 }
@@ -71,7 +77,7 @@ std::uint64_t Slots::additional_bytes(std::span<const std::uint64_t> sizes) cons
   for (const auto& slot : slots_) {
     if (idle(*slot)) next.push_back(slot.get());
   }
-  std::ranges::sort(next, {}, [](const Slot* slot) { return worth(*slot); });
+  std::ranges::sort(next, [this](const Slot* one, const Slot* other) { return comes_before(*one, *other); });
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::uint64_t has = i < next.size() ? next[i]->size_bytes(directory_) : 0;
@@ -185,20 +191,31 @@ void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
 }
 
 void Slots::make_ready(std::uint64_t size_bytes, std::size_t idle_files) {
-  const auto is_idle = [](const auto& slot) { return idle(*slot); };
-  if (static_cast<std::size_t>(std::ranges::count_if(slots_, is_idle)) >= idle_files) return;
-  Slot& slot = new_slot();
+  Slot* empty = nullptr;
+  std::size_t ready = 0;
+  for (const auto& slot : slots_) {
+    if (!idle(*slot)) continue;
+    if (slot->state != Slot::State::free || slot->size_bytes(directory_) != 0) ++ready;
+    else empty = slot.get();
+  }
+  if (ready >= idle_files) return;
+  Slot& slot = empty != nullptr ? *empty : new_slot();
   const auto failure = attempt([&] {
     StoreFile& file = slot.opened(directory_);
     file.reserve(size_bytes);
     file.warm_up();
   });
   if (!failure) return;
-  // It is a new one, and must not be taken for one that is ready.
+  // What was reserved in part must not be taken for a file that is ready.
   slot.file.reset();
   directory_.remove(slot.name);
   std::erase_if(slots_, [&](const auto& each) { return each.get() == &slot; });
   throw Error(*failure);
+}
+
+std::size_t Slots::with_storage() const {
+  const auto has_storage = [&](const auto& slot) { return slot->size_bytes(directory_) != 0; };
+  return static_cast<std::size_t>(std::ranges::count_if(slots_, has_storage));
 }
 
 void Slots::give_back_unused() {

@@ -30,7 +30,7 @@ class Slots {
   [[nodiscard]] std::uint64_t additional_bytes(std::span<const std::uint64_t> sizes) const;
   [[nodiscard]] StoreFile& begin(std::uint64_t expected_bytes);
   /// See NodeStore.
-  [[nodiscard]] bool begin_would_overwrite() const noexcept;
+  [[nodiscard]] bool begin_would_overwrite() const;
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
   /// See NodeStore.
   void make_ready(std::uint64_t size_bytes, std::size_t idle_files);
@@ -50,9 +50,11 @@ class Slots {
   [[nodiscard]] std::vector<FileKey> keys() const;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+  [[nodiscard]] std::size_t with_storage() const;
 
  private:
-  [[nodiscard]] Slot* idle_slot() const noexcept;
+  [[nodiscard]] bool comes_before(const Slot& one, const Slot& other) const;
+  [[nodiscard]] Slot* idle_slot() const;
   [[nodiscard]] Slot& free_slot();
   [[nodiscard]] Slot& new_slot();
   [[nodiscard]] Slot& begin_any();

@@ -173,7 +173,7 @@ TEST(JobDeadline, ACheckpointThatWasToMeasureAndFailedIsNotWaitedFor) {
   }));
 }
 
-/// Behind the application, where the flush of the checkpoint that measures is held up.
+/// In the background, where the flush of the checkpoint that measures is held up.
 struct MeasuringJob : EndingJob {
   MeasuringJob(int deadline_s, double margin_s) {
     held.close();

@@ -1,4 +1,4 @@
-// How an engine ends while a commit is being protected or flushed behind the application.
+// How an engine ends while a commit is being protected or flushed in the background.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>

@@ -129,7 +129,7 @@ TEST_F(Background, ManyCommitsNeedNoMoreFilesThanThePromisedOnes) {
   }
 }
 
-/// What failed behind the application is told once, and made up for by the next commit, not by the next that is due.
+/// What failed in the background is told once, and made up for by the next commit, not by the next that is due.
 TEST_F(Background, AFlushThatFailedIsRepeatedWithTheNextCommit) {
   job.options.persistent.every = 2;
   Volume full;

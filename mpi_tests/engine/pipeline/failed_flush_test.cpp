@@ -1,4 +1,4 @@
-// Flushes that fail behind the application: tried again, as long as nobody waits for something newer, and recorded.
+// Flushes that fail in the background: tried again, as long as nobody waits for something newer, and recorded.
 #include <gtest/gtest.h>
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What goes on behind the application gives way to it.
+// What goes on in the background gives way to it.
 #include <gtest/gtest.h>
 #include <sched.h>
 

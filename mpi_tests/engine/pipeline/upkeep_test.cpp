@@ -1,4 +1,4 @@
-// What an open leaves to be done behind the application: reading what it did not need, and protecting it again.
+// What an open leaves to be done in the background: reading what it did not need, and protecting it again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST_F(Upkeep, OpenReturnsBeforeParityIsRead) {
     });
     engine.finalize();  // which waits for it
   }));
-  EXPECT_EQ(lines_with("found damaged"), 0U);
+  EXPECT_EQ(lines_with("found damage:"), 0U);
 }
 
 TEST_F(Upkeep, AContainerOfWhatIsOpenedIsReadBefore) {
@@ -74,10 +74,10 @@ TEST_F(Upkeep, FlippedParityIsFoundAndRepairedAndALostNodeComesBackFromIt) {
       EXPECT_EQ(engine.counters().protections, 1U);
     }));
     EXPECT_TRUE(
-        job.logged(compose("found damaged behind the application: corrupt on rank {}: its parity is damaged ({}); "
+        job.logged(compose("a check in the background found damage: corrupt on rank {}: its parity is damaged ({}); "
                            "a is protected again (xor)",
                            victim, damaged)));
-    EXPECT_EQ(lines_with("found damaged"), static_cast<std::size_t>(victim) + 1) << "once";
+    EXPECT_EQ(lines_with("found damage:"), static_cast<std::size_t>(victim) + 1) << "once";
     for (const auto& [path, entry] : job.disk.snapshot())
       EXPECT_NE(entry.bytes, old_bytes) << path << " was not discarded";
     for (int node = 0; node < 4; ++node) expect_recovers({node}, "a", 1);
@@ -152,8 +152,8 @@ TEST_F(Upkeep, ACommitIsNotKeptWaiting) {
   const auto line = [&](std::string_view part) {
     return std::ranges::find_if(lines, [&](const std::string& one) { return one.find(part) != std::string::npos; });
   };
-  ASSERT_NE(line("found damaged"), lines.end());
-  EXPECT_LT(line("committed b"), line("found damaged"));
+  ASSERT_NE(line("found damage:"), lines.end());
+  EXPECT_LT(line("committed b"), line("found damage:"));
 }
 
 /// Each rank tells its worker of a commit when it has written the event of it: rank 0 soon, the others late.
@@ -197,7 +197,7 @@ TEST_F(Upkeep, WhatIsSupersededIsLeftAlone) {
     engine.finalize();
     EXPECT_EQ(engine.level("c"), Level::protected_);
   }));
-  EXPECT_EQ(lines_with("found damaged"), 0U);
+  EXPECT_EQ(lines_with("found damage:"), 0U);
   expect_recovers({1}, "c", 3);
 }
 
@@ -227,7 +227,7 @@ TEST_F(Upkeep, WhatMovedIsProtectedAgainBehind) {
   }));
   for (const auto& told : heard) EXPECT_EQ(told ? told->message : "nothing", "reached");
   EXPECT_EQ(lines_with("a is protected again (xor)"), 1U);
-  EXPECT_EQ(lines_with("found damaged"), 0U);
+  EXPECT_EQ(lines_with("found damage:"), 0U);
   for (const std::string node : {"n0", "n1"}) {
     for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(superblocks(job.disk, rank).size(), 1U) << "former copies stay";
     const auto before = job.disk.snapshot();

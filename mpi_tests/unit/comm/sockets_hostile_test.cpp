@@ -166,7 +166,7 @@ TEST(SocketsHostile, AFrameThatCannotBeEndsTheConnectionAndNamesTheRank) {
     const auto failure = failure_after([&](Stranger& rank) { rank.say(bad.head); });
     ASSERT_TRUE(failure) << bad.fault;
     EXPECT_EQ(failure->code, ErrorCode::rank_failed) << failure->message;
-    EXPECT_THAT(failure->message, HasSubstr("rank 1 sent what is not a message (" + bad.fault));
+    EXPECT_THAT(failure->message, HasSubstr("rank 1 sent malformed data (" + bad.fault));
   }
 }
 

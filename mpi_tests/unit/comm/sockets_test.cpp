@@ -21,6 +21,7 @@
 #include "base/attempt.hpp"
 #include "comm/group.hpp"
 #include "comm/sockets/join.hpp"
+#include "comm/sockets/network_address.hpp"
 #include "harness/communicator_contract.hpp"
 #include "harness/forwarding_communicator.hpp"
 #include "harness/socket_ranks.hpp"
@@ -30,10 +31,22 @@
 namespace kedge::comm {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::run_socket_ranks;
 using testing::socket_plans;
 using Bytes = std::vector<std::byte>;
+
+TEST(Networks, TheFastestIsTriedFirst) {
+  const NetworkAddress address{{10, 0, 0, 1}, 0};
+  const std::vector<Interface> interfaces{{"lo", address, 8, true, 0},
+                                          {"admin", address, 24, false, 1'000},
+                                          {"tunnel", address, 24, false, 0},
+                                          {"ib0", address, 16, false, 100'000},
+                                          {"ib1", address, 16, false, 100'000}};
+  EXPECT_THAT(networks_of(interfaces),
+              ElementsAre("ib0@10.0.0.1/16", "ib1@10.0.0.1/16", "admin@10.0.0.1/24", "tunnel@10.0.0.1/24"));
+}
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 

@@ -196,7 +196,7 @@ TEST_F(LedgerTest, ADamagedCommitIsNotOpenedAgainAndAllIsSurveyedAnew) {
   EXPECT_THROW(ledger_.open(made, false), BrokenInvariant);
 }
 
-/// Whoever works behind the application retires nothing by what is known to be wrong.
+/// Whoever works in the background retires nothing by what is known to be wrong.
 TEST_F(LedgerTest, NothingIsRetiredUntilAllIsSurveyedAnew) {
   const CommitHead made = commit(1);
   (void)commit(2);

@@ -1,6 +1,7 @@
 // Files of one rank that another thread seals, retires or makes ready meanwhile.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "kedge/error.hpp"
@@ -46,6 +47,30 @@ TEST_P(StoreFilesInTurn, FilesAreMadeReadyUntilSoManyAreIdle) {
   own->make_ready(FileKind::container, 8192, 2);
   own->make_ready(FileKind::container, 8192, 2);
   EXPECT_EQ(own->files(FileKind::container), 3U);
+}
+
+// As after a start: what the last one has given back is filled, and is not begun before what is ready.
+TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
+  const auto own = open_store(3);
+  put(*own, FileKind::container, 3, 1);
+  put(*own, FileKind::container, 3, 2);
+  own->retire_all_but(only({key_of(FileKind::container, 2)}));
+  own->give_back_unused();
+  own->discard(own->begin(FileKind::container, 0));
+  own->give_back_unused();
+  ASSERT_EQ(own->files(FileKind::container), 2U);
+  ASSERT_EQ(own->files_with_storage(FileKind::container), 1U);
+  own->make_ready(FileKind::container, 8192);
+  EXPECT_EQ(own->files(FileKind::container), 2U);
+  EXPECT_EQ(own->files_with_storage(FileKind::container), 2U);
+  EXPECT_EQ(own->additional_bytes(std::array{store::PlannedFile{FileKind::container, 8192}}), 0U);
+
+  own->give_back_unused();
+  own->make_ready(FileKind::container, 8192, 2);  // fills the empty one
+  own->make_ready(FileKind::container, 8192, 2);
+  EXPECT_EQ(own->files_with_storage(FileKind::container), 3U);
+  (void)own->begin(FileKind::container, 8192);
+  EXPECT_EQ(own->additional_bytes(std::array{store::PlannedFile{FileKind::container, 8192}}), 0U);
 }
 
 }  // namespace

@@ -29,7 +29,10 @@ std::string closed(const Moved& moved, std::string_view where = {}) {
 }
 
 std::string unreachable(const NetworkAddress& address, const std::string& error) {
-  return compose("cannot be reached at {} ({}): it has died, or a firewall lies between", to_string(address), error);
+  return compose(
+      "cannot be reached at {} ({}): its process has died, or a firewall blocks the port; start the job again, open "
+      "the ports, or set pipeline.interface",
+      to_string(address), error);
 }
 
 template <class Value>
@@ -99,7 +102,7 @@ void OutwardConnection::read_welcome(SocketTime now) {
   Welcome welcome;
   std::memcpy(&welcome, welcome_.data(), sizeof welcome);
   if (welcome.magic == kWelcomeMagic && same(welcome.token, welcome_token_)) state_ = State::open;
-  else end(compose("has died: another program listens at {} now; start the job again", to_string(address_)));
+  else end(compose("has died: another program now listens at {}; start the job again", to_string(address_)));
 }
 
 /// The other side sends nothing but its goodbye; what is to be seen is that it ends.
@@ -184,8 +187,7 @@ void InwardConnection::complete(FrameReceiver& receiver) {
 }
 
 void InwardConnection::refuse(std::string_view fault) {
-  end_ = ConnectionEnd{false,
-                       compose("sent what is not a message ({}); check the network, and start the job again", fault)};
+  end_ = ConnectionEnd{false, compose("sent malformed data ({}); check the network, and start the job again", fault)};
 }
 
 void InwardConnection::say_goodbye() const noexcept { (void)send_some(socket_, std::span(&kGoodbye, 1), {}); }

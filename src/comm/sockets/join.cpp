@@ -55,7 +55,7 @@ void prove(Transport& transport, Communicator& communicator, Deadline deadline) 
   const auto in = transport.receive((rank + size - 1) % size, kProofTag, received);
   const auto await = [&](Transport::Transfer& transfer, int other) {
     if (!transfer.wait(deadline)) {
-      throw Error(ErrorCode::timeout, compose("no connection between ranks {} and {} in time", rank, other));
+      throw Error(ErrorCode::timeout, compose("ranks {} and {} could not connect in time", rank, other));
     }
   };
   await(*out, (rank + 1) % size);
@@ -95,7 +95,7 @@ MeshPlan plan_mesh(const Group& group, const std::string& network) {
   group.together([&] {
     for (std::size_t at = 0; at < packed.size(); at += PackedAddress().size()) {
       const auto address = unpack(std::span(packed).subspan(at).first<PackedAddress().size()>());
-      if (!address) throw Error(ErrorCode::io, "a rank's address did not arrive");
+      if (!address) throw Error(ErrorCode::io, "a rank's address was not received; start the job again");
       plan.addresses.push_back(*address);
     }
   });
@@ -129,7 +129,7 @@ Joined join_over_sockets(const Group& group, const std::string& interfaces) {
     if (!failure) return joined;
     why += compose("{}{}: rank {}: {}", why.empty() ? "" : "; ", network, failure->rank, failure->message);
   }
-  if (why.empty()) why = "rank 0 has no network interface that is up but the loopback interface";
+  if (why.empty()) why = "rank 0 has no network interface that is up, other than loopback";
   joined.failure = Failure{ErrorCode::io, std::move(why), -1, {}, 0};
   return joined;
 }

@@ -37,7 +37,8 @@ FrameReceiver::Fault Mesh::take(int from, const FrameHead& head, std::vector<std
     case FrameKind::credit: return take_credit(from, head);
     case FrameKind::lost:
       if (head.id >= static_cast<std::uint64_t>(size())) return "a rank that does not exist";
-      fail(static_cast<int>(head.id), compose("rank {} is lost, as rank {} found; start the job again", head.id, from));
+      fail(static_cast<int>(head.id),
+           compose("rank {} has died (reported by rank {}); start the job again", head.id, from));
       return std::nullopt;
     case FrameKind::goodbye: break;  // the connection's own
   }

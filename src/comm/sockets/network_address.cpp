@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include "base/hash.hpp"
@@ -53,6 +55,23 @@ std::optional<NetworkAddress> in_subnet(const std::vector<Interface>& interfaces
   const auto found =
       std::ranges::find_if(interfaces, [&](const Interface& one) { return contains(*subnet, one.address.bytes); });
   return found == interfaces.end() ? std::nullopt : std::optional(found->address);
+}
+
+/// What the system says of hardware and of bonds of it; other devices (bridges of containers, tunnels) say what they
+/// like. InfiniBand, of which it may say nothing, has at least 10 Gbit/s.
+unsigned speed_of(const std::string& name) {
+  constexpr unsigned kInfiniBandMbit_s = 10'000;
+  const std::string directory = "/sys/class/net/" + name + "/";
+  if (::access((directory + "device").c_str(), F_OK) != 0 && ::access((directory + "bonding").c_str(), F_OK) != 0) {
+    return 0;
+  }
+  long speed_mbit_s = 0;
+  if (std::ifstream(directory + "speed") >> speed_mbit_s && speed_mbit_s > 0) {
+    return static_cast<unsigned>(speed_mbit_s);
+  }
+  int type = 0;
+  std::ifstream(directory + "type") >> type;
+  return type == ARPHRD_INFINIBAND ? kInfiniBandMbit_s : 0;
 }
 
 }  // namespace
@@ -134,12 +153,14 @@ std::vector<Interface> interfaces() {
     interface.address.port = 0;
     interface.prefix = prefix_of(one->ifa_netmask);
     interface.is_loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
+    interface.speed_mbit_s = speed_of(interface.name);
   }
   std::ranges::stable_sort(found, {}, [](const Interface& one) { return one.address.bytes.size(); });
   return found;
 }
 
-Networks networks_of(const std::vector<Interface>& interfaces) {
+Networks networks_of(std::vector<Interface> interfaces) {
+  std::ranges::stable_sort(interfaces, std::greater(), &Interface::speed_mbit_s);
   Networks networks;
   for (const Interface& one : interfaces) {
     if (one.is_loopback) continue;

@@ -45,6 +45,7 @@ struct Interface {
   NetworkAddress address;
   unsigned prefix = 0;  ///< how many bits of it are those of its network
   bool is_loopback = false;
+  unsigned speed_mbit_s = 0;  ///< 0: not known
 };
 /// Local. Those of IPv4 first; none that is valid on one link alone. Throws Error{io}.
 [[nodiscard]] std::vector<Interface> interfaces();
@@ -53,8 +54,9 @@ struct Interface {
 /// whatever of the two this host has. The one to be tried first is the first.
 using Networks = std::vector<std::string>;
 
-/// Pure. Those of a host, without loopback.
-[[nodiscard]] Networks networks_of(const std::vector<Interface>& interfaces);
+/// Pure. Those of a host, without loopback: the fastest first, as a job's data would else go through the network that a
+/// node is administered by, which is often the first that it has.
+[[nodiscard]] Networks networks_of(std::vector<Interface> interfaces);
 /// Pure. The address of this host on a network; nothing if it has none.
 [[nodiscard]] std::optional<NetworkAddress> address_on(const std::vector<Interface>& interfaces,
                                                        std::string_view network);

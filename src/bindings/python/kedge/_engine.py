@@ -140,7 +140,7 @@ class Engine(Counted):
 
     def wait(self, tag: str, level: Level | str, timeout: float | None = None) -> bool:
         """COLLECTIVE. Returns when the newest commit of this tag has reached the level ("protected", "persistent"). A
-        commit that is under way behind the application is waited for ``timeout`` seconds at most: False, on all ranks, if
+        commit that is under way in the background is waited for ``timeout`` seconds at most: False, on all ranks, if
         any gave up; it goes on then. What was not due yet is done now, however long that takes."""
         if timeout is None:
             self._engine.wait(tag, _level(level))
