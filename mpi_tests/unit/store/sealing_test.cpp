@@ -125,6 +125,44 @@ TEST_P(SealingOfRanks, SealOnAll) {
   });
 }
 
+/// Runs something once, when the ranks first exchange anything.
+class Meanwhile final : public testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                  std::span<const int> group) override {
+    if (const auto once = std::exchange(what, {})) once();
+    ForwardingCommunicator::all_reduce(values, reduction, deadline, group);
+  }
+  std::function<void()> what;
+};
+
+// The space of a file that a worker makes ready between the look at what is needed and the one at what is free.
+TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
+  testing::InProcessWorld world(kRanks);
+  Options::Store options;
+  options.quota_bytes = kBytes * 3 / 2;
+  const auto outcomes = world.run_connected([&](Communicator& communicator) {
+    Meanwhile meanwhile(communicator);
+    const comm::Group group(meanwhile, std::chrono::hours(1));
+    const LogicalRank me{static_cast<std::uint32_t>(communicator.rank())};
+    NodeStore store(disk.view(communicator.rank()), options, Location{"/store", GetParam()}, me);
+    const PlannedFile planned{FileKind::container, kBytes};
+    for (const std::uint64_t made : {kBytes, kBytes / 2}) {
+      Sealing sealing(group, store, false);
+      if (communicator.rank() == 2) meanwhile.what = [&] { store.make_ready(FileKind::container, made); };
+      const auto failure = sealing.begin_together(std::span(&planned, 1), [&] {
+        (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes);
+      });
+      EXPECT_FALSE(failure) << to_string(*failure);
+      EXPECT_FALSE(meanwhile.what);
+      sealing.give_up();
+      store.give_back_unused();
+    }
+  });
+  for (const auto& outcome : outcomes) EXPECT_TRUE(outcome.returned());
+}
+
 TEST_P(SealingOfRanks, AFailureBroughtToTheFirstVoteSealsNothing) {
   for (int failing = 0; failing < kRanks; ++failing) {
     SetUp();
