@@ -112,8 +112,7 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
 bool EngineImpl::end() {
   if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
   const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
-  const auto failure = pipeline_.failure();
-  if (stopped == pipeline::Worker::Stopped::cut || (failure && comm::ends_communication(failure->code))) {
+  if (stopped == pipeline::Worker::Stopped::cut) {
     lifecycle_.die("it was destroyed while a commit was under way");
   }
   return stopped != pipeline::Worker::Stopped::not_ended;
@@ -131,7 +130,8 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
   auto flush = std::make_unique<pipeline::FlushStage>(
       store, ledger_, *started_.prefix.tier, started_.prefix.records.get(),
       pipeline::FlushSettings{started_.run, options.persistent, started_.assignment.second_root, options.store.durable,
-                              options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); }},
+                              options.pipeline.mode != PipelineMode::inline_, [this] { pause_.pass(); },
+                              [this] { return pause_.is_ended(); }},
       *setup_.environment.clock, setup_.log);
   // What is going to be removed with the stores is not worth a flush at the end.
   const bool flush_at_end = options.store.on_exit != OnExit::remove;

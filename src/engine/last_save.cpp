@@ -1,5 +1,7 @@
 #include "engine/last_save.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -27,7 +29,10 @@ bool LastSave::is_due(double left_s, double pass_s, const SaveCosts& costs) cons
 }
 
 LastSave::Choice LastSave::choose(std::optional<double> left_s, const SaveCosts& costs) const {
-  const auto fits = [&](double takes_s) { return !left_s || takes_s + settings_.margin_s <= *left_s; };
+  // A margin that is longer than what a signal leaves would rule out all but local.
+  const bool is_short = left_s && *left_s <= settings_.margin_s;
+  const double margin_s = is_short ? std::max(*left_s, 0.0) * kShareOfShort : settings_.margin_s;
+  const auto fits = [&](double takes_s) { return !left_s || takes_s + margin_s <= *left_s; };
   Level level = settings_.highest;
   if (level == Level::persistent && !fits(estimate_s(level, costs))) {
     level = settings_.protects ? Level::protected_ : Level::local;

@@ -25,6 +25,9 @@ class LastSave {
   /// The next checkpoint, and the next pass of the application's loop, may take so many times what the last ones took.
   static constexpr double kSafety = 1.5;
 
+  /// The margin where less than that is left, of what is left.
+  static constexpr double kShareOfShort = 0.5;
+
   struct Settings {
     Level highest = Level::local;  ///< that this run's commits are taken to
     bool protects = false;         ///< before they are flushed

@@ -18,10 +18,11 @@ namespace kedge::fs {
 /// How fast bytes may pass, over everything that goes by the same one. Not thread-safe.
 class Pace {
  public:
-  /// `before` is called before each piece.
+  /// `before` is called before each piece. Once `is_over`, nothing is held up any more: somebody waits for the end.
   Pace(
-      Clock& clock, double bytes_per_s, std::function<void()> before = [] {})
-      : clock_(clock), bytes_per_s_(bytes_per_s), before_(std::move(before)) {}
+      Clock& clock, double bytes_per_s, std::function<void()> before = [] {},
+      std::function<bool()> is_over = [] { return false; })
+      : clock_(clock), bytes_per_s_(bytes_per_s), before_(std::move(before)), is_over_(std::move(is_over)) {}
 
   [[nodiscard]] double seconds_for(std::uint64_t bytes) const noexcept {
     return static_cast<double>(bytes) / bytes_per_s_;
@@ -30,15 +31,21 @@ class Pace {
   /// Returns when the bytes before have had their time.
   void pass(std::uint64_t bytes) {
     before_();
-    const double now_s = clock_.seconds();
-    if (free_at_s_ > now_s) clock_.sleep_for(std::chrono::duration<double>(free_at_s_ - now_s));
-    free_at_s_ = std::max(free_at_s_, now_s) + seconds_for(bytes);
+    constexpr double kSlice_s = 0.1;
+    double now_s = clock_.seconds();
+    free_at_s_ = std::max(free_at_s_, now_s);
+    while (now_s < free_at_s_ && !is_over_()) {
+      clock_.sleep_for(std::chrono::duration<double>(std::min(free_at_s_ - now_s, kSlice_s)));
+      now_s = clock_.seconds();
+    }
+    free_at_s_ += seconds_for(bytes);
   }
 
  private:
   Clock& clock_;
   double bytes_per_s_;
   std::function<void()> before_;
+  std::function<bool()> is_over_;
   double free_at_s_ = 0;
 };
 

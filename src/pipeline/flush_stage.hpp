@@ -34,6 +34,7 @@ struct FlushSettings {
   bool durable = false;  ///< whether the stores bring what they hold to stable storage
   bool pauses = false;   ///< whether there is something to call between the pieces that are written
   std::function<void()> between_pieces = [] {};
+  std::function<bool()> is_ended = [] { return false; };  ///< whether the limit of bandwidth holds no more
 };
 
 class FlushStage final : public Stage {
@@ -53,7 +54,7 @@ class FlushStage final : public Stage {
     const auto limit = static_cast<double>(settings_.persistent.bandwidth_limit);
     const auto sharers = static_cast<double>(std::max<std::size_t>(store.ranks_on_node().size(), 1));
     const double rate = limit > 0 ? limit / sharers : std::numeric_limits<double>::infinity();
-    if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces);
+    if (limit > 0 || settings_.pauses) pace_.emplace(clock, rate, settings_.between_pieces, settings_.is_ended);
   }
 
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }

@@ -47,6 +47,7 @@ class Pause {
   }
   /// The worker is to end: it stands still no more.
   void end() noexcept { ended_ = true; }
+  [[nodiscard]] bool is_ended() const noexcept { return ended_; }
 
   // In the worker's thread.
 

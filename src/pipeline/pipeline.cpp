@@ -46,7 +46,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       completions_(ledger, log) {
   if (schedule_.mode == PipelineMode::inline_) return;
   auto channel = open_channel();
-  if (!channel) return;
+  if (!channel.messages) return;
   start_worker(std::move(channel));
   if (worker_) store_.spare(store::FileKind::container, schedule_.max_pending);
 }

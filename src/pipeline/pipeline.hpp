@@ -136,8 +136,13 @@ class Pipeline {
   }
 
  private:
-  void start_worker(std::unique_ptr<Communicator> messages);
-  [[nodiscard]] std::unique_ptr<Communicator> open_channel() const;
+  struct OpenChannel {
+    std::unique_ptr<Communicator> messages;
+    bool is_own = false;  ///< of Kedge's connections
+  };
+
+  void start_worker(OpenChannel channel);
+  [[nodiscard]] OpenChannel open_channel() const;
   [[nodiscard]] std::unique_ptr<Communicator> connect_over_tcp() const;
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
   [[nodiscard]] Submitted take_hold(Job& job);

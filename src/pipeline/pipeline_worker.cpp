@@ -14,14 +14,14 @@
 
 namespace kedge::pipeline {
 
-/// COLLECTIVE. What a worker sends on; null if there is nothing for it, and a warning has said why.
-std::unique_ptr<Communicator> Pipeline::open_channel() const {
+/// COLLECTIVE. What a worker sends on; without messages if there is nothing for it, and a warning has said why.
+Pipeline::OpenChannel Pipeline::open_channel() const {
   const auto least =
       static_cast<ThreadSupport>(group_.min(static_cast<std::uint64_t>(group_.communicator().thread_support())));
-  if (schedule_.messages == Messages::tcp) return connect_over_tcp();
-  if (least == ThreadSupport::multiple) return group_.communicator().duplicate(group_.deadline());
-  if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return connect_over_tcp();
-  if (!group_.is_root()) return nullptr;
+  if (schedule_.messages == Messages::tcp) return {connect_over_tcp(), true};
+  if (least == ThreadSupport::multiple) return {group_.communicator().duplicate(group_.deadline()), false};
+  if (schedule_.messages == Messages::automatic && least != ThreadSupport::single) return {connect_over_tcp(), true};
+  if (!group_.is_root()) return {};
   const std::string_view remedy = schedule_.messages == Messages::mpi
                                       ? "with MPI_THREAD_MULTIPLE, or set pipeline.messages to auto"
                                       : "with MPI_THREAD_FUNNELED or more, or set pipeline.messages = tcp";
@@ -31,7 +31,7 @@ std::unique_ptr<Communicator> Pipeline::open_channel() const {
       remedy);
   if (schedule_.mode == PipelineMode::automatic) log_.info(words);
   else log_.warning(words);
-  return nullptr;
+  return {};
 }
 
 /// COLLECTIVE. The ranks' own connections, where the application's message layer is not for this thread.
@@ -59,16 +59,18 @@ std::unique_ptr<Communicator> Pipeline::connect_over_tcp() const {
 }
 
 /// COLLECTIVE. What it sends waits for the application where that asks for it.
-void Pipeline::start_worker(std::unique_ptr<Communicator> messages) {
+void Pipeline::start_worker(OpenChannel channel) {
   if (schedule_.sent_bytes_per_s != 0) {
     const auto sharers = static_cast<double>(std::max<std::size_t>(store_.ranks_on_node().size(), 1));
-    send_pace_ = std::make_unique<fs::Pace>(clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers);
+    send_pace_ = std::make_unique<fs::Pace>(
+        clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers, [] {}, [this] { return pause_.is_ended(); });
   }
   const auto before = [this](std::uint64_t sent_bytes) {
     pause_.pass();
     if (send_pace_ && sent_bytes != 0) send_pace_->pass(sent_bytes);
   };
-  comm::Group channel(std::make_shared<comm::GentleCommunicator>(std::move(messages), before), group_.timeout());
+  const comm::Group gentle(std::make_shared<comm::GentleCommunicator>(std::move(channel.messages), before),
+                           group_.timeout());
   const auto begin = [this] {
     if (schedule_.cores.empty() || keep_to_cores(parse_cores(schedule_.cores).value_or(std::vector<unsigned>())))
       return;
@@ -81,7 +83,7 @@ void Pipeline::start_worker(std::unique_ptr<Communicator> messages) {
                       [this](const comm::Group& own) { tidy(own); },
                       [this](const comm::Group& own) { return tend(own); }};
   try {
-    worker_ = std::make_unique<Worker>(group_, std::move(channel), begin, duties);
+    worker_ = std::make_unique<Worker>(group_, Channel{gentle, channel.is_own}, begin, duties);
   } catch (const Error& error) {
     if (schedule_.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
     if (group_.is_root()) {

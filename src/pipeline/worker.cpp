@@ -6,18 +6,19 @@
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
+#include "comm/vote.hpp"
 
 namespace kedge::pipeline {
 
-Worker::Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin, Duties duties)
+Worker::Worker(const comm::Group& group, Channel channel, std::function<void()> begin, Duties duties)
     : state_(std::make_shared<State>()), channel_(std::move(channel)) {
-  Communicator& communicator = channel_.communicator();
+  Communicator& communicator = channel_.group.communicator();
   state_->submitted = communicator.signal();
   state_->done = communicator.signal();
   const auto start = [&] {
     try {
       thread_ = communicator.start_thread(
-          [state = state_, own = channel_, first = std::move(begin), what = std::move(duties)] {
+          [state = state_, own = channel_.group, first = std::move(begin), what = std::move(duties)] {
             first();
             run(*state, own, what);
           });
@@ -282,10 +283,12 @@ Worker::Stopped Worker::stop_thread(Deadline deadline) {
     cuts = !state_->jobs.empty() || state_->tidies || state_->tends;
   }
   state_->submitted->raise();
-  if (cuts) channel_.communicator().interrupt();
+  if (cuts) channel_.group.communicator().interrupt();
   if (!thread_->join(deadline)) return Stopped::not_ended;
   const std::lock_guard guard(state_->mutex);
-  return state_->jobs.empty() && !state_->tidies && !state_->sends ? Stopped::idle : Stopped::cut;
+  const bool has_failed = state_->failure && comm::ends_communication(state_->failure->code);
+  const bool was_idle = state_->jobs.empty() && !state_->tidies && !state_->sends && !has_failed;
+  return was_idle || channel_.ends_with_thread ? Stopped::idle : Stopped::cut;
 }
 
 }  // namespace kedge::pipeline

@@ -39,6 +39,13 @@ struct Duties {
   std::function<bool(const comm::Group& channel)> tend;
 };
 
+/// What a worker sends on.
+struct Channel {
+  comm::Group group;
+  /// Nobody but the thread that waits moves its messages: when that has ended, none is under way.
+  bool ends_with_thread = false;
+};
+
 /// What becomes of the upkeep when somebody waits for the worker.
 enum class Rest : std::uint8_t {
   awaited,   ///< it is waited for
@@ -61,7 +68,7 @@ class Worker {
   /// COLLECTIVE, on `group`. The work communicates over `channel` alone, which nobody else uses. Throws the same Error
   /// on every rank if any has no thread for it.
   /// The thread begins with `begin`.
-  Worker(const comm::Group& group, comm::Group channel, std::function<void()> begin, Duties duties);
+  Worker(const comm::Group& group, Channel channel, std::function<void()> begin, Duties duties);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   /// Waits for the thread, unless stop() gave up on it.
@@ -103,8 +110,8 @@ class Worker {
 
   /// How a worker was stopped.
   enum class Stopped : std::uint8_t {
-    idle,      ///< nothing was under way, or only reading
-    cut,       ///< a job was: messages may still come to and go from its memory
+    idle,      ///< nothing was under way, or only reading, or nothing of it is any more
+    cut,       ///< a job was, or has failed: messages may still come to and go from its memory
     not_ended  ///< not in time: it goes on with all that its work refers to
   };
   /// Ends it without communicating, also in the middle of a job. Nothing may be submitted after it. How it was stopped
@@ -147,7 +154,7 @@ class Worker {
   [[nodiscard]] Waited wait_until(Condition&& condition, Deadline deadline);
 
   std::shared_ptr<State> state_;
-  comm::Group channel_;
+  Channel channel_;
   std::unique_ptr<Communicator::Thread> thread_;
   std::optional<Stopped> stopped_;
 };

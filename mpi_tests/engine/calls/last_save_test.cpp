@@ -96,6 +96,18 @@ TEST(LastSave, GoesToTheHighestLevelThatFits) {
   EXPECT_EQ(level(-1e9), Level::local);
 }
 
+// As after a signal, with exit.grace_s below exit.margin_s.
+TEST(LastSave, WhereLessThanTheMarginIsLeftHalfOfThatIsTheMargin) {
+  const SaveCosts costs = measured(0.2, 0.3, 0.5);
+  ASSERT_GT(kMargin, 2);
+  EXPECT_EQ(kToPrefix.choose(2, costs).level, Level::persistent);
+  EXPECT_EQ(kToPrefix.choose(1.9, costs).level, Level::protected_);
+  EXPECT_EQ(kToPrefix.choose(0.9, costs).level, Level::local);
+  EXPECT_TRUE(kToPrefix.choose(0.4, costs).fits);
+  EXPECT_FALSE(kToPrefix.choose(0.3, costs).fits);
+  EXPECT_FALSE(kToPrefix.choose(-1, costs).fits);
+}
+
 TEST(LastSave, GoesNoHigherThanTheRunDoes) {
   const SaveCosts costs = measured(2, 3, 5);
   EXPECT_EQ(kProtected.choose(1e6, costs).level, Level::protected_);

@@ -242,5 +242,30 @@ TEST(GentleProtection, SendsNoFasterThanTheLimit) {
   EXPECT_NEAR(seconds_of_a_protection(std::uint64_t{1} << 20U), 4, 0.6);
 }
 
+// Somebody waits for the end: of a limit that would take minutes nothing is left.
+TEST(GentleProtection, TheEndDoesNotWaitForTheLimit) {
+  SimulatedJob job(2);
+  job.options.pipeline.mode = PipelineMode::background;
+  job.options.persistent.every = 0;
+  job.options.redundancy.bandwidth_limit = std::uint64_t{1} << 16U;  // 64 s for 4 MiB
+  job.options.topology.ranks_per_node = 1;
+  job.surroundings = [](int /*rank*/, engine::Environment& environment) {
+    environment.clock = system_clock();
+    environment.waits_for_worker = false;
+  };
+  const double took_s = seconds_of([&] {
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      const std::vector<std::byte> state(std::size_t{4} << 20U, std::byte{7});
+      engine.create("a");
+      engine.save("state", {state.data(), DataType::uint8, Shape{state.size()}});
+      engine.commit();
+      std::this_thread::sleep_for(500ms);
+      EXPECT_EQ(engine.level("a"), Level::local);
+    }));
+  });
+  EXPECT_LT(took_s, 5);
+}
+
 }  // namespace
 }  // namespace kedge::faults

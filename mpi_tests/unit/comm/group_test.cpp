@@ -188,6 +188,26 @@ TEST(Group, AnotherTimeoutIsOfTheSameRanksAlone) {
   });
 }
 
+// As after a worker's timeout: the call that tells it waits for the same rank, and would name nobody.
+TEST(Group, WhoKnowsWhyCommunicationEndedSaysThatAndNotThatItTimedOutAgain) {
+  for (const ErrorCode code : {ErrorCode::timeout, ErrorCode::rank_failed}) {
+    testing::InProcessWorld world(kRanks);
+    const auto outcomes = world.run_connected([&](Communicator& communicator) {
+      const Group group(communicator, kTimeout);
+      if (group.rank() == 1) return;
+      const Failure known{code, "rank 1 hangs", -1, {}, 0};
+      (void)group.agree_on_call({}, known, [](std::uint32_t) { return std::string_view(); });
+    });
+    for (const int rank : {0, 2, 3}) {
+      const auto& failure = outcomes[static_cast<std::size_t>(rank)].failure;
+      ASSERT_TRUE(failure) << rank;
+      EXPECT_EQ(failure->code, code);
+      EXPECT_EQ(failure->message, "rank 1 hangs");
+      EXPECT_EQ(failure->rank, rank);
+    }
+  }
+}
+
 TEST(Group, ARankThatIsGoneIsATimeoutForTheOthers) {
   testing::InProcessWorld world(kRanks);
   const auto outcomes = world.run_connected([&](Communicator& communicator) {

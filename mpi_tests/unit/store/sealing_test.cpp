@@ -151,9 +151,8 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
     for (const std::uint64_t made : {kBytes, kBytes / 2}) {
       Sealing sealing(group, store, false);
       if (communicator.rank() == 2) meanwhile.what = [&] { store.make_ready(FileKind::container, made); };
-      const auto failure = sealing.begin_together(std::span(&planned, 1), [&] {
-        (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes);
-      });
+      const auto failure = sealing.begin_together(
+          std::span(&planned, 1), [&] { (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes); });
       EXPECT_FALSE(failure) << to_string(*failure);
       EXPECT_FALSE(meanwhile.what);
       sealing.give_up();
