@@ -169,12 +169,15 @@ class Engine {
   /// used. After an error the variables' content is undefined.
   std::optional<Tag> restore(const State& state, const Selection& selection = latest);
 
-  /// COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call throws bad_state.
+  /// COLLECTIVE. Flushes the newest commit, if any commits are flushed, and shuts the engine down as store.on_exit
+  /// says; afterwards every call but level and counters throws bad_state. A flush that fails is logged, and does not
+  /// throw.
   void finalize();
   /// COLLECTIVE. As finalize, but what is done in the background is waited for so long at most, and 10 s more for a
   /// write that has begun. False on all ranks if any gave up: the newest commit keeps the level that it has, and its
-  /// node-local files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at once
-  /// unless the newest commit is already where it belongs. Where work is done inline, it is finalize().
+  /// node-local files are kept, whatever store.on_exit says, for `kedge drain` or the next start. Also false if the
+  /// newest commit could not be flushed, which the log says. 0 gives up at once unless that is where it belongs
+  /// already. Where work is done inline, nothing is given up.
   [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
 
  private:

@@ -44,6 +44,7 @@ class Ending {
     const auto failure = group_.vote(local);
     if (group_.is_root()) {
       log_what_is_persistent();
+      log_what_is_not();
       log_what_stays({all[0], all[1], all[2], all[3]});
     }
     comm::throw_if(failure);
@@ -110,6 +111,15 @@ class Ending {
                             keep == 0 ? "0: all are kept" : compose("{}", keep)));
   }
 
+  /// The reason was logged when it was flushed.
+  void log_what_is_not() const {
+    const std::optional<commits::Entry> newest = ledger_.newest();
+    const bool is_meant = setup_.options.persistent.every != 0 && setup_.options.store.on_exit != OnExit::remove;
+    if (!is_meant || !newest || newest->persistent || ledger_.is_lost()) return;
+    setup_.log.warning(compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag,
+                               how_to_flush(setup_, started_)));
+  }
+
   /// Those of this rank's container of the newest commit; 0 if it is not here.
   [[nodiscard]] std::uint64_t newest_bytes() const {
     const std::optional<commits::Entry> newest = ledger_.newest();
@@ -145,6 +155,15 @@ class Ending {
 };
 
 }  // namespace
+
+std::string how_to_flush(const Setup& setup, const Started& started) {
+  std::string prefix = setup.options.persistent.path;
+  (void)attempt([&] { prefix = setup.environment.file_system->canonical(prefix); });
+  return compose(
+      "To flush it when this job has ended, run with the job's options: kedge drain {} --run {}; or start the job "
+      "again",
+      shell_word(prefix), started.run.name);
+}
 
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes) {

@@ -1,6 +1,8 @@
 // What becomes of a run's node-local files when its engine ends.
 #pragma once
 
+#include <string>
+
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
 #include "engine/commit_notes.hpp"
@@ -12,5 +14,8 @@ namespace kedge::engine {
 /// same Error on all ranks if something could not be removed.
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes);
+
+/// Local. A sentence for whoever has to flush a job's newest checkpoint himself.
+[[nodiscard]] std::string how_to_flush(const Setup& setup, const Started& started);
 
 }  // namespace kedge::engine

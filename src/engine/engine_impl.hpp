@@ -46,6 +46,10 @@ class EngineImpl {
   /// A collective call, and what is to be told of commits then.
   template <class Body>
   auto call(Body&& body) {
+    if (pipeline_.calls_back()) {
+      throw Error(ErrorCode::bad_state,
+                  "a callback of on_complete must not make collective calls: it runs on each rank for itself");
+    }
     if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
       lifecycle_.collective(std::forward<Body>(body));
       pipeline_.deliver();

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/attempt.hpp"
-#include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/ending.hpp"
@@ -25,14 +24,12 @@ bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::given_up, deadline);
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
-  if (!in_time || !pipeline_.finish_within(deadline)) {
-    give_up(at_most);
-    comm::throw_if(failure);
-    return false;
-  }
-  leave();
+  using Finished = pipeline::Pipeline::Finished;
+  const Finished finished = in_time ? pipeline_.finish_within(deadline) : Finished::in_the_midst;
+  if (finished == Finished::in_the_midst) give_up(at_most);
+  else leave();
   comm::throw_if(failure);
-  return true;
+  return finished == Finished::in_place;
 }
 
 /// COLLECTIVE. The failure of a checkpoint that was open, the same on all ranks: the end goes on.
@@ -68,7 +65,7 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
   const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
   pipeline_.give_up();
   end_calls();
-  if (!was_idle) lifecycle_.die("finalize stopped waiting for a commit that was under way");
+  if (!was_idle) lifecycle_.die("without waiting for all commits");
 }
 
 /// Local. What is left of the job, and what to do with it.
@@ -82,13 +79,9 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
         "next start does the rest",
         when, newest->commit.tag);
   }
-  std::string prefix = setup_.options.persistent.path;
-  (void)attempt([&] { prefix = setup_.environment.file_system->canonical(prefix); });
-  return compose(
-      "finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. To flush it when this "
-      "job has ended, run with the job's options: kedge drain {} --run {}; or start the job again",
-      when, newest ? newest->commit.tag : Tag("the newest checkpoint"),
-      to_string(newest ? newest->level() : Level::none), shell_word(prefix), started_.run.name);
+  return compose("finalize stopped waiting {} with work left: {} is only {}; the node-local files are kept. {}", when,
+                 newest ? newest->commit.tag : Tag("the newest checkpoint"),
+                 to_string(newest ? newest->level() : Level::none), how_to_flush(setup_, started_));
 }
 
 }  // namespace kedge::engine

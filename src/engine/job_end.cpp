@@ -59,8 +59,9 @@ std::optional<double> JobEnd::find_deadline() const {
                 "time, not a duration",
                 print_moment(*deadline_s)));
   } else if (deadline_s) {
-    setup_.log.info(compose("deadline {} ({}): {}", print_moment(*deadline_s), given.empty() ? kSlurmEnd : "deadline",
-                            time_left(*deadline_s - wall_s())));
+    setup_.log.info(compose("{} {} ({}); the last checkpoint is to be done {} before (exit.margin_s)",
+                            given.empty() ? kSlurmEnd : "deadline", print_moment(*deadline_s),
+                            time_left(*deadline_s - wall_s()), human_seconds(setup_.options.exit.margin_s)));
   }
   return deadline_s;
 }
@@ -125,7 +126,7 @@ bool JobEnd::need_checkpoint(bool is_scheduled) {
   const std::uint64_t found = look();
   const std::uint64_t scheduled = group_.is_root() && is_scheduled && leaves_time() ? kScheduled : 0;
   const std::uint64_t agreed = enter(group_, Call::need_checkpoint, 0, {}, std::max(found, scheduled));
-  if (!level_ && agreed >= kDeadline) begin(agreed);
+  if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::now);
   if (level_) return !is_saved_;
   if (agreed == kMeasure) measure();
   return agreed != 0;
@@ -135,7 +136,7 @@ bool JobEnd::should_exit() {
   std::uint64_t found = std::exchange(was_asked_, false) ? 0 : look();
   if (found == kMeasure) found = kDeadline;  // the checkpoint that follows this call is the last
   const std::uint64_t agreed = enter(group_, Call::should_exit, 0, {}, found);
-  if (!level_ && agreed >= kDeadline) begin(agreed);
+  if (!level_ && agreed >= kDeadline) begin(agreed, LastSave::When::next);
   return level_.has_value();
 }
 
@@ -148,14 +149,14 @@ void JobEnd::measure() {
 }
 
 /// COLLECTIVE, once.
-void JobEnd::begin(std::uint64_t reason) {
-  Level level = group_.is_root() ? choose(reason) : Level::none;
+void JobEnd::begin(std::uint64_t reason, LastSave::When when) {
+  Level level = group_.is_root() ? choose(reason, when) : Level::none;
   group_.broadcast(level);
   level_ = level;
 }
 
 /// Rank 0's clock, measurements and log.
-Level JobEnd::choose(std::uint64_t reason) {
+Level JobEnd::choose(std::uint64_t reason, LastSave::When when) {
   const bool by_signal = reason >= kSignal;
   const double grace_s = setup_.options.exit.grace_s;
   if (by_signal && grace_s > 0) deadline_s_ = std::min(deadline_s_.value_or(INFINITY), wall_s() + grace_s);
@@ -163,7 +164,7 @@ Level JobEnd::choose(std::uint64_t reason) {
   const LastSave::Choice choice = last_save_.choose(left, costs());
   std::string why = by_signal ? signal_reason(reason) : "";
   if (left) why += (why.empty() ? "" : ", ") + time_left(*left);
-  setup_.log.info(compose("{}: {}", why, last_save_.describe(choice)));
+  setup_.log.info(compose("{}: {}", why, last_save_.describe(choice, when)));
   return choice.level;
 }
 

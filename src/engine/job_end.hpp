@@ -46,8 +46,8 @@ class JobEnd {
   [[nodiscard]] std::uint64_t look_at_deadline() const;
   [[nodiscard]] bool leaves_time() const;
   void measure();
-  void begin(std::uint64_t reason);
-  [[nodiscard]] Level choose(std::uint64_t reason);
+  void begin(std::uint64_t reason, LastSave::When when);
+  [[nodiscard]] Level choose(std::uint64_t reason, LastSave::When when);
   [[nodiscard]] std::optional<double> left_s() const;
   [[nodiscard]] double wall_s() const;
   [[nodiscard]] SaveCosts costs() const;

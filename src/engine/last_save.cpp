@@ -42,10 +42,12 @@ LastSave::Choice LastSave::choose(std::optional<double> left_s, const SaveCosts&
   return {level, takes_s, is_measured(level, costs), fits(takes_s), estimate_s(settings_.highest, costs)};
 }
 
-std::string LastSave::describe(const Choice& choice) const {
-  std::string text =
-      compose("taking the last checkpoint now, up to level {} (estimated {}{}", to_string(choice.level),
-              human_seconds(choice.takes_s), choice.is_measured ? " from recent ones" : "; not all of it was measured");
+std::string LastSave::describe(const Choice& choice, When when) const {
+  std::string text = compose(
+      "{}, up to level {} (estimated {}{}",
+      when == When::now ? "taking the last checkpoint now" : "should_exit is true, and the next checkpoint is the last",
+      to_string(choice.level), human_seconds(choice.takes_s),
+      choice.is_measured ? " from recent ones" : ", in part assumed as this run has not measured it yet");
   if (choice.level != settings_.highest) {
     text += compose("; {} would take {}", to_string(settings_.highest), human_seconds(choice.highest_takes_s));
   }

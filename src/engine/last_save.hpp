@@ -1,6 +1,7 @@
 // The last checkpoint before a job is ended: when it must begin, and to which level it can still be taken.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -43,6 +44,9 @@ class LastSave {
     double highest_takes_s = 0;  ///< up to the level that it would be taken to with more time
   };
 
+  /// Whether the application was asked for it, or makes it of its own accord.
+  enum class When : std::uint8_t { now, next };
+
   explicit LastSave(const Settings& settings) : settings_(settings) {}
 
   /// From create until the level is reached, behind what is under way.
@@ -68,7 +72,7 @@ class LastSave {
   [[nodiscard]] Choice choose(std::optional<double> left_s, const SaveCosts& costs) const;
   /// "taking the last checkpoint now, up to level persistent (estimated 38.00 s from recent ones)": the choice, for
   /// people.
-  [[nodiscard]] std::string describe(const Choice& choice) const;
+  [[nodiscard]] std::string describe(const Choice& choice, When when) const;
 
  private:
   [[nodiscard]] bool is_measured(Level level, const SaveCosts& costs) const;

@@ -30,6 +30,9 @@ void Lifecycle::move_to(Phase next) {
 }
 
 std::optional<Failure> Lifecycle::ended() const {
+  if (is_dead() && phase_ == Phase::finished) {
+    return bad_state(compose("this engine was finalized ({}); end the job", *dead_because_));
+  }
   if (is_dead()) return bad_state(compose("this engine is dead ({}); end the job and start it again", *dead_because_));
   if (phase_ == Phase::finished) return bad_state("this engine was finalized; create a new one");
   return std::nullopt;

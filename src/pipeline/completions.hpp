@@ -31,6 +31,8 @@ class Completions {
   void deliver();
   /// Likewise, and all others, too: nothing goes on any more.
   void deliver_all();
+  /// Whether a callback is what is running now.
+  [[nodiscard]] bool calls() const noexcept { return calls_; }
 
  private:
   struct Expected {
@@ -40,12 +42,13 @@ class Completions {
   };
   /// What has become of it; nothing if that is still open.
   [[nodiscard]] std::optional<std::optional<Failure>> outcome(const Expected& expected) const;
-  void call(const Expected& expected, const std::optional<Failure>& failure) const;
+  void call(const Expected& expected, const std::optional<Failure>& failure);
   void forget_the_rest();
 
   const commits::Ledger& ledger_;
   Log log_;
   std::vector<Expected> expected_;
+  bool calls_ = false;
   mutable std::mutex mutex_;
   // Of commits that the ledger knows, or that somebody waits for.
   std::map<Id128, Level> reached_;

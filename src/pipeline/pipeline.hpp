@@ -93,8 +93,14 @@ class Pipeline {
   void require(std::string_view tag, Level level);
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
-  /// Likewise, in the background: false on all ranks if it is not there in time. Inline, what is begun is completed.
-  [[nodiscard]] bool finish_within(Deadline deadline);
+  /// What became of the end, the same on all ranks.
+  enum class Finished : std::uint8_t {
+    in_place,     ///< the newest commit is where it belongs
+    not_flushed,  ///< it could not be flushed: that was logged
+    in_the_midst  ///< not in time: something is under way
+  };
+  /// Likewise, in the background. Inline, what is begun is completed.
+  [[nodiscard]] Finished finish_within(Deadline deadline);
   /// Local. After stop(): whoever waits for a commit hears that it does not get any further. The last call.
   void give_up() { completions_.deliver_all(); }
 
@@ -123,6 +129,8 @@ class Pipeline {
   void on_complete(std::string_view tag, Level level, Completions::Callback callback);
   /// Calls back who can be told something; never throws Error.
   void deliver() { completions_.deliver(); }
+  /// Local. Whether one of them is what is running now: on this rank, and on others perhaps not.
+  [[nodiscard]] bool calls_back() const noexcept { return completions_.calls(); }
   /// Returns when nothing is under way: what is known of commits is then the same on every rank, unless `rest` leaves
   /// something.
   [[nodiscard]] Waited wait_until_idle(Rest rest = Rest::awaited, Deadline deadline = Deadline::never());

@@ -12,19 +12,19 @@ void Pipeline::finish() {
   completions_.deliver_all();
 }
 
-bool Pipeline::finish_within(Deadline deadline) {
+Pipeline::Finished Pipeline::finish_within(Deadline deadline) {
   const auto owed = owed_at_end();
   if (owed && worker_) {
-    if (!group_.all(!deadline.passed())) return false;
+    if (!group_.all(!deadline.passed())) return Finished::in_the_midst;
     hand_over(*owed);
     const Waited waited = wait_until_idle(Rest::given_up, deadline);
     group_.together([&] { comm::throw_if(waited.failure); });
-    if (!group_.all(waited.in_time)) return false;
+    if (!group_.all(waited.in_time)) return Finished::in_the_midst;
   } else if (owed) {
     flush_newest(*owed);
   }
   completions_.deliver_all();
-  return true;
+  return owed_at_end() ? Finished::not_flushed : Finished::in_place;
 }
 
 /// The newest commit, if it should be on the prefix and is not.

@@ -45,8 +45,8 @@ std::unique_ptr<Communicator> Pipeline::connect_over_tcp() const {
   if (group_.is_root() && joined.communicator) {
     log_.info(compose("background work sends over TCP, on {} ({})", joined.network,
                       schedule_.messages == Messages::tcp
-                          ? "as pipeline.messages says"
-                          : "the program's own messages may be sent by one thread at a time only"));
+                          ? "pipeline.messages = tcp"
+                          : "without MPI_THREAD_MULTIPLE it cannot use the program's own messages"));
   }
   if (group_.is_root() && joined.failure) {
     log_.warning(

@@ -65,7 +65,9 @@ TEST(JobDeadline, WhatTheOthersWereToldOfADeadlineDoesNotMatter) {
     Engine engine = scope.make_engine();
     EXPECT_TRUE(engine.should_exit());  // 80 s are assumed for a flush
   }));
-  EXPECT_TRUE(job.logged("deadline 2023-11-14T22:15:00Z (SLURM_JOB_END_TIME): the job ends in 1 min 40 s"));
+  EXPECT_TRUE(
+      job.logged("SLURM_JOB_END_TIME 2023-11-14T22:15:00Z (the job ends in 1 min 40 s); the last checkpoint is to be "
+                 "done "));
   std::swap(job.variables, job.others_variables);
   job.variables["SLURM_JOB_END_TIME"] = EndingJob::moment(100'000);
   expect_all_returned(job.start([&](RankScope& scope) {

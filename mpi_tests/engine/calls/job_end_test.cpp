@@ -26,8 +26,9 @@ TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
   EXPECT_EQ(loop.saved, std::vector<int>{3});
   EXPECT_EQ(loop.last_step, 3);
   EXPECT_EQ(loop.level_of_last, Level::persistent) << "though it was not its turn";
-  EXPECT_TRUE(job.logged(
-      "rank 2 received SIGTERM: taking the last checkpoint now, up to level persistent (estimated 1 min 20 s;"));
+  EXPECT_TRUE(
+      job.logged("rank 2 received SIGTERM: taking the last checkpoint now, up to level persistent (estimated 1 min 20 "
+                 "s, in part"));
   EXPECT_EQ(reopen(job).step, 3);
 }
 

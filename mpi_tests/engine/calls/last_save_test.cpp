@@ -122,19 +122,26 @@ TEST(LastSave, WithoutAnEndGoesToTheHighest) {
   EXPECT_TRUE(choice.fits);
 }
 
+TEST(LastSave, SaysThatTheApplicationMakesItOfItsOwnAccord) {
+  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1000, measured(2, 3, 33)), LastSave::When::next),
+            "should_exit is true, and the next checkpoint is the last, up to level persistent (estimated 38.00 s from "
+            "recent ones)");
+}
+
 TEST(LastSave, SaysWhatItChoseAndWhy) {
   const SaveCosts costs = measured(2, 3, 33);
-  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1000, costs)),
+  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1000, costs), LastSave::When::now),
             "taking the last checkpoint now, up to level persistent (estimated 38.00 s from recent ones)");
-  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(30, costs)),
+  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(30, costs), LastSave::When::now),
             "taking the last checkpoint now, up to level protected (estimated 5.00 s from recent ones; persistent "
             "would take 38.00 s)");
-  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1, costs)),
+  EXPECT_EQ(kToPrefix.describe(kToPrefix.choose(1, costs), LastSave::When::now),
             "taking the last checkpoint now, up to level local (estimated 2.00 s from recent ones; persistent would "
             "take 38.00 s); this may not "
             "finish in time");
-  EXPECT_EQ(kLocal.describe(kLocal.choose({}, {})),
-            "taking the last checkpoint now, up to level local (estimated 10.00 s; not all of it was measured)");
+  EXPECT_EQ(kLocal.describe(kLocal.choose({}, {}), LastSave::When::now),
+            "taking the last checkpoint now, up to level local (estimated 10.00 s, in part assumed as "
+            "this run has not measured it yet)");
 }
 
 TEST(Recent, IsTheLargestOfTheLastOnes) {

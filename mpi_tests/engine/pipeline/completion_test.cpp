@@ -89,6 +89,20 @@ TEST_P(Completion, WhatIsNotReachedIsToldWithTheReason) {
   }));
 }
 
+TEST_P(Completion, ACallbackMakesNoCollectiveCalls) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    std::optional<ErrorCode> code;
+    const auto callback = [&](const auto& /*failure*/) { code = code_of([&] { engine.create("b"); }); };
+    if (scope.rank == 1) engine.on_complete("a", Level::persistent, callback);
+    engine.wait("a", Level::persistent);
+    EXPECT_EQ(code, scope.rank == 1 ? std::optional(ErrorCode::bad_state) : std::nullopt);
+    commit_step(engine, scope.rank, "b", 2);
+    engine.finalize();
+  }));
+}
+
 TEST_P(Completion, ALevelThatTheSchemeRulesOutIsToldAsSuch) {
   job.options.redundancy.scheme = Scheme::single;
   for (const std::uint64_t every : {0U, 1U}) {

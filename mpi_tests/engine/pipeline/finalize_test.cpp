@@ -1,6 +1,7 @@
 // finalize with a limit: everything is done in time, or nothing is lost.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -106,6 +107,24 @@ TEST_F(Finalize, AFlushThatWasLeftForTheEndCountsNoTime) {
       EXPECT_EQ(engine.counters().persistent_last_s, 0);
       EXPECT_GT(engine.counters().flushed_bytes, 0U);
     }));
+  }
+}
+
+TEST_F(Finalize, SaysThatTheNewestCouldNotBeFlushed) {
+  Volume full;
+  full.write_errno = ENOSPC;
+  for (const PipelineMode mode : {PipelineMode::inline_, PipelineMode::background}) {
+    job.options.pipeline.mode = mode;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full); });
+      commit_step(engine, scope.rank, "a", 1);
+      EXPECT_FALSE(engine.finalize(kLong));
+      EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
+    }));
+    EXPECT_TRUE(has_said("the newest checkpoint, a, is in the node-local stores only. To flush it")) << log;
+    job.disk.set_volume("/prefix", {});
+    log.clear();
   }
 }
 

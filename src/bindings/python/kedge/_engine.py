@@ -173,9 +173,10 @@ class Engine(Counted):
         self._engine.unpin(tag)
 
     def finalize(self, timeout: float | None = None) -> bool:
-        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way behind the
-        application is waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all
-        ranks, if any gave up. The node-local files are then kept for ``kedge drain`` or the next start."""
+        """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way in the background is
+        waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all ranks, if any gave
+        up or the newest commit could not be flushed. The node-local files are then kept for ``kedge drain`` or the next
+        start."""
         return self._engine.finalize(timeout)
 
 
