@@ -179,11 +179,12 @@ void Pipeline::tidy(const comm::Group& channel) {
 /// next create says so. Parity is not made ready: protection may fail or be off, and the next container may need the
 /// space.
 void Pipeline::make_ready(std::uint64_t size_bytes) {
-  const std::size_t under_way = worker_ ? schedule_.max_pending : 1;
   if (size_bytes == 0 || !store_.memory_backed()) return;
   // Files that are only needed while an older commit waits for the protection of a newer one come and go.
-  if (store_.files_with_storage(store::FileKind::container) >= schedule_.keep + under_way) return;
-  (void)attempt([&] { store_.make_ready(store::FileKind::container, size_bytes, under_way); });
+  const std::size_t under_way = worker_ ? schedule_.max_pending : 1;
+  (void)attempt([&] {
+    store_.make_ready(store::FileKind::container, size_bytes, {.idle = under_way, .all = schedule_.keep + under_way});
+  });
 }
 
 std::optional<Failure> Pipeline::wait_for_room() {

@@ -70,11 +70,11 @@ class NodeStore {
     const Guard guard(mutex_);
     return of(kind).begin_would_overwrite();
   }
-  /// Gives one idle file, or a new one, so much storage, if fewer than `idle_files` have any: the next begin() finds
-  /// it. On memory, new storage costs as much as the copy into it. Throws no_space, io, and then nothing is taken.
-  void make_ready(FileKind kind, std::uint64_t size_bytes, std::size_t idle_files = 1) {
+  /// Gives one idle file, or a new one, so much storage, if fewer have any than are wanted: the next begin() finds it.
+  /// On memory, new storage costs as much as the copy into it. Throws no_space, io, and then nothing is taken.
+  void make_ready(FileKind kind, std::uint64_t size_bytes, const Wanted& wanted) {
     const Guard guard(mutex_);
-    of(kind).make_ready(size_bytes, idle_files);
+    of(kind).make_ready(size_bytes, wanted);
   }
   /// Frees the storage of own files that hold nothing. Throws io.
   void give_back_unused();

@@ -67,6 +67,7 @@ std::optional<Failure> Sealing::begin_together(std::span<const PlannedFile> plan
   auto local = attempt([&] { additional_bytes = store_.additional_bytes(planned); });
   const bool takes = additional_bytes != 0;
   const auto has_changed = [&] {
+    if (!takes) return false;  // it has begun
     const std::uint64_t before = additional_bytes;
     return !attempt([&] { additional_bytes = store_.additional_bytes(planned); }) && additional_bytes != before;
   };

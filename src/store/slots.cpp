@@ -190,7 +190,7 @@ void Slots::sealed(Slot& slot, const FileKey& key, std::uint64_t generation) {
   slot.file->filled();
 }
 
-void Slots::make_ready(std::uint64_t size_bytes, std::size_t idle_files) {
+void Slots::make_ready(std::uint64_t size_bytes, const Wanted& wanted) {
   Slot* empty = nullptr;
   std::size_t ready = 0;
   for (const auto& slot : slots_) {
@@ -198,7 +198,8 @@ void Slots::make_ready(std::uint64_t size_bytes, std::size_t idle_files) {
     if (slot->state != Slot::State::free || slot->size_bytes(directory_) != 0) ++ready;
     else empty = slot.get();
   }
-  if (ready >= idle_files) return;
+  if (ready >= wanted.idle || with_storage() >= wanted.all) return;
+  if (empty == nullptr && slots_.size() >= wanted.all) return;
   Slot& slot = empty != nullptr ? *empty : new_slot();
   const auto failure = attempt([&] {
     StoreFile& file = slot.opened(directory_);

@@ -9,6 +9,12 @@
 
 namespace kedge::store {
 
+/// So many files of a kind are to have storage before it is asked for.
+struct Wanted {
+  std::size_t idle = 1;
+  std::size_t all = 1;  ///< at most, with those that hold something
+};
+
 /// A file is free (unsealed), being written, sealed and kept, or sealed and retired. The next one to write is a free
 /// one, else the oldest retired one, else a new one; of what is idle one file at most is spared.
 class Slots {
@@ -33,7 +39,7 @@ class Slots {
   [[nodiscard]] bool begin_would_overwrite() const;
   static void sealed(Slot& slot, const FileKey& key, std::uint64_t generation);
   /// See NodeStore.
-  void make_ready(std::uint64_t size_bytes, std::size_t idle_files);
+  void make_ready(std::uint64_t size_bytes, const Wanted& wanted);
   void give_back_unused();
   void discard(Slot& slot);
   /// The file goes, unless it is pinned.

@@ -41,12 +41,14 @@ TEST_P(StoreFilesInTurn, AsManyIdleFilesStayAsAreToBeSpared) {
 TEST_P(StoreFilesInTurn, FilesAreMadeReadyUntilSoManyAreIdle) {
   const auto own = open_store(3);
   put(*own, FileKind::container, 3, 1);
-  own->make_ready(FileKind::container, 8192);
-  own->make_ready(FileKind::container, 8192);
+  own->make_ready(FileKind::container, 8192, {1, 3});
+  own->make_ready(FileKind::container, 8192, {1, 3});
   EXPECT_EQ(own->files(FileKind::container), 2U);
-  own->make_ready(FileKind::container, 8192, 2);
-  own->make_ready(FileKind::container, 8192, 2);
+  own->make_ready(FileKind::container, 8192, {2, 3});
+  own->make_ready(FileKind::container, 8192, {2, 3});
   EXPECT_EQ(own->files(FileKind::container), 3U);
+  own->make_ready(FileKind::container, 8192, {3, 3});
+  EXPECT_EQ(own->files(FileKind::container), 3U) << "no more than that in all";
 }
 
 // As after a start: what the last one has given back is filled, and is not begun before what is ready.
@@ -60,14 +62,14 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
   own->give_back_unused();
   ASSERT_EQ(own->files(FileKind::container), 2U);
   ASSERT_EQ(own->files_with_storage(FileKind::container), 1U);
-  own->make_ready(FileKind::container, 8192);
+  own->make_ready(FileKind::container, 8192, {1, 3});
   EXPECT_EQ(own->files(FileKind::container), 2U);
   EXPECT_EQ(own->files_with_storage(FileKind::container), 2U);
   EXPECT_EQ(own->additional_bytes(std::array{store::PlannedFile{FileKind::container, 8192}}), 0U);
 
   own->give_back_unused();
-  own->make_ready(FileKind::container, 8192, 2);  // fills the empty one
-  own->make_ready(FileKind::container, 8192, 2);
+  own->make_ready(FileKind::container, 8192, {2, 3});  // fills the empty one
+  own->make_ready(FileKind::container, 8192, {2, 3});
   EXPECT_EQ(own->files_with_storage(FileKind::container), 3U);
   (void)own->begin(FileKind::container, 8192);
   EXPECT_EQ(own->additional_bytes(std::array{store::PlannedFile{FileKind::container, 8192}}), 0U);

@@ -150,7 +150,7 @@ TEST_P(SealingOfRanks, WhatIsMadeReadyMeanwhileIsNotCountedTwice) {
     const PlannedFile planned{FileKind::container, kBytes};
     for (const std::uint64_t made : {kBytes, kBytes / 2}) {
       Sealing sealing(group, store, false);
-      if (communicator.rank() == 2) meanwhile.what = [&] { store.make_ready(FileKind::container, made); };
+      if (communicator.rank() == 2) meanwhile.what = [&] { store.make_ready(FileKind::container, made, {1, 2}); };
       const auto failure = sealing.begin_together(
           std::span(&planned, 1), [&] { (void)sealing.begin(FileKind::container, kKey, kGeneration, kBytes); });
       EXPECT_FALSE(failure) << to_string(*failure);
