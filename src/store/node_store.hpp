@@ -144,11 +144,6 @@ class NodeStore {
     const Guard guard(mutex_);
     return of(kind).size();
   }
-  /// Those of them that have any storage.
-  [[nodiscard]] std::size_t files_with_storage(FileKind kind) const {
-    const Guard guard(mutex_);
-    return of(kind).with_storage();
-  }
   [[nodiscard]] std::size_t adopted_files() const noexcept {
     const Guard guard(mutex_);
     return adopted_.size();

@@ -56,9 +56,9 @@ class Slots {
   [[nodiscard]] std::vector<FileKey> keys() const;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
-  [[nodiscard]] std::size_t with_storage() const;
 
  private:
+  [[nodiscard]] std::size_t with_storage() const;
   [[nodiscard]] bool comes_before(const Slot& one, const Slot& other) const;
   [[nodiscard]] Slot* idle_slot() const;
   [[nodiscard]] Slot& free_slot();

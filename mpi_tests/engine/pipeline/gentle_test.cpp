@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -215,25 +216,35 @@ TEST_F(Gentle, CoresThatAreNotThereAreToldAndCostNothing) {
   EXPECT_TRUE(warned);
 }
 
-/// Seconds that pass on rank 0, of two ranks on a node each, until 4 MiB of each are protected.
+/// Two ranks on a node each, which protect 4 MiB of each at most so fast.
+struct LimitedJob : SimulatedJob {
+  explicit LimitedJob(std::uint64_t limit) : SimulatedJob(2) {
+    options.pipeline.mode = PipelineMode::background;
+    options.persistent.every = 0;
+    options.redundancy.bandwidth_limit = limit;
+    options.topology.ranks_per_node = 1;
+  }
+  /// Each rank commits, and does `then`.
+  void run(const std::function<void(Engine&)>& then) {
+    expect_all_returned(start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      const std::vector<std::byte> state(std::size_t{4} << 20U, std::byte{7});
+      engine.create("a");
+      engine.save("state", {state.data(), DataType::uint8, Shape{state.size()}});
+      engine.commit();
+      then(engine);
+    }));
+  }
+};
+
+/// That pass on rank 0 until all is protected.
 double seconds_of_a_protection(std::uint64_t limit) {
-  SimulatedJob job(2);
-  job.options.pipeline.mode = PipelineMode::background;
-  job.options.persistent.every = 0;
-  job.options.redundancy.bandwidth_limit = limit;
-  job.options.topology.ranks_per_node = 1;
+  LimitedJob job(limit);
   const auto clock = std::make_shared<FakeClock>();  // of rank 0
   job.surroundings = [&](int rank, engine::Environment& environment) {
     environment.clock = rank == 0 ? clock : std::make_shared<FakeClock>();
   };
-  expect_all_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    const std::vector<std::byte> state(std::size_t{4} << 20U, std::byte{7});
-    engine.create("a");
-    engine.save("state", {state.data(), DataType::uint8, Shape{state.size()}});
-    engine.commit();
-    engine.wait("a", Level::protected_);
-  }));
+  job.run([](Engine& engine) { engine.wait("a", Level::protected_); });
   return clock->seconds();
 }
 
@@ -242,27 +253,18 @@ TEST(GentleProtection, SendsNoFasterThanTheLimit) {
   EXPECT_NEAR(seconds_of_a_protection(std::uint64_t{1} << 20U), 4, 0.6);
 }
 
-// Somebody waits for the end: of a limit that would take minutes nothing is left.
+// Somebody waits for the end: of a limit that would take a minute nothing is left.
 TEST(GentleProtection, TheEndDoesNotWaitForTheLimit) {
-  SimulatedJob job(2);
-  job.options.pipeline.mode = PipelineMode::background;
-  job.options.persistent.every = 0;
-  job.options.redundancy.bandwidth_limit = std::uint64_t{1} << 16U;  // 64 s for 4 MiB
-  job.options.topology.ranks_per_node = 1;
+  LimitedJob job(std::uint64_t{1} << 16U);
   job.surroundings = [](int /*rank*/, engine::Environment& environment) {
     environment.clock = system_clock();
     environment.waits_for_worker = false;
   };
   const double took_s = seconds_of([&] {
-    expect_all_returned(job.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      const std::vector<std::byte> state(std::size_t{4} << 20U, std::byte{7});
-      engine.create("a");
-      engine.save("state", {state.data(), DataType::uint8, Shape{state.size()}});
-      engine.commit();
+    job.run([](Engine& engine) {
       std::this_thread::sleep_for(500ms);
       EXPECT_EQ(engine.level("a"), Level::local);
-    }));
+    });
   });
   EXPECT_LT(took_s, 5);
 }
