@@ -142,5 +142,24 @@ TEST(SocketsDeath, ARankThatNeverSentAnythingSaysGoodbyeToo) {
   EXPECT_THAT(failure->message, HasSubstr("rank 1 shut down its engine while rank"));
 }
 
+/// It was the first to time out: the others would look for a mistake in how the program ends.
+TEST(SocketsDeath, ARankThatGaveUpOnAMessageDoesNotLeaveInOrder) {
+  auto plans = socket_plans(2);
+  Mesh a(std::move(plans[0]));
+  auto b = std::make_unique<Mesh>(std::move(plans[1]));
+  Bytes one(1);
+  Bytes other(1);
+  const auto nothing = a.receive(1, {0, 1}, one);
+  const auto not_sent = b->receive(0, {0, 2}, other);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(a.test(*nothing));
+    EXPECT_FALSE(b->wait(*not_sent, Deadline::after(std::chrono::milliseconds(1))));
+  }
+  b.reset();
+  const auto failure = attempt([&] { (void)a.wait(*nothing, soon()); });
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->message, AnyOf(HasSubstr("rank 1 closed its connection"), HasSubstr("rank 1 lost its")));
+}
+
 }  // namespace
 }  // namespace kedge::comm
