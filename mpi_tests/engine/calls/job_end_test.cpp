@@ -85,6 +85,7 @@ TEST(JobEnd, WithoutNeedCheckpointShouldExitLooksItself) {
     commit_step(engine, scope.rank, "b", 2);
     EXPECT_EQ(engine.level("b"), Level::protected_) << "only the first is the last";
   }));
+  EXPECT_TRUE(job.logged("rank 3 received SIGTERM: should_exit is true, and the next checkpoint is the last, up to"));
 }
 
 TEST(JobEnd, ACheckpointThatFailedIsAskedForAgain) {

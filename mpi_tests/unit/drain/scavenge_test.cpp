@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "fs/tree.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "kedge/engine.hpp"
@@ -31,6 +32,17 @@ class Interrupted final : public faults::ForwardingFileSystem {
  private:
   std::string end_;
   std::function<void()> then_;
+};
+
+/// A prefix without any space that is free.
+class Full final : public faults::ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  [[nodiscard]] fs::Space space(const std::string& path) override {
+    fs::Space space = inner().space(path);
+    space.free_bytes = 0;
+    return space;
+  }
 };
 
 /// Two nodes with a rank each, whose job committed "a" and flushed nothing.
@@ -70,6 +82,16 @@ class Scavenge : public ::testing::Test {
 TEST_F(Scavenge, TheLastNodeFlushes) {
   EXPECT_NE(scavenge_store(store(1), options, world).find("1 of 2 containers have been copied"), std::string::npos);
   EXPECT_NE(scavenge_store(store(0), options, world).find("; flushed a (generation "), std::string::npos);
+}
+
+TEST_F(Scavenge, WhatIsCopiedNeedsNoSpace) {
+  engine::Environment full = world;
+  full.file_system = std::make_shared<Full>(world.file_system);
+  const auto failure = attempt([&] { (void)scavenge_store(store(1), options, full); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space);
+  (void)scavenge_store(store(1), options, world);
+  EXPECT_NE(scavenge_store(store(1), options, full).find("1 of 2 containers have been copied"), std::string::npos);
 }
 
 // It has given up on the lock by the time that the other one has decided.
