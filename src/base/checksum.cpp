@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fetch_ahead.hpp"
+
 namespace kedge {
 namespace {
 
@@ -60,6 +62,14 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) noexce
                       static_cast<int>(piece.size()), crc);
   }
   return ~crc;
+}
+
+std::uint32_t crc32c_from_memory(std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
+  for (std::size_t at = 0; at < bytes.size(); at += kFetchBytes) {
+    fetch_ahead(bytes, at);
+    crc = crc32c(bytes.subspan(at, std::min(kFetchBytes, bytes.size() - at)), crc);
+  }
+  return crc;
 }
 
 std::uint32_t crc32c_zeros(std::uint64_t length, std::uint32_t crc) noexcept {

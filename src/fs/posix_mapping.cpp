@@ -65,7 +65,7 @@ class PosixMapping final : public Mapping {
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
     require_within(path_, offset, length, size_bytes_);
     in_pieces(length, kChunkBytes,
-              [&](std::uint64_t at, std::uint64_t size) { crc = crc32c(touched(offset + at, size), crc); });
+              [&](std::uint64_t at, std::uint64_t size) { crc = crc32c_from_memory(touched(offset + at, size), crc); });
     return crc;
   }
   std::span<const std::byte> bytes() const noexcept override { return {data_, size_bytes_}; }

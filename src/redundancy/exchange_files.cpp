@@ -40,7 +40,7 @@ std::span<const std::byte> Files::fetch(const Input& input, const Piece& part, s
                                                 file.mapped.size(), offset + part.length));
       }
       bytes = file.mapped.subspan(offset, part.length);
-      crc = crc32c(bytes, crc);
+      crc = crc32c_from_memory(bytes, crc);
     });
   }
   if (!result_.failure) return bytes;

@@ -45,6 +45,13 @@ TEST(Checksum, OfPiecesAndOfCombinedPartsIsThatOfTheWhole) {
   }
 }
 
+TEST(Checksum, IsTheSameForBytesThatAreAskedForAhead) {
+  for (const std::size_t size : {0U, 1U, 2047U, 2048U, 2049U, 4095U, 4096U, 4097U, 6144U, 70000U}) {
+    const auto bytes = random_bytes(size, 11);
+    EXPECT_EQ(crc32c_from_memory(bytes, 5), crc32c(bytes, 5)) << size;
+  }
+}
+
 TEST(Checksum, OfAppendedZerosNeedsNoZeros) {
   const auto bytes = random_bytes(100, 3);
   for (const std::size_t zeros : {0U, 1U, 511U, 4096U, 100000U}) {

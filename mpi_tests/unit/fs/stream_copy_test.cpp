@@ -24,7 +24,14 @@ std::vector<std::byte> noise(std::size_t size) {
   return bytes;
 }
 
-TEST(StreamCopy, EverySizeAndAlignmentIsAPlainCopy) {
+class StreamCopy : public testing::TestWithParam<StoreWidth> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > widest_stores()) GTEST_SKIP() << "this processor has no AVX2";
+  }
+};
+
+TEST_P(StreamCopy, EverySizeAndAlignmentIsAPlainCopy) {
   constexpr std::size_t kGuard = 128;
   const auto source = noise(70'000);
   for (const std::size_t size : {0U, 1U, 15U, 63U, 64U, 65U, 4095U, 4096U, 4097U, 4160U, 8191U, 8192U, 8193U, 12'288U,
@@ -33,7 +40,7 @@ TEST(StreamCopy, EverySizeAndAlignmentIsAPlainCopy) {
       for (const std::size_t to : {0U, 1U, 16U, 33U, 63U}) {
         std::vector<std::byte> target(size + 2 * kGuard, std::byte{0xee});
         const auto bytes = std::span(source).subspan(from, size);
-        const std::uint32_t crc = stream_copy(target.data() + kGuard / 2 + to, bytes, 77);
+        const std::uint32_t crc = stream_copy(target.data() + kGuard / 2 + to, bytes, 77, GetParam());
         EXPECT_EQ(crc, crc32c(bytes, 77)) << size << " from " << from << " to " << to;
         std::vector<std::byte> expected(target.size(), std::byte{0xee});
         std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(kGuard / 2 + to));
@@ -42,6 +49,9 @@ TEST(StreamCopy, EverySizeAndAlignmentIsAPlainCopy) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, StreamCopy, testing::Values(StoreWidth::bytes_16, StoreWidth::bytes_32),
+                         [](const auto& width) { return width.param == StoreWidth::bytes_32 ? "of32" : "of16"; });
 
 /// A mapped file in memory, if there is such a place, else on disk.
 class Mapped : public testing::Test {
