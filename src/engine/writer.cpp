@@ -40,6 +40,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     parts_.recovery.survey_only();
     parts_.pipeline.make_room();
   }
+  const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here; who needs the worker after all says so
   const CommitHead head = draw_head(tag);
   last_.reset();
   checkpoint_ = std::make_unique<Checkpoint>(parts_);
@@ -196,11 +197,14 @@ double Writer::commit(std::optional<Level> level) {
   enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
   const double begin_s = parts_.clock().seconds();
   const double before_s = checkpoint_->blocked_s;
-  finish();
   pipeline::CommitBytes bytes;
-  bytes.own = checkpoint_->container->container_bytes();
-  bytes.total = parts_.group.sum(bytes.own);
-  seal();
+  {
+    const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here, and none of them waits for its worker
+    finish();
+    bytes.own = checkpoint_->container->container_bytes();
+    bytes.total = parts_.group.sum(bytes.own);
+    seal();
+  }
   parts_.notes.note(checkpoint_->commit.id);
   const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
   const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);

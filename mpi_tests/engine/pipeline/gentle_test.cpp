@@ -12,7 +12,9 @@
 
 #include "base/cores.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
+#include "harness/watched_communicator.hpp"
 #include "pipeline/pause.hpp"
 
 namespace kedge::faults {
@@ -170,6 +172,58 @@ TEST_F(Gentle, AnEngineMayBeDestroyedWhileItIsPaused) {
               }));
             }),
             30);
+}
+
+/// Whether the flush of "a" got on while all ranks were in `call` of "b", whose messages take a moment on rank 0.
+bool gets_on_during(PersistentJob& job, const std::function<void(Engine&)>& before,
+                    const std::function<void(Engine&)>& call, const std::function<void(Engine&)>& after) {
+  Gate gate;
+  std::atomic<int> reductions = -1;  // of rank 0 in the call; -1: it is not in there
+  std::function<void()> on_second;
+  bool got_on = false;
+  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+    environment.waits_for_worker = false;
+    environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+  };
+  job.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
+    if (rank != 0) return own;
+    return std::make_unique<kedge::testing::WatchedCommunicator>(std::move(own), [&](Deadline) {
+      if (reductions >= 0 && ++reductions == 2) on_second();  // after the one that all enter by
+    });
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    gate.close();
+    commit_step(engine, scope.rank, "a", 1);
+    gate.await(4);
+    before(engine);
+    if (scope.rank == 0) {
+      on_second = [&] {
+        gate.open();
+        std::this_thread::sleep_for(200ms);
+        got_on = engine.level("a") == Level::persistent;
+      };
+      reductions = 0;
+    }
+    call(engine);
+    if (scope.rank == 0) {
+      EXPECT_GE(reductions, 2);
+      reductions = -1;
+    }
+    after(engine);
+    engine.wait("a", Level::persistent);
+  }));
+  return got_on;
+}
+
+// Then no rank waits for its own, and nobody is kept waiting for votes by work that another could do later.
+TEST_F(Gentle, WorkStandsStillWhileAllRanksAreInCreateOrCommit) {
+  const auto nothing = [](Engine&) {};
+  const auto create = [](Engine& engine) { engine.create("b"); };
+  const auto commit = [](Engine& engine) { engine.commit(); };
+  job.options.pipeline.max_pending = 2;
+  EXPECT_FALSE(gets_on_during(job, nothing, create, commit));
+  EXPECT_FALSE(gets_on_during(job, create, commit, nothing));
 }
 
 /// The cores on which the thread runs that says what became of a commit.
