@@ -211,7 +211,7 @@ bool gets_on_during(PersistentJob& job, const std::function<void(Engine&)>& befo
       reductions = -1;
     }
     after(engine);
-    engine.wait("a", Level::persistent);
+    engine.finalize();
   }));
   return got_on;
 }
