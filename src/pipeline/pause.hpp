@@ -4,7 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <utility>
+
+#include "kedge/communicator.hpp"
 
 namespace kedge::pipeline {
 
@@ -14,15 +17,20 @@ class Pause {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  /// `too_long` is called, in the worker's thread, once for each pause that was asked for and ended by its limit.
-  explicit Pause(Seconds at_most, std::function<void(Seconds limit)> too_long = {})
-      : at_most_(at_most), too_long_(std::move(too_long)) {}
+  /// The worker waits for `changed`. `too_long` is called, in its thread, once for each pause that was asked for and
+  /// ended by its limit.
+  Pause(std::unique_ptr<Communicator::Signal> changed, Seconds at_most,
+        std::function<void(Seconds limit)> too_long = {})
+      : changed_(std::move(changed)), at_most_(at_most), too_long_(std::move(too_long)) {}
 
   /// As long as one of these lives, the worker stands still.
   class Hold {
    public:
     explicit Hold(Pause& pause) noexcept : pause_(pause) { pause_.held_.fetch_add(1); }
-    ~Hold() { pause_.held_.fetch_sub(1); }
+    ~Hold() {
+      pause_.held_.fetch_sub(1);
+      pause_.tell();
+    }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
@@ -32,7 +40,10 @@ class Pause {
   /// As long as one of these lives, the application waits for the worker, which goes on whatever was asked before.
   class Awaited {
    public:
-    explicit Awaited(Pause& pause) noexcept : pause_(pause) { pause_.awaited_.fetch_add(1); }
+    explicit Awaited(Pause& pause) noexcept : pause_(pause) {
+      pause_.awaited_.fetch_add(1);
+      pause_.tell();
+    }
     ~Awaited() { pause_.awaited_.fetch_sub(1); }
     Awaited(const Awaited&) = delete;
     Awaited& operator=(const Awaited&) = delete;
@@ -44,9 +55,13 @@ class Pause {
   /// Until it is taken back.
   void ask(bool paused) noexcept {
     if (!asked_.exchange(paused)) told_ = false;
+    tell();
   }
   /// The worker is to end: it stands still no more.
-  void end() noexcept { ended_ = true; }
+  void end() noexcept {
+    ended_ = true;
+    tell();
+  }
   [[nodiscard]] bool is_ended() const noexcept { return ended_; }
 
   // In the worker's thread.
@@ -58,10 +73,16 @@ class Pause {
 
  private:
   [[nodiscard]] bool holds() const noexcept { return !ended_ && awaited_ == 0 && (asked_ || held_ != 0); }
+  /// After a change: costs nothing while the worker does not wait.
+  void tell() noexcept {
+    if (waits_) changed_->raise();
+  }
 
+  std::unique_ptr<Communicator::Signal> changed_;
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
-  Seconds left_{0};  ///< the worker's
+  Seconds left_{0};                  ///< the worker's
+  std::atomic<bool> waits_ = false;  ///< the worker, or is about to: it looks again after it has said so
   std::atomic<bool> asked_ = false;
   std::atomic<bool> told_ = false;  ///< of this one, that it was too long
   std::atomic<int> held_ = 0;

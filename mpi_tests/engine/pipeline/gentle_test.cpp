@@ -15,6 +15,7 @@
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
+#include "kedge/transport.hpp"
 #include "pipeline/pause.hpp"
 
 namespace kedge::faults {
@@ -29,8 +30,10 @@ double seconds_of(const std::function<void()>& step) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+std::unique_ptr<Communicator::Signal> signal() { return single_process()->signal(); }
+
 TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
-  Pause pause(60s);
+  Pause pause(signal(), 60s);
   pause.begin();
   EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
   pause.ask(true);
@@ -51,7 +54,7 @@ TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
 }
 
 TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
-  Pause pause(60s);
+  Pause pause(signal(), 60s);
   pause.begin();
   pause.ask(true);
   std::jthread application([&] {
@@ -66,7 +69,7 @@ TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
 }
 
 TEST(PauseOfWork, HasALimitForEachCommit) {
-  Pause pause(50ms);
+  Pause pause(signal(), 50ms);
   pause.ask(true);
   for (int commit = 0; commit < 2; ++commit) {
     pause.begin();
@@ -79,7 +82,7 @@ TEST(PauseOfWork, HasALimitForEachCommit) {
 
 TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
   std::vector<Pause::Seconds> told;
-  Pause pause(20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
+  Pause pause(signal(), 20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
   const auto two_commits = [&] {
     for (int commit = 0; commit < 2; ++commit) {
       pause.begin();
@@ -104,7 +107,7 @@ TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
 }
 
 TEST(PauseOfWork, EndsWithTheWork) {
-  Pause pause(60s);
+  Pause pause(signal(), 60s);
   pause.begin();
   pause.ask(true);
   std::jthread end([&] {
