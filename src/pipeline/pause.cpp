@@ -21,7 +21,7 @@ class Said {
 
 void Pause::pass() {
   using Clock = std::chrono::steady_clock;
-  if (!holds()) return;
+  if (!changed_ || !holds()) return;
   const Said said(waits_);
   while (holds() && left_ > Seconds(0)) {
     const auto begin = Clock::now();

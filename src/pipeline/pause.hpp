@@ -17,11 +17,12 @@ class Pause {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  /// The worker waits for `changed`. `too_long` is called, in its thread, once for each pause that was asked for and
-  /// ended by its limit.
-  Pause(std::unique_ptr<Communicator::Signal> changed, Seconds at_most,
-        std::function<void(Seconds limit)> too_long = {})
-      : changed_(std::move(changed)), at_most_(at_most), too_long_(std::move(too_long)) {}
+  /// `too_long` is called, in the worker's thread, once for each pause that was asked for and ended by its limit.
+  explicit Pause(Seconds at_most, std::function<void(Seconds limit)> too_long = {})
+      : at_most_(at_most), too_long_(std::move(too_long)) {}
+
+  /// Before there is a worker, which waits for `changed`: of the communicator that its thread belongs to.
+  void tell_by(std::unique_ptr<Communicator::Signal> changed) noexcept { changed_ = std::move(changed); }
 
   /// As long as one of these lives, the worker stands still.
   class Hold {
@@ -78,7 +79,7 @@ class Pause {
     if (waits_) changed_->raise();
   }
 
-  std::unique_ptr<Communicator::Signal> changed_;
+  std::unique_ptr<Communicator::Signal> changed_;  ///< null: there is no worker that could stand still
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
   Seconds left_{0};                  ///< the worker's

@@ -65,6 +65,7 @@ void Pipeline::start_worker(OpenChannel channel) {
     send_pace_ = std::make_unique<fs::Pace>(
         clock_, static_cast<double>(schedule_.sent_bytes_per_s) / sharers, [] {}, [this] { return pause_.is_ended(); });
   }
+  pause_.tell_by(channel.messages->signal());
   const auto before = [this](std::uint64_t sent_bytes) {
     pause_.pass();
     if (send_pace_ && sent_bytes != 0) send_pace_->pass(sent_bytes);

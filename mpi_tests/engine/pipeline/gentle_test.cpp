@@ -33,7 +33,8 @@ double seconds_of(const std::function<void()>& step) {
 std::unique_ptr<Communicator::Signal> signal() { return single_process()->signal(); }
 
 TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
-  Pause pause(signal(), 60s);
+  Pause pause(60s);
+  pause.tell_by(signal());
   pause.begin();
   EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
   pause.ask(true);
@@ -54,7 +55,8 @@ TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
 }
 
 TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
-  Pause pause(signal(), 60s);
+  Pause pause(60s);
+  pause.tell_by(signal());
   pause.begin();
   pause.ask(true);
   std::jthread application([&] {
@@ -69,7 +71,8 @@ TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
 }
 
 TEST(PauseOfWork, HasALimitForEachCommit) {
-  Pause pause(signal(), 50ms);
+  Pause pause(50ms);
+  pause.tell_by(signal());
   pause.ask(true);
   for (int commit = 0; commit < 2; ++commit) {
     pause.begin();
@@ -82,7 +85,8 @@ TEST(PauseOfWork, HasALimitForEachCommit) {
 
 TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
   std::vector<Pause::Seconds> told;
-  Pause pause(signal(), 20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
+  Pause pause(20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
+  pause.tell_by(signal());
   const auto two_commits = [&] {
     for (int commit = 0; commit < 2; ++commit) {
       pause.begin();
@@ -107,7 +111,8 @@ TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
 }
 
 TEST(PauseOfWork, EndsWithTheWork) {
-  Pause pause(signal(), 60s);
+  Pause pause(60s);
+  pause.tell_by(signal());
   pause.begin();
   pause.ask(true);
   std::jthread end([&] {
