@@ -34,6 +34,7 @@ NOT_ALONE = {
     "convert_zero_checkpoint_to_fp32": "calls zero_to_fp32, which calls torch.load on the files",
     "checkpoint_shared_weights": "calls zero_to_fp32, which calls torch.load on the files",
     "save_exclude_": "calls torch.load on the files",
+    "checkpoint_moe": "calls torch.load on the files of the experts",
 }
 
 
