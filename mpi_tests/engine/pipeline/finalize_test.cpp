@@ -34,7 +34,7 @@ class Finalize : public FlushFixture {
       log += std::string(line) + '\n';
     };
     job.surroundings = [this](int /*rank*/, engine::Environment& environment) {
-      environment.waits_for_worker = false;
+      environment.waits_for_worker = waits_for_worker;
       environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
     };
   }
@@ -56,6 +56,7 @@ class Finalize : public FlushFixture {
   std::thread opener;
   std::mutex mutex;
   std::string log;
+  bool waits_for_worker = false;
   PersistentJob job{4};
 };
 
@@ -131,12 +132,12 @@ TEST_F(Finalize, SaysThatTheNewestCouldNotBeFlushed) {
 // What has no time any more is not begun: it would only be cut.
 TEST_F(Finalize, WithoutTimeNoFlushBegins) {
   job.options.persistent.every = 3;
-  gate.close();  // a flush that began would still be under way
+  waits_for_worker = true;  // what follows protection is over, too
+  gate.close();             // a flush that began would still be under way
   open_when_given_up();
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    engine.wait("a", Level::protected_);
     EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
     const auto after = failure_of([&] { engine.create("after"); });
     EXPECT_EQ(after ? after->message : "", "this engine was finalized; create a new one") << "nothing was cut";
