@@ -24,6 +24,7 @@ void Completions::failed(const Id128& commit_id, Level level, const Failure& fai
 }
 
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
+  const bool was_under_way = is_under_way_(expected.commit.id);  // first: when it is not, all that follows is known
   const auto entry = ledger_.find(expected.commit.id);
   if (entry && entry->level() >= expected.level) return std::optional<Failure>();
   const std::lock_guard guard(mutex_);
@@ -31,7 +32,7 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   if (reached != reached_.end() && reached->second >= expected.level) return std::optional<Failure>();
   const auto failure = failures_.find({expected.commit.id, expected.level});
   if (failure != failures_.end()) return failure->second;
-  if (entry) return std::nullopt;
+  if (entry || was_under_way) return std::nullopt;
   return Failure{ErrorCode::not_found,
                  compose("a newer commit took the place of {} in the stores before it was {}", expected.commit.tag,
                          to_string(expected.level)),

@@ -19,11 +19,15 @@ namespace kedge::pipeline {
 class Completions {
  public:
   using Callback = std::function<void(const std::optional<Failure>& failure)>;
+  using IsUnderWay = std::function<bool(const Id128& commit_id)>;
 
-  Completions(const commits::Ledger& ledger, Log log) : ledger_(ledger), log_(std::move(log)) {}
+  /// What becomes of a commit is said as long as it is under way: that outlasts its place in the ledger where a newer
+  /// one took it already.
+  Completions(const commits::Ledger& ledger, IsUnderWay is_under_way, Log log)
+      : ledger_(ledger), is_under_way_(std::move(is_under_way)), log_(std::move(log)) {}
 
   void expect(const CommitHead& commit, Level level, Callback callback);
-  /// The commit has reached the level. To be said before it can leave the ledger.
+  /// The commit has reached the level.
   void reached(const Id128& commit_id, Level level);
   /// The commit does not reach the level in its turn.
   void failed(const Id128& commit_id, Level level, const Failure& failure);
@@ -46,6 +50,7 @@ class Completions {
   void forget_the_rest();
 
   const commits::Ledger& ledger_;
+  IsUnderWay is_under_way_;
   Log log_;
   std::vector<Expected> expected_;
   bool calls_ = false;

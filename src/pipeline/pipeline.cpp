@@ -43,7 +43,8 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
       log_(log),
       metrics_(metrics),
       flush_record_(flush_records, ledger, clock, log),
-      completions_(ledger, log) {
+      completions_(
+          ledger, [this](const Id128& commit_id) { return worker_ && worker_->is_under_way(commit_id); }, log) {
   if (schedule_.mode == PipelineMode::inline_) return;
   auto channel = open_channel();
   if (!channel.messages) return;

@@ -237,12 +237,18 @@ void Worker::upkeep_protected() {
   state_->done->raise();
 }
 
+bool Worker::has(const State& state, const Id128& commit_id) {
+  const auto is_of_it = [&](const Job& job) { return job.files.commit.id == commit_id; };
+  return state.to_protect == commit_id || std::ranges::any_of(state.jobs, is_of_it);
+}
+
+bool Worker::is_under_way(const Id128& commit_id) const {
+  const std::lock_guard guard(state_->mutex);
+  return has(*state_, commit_id);
+}
+
 Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {
-  const auto is_over = [&](const State& state) {
-    const auto is_of_it = [&](const Job& job) { return job.files.commit.id == commit_id; };
-    return enough() || (std::ranges::none_of(state.jobs, is_of_it) && state.to_protect != commit_id);
-  };
-  return wait_until(is_over, deadline);
+  return wait_until([&](const State& state) { return enough() || !has(state, commit_id); }, deadline);
 }
 
 std::uint64_t Worker::hold() {

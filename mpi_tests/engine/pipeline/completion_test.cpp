@@ -119,6 +119,53 @@ TEST_P(Completion, ALevelThatTheSchemeRulesOutIsToldAsSuch) {
   }
 }
 
+/// Containers of the tag z pass one gate on their way to the prefix, those of a another.
+class TwoGates final : public ForwardingFileSystem {
+ public:
+  TwoGates(std::shared_ptr<fs::FileSystem> inner, Gate& of_z, Gate& of_a)
+      : ForwardingFileSystem(std::move(inner)), of_z_(of_z), of_a_(of_a) {}
+  [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
+    if (path.find("/rank-") != std::string::npos && path.starts_with("/prefix/z.")) of_z_.pass();
+    if (path.find("/rank-") != std::string::npos && path.starts_with("/prefix/a.")) of_a_.pass();
+    return inner().create(path, mode);
+  }
+
+ private:
+  Gate& of_z_;
+  Gate& of_a_;
+};
+
+TEST_P(Completion, WhatLeftTheStoresWhileItWasFlushedIsToldWhenThatIsOver) {
+  if (!GetParam()) GTEST_SKIP() << "inline nothing is newer than what is flushed";
+  Gate of_a;
+  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+    environment.waits_for_worker = false;
+    environment.file_system = std::make_shared<TwoGates>(environment.file_system, gate, of_a);
+  };
+  job.options.redundancy.scheme = Scheme::single;
+  job.options.pipeline.max_pending = 4;
+  gate.close();
+  of_a.close();
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    commit_step(engine, scope.rank, "z", 1);
+    commit_step(engine, scope.rank, "a", 2);
+    engine.on_complete("a", Level::persistent, heard.as("a"));
+    commit_step(engine, scope.rank, "b", 3);
+    once(engine, scope.rank, [&] {
+      gate.open();
+      of_a.await(3);
+    });
+    EXPECT_EQ(engine.level("a"), Level::none) << "b took its place before its flush began";
+    (void)engine.need_checkpoint();
+    EXPECT_EQ(heard.words, Words());
+    once(engine, scope.rank, [&] { of_a.open(); });
+    engine.wait("b", Level::persistent);
+    EXPECT_EQ(heard.words, Words{"a: reached"});
+  }));
+}
+
 TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {
   job.options.persistent.every = 0;
   expect_all_returned(job.start([&](RankScope& scope) {
