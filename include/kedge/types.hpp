@@ -104,21 +104,32 @@ consteval DataType data_type_of() {
 template <class T>
 inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>();
 
+/// A stream of a GPU: a cudaStream_t or CUstream (0, or what CUDA's headers name, is a default stream). Owned by the
+/// caller.
+struct DeviceStream {
+  void* handle = nullptr;                                ///< As CUDA has it.
+  bool operator==(const DeviceStream&) const = default;  ///< The same handle.
+};
+
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
 struct Region {
-  const void* data = nullptr;         ///< Owned by the caller.
+  const void* data = nullptr;         ///< Of the host or of a GPU; which, is found out. Owned by the caller.
   DataType dtype = DataType::opaque;  ///< Of one element.
   Shape shape;                        ///< In elements, row-major.
   /// Of structs: opaque, with the bytes of one as last extent, and what members() of kedge/elements.hpp says of them.
   std::string_view members = {};
+  /// Memory of a GPU is read when what this stream was given before is done; without one, all that the GPU was given.
+  std::optional<DeviceStream> stream = {};
 };
 
 /// Memory to load into; dtype and shape must match what was saved.
 struct MutableRegion {
-  void* data = nullptr;               ///< Owned by the caller.
+  void* data = nullptr;               ///< As in Region.
   DataType dtype = DataType::opaque;  ///< Of one element.
   Shape shape;                        ///< In elements, row-major.
   std::string_view members = {};      ///< As in Region.
+  /// Memory of a GPU is written when what this stream was given before is done, and is there when load returns.
+  std::optional<DeviceStream> stream = {};
 };
 
 /// A contiguous range as a region, one-dimensional unless a shape is given.

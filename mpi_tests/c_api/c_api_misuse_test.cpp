@@ -363,13 +363,14 @@ TEST(CApiMisuse, LocalCallsReportThatThereIsNoMemory) {
 TEST(CApiMisuse, NamesOfNumbers) {
   EXPECT_STREQ(kedge_error_name(KEDGE_BUSY), "busy");
   EXPECT_STREQ(kedge_error_name(KEDGE_RANK_FAILED), "rank_failed");
+  EXPECT_STREQ(kedge_error_name(KEDGE_DEVICE_FAILED), "device_failed");
   EXPECT_STREQ(kedge_error_name(KEDGE_NO_SPACE), "no_space");
   EXPECT_STREQ(kedge_level_name(KEDGE_LEVEL_PERSISTENT), "persistent");
   EXPECT_STREQ(kedge_source_name(KEDGE_SOURCE_FETCHED), "fetched");
   EXPECT_EQ(kedge_dtype_size(KEDGE_COMPLEX128), 16U);
   EXPECT_EQ(kedge_dtype_size(KEDGE_FLOAT8_E4M3FN), 1U);
   EXPECT_EQ(kedge_dtype_size(KEDGE_FLOAT8_E5M2), 1U);
-  EXPECT_STREQ(kedge_error_name(static_cast<kedge_error>(12)), "unknown");
+  EXPECT_STREQ(kedge_error_name(static_cast<kedge_error>(13)), "unknown");
   EXPECT_STREQ(kedge_level_name(static_cast<kedge_level>(5)), "unknown");
   EXPECT_STREQ(kedge_source_name(static_cast<kedge_source>(4)), "unknown");
   EXPECT_EQ(kedge_dtype_size(static_cast<kedge_dtype>(0)), 0U);

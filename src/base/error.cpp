@@ -17,6 +17,7 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::timeout: return "timeout";
     case ErrorCode::busy: return "busy";
     case ErrorCode::rank_failed: return "rank_failed";
+    case ErrorCode::device_failed: return "device_failed";
   }
   return "unknown";
 }

@@ -90,7 +90,7 @@ void EngineImpl::commit() {
 }
 
 Parts EngineImpl::parts() {
-  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, metrics_, pipeline_, recovery_};
+  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, metrics_, pipeline_, recovery_, staging_};
 }
 
 Counters EngineImpl::counters() const {

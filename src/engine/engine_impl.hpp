@@ -104,6 +104,7 @@ class EngineImpl {
   recovery::Recovery recovery_;
   CheckpointSchedule schedule_;
   JobEnd job_end_;
+  device::Staging staging_{setup_.environment.devices};
   Writer writer_;
   Reader reader_;
   double create_begun_s_ = 0;  ///< the last one

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "device/devices.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
 
@@ -17,6 +18,7 @@ namespace kedge::engine {
 struct Environment {
   std::shared_ptr<fs::FileSystem> file_system;
   std::shared_ptr<Clock> clock;
+  std::shared_ptr<device::Devices> devices = device::system_devices();
   /// This process's node, as `{node}` in store.path; empty: from topology.ranks_per_node or the host's name.
   std::string node;
   /// What tells this machine from all others: boot id and host name.

@@ -34,15 +34,16 @@ class Lifecycle {
   /// Local. The same for a call that never throws and does not communicate; `first` is the call that it lacks.
   [[nodiscard]] std::optional<Failure> wrong_phase(std::string_view call, Phase fitting, std::string_view first) const;
 
-  /// Runs the body of a collective call. A timeout, a failed rank, or a later start of the run that has taken
-  /// over ends the engine.
+  /// Runs the body of a collective call. A timeout, a failed rank or device, or a later start of the run that has
+  /// taken over ends the engine.
   template <class Body>
   auto collective(Body&& body) {
     comm::throw_if(ended());
     try {
       return std::forward<Body>(body)();
     } catch (const Error& error) {
-      if (comm::ends_communication(error.code()) || error.code() == ErrorCode::busy) die(error.failure().message);
+      const bool is_over = error.code() == ErrorCode::busy || error.code() == ErrorCode::device_failed;
+      if (is_over || comm::ends_communication(error.code())) die(error.failure().message);
       throw;
     } catch (const std::exception& error) {
       // Outside of every vote: the other ranks cannot know, so this rank must not take part any more.

@@ -3,6 +3,7 @@
 
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
+#include "device/staging.hpp"
 #include "engine/commit_notes.hpp"
 #include "engine/lifecycle.hpp"
 #include "engine/start.hpp"
@@ -25,6 +26,7 @@ struct Parts {
   pipeline::Metrics& metrics;
   pipeline::Pipeline& pipeline;
   recovery::Recovery& recovery;
+  device::Staging& staging;
 
   [[nodiscard]] store::NodeStore& store() const noexcept { return *started.node.store; }
   [[nodiscard]] Clock& clock() const noexcept { return *setup.environment.clock; }

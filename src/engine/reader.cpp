@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "engine/calls.hpp"
+#include "engine/device_memory.hpp"
 #include "format/attributes.hpp"
 #include "fs/tree.hpp"
 #include "kedge/state.hpp"
@@ -270,9 +271,17 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
     const format::PlacedRegion& placed = region(name);
     if (const auto wrong = mismatch(info_->tag, placed, target, placement)) throw Error(*wrong);
     check_present();
-    container().read(placed, std::span(static_cast<std::byte*>(target.data), placed.size_bytes));
+    copy(placed, target);
   });
   return failure ? remember(std::move(*failure)) : Status{};
+}
+
+/// Local. To the host, or to a device, whose own words say nothing of the region.
+void Reader::copy(const format::PlacedRegion& placed, const MutableRegion& target) const {
+  const std::string& name = placed.spec.name;
+  const auto memory = about_region(name, [&] { return memory_of(parts_.staging, target, placed.size_bytes); });
+  if (!memory) container().read(placed, std::span(static_cast<std::byte*>(target.data), placed.size_bytes));
+  else about_region(name, [&] { container().read(placed, parts_.staging, *memory); });
 }
 
 Routed Reader::route_in(std::string_view name) {

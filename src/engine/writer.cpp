@@ -10,6 +10,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/calls.hpp"
+#include "engine/device_memory.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
 
@@ -148,7 +149,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
       throw Error(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", name));
     }
     check_present(bytes);
-    checkpoint_->container->add(spec, {static_cast<const std::byte*>(region.data), bytes});
+    copy(spec, region, bytes);
   });
   const double spent_s = parts_.clock().seconds() - begin_s;
   {
@@ -156,6 +157,14 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     checkpoint_->blocked_s += spent_s;
   }
   return failure ? remember(std::move(*failure)) : Status{};
+}
+
+/// Local. Of the host, or of a device, whose own words say nothing of the region.
+void Writer::copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes) {
+  format::ContainerWriter& container = *checkpoint_->container;
+  const auto memory = about_region(spec.name, [&] { return memory_of(parts_.staging, region, bytes); });
+  if (!memory) container.add(spec, {static_cast<const std::byte*>(region.data), bytes});
+  else about_region(spec.name, [&] { container.add(spec, parts_.staging, *memory); });
 }
 
 /// To check the file costs a system call: once per MiB, not once per region.

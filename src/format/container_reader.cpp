@@ -61,14 +61,22 @@ std::span<const std::uint32_t> ContainerReader::checksums(const PlacedRegion& re
   return std::span(index_.checksums).subspan(region.first_checksum, large ? extent_of(region).checksum_count : 1);
 }
 
+void ContainerReader::check_size(const PlacedRegion& region, std::uint64_t size_bytes) const {
+  if (size_bytes == region.size_bytes) return;
+  throw Error(Failure{ErrorCode::mismatch,
+                      kedge::compose("region '{}' has {} bytes, but the memory to load it into has {}",
+                                     region.spec.name, region.size_bytes, size_bytes),
+                      -1, path_, 0});
+}
+
 void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out) const {
-  if (out.size() != region.size_bytes) {
-    throw Error(Failure{ErrorCode::mismatch,
-                        kedge::compose("region '{}' has {} bytes, but the memory to load it into has {}",
-                                       region.spec.name, region.size_bytes, out.size()),
-                        -1, path_, 0});
-  }
+  check_size(region, out.size());
   check_blocks(region, 0, copy_region_out(bytes_, region.offset, out, copy_threads_));
+}
+
+void ContainerReader::read(const PlacedRegion& region, device::Staging& staging, const device::Memory& out) const {
+  check_size(region, out.size_bytes);
+  check_blocks(region, 0, copy_region_out(bytes_, region.offset, staging, out, copy_threads_));
 }
 
 void ContainerReader::read(const PlacedRegion& region, fs::ByteAccess& out) const {

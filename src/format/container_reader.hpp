@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/staging.hpp"
 #include "format/index.hpp"
 #include "format/superblock.hpp"
 #include "fs/file_system.hpp"
@@ -46,6 +47,10 @@ class ContainerReader {
   /// the content of `out` is not to be used; Error{mismatch} if the size is another.
   void read(const PlacedRegion& region, std::span<std::byte> out) const;
 
+  /// The same to memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what that
+  /// does.
+  void read(const PlacedRegion& region, device::Staging& staging, const device::Memory& out) const;
+
   /// The same to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
   void read(const PlacedRegion& region, fs::ByteAccess& out) const;
 
@@ -66,6 +71,7 @@ class ContainerReader {
   void verify_data(const DataExtent& extent, std::vector<Damage>& damages,
                    const std::function<void(std::uint64_t)>& progress) const;
   void verify_run(const DataExtent& extent, std::vector<Damage>& damages) const;
+  void check_size(const PlacedRegion& region, std::uint64_t size_bytes) const;
   void check_blocks(const PlacedRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
   [[nodiscard]] const PlacedRegion& region_at(std::uint64_t position) const noexcept;
   [[nodiscard]] const DataExtent& extent_of(const PlacedRegion& region) const noexcept;

@@ -75,6 +75,12 @@ void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> byt
   });
 }
 
+void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Memory& from) {
+  add_copied(spec, from.size_bytes, [&](fs::ByteAccess& file, std::uint64_t offset) {
+    return copy_region_in(file, offset, staging, from, copy_threads_);
+  });
+}
+
 void ContainerWriter::add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
   add_copied(spec, bytes,
              [&](fs::ByteAccess& file, std::uint64_t offset) { return stream_region_in(file, offset, from, bytes); });

@@ -51,6 +51,10 @@ class ContainerWriter {
   /// the target throws. After any exception the container cannot be finished any more.
   void add(const RegionSpec& spec, std::span<const std::byte> bytes);
 
+  /// The same of memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what that
+  /// does.
+  void add(const RegionSpec& spec, device::Staging& staging, const device::Memory& from);
+
   /// The same of the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also what
   /// `from` throws.
   void add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes);

@@ -61,6 +61,11 @@ BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& co
   return checksums;
 }
 
+// Pieces from a device are of whole blocks, but for the last.
+static_assert(device::StagingSize{}.buffer_bytes % kBlockBytes == 0);
+
+void append(BlockChecksums& all, const BlockChecksums& more) { all.insert(all.end(), more.begin(), more.end()); }
+
 }  // namespace
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::span<const std::byte> bytes,
@@ -68,6 +73,15 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
   return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {
     return file.copy_in(offset + begin, bytes.subspan(begin, length), 0);
   });
+}
+
+BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
+                              const device::Memory& from, unsigned threads) {
+  BlockChecksums checksums;
+  staging.read(from, [&](std::uint64_t begin, std::span<const std::byte> piece) {
+    append(checksums, copy_region_in(file, offset + begin, piece, threads));
+  });
+  return checksums;
 }
 
 BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
@@ -85,6 +99,15 @@ BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::
   return copy_blocks(bytes.size(), threads, [&](std::uint64_t begin, std::uint64_t length) {
     return file.copy_out(offset + begin, bytes.subspan(begin, length), 0);
   });
+}
+
+BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
+                               const device::Memory& to, unsigned threads) {
+  BlockChecksums checksums;
+  staging.write(to, [&](std::uint64_t begin, std::span<std::byte> piece) {
+    append(checksums, copy_region_out(file, offset + begin, piece, threads));
+  });
+  return checksums;
 }
 
 std::uint32_t with_padding(const DataExtent& extent, const PlacedRegion& region, std::uint64_t block,

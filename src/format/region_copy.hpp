@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "device/staging.hpp"
 #include "format/region_map.hpp"
 #include "fs/file_system.hpp"
 
@@ -18,6 +19,10 @@ using BlockChecksums = std::vector<std::uint32_t>;
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
+/// The same of memory on a device.
+[[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
+                                            const device::Memory& from, unsigned threads = 1);
+
 /// The same of `size_bytes` from the start of another file, a block at a time: never more than one is in memory.
 [[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
                                               std::uint64_t size_bytes);
@@ -25,6 +30,10 @@ using BlockChecksums = std::vector<std::uint32_t>;
 /// As copy_region_in, the other way.
 [[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::span<std::byte> bytes,
                                              unsigned threads = 1);
+
+/// The same to memory on a device.
+[[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
+                                             const device::Memory& to, unsigned threads = 1);
 
 /// The checksums of the index, from those of the regions (by their position in `map.regions`); padding counts as zeros.
 [[nodiscard]] std::vector<std::uint32_t> extent_checksums(const RegionMap& map,

@@ -32,6 +32,7 @@ DEPENDENCIES = {
 }
 FOR_TESTS = {"googletest": ("libgmock-dev", "1.12.1"), "benchmark": ("libbenchmark-dev", "1.7.1")}
 FOR_PYTHON = {"python", "py-numpy", "py-nanobind"}  # from PyPI, or what a site has
+OF_A_SITE = FOR_PYTHON | {"cuda"}  # its toolkit goes with its driver
 LANGUAGES = {"c", "cxx", "fortran"}
 # Variants that Debian's packages cannot be said to have are not asked for; these are.
 VARIANTS_ASKED_FOR = {"boost": "+filesystem", "googletest": "+gmock", "hdf5": "~mpi"}
@@ -103,7 +104,7 @@ def floor_problems(recipe_text):
     known = {name: row[2] for name, row in DEPENDENCIES.items()} | {name: row[1] for name, row in FOR_TESTS.items()}
     found, seen = [], set()
     for name, floor, variants, kind in dependencies(recipe_text):
-        if name in LANGUAGES | FOR_PYTHON:
+        if name in LANGUAGES | OF_A_SITE:
             continue
         if name not in known:
             found.append(f"{name} is not known here")
@@ -142,7 +143,7 @@ def readme_problems(readme_text, recipe_text):
 
 def version_problems(recipe_text, page_text, cmake_text):
     """Where the installation page's table, or what CMake asks for, has another oldest version or package than the recipe."""
-    floors = {name: floor for name, floor, _, _ in dependencies(recipe_text) if floor and name not in FOR_PYTHON}
+    floors = {name: floor for name, floor, _, _ in dependencies(recipe_text) if floor and name not in OF_A_SITE}
     debian = {name: row[1] for name, row in DEPENDENCIES.items()} | {name: row[0] for name, row in FOR_TESTS.items()}
     rows = {package: version for version, package in
             re.findall(r"^\| [^|]+ \| ([\d.]+)[^|]* \| `([\w-]+)`[^|]* \| [^|]+ \|$", page_text, re.M)}
@@ -162,7 +163,7 @@ class SpackRecipe(unittest.TestCase):
         text = (ROOT / "CMakeLists.txt").read_text()
         self.assertGreaterEqual(len(cmake_options(text)), 6)
         self.assertEqual(differences(text, self.recipe), [])
-        self.assertEqual(set(recipe_facts(self.recipe)[0]), {"mpi", "shared", "tools", "examples", "fortran", "python"})
+        self.assertEqual(set(recipe_facts(self.recipe)[0]), {"mpi", "shared", "tools", "examples", "fortran", "python", "cuda"})
 
     def test_the_installation_page_has_every_option_with_its_default(self):
         cmake, page = (ROOT / "CMakeLists.txt").read_text(), (ROOT / "share/doc/install.md").read_text()

@@ -98,8 +98,8 @@ extern "C" {
 const char* kedge_error_name(kedge_error code) {
   if (code == KEDGE_OK) return "ok";
   // The names are literals, so they end in a zero. A number that is no code fits no case there.
-  return code >= KEDGE_INVALID_ARGUMENT && code <= KEDGE_RANK_FAILED ? to_string(static_cast<ErrorCode>(code)).data()
-                                                                     : "unknown";
+  return code >= KEDGE_INVALID_ARGUMENT && code <= KEDGE_DEVICE_FAILED ? to_string(static_cast<ErrorCode>(code)).data()
+                                                                       : "unknown";
 }
 
 const kedge_failure* kedge_last_failure(void) { return &bindings::last().shown; }

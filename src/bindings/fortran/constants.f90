@@ -16,7 +16,8 @@ module kedge_m_constants
     KEDGE_UNRECOVERABLE = 8, &
     KEDGE_TIMEOUT = 9, &
     KEDGE_BUSY = 10, &
-    KEDGE_RANK_FAILED = 11
+    KEDGE_RANK_FAILED = 11, &
+    KEDGE_DEVICE_FAILED = 12
 
   integer, parameter, public :: &
     KEDGE_TAG_SIZE = 129, &

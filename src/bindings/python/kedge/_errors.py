@@ -98,11 +98,17 @@ class RankFailed(Error):
     code = "rank_failed"
 
 
+class DeviceFailed(Error):
+    """A GPU, or its driver, no longer serves a process; the message says what CUDA reported. The engine has ended."""
+
+    code = "device_failed"
+
+
 _CLASSES = {
     kind.code: kind
     for kind in (
         InvalidArgument, BadState, NotFound, Mismatch, NoSpace, IoError, Corrupt, Unrecoverable, Timeout, Busy,
-        RankFailed,
+        RankFailed, DeviceFailed,
     )
 }  # fmt: skip
 

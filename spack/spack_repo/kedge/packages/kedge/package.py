@@ -45,6 +45,8 @@ class Kedge(CMakePackage):
     variant("fortran", default=False, description="Build the Fortran module")
     variant("python", default=False, description="Build the Python package")
 
+    variant("cuda", default=False, description="Take memory of GPUs into checkpoints")
+
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("fortran", type="build", when="+fortran")
@@ -57,6 +59,7 @@ class Kedge(CMakePackage):
     depends_on("hdf5~mpi", when="~mpi")
     depends_on("isa-l@2.30:")
     depends_on("liburing@2.3:")
+    depends_on("cuda@11.2:", type="build", when="+cuda")
     depends_on("mpi@3:", when="+mpi")
     depends_on("nlohmann-json@3.11:")
     depends_on("spdlog@1.10:")
@@ -85,6 +88,7 @@ class Kedge(CMakePackage):
             self.define_from_variant("KEDGE_EXAMPLES", "examples"),
             self.define_from_variant("KEDGE_FORTRAN", "fortran"),
             self.define_from_variant("KEDGE_PYTHON", "python"),
+            self.define_from_variant("KEDGE_CUDA", "cuda"),
             self.define("KEDGE_TESTS", self.run_tests),
             self.define("KEDGE_WARNINGS_AS_ERRORS", False),
             self.define("KEDGE_SANITIZE", ""),

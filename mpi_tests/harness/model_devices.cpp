@@ -1,0 +1,195 @@
+#include "harness/model_devices.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <tuple>
+
+#include "kedge/error.hpp"
+
+namespace kedge::faults {
+namespace {
+
+/// The same pages twice.
+std::pair<std::byte*, std::byte*> map_twice(std::size_t size_bytes) {
+  const int file = ::memfd_create("device", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(size_bytes)) != 0) throw std::runtime_error("memfd_create");
+  void* inside = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* outside = ::mmap(nullptr, size_bytes, PROT_NONE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (inside == MAP_FAILED || outside == MAP_FAILED) throw std::runtime_error("mmap");
+  return {static_cast<std::byte*>(outside), static_cast<std::byte*>(inside)};
+}
+
+}  // namespace
+
+ModelDevices::Array::Array(ModelDevices& devices, int ordinal, std::size_t size_bytes)
+    : devices_(devices), size_bytes_(size_bytes) {
+  std::tie(outside_, inside_) = map_twice(size_bytes);
+  const std::lock_guard guard(devices_.mutex_);
+  devices_.allocations_[outside_] = {ordinal, size_bytes, inside_};
+}
+
+ModelDevices::Array::~Array() {
+  const std::lock_guard guard(devices_.mutex_);
+  devices_.allocations_.erase(outside_);
+  ::munmap(outside_, size_bytes_);
+  ::munmap(inside_, size_bytes_);
+}
+
+class ModelDevices::Pinned final : public device::PinnedMemory {
+ public:
+  Pinned(std::shared_ptr<ModelDevices> devices, std::size_t size_bytes)
+      : devices_(std::move(devices)), data_(size_bytes) {
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->pinned_[data_.data()] = size_bytes;
+  }
+  ~Pinned() override {
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->pinned_.erase(data_.data());
+  }
+  std::span<std::byte> bytes() const noexcept override { return data_; }
+
+ private:
+  std::shared_ptr<ModelDevices> devices_;
+  mutable std::vector<std::byte> data_;
+};
+
+/// Nothing is copied before it is waited for; what is read too early is not zero.
+class ModelDevices::ModelQueue final : public device::Queue {
+ public:
+  ModelQueue(std::shared_ptr<ModelDevices> devices, device::Place place)
+      : devices_(std::move(devices)), place_(place) {}
+  ~ModelQueue() override { run(); }
+
+  void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
+    devices_->count("copy");
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->check_pinned(to.data(), to.size());
+    std::byte* source = devices_->inside_of(place_, from, to.size());
+    std::ranges::fill(to, std::byte{0xee});
+    add([to, source] { std::memcpy(to.data(), source, to.size()); });
+  }
+  void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
+    devices_->count("copy");
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->check_pinned(from.data(), from.size());
+    std::byte* target = devices_->inside_of(place_, to, from.size());
+    add([target, from] { std::memcpy(target, from.data(), from.size()); });
+  }
+  void wait() override {
+    run();
+    devices_->count("wait");
+  }
+
+ private:
+  void add(std::function<void()> copy) {
+    copies_.push_back(std::move(copy));
+    devices_->under_way_max_ = std::max(devices_->under_way_max_, ++devices_->under_way_);
+  }
+  void run() {
+    const std::lock_guard guard(devices_->mutex_);
+    for (const auto& copy : copies_) copy();
+    devices_->under_way_ -= copies_.size();
+    copies_.clear();
+  }
+
+  std::shared_ptr<ModelDevices> devices_;
+  device::Place place_;
+  std::vector<std::function<void()>> copies_;
+};
+
+void ModelDevices::give(const DeviceStream& stream, std::function<void()> kernel) {
+  const std::lock_guard guard(mutex_);
+  given_[stream.handle].push_back(std::move(kernel));
+}
+
+void ModelDevices::fail(const std::string& what, std::uint64_t nth, ErrorCode code) {
+  const std::lock_guard guard(mutex_);
+  planned_[what] = {nth, code};
+}
+
+std::size_t ModelDevices::pinned_bytes() const {
+  const std::lock_guard guard(mutex_);
+  std::size_t sum = 0;
+  for (const auto& [data, size] : pinned_) sum += size;
+  return sum;
+}
+
+std::size_t ModelDevices::copies_under_way() const {
+  const std::lock_guard guard(mutex_);
+  return under_way_;
+}
+
+std::size_t ModelDevices::copies_under_way_max() const {
+  const std::lock_guard guard(mutex_);
+  return under_way_max_;
+}
+
+void ModelDevices::count(const std::string& what) {
+  const std::lock_guard guard(mutex_);
+  const auto planned = planned_.find(what);
+  if (planned != planned_.end() && --planned->second.left == 0) {
+    const ErrorCode code = planned->second.code;
+    planned_.erase(planned);
+    if (code == ErrorCode::device_failed) lost_ = code;
+    else throw Error(code, "the model was told to fail: " + what);
+  }
+  if (lost_) throw Error(*lost_, "the model was told to fail for good: " + what);
+}
+
+std::byte* ModelDevices::inside_of(const device::Place& place, const std::byte* outside, std::size_t size_bytes) const {
+  auto after = allocations_.upper_bound(outside);
+  if (after != allocations_.begin()) {
+    const auto& [begin, allocation] = *--after;
+    const auto offset = static_cast<std::size_t>(outside - begin);
+    if (allocation.ordinal == place.ordinal && offset + size_bytes <= allocation.size_bytes) {
+      return allocation.inside + offset;
+    }
+  }
+  throw Error(ErrorCode::invalid_argument, "the model has no such memory on this device");
+}
+
+void ModelDevices::check_pinned(const std::byte* data, std::size_t size_bytes) const {
+  auto after = pinned_.upper_bound(data);
+  if (after != pinned_.begin()) {
+    const auto& [begin, size] = *--after;
+    if (static_cast<std::size_t>(data - begin) + size_bytes <= size) return;
+  }
+  throw std::logic_error("a copy goes by host memory that is not pinned");
+}
+
+device::Place ModelDevices::place_of(const void* data) {
+  const auto* address = static_cast<const std::byte*>(data);
+  const std::lock_guard guard(mutex_);
+  auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return {};
+  const auto& [begin, allocation] = *--after;
+  if (address >= begin + allocation.size_bytes) return {};
+  return {device::Place::Kind::device, allocation.ordinal, nullptr};
+}
+
+void ModelDevices::settle(const device::Place& /*place*/, const std::optional<DeviceStream>& stream) {
+  count("settle");
+  const std::lock_guard guard(mutex_);
+  for (auto& [handle, kernels] : given_) {
+    if (stream && stream->handle != handle) continue;
+    for (const auto& kernel : kernels) kernel();
+    kernels.clear();
+  }
+}
+
+std::unique_ptr<device::Queue> ModelDevices::queue(const device::Place& place) {
+  count("queue");
+  return std::make_unique<ModelQueue>(shared_from_this(), place);
+}
+
+std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Place& /*place*/, std::size_t size_bytes) {
+  count("pinned");
+  return std::make_unique<Pinned>(shared_from_this(), size_bytes);
+}
+
+}  // namespace kedge::faults

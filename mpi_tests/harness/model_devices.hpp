@@ -1,0 +1,86 @@
+// Devices that are host memory with a device's rules: the host cannot touch it, and copies are done as late as allowed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/devices.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::faults {
+
+class ModelDevices final : public device::Devices, public std::enable_shared_from_this<ModelDevices> {
+ public:
+  /// Memory of a device, until it is destroyed; before the devices are.
+  class Array {
+   public:
+    Array(ModelDevices& devices, int ordinal, std::size_t size_bytes);
+    ~Array();
+    Array(const Array&) = delete;
+    Array& operator=(const Array&) = delete;
+    /// For Region: whoever touches it dies.
+    [[nodiscard]] void* address() const noexcept { return outside_; }
+    /// What a kernel of the application sees.
+    [[nodiscard]] std::span<std::byte> contents() const noexcept { return {inside_, size_bytes_}; }
+
+   private:
+    ModelDevices& devices_;
+    std::size_t size_bytes_;
+    std::byte* outside_ = nullptr;  ///< the same pages: entered without rights
+    std::byte* inside_ = nullptr;   ///< and with
+  };
+
+  /// What a stream was given: done when somebody waits for it, or for the whole device.
+  void give(const DeviceStream& stream, std::function<void()> kernel);
+
+  /// What fails from the nth call of a kind on ("settle", "queue", "pinned", "copy", "wait"; 1 is the first), for all
+  /// time if it is the device that failed, else once.
+  void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
+
+  [[nodiscard]] std::size_t pinned_bytes() const;
+  [[nodiscard]] std::size_t copies_under_way() const;
+  [[nodiscard]] std::size_t copies_under_way_max() const;
+
+  device::Place place_of(const void* data) override;
+  void settle(const device::Place& place, const std::optional<DeviceStream>& stream) override;
+  std::unique_ptr<device::Queue> queue(const device::Place& place) override;
+  std::unique_ptr<device::PinnedMemory> pinned(const device::Place& place, std::size_t size_bytes) override;
+
+ private:
+  class ModelQueue;
+  class Pinned;
+  struct Allocation {
+    int ordinal = 0;
+    std::size_t size_bytes = 0;
+    std::byte* inside = nullptr;
+  };
+  struct Planned {
+    std::uint64_t left = 0;
+    ErrorCode code = ErrorCode::device_failed;
+  };
+
+  void count(const std::string& what);
+  [[nodiscard]] std::byte* inside_of(const device::Place& place, const std::byte* outside,
+                                     std::size_t size_bytes) const;
+  void check_pinned(const std::byte* data, std::size_t size_bytes) const;
+
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, Allocation> allocations_;
+  std::map<const std::byte*, std::size_t> pinned_;
+  std::map<void*, std::vector<std::function<void()>>> given_;
+  std::map<std::string, Planned> planned_;
+  std::optional<ErrorCode> lost_;
+  std::size_t under_way_ = 0;
+  std::size_t under_way_max_ = 0;
+};
+
+}  // namespace kedge::faults

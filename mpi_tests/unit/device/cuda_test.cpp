@@ -1,0 +1,235 @@
+// Devices of CUDA, over a driver that is none: how Kedge finds it, and what it makes of what the driver says.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "device/staging.hpp"
+#include "harness/real_run.hpp"
+#include "kedge/kedge.hpp"
+#include "kedge/transport.hpp"
+#include "unit/device/fake_cuda.hpp"
+
+namespace kedge::device {
+namespace {
+
+/// The functions of the fake, which is loaded once: as if by the application.
+struct Fake {
+  Fake() : library(::dlopen(KEDGE_FAKE_CUDA, RTLD_NOW | RTLD_GLOBAL)) {
+    if (library == nullptr) throw std::runtime_error(::dlerror());
+    const auto find = [&](const char* name, auto& function) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+    };
+    find("fake_cuda_begin", begin);
+    find("fake_cuda_reset", reset);
+    find("fake_cuda_allocate", allocate);
+    find("fake_cuda_contents", contents);
+    find("fake_cuda_launch", launch);
+    find("fake_cuda_fail", fail);
+    find("fake_cuda_pushed", pushed);
+    find("fake_cuda_streams", streams);
+    find("fake_cuda_pinned", pinned);
+  }
+  void* library;
+  decltype(&fake_cuda_begin) begin = nullptr;
+  decltype(&fake_cuda_reset) reset = nullptr;
+  decltype(&fake_cuda_allocate) allocate = nullptr;
+  decltype(&fake_cuda_contents) contents = nullptr;
+  decltype(&fake_cuda_launch) launch = nullptr;
+  decltype(&fake_cuda_fail) fail = nullptr;
+  decltype(&fake_cuda_pushed) pushed = nullptr;
+  decltype(&fake_cuda_streams) streams = nullptr;
+  decltype(&fake_cuda_pinned) pinned = nullptr;
+};
+
+const Fake& fake() {
+  static const Fake one;
+  return one;
+}
+
+class Cuda : public testing::Test {
+ protected:
+  Cuda() { fake().begin(); }
+  ~Cuda() override {
+    EXPECT_EQ(fake().pushed(), 0) << "the application's context is not current any more";
+    fake().reset();
+  }
+  std::byte* allocate(std::size_t size_bytes, int ordinal = 0, bool of_pool = false) {
+    auto* address = static_cast<std::byte*>(fake().allocate(size_bytes, ordinal, of_pool));
+    unsigned seed = 1;
+    for (std::size_t i = 0; i < size_bytes; ++i) {
+      fake().contents(address)[i] = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
+    }
+    return address;
+  }
+  static std::vector<std::byte> contents(std::byte* address, std::size_t size_bytes) {
+    return {fake().contents(address), fake().contents(address) + size_bytes};
+  }
+  static std::vector<std::byte> read(Staging& staging, std::byte* address, std::size_t size_bytes) {
+    std::vector<std::byte> all;
+    staging.read(
+        {address, size_bytes, staging.devices().place_of(address)},
+        [&](std::uint64_t, std::span<const std::byte> piece) { all.insert(all.end(), piece.begin(), piece.end()); });
+    return all;
+  }
+};
+
+TEST(CudaFirst, NothingIsOfADeviceWhereNoDriverIsLoaded) {
+  int value = 0;
+  if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a test before this one loaded it";
+  EXPECT_EQ(system_devices()->place_of(&value), Place{});
+}
+
+TEST(CudaFirst, NothingIsOfADeviceBeforeTheDriverIsInitialized) {
+  int value = 0;
+  (void)fake();
+  EXPECT_EQ(system_devices()->place_of(&value), Place{});
+}
+
+#if KEDGE_HAS_CUDA
+
+TEST_F(Cuda, KnowsWhereMemoryIs) {
+  const auto devices = system_devices();
+  std::byte* first = allocate(4096, 0);
+  std::byte* pooled = allocate(4096, 3, true);
+  int value = 0;
+  EXPECT_EQ(devices->place_of(&value).kind, Place::Kind::host);
+  EXPECT_EQ(devices->place_of(nullptr).kind, Place::Kind::host);
+  EXPECT_EQ(devices->place_of(first + 4095).kind, Place::Kind::device);
+  EXPECT_EQ(devices->place_of(first).ordinal, 0);
+  EXPECT_EQ(devices->place_of(pooled).ordinal, 3);
+  EXPECT_NE(devices->place_of(pooled).context, nullptr) << "the device's primary one";
+}
+
+TEST_F(Cuda, CopiesBothWaysInTheContextOfTheMemory) {
+  Staging staging(system_devices(), {3, 1024});
+  for (const bool of_pool : {false, true}) {
+    std::byte* first = allocate(5000, 0, of_pool);
+    std::byte* second = allocate(5000, 1, of_pool);
+    EXPECT_EQ(read(staging, first, 5000), contents(first, 5000));
+    EXPECT_EQ(read(staging, second, 5000), contents(second, 5000));
+    const std::vector<std::byte> bytes(5000, std::byte{9});
+    staging.write({second, 5000, staging.devices().place_of(second)},
+                  [&](std::uint64_t offset, std::span<std::byte> piece) {
+                    std::memcpy(piece.data(), bytes.data() + offset, piece.size());
+                  });
+    EXPECT_EQ(contents(second, 5000), bytes);
+  }
+}
+
+TEST_F(Cuda, NothingIsLeftBehind) {
+  {
+    Staging staging(system_devices(), {3, 1024});
+    (void)read(staging, allocate(5000), 5000);
+    EXPECT_EQ(fake().streams(), 3);
+    EXPECT_EQ(fake().pinned(), 3);
+  }
+  EXPECT_EQ(fake().streams(), 0);
+  EXPECT_EQ(fake().pinned(), 0);
+}
+
+TEST_F(Cuda, WaitsForAStreamOrForAll) {
+  const auto devices = system_devices();
+  const Place place = devices->place_of(allocate(64));
+  int ran = 0;
+  int other = 0;
+  fake().launch(
+      nullptr, [](void* flag) { *static_cast<int*>(flag) = 1; }, &ran);
+  fake().launch(
+      reinterpret_cast<void*>(std::uintptr_t{2}), [](void* flag) { *static_cast<int*>(flag) = 1; }, &other);
+  devices->settle(place, DeviceStream{nullptr});
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(other, 0);
+  devices->settle(place, std::nullopt);
+  EXPECT_EQ(other, 1);
+  int no_stream = 0;
+  const auto failure = attempt([&] { devices->settle(place, DeviceStream{&no_stream}); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
+}
+
+struct Case {
+  const char* function;
+  int result;
+  ErrorCode code;
+  const char* words;
+};
+
+class CudaFails : public Cuda, public testing::WithParamInterface<Case> {};
+
+TEST_P(CudaFails, AndTheCodeSaysWhatIsLost) {
+  const Case& one = GetParam();
+  Staging staging(system_devices(), {3, 1024});
+  std::byte* address = allocate(8000);
+  const Place place = staging.devices().place_of(address);
+  fake().fail(one.function, 1, one.result, one.code == ErrorCode::device_failed);
+  const auto failure = attempt([&] {
+    staging.devices().settle(place, std::nullopt);
+    (void)read(staging, address, 8000);
+  });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, one.code) << failure->message;
+  EXPECT_NE(failure->message.find(one.words), std::string::npos) << failure->message;
+  const auto again = attempt([&] { EXPECT_EQ(read(staging, address, 8000), contents(address, 8000)); });
+  EXPECT_EQ(again.has_value(), one.code == ErrorCode::device_failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Results, CudaFails,
+    testing::Values(Case{"cuCtxPushCurrent", 201, ErrorCode::invalid_argument, "CUDA_ERROR_INVALID_CONTEXT"},
+                    Case{"cuCtxSynchronize", 700, ErrorCode::device_failed, "an illegal memory access"},
+                    Case{"cuStreamCreate", 2, ErrorCode::no_space, "make a stream on GPU 0"},
+                    Case{"cuMemHostAlloc", 2, ErrorCode::no_space, "pin 1024 bytes of host memory"},
+                    Case{"cuMemcpyAsync", 1, ErrorCode::invalid_argument, "copy 1024 bytes from GPU 0"},
+                    Case{"cuMemcpyAsync", 999, ErrorCode::device_failed, "an unknown error"},
+                    Case{"cuStreamSynchronize", 700, ErrorCode::device_failed, "end the job and start it again"},
+                    Case{"cuPointerGetAttributes", 700, ErrorCode::device_failed, "find out where memory is"}),
+    [](const auto& one) { return std::string(one.param.function) + std::to_string(one.param.result); });
+
+TEST_F(Cuda, AnEngineSavesAndLoadsFromAThreadThatNeverUsedCuda) {
+  const faults::RealRun run("cuda");
+  Engine engine(single_process(), run.options);
+  std::byte* address = allocate(100'000, 1);
+  const auto saved = contents(address, 100'000);
+  const Region region{address, DataType::uint8, Shape{100'000}};
+  engine.create("a");
+  std::thread([&] { EXPECT_TRUE(engine.save("field", region)); }).join();
+  engine.commit();
+  std::memset(fake().contents(address), 0, 100'000);
+  ASSERT_TRUE(engine.open());
+  EXPECT_TRUE(engine.load("field", {address, DataType::uint8, Shape{100'000}}));
+  engine.close();
+  EXPECT_EQ(contents(address, 100'000), saved);
+  engine.finalize();
+}
+
+#else
+
+TEST_F(Cuda, MemoryOfAGpuIsRefusedInWords) {
+  const faults::RealRun run("no-cuda");
+  Engine engine(single_process(), run.options);
+  std::byte* address = allocate(4096);
+  engine.create("a");
+  const Status status = engine.save("field", {address, DataType::uint8, Shape{4096}});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.failure().code, ErrorCode::invalid_argument);
+  EXPECT_NE(status.failure().message.find("region 'field': it is memory of a GPU"), std::string::npos)
+      << status.failure().message;
+  engine.abandon();
+  int value = 1;
+  State state;
+  state.add("value", value);
+  engine.checkpoint("b", state);
+  engine.finalize();
+}
+
+#endif
+
+}  // namespace
+}  // namespace kedge::device

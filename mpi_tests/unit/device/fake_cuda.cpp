@@ -1,0 +1,381 @@
+// A libcuda.so.1 without a GPU: device memory is host memory that nobody can touch, and streams run when waited for.
+// Refuses what CUDA refuses: copies outside of an allocation, in a wrong context, or by host memory that is not pinned.
+#include "unit/device/fake_cuda.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kInvalidValue = 1;
+constexpr int kNotInitialized = 3;
+constexpr int kInvalidContext = 201;
+constexpr int kInvalidHandle = 400;
+
+struct Allocation {
+  std::size_t size_bytes = 0;
+  std::byte* inside = nullptr;
+  int ordinal = 0;
+  bool of_pool = false;
+};
+
+struct Failing {
+  int left = 0;
+  int result = 0;
+  bool for_good = false;
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  bool begun = false;
+  std::map<std::byte*, Allocation> allocations;
+  std::map<std::byte*, std::size_t> pinned;
+  std::set<void*> streams;
+  std::map<void*, std::vector<std::function<void()>>> given;
+  std::map<std::string, Failing> failing;
+  int lost = kSuccess;
+};
+
+Driver& driver() {
+  static Driver one;
+  return one;
+}
+
+thread_local std::vector<int> pushed;
+
+/// A context is the number of its device, from 1.
+void* context_of(int ordinal) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(ordinal) + 1); }
+
+template <class Map>
+auto within(Map& map, const std::byte* address) {
+  auto after = map.upper_bound(const_cast<std::byte*>(address));
+  return after == map.begin() ? map.end() : --after;
+}
+
+int planned(const char* function) {
+  const auto found = driver().failing.find(function);
+  if (found != driver().failing.end() && --found->second.left == 0) {
+    const Failing failing = found->second;
+    driver().failing.erase(found);
+    if (failing.for_good) driver().lost = failing.result;
+    return failing.result;
+  }
+  return driver().lost;
+}
+
+/// Runs `work` unless the call is to fail.
+template <class Work>
+int call(const char* function, Work&& work) {
+  const std::lock_guard guard(driver().mutex);
+  if (!driver().begun) return kNotInitialized;
+  if (const int result = planned(function); result != kSuccess) return result;
+  return work();
+}
+
+void run(void* stream) {
+  for (const auto& work : std::exchange(driver().given[stream], {})) work();
+}
+
+bool is_stream(void* stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) <= 2 || driver().streams.contains(stream);
+}
+
+/// The memory that these bytes are, as a copy in the current context may reach them; null if it may not.
+std::byte* reach(unsigned long long address, std::size_t size_bytes, bool& is_device) {
+  auto* data = reinterpret_cast<std::byte*>(address);
+  if (const auto found = within(driver().allocations, data); found != driver().allocations.end()) {
+    const auto& [begin, allocation] = *found;
+    const auto offset = static_cast<std::size_t>(data - begin);
+    if (offset < allocation.size_bytes) {
+      is_device = true;
+      const bool fits = offset + size_bytes <= allocation.size_bytes;
+      return fits && pushed.back() == allocation.ordinal ? allocation.inside + offset : nullptr;
+    }
+  }
+  is_device = false;
+  const auto found = within(driver().pinned, data);
+  if (found == driver().pinned.end()) return nullptr;
+  return static_cast<std::size_t>(data - found->first) + size_bytes <= found->second ? data : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuGetErrorName(int error, const char** text) {
+  static const std::map<int, const char*> names{{1, "CUDA_ERROR_INVALID_VALUE"},
+                                                {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                {201, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                {400, "CUDA_ERROR_INVALID_HANDLE"},
+                                                {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  const auto found = names.find(error);
+  *text = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? kInvalidValue : kSuccess;
+}
+
+int cuGetErrorString(int error, const char** text) {
+  *text = error == 700 ? "an illegal memory access was encountered" : "a fake error";
+  return kSuccess;
+}
+
+int cuPointerGetAttributes(unsigned count, const int* attributes, void** data, unsigned long long address) {
+  return call("cuPointerGetAttributes", [&] {
+    auto* at = reinterpret_cast<std::byte*>(address);
+    const auto found = within(driver().allocations, at);
+    const bool known = found != driver().allocations.end() && at < found->first + found->second.size_bytes;
+    for (unsigned i = 0; i < count; ++i) {
+      if (attributes[i] == 1) {
+        *static_cast<void**>(data[i]) = known && !found->second.of_pool ? context_of(found->second.ordinal) : nullptr;
+      } else if (attributes[i] == 2) {
+        *static_cast<unsigned*>(data[i]) = known ? 2 : 0;
+      } else if (attributes[i] == 9) {
+        *static_cast<int*>(data[i]) = known ? found->second.ordinal : -2;
+      } else {
+        return kInvalidValue;
+      }
+    }
+    return kSuccess;
+  });
+}
+
+int cuPointerGetAttribute(void* data, int attribute, unsigned long long address) {
+  return cuPointerGetAttributes(1, &attribute, &data, address);
+}
+
+int cuDeviceGet(int* device, int ordinal) {
+  return call("cuDeviceGet", [&] { return *device = ordinal, kSuccess; });
+}
+
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  return call("cuDevicePrimaryCtxRetain", [&] { return *context = context_of(device), kSuccess; });
+}
+
+int cuCtxPushCurrent_v2(void* context) {
+  return call("cuCtxPushCurrent", [&] {
+    if (context == nullptr) return kInvalidContext;
+    pushed.push_back(static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1);
+    return kSuccess;
+  });
+}
+
+int cuCtxPopCurrent_v2(void** context) {
+  const std::lock_guard guard(driver().mutex);
+  if (pushed.empty()) return kInvalidContext;
+  *context = context_of(pushed.back());
+  pushed.pop_back();
+  return kSuccess;
+}
+
+int cuCtxSynchronize(void) {
+  return call("cuCtxSynchronize", [&] {
+    if (pushed.empty()) return kInvalidContext;
+    for (auto& [stream, work] : driver().given) run(stream);
+    return kSuccess;
+  });
+}
+
+int cuStreamCreate(void** stream, unsigned flags) {
+  return call("cuStreamCreate", [&] {
+    if (pushed.empty()) return kInvalidContext;
+    if (flags != 1) return kInvalidValue;  // one that waits for the default stream would wait for the application
+    *stream = std::malloc(1);
+    driver().streams.insert(*stream);
+    return kSuccess;
+  });
+}
+
+int cuStreamDestroy_v2(void* stream) {
+  const std::lock_guard guard(driver().mutex);
+  if (driver().streams.erase(stream) == 0) return kInvalidHandle;
+  driver().given.erase(stream);
+  std::free(stream);
+  return kSuccess;
+}
+
+int cuStreamSynchronize(void* stream) {
+  return call("cuStreamSynchronize", [&] {
+    if (!is_stream(stream)) return kInvalidHandle;
+    run(stream);
+    return kSuccess;
+  });
+}
+
+int cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t size_bytes, void* stream) {
+  return call("cuMemcpyAsync", [&] {
+    if (pushed.empty()) return kInvalidContext;
+    if (!is_stream(stream)) return kInvalidHandle;
+    bool to_device = false;
+    bool from_device = false;
+    std::byte* target = reach(to, size_bytes, to_device);
+    const std::byte* source = reach(from, size_bytes, from_device);
+    if (target == nullptr || source == nullptr || (!to_device && !from_device)) return kInvalidValue;
+    if (!to_device) std::memset(target, 0xee, size_bytes);
+    driver().given[stream].push_back([=] { std::memcpy(target, source, size_bytes); });
+    return kSuccess;
+  });
+}
+
+int cuMemHostAlloc(void** data, std::size_t size_bytes, unsigned flags) {
+  return call("cuMemHostAlloc", [&] {
+    if (pushed.empty()) return kInvalidContext;
+    if ((flags & 1U) == 0) return kInvalidValue;  // only the device that was current could use it
+    *data = std::malloc(size_bytes);
+    driver().pinned[static_cast<std::byte*>(*data)] = size_bytes;
+    return kSuccess;
+  });
+}
+
+int cuMemFreeHost(void* data) {
+  const std::lock_guard guard(driver().mutex);
+  if (driver().pinned.erase(static_cast<std::byte*>(data)) == 0) return kInvalidValue;
+  std::free(data);
+  return kSuccess;
+}
+
+// What programs call beside what Kedge does.
+
+int cuInit(unsigned /*flags*/) {
+  driver().begun = true;
+  return kSuccess;
+}
+
+int cuDriverGetVersion(int* version) { return *version = 0, kSuccess; }
+
+int cuDeviceGetCount(int* count) {
+  return call("cuDeviceGetCount", [&] { return *count = 2, kSuccess; });
+}
+
+int cuDeviceGetName(char* name, int length, int /*device*/) {
+  std::strncpy(name, "none: a driver for tests", static_cast<std::size_t>(length));
+  return kSuccess;
+}
+
+int cuCtxSetCurrent(void* context) {
+  pushed.clear();
+  return cuCtxPushCurrent_v2(context);
+}
+
+int cuCtxGetCurrent(void** context) { return *context = pushed.empty() ? nullptr : context_of(pushed.back()), kSuccess; }
+
+int cuMemAlloc_v2(unsigned long long* address, std::size_t size_bytes) {
+  return call("cuMemAlloc", [&] {
+    if (pushed.empty()) return kInvalidContext;
+    *address = reinterpret_cast<std::uintptr_t>(fake_cuda_allocate(size_bytes, pushed.back(), false));
+    return kSuccess;
+  });
+}
+
+int cuMemAllocAsync(unsigned long long* address, std::size_t size_bytes, void* /*stream*/) {
+  *address = reinterpret_cast<std::uintptr_t>(fake_cuda_allocate(size_bytes, pushed.back(), true));
+  return kSuccess;
+}
+
+int cuMemFree_v2(unsigned long long address) {
+  return call("cuMemFree", [&] {
+    const auto found = driver().allocations.find(reinterpret_cast<std::byte*>(address));
+    if (found == driver().allocations.end()) return kInvalidValue;
+    for (auto& [stream, work] : driver().given) run(stream);  // as CUDA does
+    ::munmap(found->first, found->second.size_bytes);
+    ::munmap(found->second.inside, found->second.size_bytes);
+    driver().allocations.erase(found);
+    return kSuccess;
+  });
+}
+
+int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t size_bytes, void* stream) {
+  return call("cuMemsetD8Async", [&] {
+    bool is_device = false;
+    std::byte* target = pushed.empty() ? nullptr : reach(to, size_bytes, is_device);
+    if (target == nullptr || !is_device) return kInvalidValue;
+    driver().given[stream].push_back([=] { std::memset(target, value, size_bytes); });
+    return kSuccess;
+  });
+}
+
+int cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t size_bytes) {
+  return call("cuMemcpyHtoD", [&] {
+    bool is_device = false;
+    std::byte* target = pushed.empty() ? nullptr : reach(to, size_bytes, is_device);
+    if (target == nullptr || !is_device) return kInvalidValue;
+    std::memcpy(target, from, size_bytes);
+    return kSuccess;
+  });
+}
+
+int cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t size_bytes) {
+  return call("cuMemcpyDtoH", [&] {
+    bool is_device = false;
+    const std::byte* source = pushed.empty() ? nullptr : reach(from, size_bytes, is_device);
+    if (source == nullptr || !is_device) return kInvalidValue;
+    std::memcpy(to, source, size_bytes);
+    return kSuccess;
+  });
+}
+
+void fake_cuda_begin(void) { driver().begun = true; }
+
+void fake_cuda_reset(void) {
+  const std::lock_guard guard(driver().mutex);
+  for (const auto& [data, allocation] : driver().allocations) {
+    ::munmap(data, allocation.size_bytes);
+    ::munmap(allocation.inside, allocation.size_bytes);
+  }
+  driver().allocations.clear();
+  driver().given.clear();
+  driver().failing.clear();
+  driver().lost = kSuccess;
+  driver().begun = false;
+}
+
+void* fake_cuda_allocate(std::size_t size_bytes, int ordinal, bool of_pool) {
+  const std::lock_guard guard(driver().mutex);
+  const int file = ::memfd_create("fake_cuda", 0);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(size_bytes)) != 0) std::abort();
+  void* inside = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* outside = ::mmap(nullptr, size_bytes, PROT_NONE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (inside == MAP_FAILED || outside == MAP_FAILED) std::abort();
+  driver().allocations[static_cast<std::byte*>(outside)] = {size_bytes, static_cast<std::byte*>(inside), ordinal,
+                                                            of_pool};
+  return outside;
+}
+
+std::byte* fake_cuda_contents(void* address) {
+  const std::lock_guard guard(driver().mutex);
+  return driver().allocations.at(static_cast<std::byte*>(address)).inside;
+}
+
+void fake_cuda_launch(void* stream, void (*kernel)(void*), void* argument) {
+  const std::lock_guard guard(driver().mutex);
+  driver().given[stream].push_back([=] { kernel(argument); });
+}
+
+void fake_cuda_fail(const char* function, int nth, int result, bool for_good) {
+  const std::lock_guard guard(driver().mutex);
+  driver().failing[function] = {nth, result, for_good};
+}
+
+int fake_cuda_pushed(void) { return static_cast<int>(pushed.size()); }
+
+int fake_cuda_streams(void) {
+  const std::lock_guard guard(driver().mutex);
+  return static_cast<int>(driver().streams.size());
+}
+
+int fake_cuda_pinned(void) {
+  const std::lock_guard guard(driver().mutex);
+  return static_cast<int>(driver().pinned.size());
+}
+
+}  // extern "C"

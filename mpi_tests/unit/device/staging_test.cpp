@@ -1,0 +1,165 @@
+// Memory of a device on its way through pinned buffers.
+#include "device/staging.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "harness/model_devices.hpp"
+
+namespace kedge::device {
+namespace {
+
+using faults::ModelDevices;
+
+constexpr StagingSize kSmall{3, 1024};
+
+void fill(std::span<std::byte> bytes, unsigned seed) {
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
+}
+
+class StagingTest : public testing::Test {
+ protected:
+  [[nodiscard]] Memory memory(const ModelDevices::Array& array, std::size_t offset, std::size_t size_bytes) const {
+    auto* data = static_cast<std::byte*>(array.address()) + offset;
+    return {data, size_bytes, devices->place_of(data)};
+  }
+  [[nodiscard]] static std::vector<std::byte> read(Staging& staging, const Memory& from) {
+    std::vector<std::byte> all;
+    staging.read(from, [&](std::uint64_t offset, std::span<const std::byte> piece) {
+      EXPECT_EQ(offset, all.size());
+      EXPECT_EQ(piece.size(), std::min<std::uint64_t>(kSmall.buffer_bytes, from.size_bytes - offset));
+      all.insert(all.end(), piece.begin(), piece.end());
+    });
+    return all;
+  }
+  static void write(Staging& staging, const Memory& to, std::span<const std::byte> bytes) {
+    staging.write(to, [&](std::uint64_t offset, std::span<std::byte> piece) {
+      std::memcpy(piece.data(), bytes.data() + offset, piece.size());
+    });
+  }
+
+  std::shared_ptr<ModelDevices> devices = std::make_shared<ModelDevices>();
+  Staging staging{devices, kSmall};
+};
+
+TEST_F(StagingTest, BytesAreThoseOfTheDeviceWhateverTheSize) {
+  const ModelDevices::Array array(*devices, 0, 9000);
+  fill(array.contents(), 1);
+  for (const std::size_t size : {0U, 1U, 1023U, 1024U, 1025U, 3072U, 3073U, 8999U}) {
+    const auto expected = array.contents().subspan(1, size);
+    EXPECT_TRUE(std::ranges::equal(read(staging, memory(array, 1, size)), expected)) << size;
+    std::vector<std::byte> bytes(size);
+    fill(bytes, 2);
+    write(staging, memory(array, 1, size), bytes);
+    EXPECT_TRUE(std::ranges::equal(array.contents().subspan(1, size), bytes)) << size;
+  }
+}
+
+TEST_F(StagingTest, SeveralCopiesAreUnderWayAndNoMoreIsPinnedThanIsNeeded) {
+  const ModelDevices::Array array(*devices, 0, 20 * 1024);
+  EXPECT_EQ(devices->pinned_bytes(), 0U) << "no device was met";
+  (void)read(staging, memory(array, 0, 700));
+  EXPECT_EQ(devices->pinned_bytes(), 1024U);
+  (void)read(staging, memory(array, 0, 20 * 1024));
+  EXPECT_EQ(devices->pinned_bytes(), 3 * 1024U);
+  EXPECT_EQ(devices->copies_under_way_max(), 3U);
+}
+
+TEST_F(StagingTest, GoesFromDeviceToDevice) {
+  const ModelDevices::Array first(*devices, 0, 5000);
+  const ModelDevices::Array second(*devices, 1, 5000);
+  fill(first.contents(), 3);
+  fill(second.contents(), 4);
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_TRUE(std::ranges::equal(read(staging, memory(first, 0, 5000)), first.contents()));
+    EXPECT_TRUE(std::ranges::equal(read(staging, memory(second, 0, 5000)), second.contents()));
+  }
+  EXPECT_EQ(devices->pinned_bytes(), 3 * 1024U) << "the buffers serve both";
+}
+
+TEST_F(StagingTest, ADeviceThatGetsNoQueueLeavesTheOtherItsOwn) {
+  const ModelDevices::Array first(*devices, 0, 5000);
+  const ModelDevices::Array second(*devices, 1, 5000);
+  for (std::uint64_t nth = 1; nth <= 3; ++nth) {
+    EXPECT_TRUE(std::ranges::equal(read(staging, memory(first, 0, 5000)), first.contents()));
+    devices->fail("queue", nth, ErrorCode::no_space);
+    EXPECT_TRUE(attempt([&] { (void)read(staging, memory(second, 0, 5000)); }));
+  }
+}
+
+TEST_F(StagingTest, WhateverFailsTheNextTransferIsWhole) {
+  const ModelDevices::Array first(*devices, 0, 8 * 1024);
+  const ModelDevices::Array second(*devices, 1, 8 * 1024);
+  fill(first.contents(), 5);
+  fill(second.contents(), 6);
+  for (const std::string what : {"pinned", "queue", "copy", "wait"}) {
+    const bool is_once_a_buffer = what == "pinned" || what == "queue";
+    for (const bool reads : {true, false}) {
+      // What is written is waited for before a buffer is filled again, and at the end.
+      const std::uint64_t calls = is_once_a_buffer ? 3 : what == "wait" && !reads ? 8 + 3 : 8;
+      for (std::uint64_t nth = 1; nth <= calls; ++nth) {
+        Staging anew(devices, kSmall);
+        devices->fail(what, nth, ErrorCode::no_space);
+        const auto failure = attempt([&] {
+          if (reads) (void)read(anew, memory(first, 0, 8 * 1024));
+          else write(anew, memory(first, 0, 8 * 1024), second.contents());
+        });
+        ASSERT_TRUE(failure) << what << nth;
+        EXPECT_EQ(failure->code, ErrorCode::no_space);
+        EXPECT_EQ(devices->copies_under_way(), 0U) << what << nth;
+        fill(first.contents(), 5);
+        EXPECT_TRUE(std::ranges::equal(read(anew, memory(first, 0, 8 * 1024)), first.contents())) << what << nth;
+        EXPECT_TRUE(std::ranges::equal(read(anew, memory(second, 0, 8 * 1024)), second.contents())) << what << nth;
+      }
+    }
+  }
+}
+
+TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
+  const ModelDevices::Array array(*devices, 0, 8 * 1024);
+  fill(array.contents(), 7);
+  for (std::uint64_t at = 0; at < 8; ++at) {
+    const auto refuse = [&](std::uint64_t offset) {
+      if (offset == at * 1024) throw Error(ErrorCode::io, "the store is gone");
+    };
+    const auto failure = attempt([&] {
+      staging.read(memory(array, 0, 8 * 1024),
+                   [&](std::uint64_t offset, std::span<const std::byte>) { refuse(offset); });
+    });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::io);
+    EXPECT_EQ(devices->copies_under_way(), 0U);
+    EXPECT_TRUE(attempt([&] {
+      staging.write(memory(array, 0, 8 * 1024), [&](std::uint64_t offset, std::span<std::byte> piece) {
+        std::memcpy(piece.data(), array.contents().data() + offset, piece.size());
+        refuse(offset);
+      });
+    }));
+    EXPECT_TRUE(std::ranges::equal(read(staging, memory(array, 0, 8 * 1024)), array.contents()));
+  }
+}
+
+TEST_F(StagingTest, ThreadsTakeTurns) {
+  const ModelDevices::Array array(*devices, 0, 64 * 1024);
+  fill(array.contents(), 8);
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const auto expected = array.contents().subspan(i * 16 * 1024, 16 * 1024);
+      for (int turn = 0; turn < 20; ++turn) {
+        EXPECT_TRUE(std::ranges::equal(read(staging, memory(array, i * 16 * 1024, 16 * 1024)), expected));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace kedge::device

@@ -1,0 +1,76 @@
+#include "device/cuda_driver.hpp"
+
+#include <dlfcn.h>
+
+#include "base/text.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::device {
+namespace {
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));  // NOLINT(*-reinterpret-cast): what dlsym is for
+  if (function != nullptr) return;
+  throw Error(ErrorCode::device_failed,
+              compose("the CUDA driver has no function {}; install a driver of CUDA 11.2 or newer", name));
+}
+
+/// What a result says of the call, and of the device for all calls after it.
+ErrorCode code_of(CUresult result) noexcept {
+  switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY: return ErrorCode::no_space;
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_INVALID_CONTEXT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+    case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: return ErrorCode::invalid_argument;
+    default: return ErrorCode::device_failed;
+  }
+}
+
+std::string_view advice(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::no_space: return "leave it more memory";
+    case ErrorCode::invalid_argument: return "check the pointer, the shape and the stream that were given";
+    default: return "this process can use the device no more: end the job and start it again";
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<const CudaDriver> CudaDriver::loaded() {
+  // A pointer to a device's memory comes from the driver, which is then loaded. Never closed: its functions are called.
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  auto driver = std::make_unique<CudaDriver>();
+  find(library, "cuGetErrorName", driver->get_error_name);
+  find(library, "cuGetErrorString", driver->get_error_string);
+  find(library, "cuPointerGetAttributes", driver->pointer_get_attributes);
+  find(library, "cuDeviceGet", driver->device_get);
+  find(library, "cuDevicePrimaryCtxRetain", driver->primary_context_retain);
+  find(library, "cuCtxPushCurrent_v2", driver->context_push);
+  find(library, "cuCtxPopCurrent_v2", driver->context_pop);
+  find(library, "cuCtxSynchronize", driver->context_synchronize);
+  find(library, "cuStreamCreate", driver->stream_create);
+  find(library, "cuStreamDestroy_v2", driver->stream_destroy);
+  find(library, "cuStreamSynchronize", driver->stream_synchronize);
+  find(library, "cuMemcpyAsync", driver->memcpy_async);
+  find(library, "cuMemHostAlloc", driver->host_alloc);
+  find(library, "cuMemFreeHost", driver->host_free);
+  return driver;
+}
+
+void CudaDriver::check(CUresult result, std::string_view what) const {
+  if (result == CUDA_SUCCESS) return;
+  const char* name = nullptr;
+  const char* words = nullptr;
+  if (get_error_name(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
+  if (get_error_string(result, &words) != CUDA_SUCCESS || words == nullptr) words = "no description";
+  const ErrorCode code = code_of(result);
+  throw Error(code, compose("cannot {}: CUDA reports {} ({}); {}", what, name, words, advice(code)));
+}
+
+}  // namespace kedge::device

@@ -1,0 +1,37 @@
+// The CUDA driver, as the application has loaded it: Kedge links no part of CUDA, so one binary runs with and without.
+#pragma once
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kedge::device {
+
+/// The functions that Kedge calls, of CUDA 11.2 or newer.
+struct CudaDriver {
+  PFN_cuGetErrorName_v6000 get_error_name = nullptr;
+  PFN_cuGetErrorString_v6000 get_error_string = nullptr;
+  PFN_cuPointerGetAttributes_v7000 pointer_get_attributes = nullptr;
+  PFN_cuDeviceGet_v2000 device_get = nullptr;
+  PFN_cuDevicePrimaryCtxRetain_v7000 primary_context_retain = nullptr;
+  PFN_cuCtxPushCurrent_v4000 context_push = nullptr;
+  PFN_cuCtxPopCurrent_v4000 context_pop = nullptr;
+  PFN_cuCtxSynchronize_v2000 context_synchronize = nullptr;
+  PFN_cuStreamCreate_v2000 stream_create = nullptr;
+  PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
+  PFN_cuStreamSynchronize_v2000 stream_synchronize = nullptr;
+  PFN_cuMemcpyAsync_v4000 memcpy_async = nullptr;
+  PFN_cuMemHostAlloc_v2020 host_alloc = nullptr;
+  PFN_cuMemFreeHost_v2000 host_free = nullptr;
+
+  /// Null if this process has not loaded it. Throws Error{device_failed} if it lacks a function.
+  [[nodiscard]] static std::unique_ptr<const CudaDriver> loaded();
+
+  /// Throws Error unless it is a success. `what` was to be done, e.g. "copy from GPU 0".
+  void check(CUresult result, std::string_view what) const;
+};
+
+}  // namespace kedge::device

@@ -1,0 +1,73 @@
+// What Kedge asks of the devices that a process uses, whatever library stands behind them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "kedge/types.hpp"
+
+namespace kedge::device {
+
+/// Where memory is.
+struct Place {
+  enum class Kind : std::uint8_t {
+    host,   ///< the processor's, pinned or not
+    device  ///< a device's, or managed: on either side
+  };
+  Kind kind = Kind::host;
+  int ordinal = -1;         ///< of the device
+  void* context = nullptr;  ///< the library's own
+  bool operator==(const Place&) const = default;
+};
+
+/// Host memory that devices reach by themselves.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  virtual ~PinnedMemory() = default;
+  [[nodiscard]] virtual std::span<std::byte> bytes() const noexcept = 0;
+};
+
+/// Copies between a device and pinned memory, done in the order in which they were given. For one thread at a time. The
+/// memory must stay until wait() has returned or thrown, or the queue is destroyed, which waits, too.
+class Queue {
+ public:
+  Queue() = default;
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  virtual ~Queue() = default;
+
+  // Each begins a copy; what is wrong with it may be said by wait() only.
+  virtual void copy_to_host(std::span<std::byte> to, const std::byte* from) = 0;
+  virtual void copy_to_device(std::byte* to, std::span<const std::byte> from) = 0;
+  /// Returns when all of them are done.
+  virtual void wait() = 0;
+};
+
+/// From any thread. What fails throws Error: invalid_argument (memory or a stream that is not what it was said to be),
+/// no_space (of the device or of pinned memory), device_failed (the device is lost to this process).
+class Devices {
+ public:
+  Devices() = default;
+  Devices(const Devices&) = delete;
+  Devices& operator=(const Devices&) = delete;
+  virtual ~Devices() = default;
+
+  /// Where a pointer leads. Costs nothing worth counting in a process that uses no device.
+  [[nodiscard]] virtual Place place_of(const void* data) = 0;
+  /// Returns when what the stream was given so far is done; without one, all that the device was given.
+  virtual void settle(const Place& place, const std::optional<DeviceStream>& stream) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Place& place) = 0;
+  /// That every device can reach, made for the one at `place`.
+  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Place& place, std::size_t size_bytes) = 0;
+};
+
+/// Those of this process: of the library that the application has loaded, as far as this build knows it.
+[[nodiscard]] std::shared_ptr<Devices> system_devices();
+
+}  // namespace kedge::device

@@ -1,0 +1,45 @@
+// What a build without CUDA knows of devices: enough to refuse their memory in words, where a copy would crash.
+#include <dlfcn.h>
+
+#include "device/devices.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::device {
+namespace {
+
+// Of the driver's interface, which keeps them: cuPointerGetAttribute(void* value, int attribute, address).
+using GetAttribute = int (*)(void* value, int attribute, unsigned long long address);  // NOLINT(google-runtime-int)
+constexpr int kMemoryType = 2;    // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr unsigned kHostMax = 1;  // CU_MEMORYTYPE_HOST
+
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::invalid_argument,
+              "it is memory of a GPU, and this Kedge was built without CUDA; copy it to the host first, or build Kedge "
+              "with -DKEDGE_CUDA=ON");
+}
+
+class NoDevices final : public Devices {
+ public:
+  Place place_of(const void* data) override {
+    void* library = data == nullptr ? nullptr : ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) return {};
+    const auto get_attribute =
+        reinterpret_cast<GetAttribute>(::dlsym(library, "cuPointerGetAttribute"));  // NOLINT(*-reinterpret-cast)
+    unsigned type = 0;
+    const bool is_known =
+        get_attribute != nullptr &&
+        get_attribute(&type, kMemoryType, reinterpret_cast<std::uintptr_t>(data)) == 0;  // NOLINT(*-reinterpret-cast)
+    ::dlclose(library);
+    if (is_known && type > kHostMax) refuse();
+    return {};
+  }
+  void settle(const Place& /*place*/, const std::optional<DeviceStream>& /*stream*/) override { refuse(); }
+  std::unique_ptr<Queue> queue(const Place& /*place*/) override { refuse(); }
+  std::unique_ptr<PinnedMemory> pinned(const Place& /*place*/, std::size_t /*size_bytes*/) override { refuse(); }
+};
+
+}  // namespace
+
+std::shared_ptr<Devices> system_devices() { return std::make_shared<NoDevices>(); }
+
+}  // namespace kedge::device
