@@ -72,16 +72,25 @@ void create(Engine& engine, const std::string& tag, const nb::dict& values) {
   }
 }
 
+std::optional<DeviceStream> stream_at(std::optional<std::uintptr_t> address) {
+  if (!address) return std::nullopt;
+  return DeviceStream{reinterpret_cast<void*>(*address)};
+}
+
 void save(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape,
-          const nb::object& placement) {
+          const nb::object& placement, std::optional<std::uintptr_t> stream) {
   const Placement where = placement_of(placement);
-  const Region region = region_at(address, dtype, shape);
+  Region region = region_at(address, dtype, shape);
+  region.stream = stream_at(stream);
   const nb::gil_scoped_release unlocked;
   check(engine.save(name, region, where));
 }
 
-void load(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape) {
-  check(engine.load(name, mutable_region_at(address, dtype, shape)));
+void load(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape,
+          std::optional<std::uintptr_t> stream) {
+  MutableRegion region = mutable_region_at(address, dtype, shape);
+  region.stream = stream_at(stream);
+  check(engine.load(name, region));
 }
 
 std::optional<Tag> open_selected(Engine& engine, const Selection& selection, bool discard_newer) {
@@ -168,7 +177,7 @@ void bind_engine(nb::module_& module) {
       .def("need_checkpoint", &Engine::need_checkpoint, Unlocked())
       .def("should_exit", &Engine::should_exit, Unlocked())
       .def("create", &create)
-      .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg("stream") = nb::none())
       .def(
           "refuse",
           [](Engine& engine, const std::string& name, const std::string& reason) {
@@ -229,7 +238,7 @@ void bind_engine(nb::module_& module) {
       .def("regions", &regions)
       .def("info", &info)
       .def("counters", &counters)
-      .def("load", &load, Unlocked())
+      .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none(), Unlocked())
       .def(
           "route_in", [](Engine& engine, const std::string& name) { return path_of(engine.route_in(name)); },
           Unlocked())
@@ -242,6 +251,7 @@ void bind_engine(nb::module_& module) {
             return true;
           },
           nb::arg("timeout_s").none(), Unlocked());
+  module.attr("HAS_CUDA") = KEDGE_HAS_CUDA != 0;
   module.def("loaded_option", &loaded_option);
   module.def("differs_from_default", &differs_from_default);
   module.attr("__version__") = KEDGE_VERSION;

@@ -1,4 +1,4 @@
-"""NumPy arrays, PyTorch tensors and plain values as the engine's regions: address, data type, shape."""
+"""NumPy arrays, PyTorch tensors, arrays of GPUs and plain values as the engine's regions: address, data type, shape."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Block(NamedTuple):
     dtype: int
     shape: tuple[int, ...]
     owner: Any
+    stream: int | None = None  # of a GPU; None: memory of the host, or whatever the GPU was given before
 
 
 def dtype_name(number: int) -> str:
@@ -44,6 +45,11 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_on_gpu(value: Any) -> bool:
+    """Whether it is an array of CuPy, Numba or another library that says where its memory on a GPU is."""
+    return not is_tensor(value) and hasattr(value, "__cuda_array_interface__")
+
+
 def _number_of(name: str, value: Any, dtype: Any) -> int:
     number = _NUMBERS.get(str(dtype).removeprefix("torch."))
     if number is None:
@@ -56,6 +62,8 @@ def block_of(name: str, value: Any) -> Block:
     """The memory of a value to save. What is not contiguous is copied into memory that is."""
     if is_tensor(value):
         return _block_of_tensor(name, value)
+    if is_on_gpu(value):
+        return _block_on_gpu(name, value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         array = np.frombuffer(value, dtype=np.uint8)
         return Block(array.ctypes.data if array.size else 0, OPAQUE, array.shape, array)
@@ -80,15 +88,44 @@ def _check_tensor(name: str, tensor: Any) -> None:
         raise InvalidArgument(f"{name!r} is a {tensor.layout} tensor: save its indices and values, or to_dense()")
     if tensor.is_quantized:
         raise InvalidArgument(f"{name!r} is quantized: save its int_repr(), scale and zero point")
-    if tensor.device.type != "cpu":
-        raise InvalidArgument(f"{name!r} is on {tensor.device}, and Kedge reads host memory only: save its cpu()")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise InvalidArgument(f"{name!r} is on {tensor.device}, and Kedge reads memory of the host and of CUDA: save its cpu()")
+
+
+def stream_of(memory: Any) -> int | None:
+    """The stream on which PyTorch works with this tensor or storage; None for memory of the host."""
+    if memory.device.type != "cuda":
+        return None
+    import torch
+
+    return int(torch.cuda.current_stream(memory.device).cuda_stream)
 
 
 def _block_of_tensor(name: str, tensor: Any) -> Block:
     _check_tensor(name, tensor)
     # Conjugates and negatives are views that promise to compute: their memory holds other bytes.
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    return Block(plain.data_ptr(), _number_of(name, tensor, plain.dtype), tuple(plain.shape), plain)
+    return Block(plain.data_ptr(), _number_of(name, tensor, plain.dtype), tuple(plain.shape), plain, stream_of(plain))
+
+
+def _block_on_gpu(name: str, array: Any) -> Block:
+    """By the CUDA array interface, of any version."""
+    told = array.__cuda_array_interface__
+    shape = tuple(int(extent) for extent in told["shape"])
+    dtype = np.dtype(told["typestr"])
+    if told.get("mask") is not None:
+        raise InvalidArgument(f"{name!r} has a mask, which Kedge does not save: save data and mask as two arrays")
+    if dtype.kind not in "biufc" or not dtype.isnative:
+        raise InvalidArgument(f"{name!r} has elements of {told['typestr']}, for which Kedge has no type: view it as uint8")
+    step, strides = dtype.itemsize, []
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    if step != 0 and told.get("strides") is not None:
+        for extent, stride, contiguous in zip(shape, told["strides"], reversed(strides)):
+            if extent != 1 and stride != contiguous:
+                raise InvalidArgument(f"{name!r} is not contiguous on its GPU: use a copy that is, e.g. cupy.ascontiguousarray")
+    return Block(int(told["data"][0]), _number_of(name, array, dtype), shape, array, told.get("stream"))
 
 
 def empty_array(name: str, dtype: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -114,8 +151,12 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
     """Memory to load into, and a function to call afterwards where that is not the memory of ``out`` itself."""
     if is_tensor(out):
         return _target_of_tensor(name, out)
+    if is_on_gpu(out):
+        if out.__cuda_array_interface__["data"][1]:
+            raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
+        return _block_on_gpu(name, out), None
     if not isinstance(out, np.ndarray):
-        raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array or a PyTorch tensor")
+        raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor or an array of a GPU")
     if not out.flags.writeable:
         raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
     if not out.dtype.isnative:
@@ -134,6 +175,6 @@ def _target_of_tensor(name: str, out: Any) -> tuple[Block, Any]:
     number = _number_of(name, out, out.dtype)
     target = out.detach()
     if target.is_contiguous() and not target.is_conj() and not target.is_neg():
-        return Block(target.data_ptr(), number, tuple(out.shape), target), None
+        return Block(target.data_ptr(), number, tuple(out.shape), target, stream_of(target)), None
     buffer = torch.empty(out.shape, dtype=out.dtype)
     return Block(buffer.data_ptr(), number, tuple(out.shape), buffer), lambda: target.copy_(buffer)

@@ -79,12 +79,17 @@ class Storage:
                 return self.first
         return (count,)
 
+    def needed(self) -> torch.UntypedStorage:
+        """The part that is needed, where it lies."""
+        if not self.is_trimmed:
+            return self.memory
+        size = self.dtype.itemsize
+        part: torch.UntypedStorage = self.memory[self.low * size : self.high * size]
+        return part
+
     def on_host(self) -> torch.UntypedStorage:
-        """The part that is needed, in host memory; the same memory if it lies there."""
-        part = self.memory
-        if self.is_trimmed:
-            size = self.dtype.itemsize
-            part = part[self.low * size : self.high * size]
+        """The same in host memory."""
+        part = self.needed()
         return part if part.device.type == "cpu" else part.cpu()  # type: ignore[no-untyped-call]
 
 
