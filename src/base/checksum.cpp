@@ -80,4 +80,6 @@ std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint
   return append_zero_bytes(crc_a, length_b) ^ crc_b;
 }
 
+std::uint32_t crc32c_of_raw(std::uint32_t raw, std::uint64_t length) noexcept { return raw ^ crc32c_zeros(length, 0); }
+
 }  // namespace kedge

@@ -20,4 +20,7 @@ namespace kedge {
 /// CRC32C of A followed by B, from those of A and B and the length of B. Costs O(log length_b).
 [[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept;
 
+/// CRC32C of `length` bytes, from what their polynomial leaves: without the ones that a CRC32C begins and ends with.
+[[nodiscard]] std::uint32_t crc32c_of_raw(std::uint32_t raw, std::uint64_t length) noexcept;
+
 }  // namespace kedge
