@@ -266,7 +266,9 @@ int cuCtxSetCurrent(void* context) {
   return cuCtxPushCurrent_v2(context);
 }
 
-int cuCtxGetCurrent(void** context) { return *context = pushed.empty() ? nullptr : context_of(pushed.back()), kSuccess; }
+int cuCtxGetCurrent(void** context) {
+  return *context = pushed.empty() ? nullptr : context_of(pushed.back()), kSuccess;
+}
 
 int cuMemAlloc_v2(unsigned long long* address, std::size_t size_bytes) {
   return call("cuMemAlloc", [&] {
