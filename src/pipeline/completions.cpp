@@ -65,9 +65,11 @@ void Completions::deliver_all() {
 }
 
 void Completions::call(const Expected& expected, const std::optional<Failure>& failure) {
-  calls_ = true;
+  const struct Calls {
+    bool& calls;
+    ~Calls() { calls = false; }  // also if what flies is no std::exception
+  } calls{calls_ = true};
   const auto thrown = attempt([&] { expected.callback(failure); });
-  calls_ = false;
   if (thrown) {
     log_.warning(compose("the callback for {} threw: {}", expected.commit.tag, to_string(*thrown)));
   }

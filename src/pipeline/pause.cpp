@@ -5,16 +5,23 @@
 namespace kedge::pipeline {
 
 void Pause::pass() {
-  using Clock = std::chrono::steady_clock;
   if (!changed_ || !holds()) return;
   waits_ = true;
-  while (holds() && left_ > Seconds(0)) {
+  while (holds() && left() > Seconds(0)) {
     const auto begin = Clock::now();
-    const bool is_told = changed_->wait(Deadline::after(left_));
-    left_ = is_told ? std::max(left_ - Seconds(Clock::now() - begin), Seconds(0)) : Seconds(0);
+    const bool is_told = changed_->wait(Deadline::after(left()));
+    if (!is_told) gave_up_on_ = held_since_;
+    if (asked_) left_ = is_told ? std::max(left_ - Seconds(Clock::now() - begin), Seconds(0)) : Seconds(0);
   }
   waits_ = false;
   if (too_long_ && holds() && asked_ && !told_.exchange(true)) too_long_(at_most_);
+}
+
+Pause::Seconds Pause::left() const noexcept {
+  const Clock::time_point since = held_since_;
+  const bool is_held = held_ != 0 && since != gave_up_on_;
+  const Seconds of_hold = is_held ? at_most_ - Seconds(Clock::now() - since) : Seconds(0);
+  return asked_ ? std::max(left_, of_hold) : of_hold;
 }
 
 }  // namespace kedge::pipeline

@@ -12,10 +12,12 @@
 namespace kedge::pipeline {
 
 /// Local. The application's threads say when, and the worker asks between pieces of its work. Other ranks' workers wait
-/// for this one, so that what it stands still for one commit has a limit.
+/// for this one, so that what it stands still has a limit: for one commit, where that was asked for; else from the
+/// moment on when the hold began, which ranks do together, so that what they wait for each other does not add up.
 class Pause {
  public:
   using Seconds = std::chrono::duration<double>;
+  using Clock = std::chrono::steady_clock;
 
   /// `too_long` is called, in the worker's thread, once for each pause that was asked for and ended by its limit.
   explicit Pause(Seconds at_most, std::function<void(Seconds limit)> too_long = {})
@@ -27,7 +29,9 @@ class Pause {
   /// As long as one of these lives, the worker stands still.
   class Hold {
    public:
-    explicit Hold(Pause& pause) noexcept : pause_(pause) { pause_.held_.fetch_add(1); }
+    explicit Hold(Pause& pause) noexcept : pause_(pause) {
+      if (pause_.held_.fetch_add(1) == 0) pause_.held_since_ = Clock::now();
+    }
     ~Hold() {
       pause_.held_.fetch_sub(1);
       pause_.tell();
@@ -74,6 +78,8 @@ class Pause {
 
  private:
   [[nodiscard]] bool holds() const noexcept { return !ended_ && awaited_ == 0 && (asked_ || held_ != 0); }
+  /// How long the worker may still stand still.
+  [[nodiscard]] Seconds left() const noexcept;
   /// After a change: costs nothing while the worker does not wait.
   void tell() noexcept {
     if (waits_) changed_->raise();
@@ -82,11 +88,13 @@ class Pause {
   std::unique_ptr<Communicator::Signal> changed_;  ///< null: there is no worker that could stand still
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
-  Seconds left_{0};                  ///< the worker's
+  Seconds left_{0};                  ///< of a pause that was asked for; the worker's
+  Clock::time_point gave_up_on_;     ///< which hold it stands still for no more; likewise
   std::atomic<bool> waits_ = false;  ///< the worker, or is about to: it looks again after it has said so
   std::atomic<bool> asked_ = false;
   std::atomic<bool> told_ = false;  ///< of this one, that it was too long
   std::atomic<int> held_ = 0;
+  std::atomic<Clock::time_point> held_since_ = Clock::time_point();
   std::atomic<int> awaited_ = 0;
   std::atomic<bool> ended_ = false;
 };

@@ -87,6 +87,7 @@ void Pipeline::start_worker(OpenChannel channel) {
     worker_ = std::make_unique<Worker>(group_, Channel{gentle, channel.is_own}, begin, duties);
   } catch (const Error& error) {
     if (schedule_.mode != PipelineMode::automatic || error.code() != ErrorCode::no_space) throw;
+    pause_.tell_by(nullptr);
     if (group_.is_root()) {
       log_.warning(compose("commits are protected and flushed inside the engine's calls: {}", error.failure().message));
     }

@@ -244,7 +244,7 @@ bool Worker::has(const State& state, const Id128& commit_id) {
 
 bool Worker::is_under_way(const Id128& commit_id) const {
   const std::lock_guard guard(state_->mutex);
-  return has(*state_, commit_id);
+  return state_->failure || has(*state_, commit_id);
 }
 
 Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {

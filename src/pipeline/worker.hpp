@@ -85,7 +85,8 @@ class Worker {
   [[nodiscard]] Waited wait_until_below(std::size_t limit);
   /// Returns when no job is left, and nothing that follows one; and what `rest` says of the upkeep. Likewise.
   [[nodiscard]] Waited wait_until_idle(Rest rest, Deadline deadline);
-  /// Whether it is in a job that is not done, or is to be protected by the upkeep.
+  /// Whether it is in a job that is not done, or is to be protected by the upkeep; or was perhaps, when the worker
+  /// failed.
   [[nodiscard]] bool is_under_way(const Id128& commit_id) const;
   /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.
   [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);

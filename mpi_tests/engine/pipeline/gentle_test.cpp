@@ -87,6 +87,20 @@ TEST(PauseOfWork, HasALimitForEachCommit) {
   }
 }
 
+/// Ranks begin it together; were it counted from the first piece of each, what workers wait for each other would add
+/// up.
+TEST(PauseOfWork, AHoldHasItsLimitFromItsBeginning) {
+  Pause pause(2s);
+  pause.tell_by(signal());
+  for (int turn = 0; turn < 2; ++turn) {
+    const Pause::Hold hold(pause);
+    std::this_thread::sleep_for(turn == 0 ? 1500ms : 2100ms);
+    pause.begin();
+    EXPECT_LT(seconds_of([&] { pause.pass(); }), 1.5);
+    EXPECT_LT(seconds_of([&] { pause.pass(); }), 0.04) << "it does not begin again";
+  }
+}
+
 TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
   std::vector<Pause::Seconds> told;
   Pause pause(20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
