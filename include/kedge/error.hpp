@@ -24,7 +24,7 @@ enum class ErrorCode : std::uint8_t {
   timeout,               ///< a peer did not answer in time; the message names it
   busy,                  ///< held by another process; the message names it
   rank_failed,           ///< a rank died, or communication with it failed; the message names it where MPI can tell
-  device_failed,         ///< a GPU, or its driver, no longer serves a process; the message says what CUDA reported
+  device_failed,  ///< a GPU or its driver failed: CUDA is unusable in a process; the message says what it reported
 };
 
 /// The code's name as written above, e.g. "no_space".

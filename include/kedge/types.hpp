@@ -104,8 +104,8 @@ consteval DataType data_type_of() {
 template <class T>
 inline constexpr DataType kDataType = detail::data_type_of<std::remove_cv_t<T>>();
 
-/// A stream of a GPU: a cudaStream_t or CUstream (0, or what CUDA's headers name, is a default stream). Owned by the
-/// caller.
+/// A stream of a GPU: a cudaStream_t or CUstream. 0 is the legacy default stream; code that is compiled for default
+/// streams of each thread gives cudaStreamPerThread. Owned by the caller, and valid until the call returns.
 struct DeviceStream {
   void* handle = nullptr;                                ///< As CUDA has it.
   bool operator==(const DeviceStream&) const = default;  ///< The same handle.
@@ -113,12 +113,13 @@ struct DeviceStream {
 
 /// Memory to save: `shape` elements of `dtype` in row-major order at `data`. Owned by the caller.
 struct Region {
-  const void* data = nullptr;         ///< Of the host or of a GPU; which, is found out. Owned by the caller.
+  const void* data = nullptr;  ///< Host memory or that of an NVIDIA GPU, detected automatically. Owned by the caller.
   DataType dtype = DataType::opaque;  ///< Of one element.
   Shape shape;                        ///< In elements, row-major.
   /// Of structs: opaque, with the bytes of one as last extent, and what members() of kedge/elements.hpp says of them.
   std::string_view members = {};
-  /// Memory of a GPU is read when what this stream was given before is done; without one, all that the GPU was given.
+  /// GPU memory is read after all work already enqueued on this stream; without a stream, after all work already
+  /// submitted in the memory's context. Host memory likewise, if a stream is given.
   std::optional<DeviceStream> stream = {};
 };
 
@@ -128,7 +129,7 @@ struct MutableRegion {
   DataType dtype = DataType::opaque;  ///< Of one element.
   Shape shape;                        ///< In elements, row-major.
   std::string_view members = {};      ///< As in Region.
-  /// Memory of a GPU is written when what this stream was given before is done, and is there when load returns.
+  /// As in Region; GPU memory is written then, and the data is complete when load returns.
   std::optional<DeviceStream> stream = {};
 };
 

@@ -33,7 +33,7 @@ constexpr const char* kBreaks = R"(.version 7.0
 std::unique_ptr<Gpu> Gpu::first(std::string& why) {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
-    why = std::string("no driver of CUDA: ") + ::dlerror();
+    why = std::string("no CUDA driver: ") + ::dlerror();
     return nullptr;
   }
   auto gpu = std::make_unique<Gpu>();
@@ -53,7 +53,7 @@ std::unique_ptr<Gpu> Gpu::first(std::string& why) {
       find(library, "cuMemAlloc_v2", gpu->alloc_) && find(library, "cuMemFree_v2", gpu->free_) &&
       find(library, "cuMemHostAlloc", gpu->host_alloc_) && find(library, "cuMemFreeHost", gpu->host_free_);
   if (!found) {
-    why = "the driver of CUDA is too old";
+    why = "the CUDA driver is too old";
     return nullptr;
   }
   (void)find(library, "cuMemAllocAsync", gpu->pool_alloc_);
@@ -62,7 +62,7 @@ std::unique_ptr<Gpu> Gpu::first(std::string& why) {
   (void)find(library, "cuLaunchKernel", gpu->launch_);
   int devices = 0;
   if (init(0) != CUDA_SUCCESS || count(&devices) != CUDA_SUCCESS || devices == 0) {
-    why = "the driver of CUDA finds no GPU";
+    why = "the CUDA driver finds no GPU";
     return nullptr;
   }
   gpu->check(get(&gpu->device_, 0), "find the GPU");

@@ -1,4 +1,4 @@
-"""share/kedge/test-gpu runs what it packed: where there is no driver of CUDA, and over one that is none."""
+"""share/kedge/test-gpu runs what it packed: where there is no CUDA driver, and over a fake one."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class TestGpu(unittest.TestCase):
     def test_says_where_there_is_no_gpu(self):
         done = self.run_script("run", self.directory / "out", LD_LIBRARY_PATH="")
         self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
-        self.assertIn("skipped: no driver of CUDA", done.stdout)
+        self.assertIn("skipped: no CUDA driver", done.stdout)
 
     def test_tests_and_measures(self):
         out = self.directory / "out"

@@ -61,15 +61,15 @@ class ModelDevices::Pinned final : public device::PinnedMemory {
 /// Nothing is copied before it is waited for; what is read too early is not zero.
 class ModelDevices::ModelQueue final : public device::Queue {
  public:
-  ModelQueue(std::shared_ptr<ModelDevices> devices, device::Place place)
-      : devices_(std::move(devices)), place_(place) {}
+  ModelQueue(std::shared_ptr<ModelDevices> devices, device::Location location)
+      : devices_(std::move(devices)), location_(location) {}
   ~ModelQueue() override { run(); }
 
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
     devices_->count("copy");
     const std::lock_guard guard(devices_->mutex_);
     devices_->check_pinned(to.data(), to.size());
-    std::byte* source = devices_->inside_of(place_, from, to.size());
+    std::byte* source = devices_->inside_of(location_, from, to.size());
     std::ranges::fill(to, std::byte{0xee});
     add([to, source] { std::memcpy(to.data(), source, to.size()); });
   }
@@ -77,7 +77,7 @@ class ModelDevices::ModelQueue final : public device::Queue {
     devices_->count("copy");
     const std::lock_guard guard(devices_->mutex_);
     devices_->check_pinned(from.data(), from.size());
-    std::byte* target = devices_->inside_of(place_, to, from.size());
+    std::byte* target = devices_->inside_of(location_, to, from.size());
     add([target, from] { std::memcpy(target, from.data(), from.size()); });
   }
   void wait() override {
@@ -98,7 +98,7 @@ class ModelDevices::ModelQueue final : public device::Queue {
   }
 
   std::shared_ptr<ModelDevices> devices_;
-  device::Place place_;
+  device::Location location_;
   std::vector<std::function<void()>> copies_;
 };
 
@@ -141,12 +141,13 @@ void ModelDevices::count(const std::string& what) {
   if (lost_) throw Error(*lost_, "the model was told to fail for good: " + what);
 }
 
-std::byte* ModelDevices::inside_of(const device::Place& place, const std::byte* outside, std::size_t size_bytes) const {
+std::byte* ModelDevices::inside_of(const device::Location& location, const std::byte* outside,
+                                   std::size_t size_bytes) const {
   auto after = allocations_.upper_bound(outside);
   if (after != allocations_.begin()) {
     const auto& [begin, allocation] = *--after;
     const auto offset = static_cast<std::size_t>(outside - begin);
-    if (allocation.ordinal == place.ordinal && offset + size_bytes <= allocation.size_bytes) {
+    if (allocation.ordinal == location.ordinal && offset + size_bytes <= allocation.size_bytes) {
       return allocation.inside + offset;
     }
   }
@@ -162,18 +163,18 @@ void ModelDevices::check_pinned(const std::byte* data, std::size_t size_bytes) c
   throw std::logic_error("a copy goes by host memory that is not pinned");
 }
 
-device::Place ModelDevices::place_of(const void* data) {
+device::Location ModelDevices::location_of(const void* data) {
   const auto* address = static_cast<const std::byte*>(data);
   const std::lock_guard guard(mutex_);
   auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return {};
   const auto& [begin, allocation] = *--after;
   if (address >= begin + allocation.size_bytes) return {};
-  return {device::Place::Kind::device, allocation.ordinal, nullptr};
+  return {device::Location::Kind::device, allocation.ordinal, nullptr};
 }
 
-void ModelDevices::settle(const device::Place& /*place*/, const std::optional<DeviceStream>& stream) {
-  count("settle");
+void ModelDevices::synchronize(const device::Location& /*location*/, const std::optional<DeviceStream>& stream) {
+  count("synchronize");
   const std::lock_guard guard(mutex_);
   for (auto& [handle, kernels] : given_) {
     if (stream && stream->handle != handle) continue;
@@ -182,12 +183,13 @@ void ModelDevices::settle(const device::Place& /*place*/, const std::optional<De
   }
 }
 
-std::unique_ptr<device::Queue> ModelDevices::queue(const device::Place& place) {
+std::unique_ptr<device::Queue> ModelDevices::queue(const device::Location& location) {
   count("queue");
-  return std::make_unique<ModelQueue>(shared_from_this(), place);
+  return std::make_unique<ModelQueue>(shared_from_this(), location);
 }
 
-std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Place& /*place*/, std::size_t size_bytes) {
+std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Location& /*location*/,
+                                                           std::size_t size_bytes) {
   count("pinned");
   return std::make_unique<Pinned>(shared_from_this(), size_bytes);
 }

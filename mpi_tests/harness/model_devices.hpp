@@ -42,18 +42,18 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   /// What a stream was given: done when somebody waits for it, or for the whole device.
   void give(const DeviceStream& stream, std::function<void()> kernel);
 
-  /// What fails from the nth call of a kind on ("settle", "queue", "pinned", "copy", "wait"; 1 is the first), for all
-  /// time if it is the device that failed, else once.
+  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "copy", "wait"; 1 is the first), for
+  /// all time if it is the device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
   [[nodiscard]] std::size_t pinned_bytes() const;
   [[nodiscard]] std::size_t copies_under_way() const;
   [[nodiscard]] std::size_t copies_under_way_max() const;
 
-  device::Place place_of(const void* data) override;
-  void settle(const device::Place& place, const std::optional<DeviceStream>& stream) override;
-  std::unique_ptr<device::Queue> queue(const device::Place& place) override;
-  std::unique_ptr<device::PinnedMemory> pinned(const device::Place& place, std::size_t size_bytes) override;
+  device::Location location_of(const void* data) override;
+  void synchronize(const device::Location& location, const std::optional<DeviceStream>& stream) override;
+  std::unique_ptr<device::Queue> queue(const device::Location& location) override;
+  std::unique_ptr<device::PinnedMemory> pinned(const device::Location& location, std::size_t size_bytes) override;
 
  private:
   class ModelQueue;
@@ -69,7 +69,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   };
 
   void count(const std::string& what);
-  [[nodiscard]] std::byte* inside_of(const device::Place& place, const std::byte* outside,
+  [[nodiscard]] std::byte* inside_of(const device::Location& location, const std::byte* outside,
                                      std::size_t size_bytes) const;
   void check_pinned(const std::byte* data, std::size_t size_bytes) const;
 

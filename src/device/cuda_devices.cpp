@@ -1,6 +1,5 @@
 // Devices of CUDA.
 #include <array>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,8 +20,9 @@ CUdeviceptr address_of(const void* data) noexcept {
 /// A thread's current context, as long as this lives; the application's own is current again afterwards.
 class Current {
  public:
-  Current(const CudaDriver& driver, const Place& place) : driver_(driver) {
-    driver_.check(driver_.context_push(static_cast<CUcontext>(place.context)), compose("use GPU {}", place.ordinal));
+  Current(const CudaDriver& driver, const Location& location) : driver_(driver) {
+    driver_.check(driver_.context_push(static_cast<CUcontext>(location.context)),
+                  compose("make the context of GPU {} current", location.ordinal));
   }
   ~Current() {
     CUcontext popped = nullptr;
@@ -35,124 +35,159 @@ class Current {
   const CudaDriver& driver_;
 };
 
+/// What must not fail is left undone where the context is gone: with it went what was to be freed.
+template <class Work>
+void in_context_if_any(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
+  if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
+  work();
+  CUcontext popped = nullptr;
+  (void)driver.context_pop(&popped);
+}
+
 class CudaPinned final : public PinnedMemory {
  public:
-  CudaPinned(const CudaDriver& driver, Place place, std::size_t size_bytes)
-      : driver_(driver), place_(place), size_bytes_(size_bytes) {
-    const Current current(driver_, place_);
+  CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
+      : driver_(driver), location_(location), size_bytes_(size_bytes) {
+    const Current current(driver_, location_);
     driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
                   compose("pin {} bytes of host memory", size_bytes));
   }
-  ~CudaPinned() override { (void)driver_.host_free(data_); }
+  ~CudaPinned() override {
+    in_context_if_any(driver_, location_, [&] { (void)driver_.host_free(data_); });
+  }
   std::span<std::byte> bytes() const noexcept override { return {static_cast<std::byte*>(data_), size_bytes_}; }
 
  private:
   const CudaDriver& driver_;
-  Place place_;
+  Location location_;
   std::size_t size_bytes_;
   void* data_ = nullptr;
 };
 
-/// A stream of its own, so that copies pass by the application's kernels.
+/// A stream of its own, so that copies overlap with the application's kernels.
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(const CudaDriver& driver, const Place& place) : driver_(driver), place_(place) {
-    const Current current(driver_, place_);
+  CudaQueue(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+    const Current current(driver_, location_);
     driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
-                  compose("make a stream on GPU {}", place.ordinal));
+                  compose("create a stream on GPU {}", location.ordinal));
   }
   ~CudaQueue() override {
-    (void)driver_.stream_synchronize(stream_);
-    (void)driver_.stream_destroy(stream_);
+    in_context_if_any(driver_, location_, [&] {
+      (void)driver_.stream_synchronize(stream_);
+      (void)driver_.stream_destroy(stream_);
+    });
   }
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
-    copy(address_of(to.data()), address_of(from), to.size(), "from");
+    const Current current(driver_, location_);
+    driver_.check(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_),
+                  compose("copy {} bytes from GPU {}", to.size(), location_.ordinal));
   }
   void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
-    copy(address_of(to), address_of(from.data()), from.size(), "to");
+    const Current current(driver_, location_);
+    driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_),
+                  compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
   }
   void wait() override {
-    driver_.check(driver_.stream_synchronize(stream_), compose("copy memory of GPU {}", place_.ordinal));
+    const Current current(driver_, location_);
+    driver_.check(driver_.stream_synchronize(stream_), compose("copy memory of GPU {}", location_.ordinal));
   }
 
  private:
-  void copy(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, std::string_view direction) {
-    const Current current(driver_, place_);
-    driver_.check(driver_.memcpy_async(to, from, size_bytes, stream_),
-                  compose("copy {} bytes {} GPU {}", size_bytes, direction, place_.ordinal));
-  }
-
   const CudaDriver& driver_;
-  Place place_;
+  Location location_;
   CUstream stream_ = nullptr;
 };
 
 class CudaDevices final : public Devices {
  public:
-  Place place_of(const void* data) override;
-  void settle(const Place& place, const std::optional<DeviceStream>& stream) override;
-  std::unique_ptr<Queue> queue(const Place& place) override { return std::make_unique<CudaQueue>(*driver(), place); }
-  std::unique_ptr<PinnedMemory> pinned(const Place& place, std::size_t size_bytes) override {
-    return std::make_unique<CudaPinned>(*driver(), place, size_bytes);
+  Location location_of(const void* data) override;
+  void synchronize(const Location& location, const std::optional<DeviceStream>& stream) override;
+  std::unique_ptr<Queue> queue(const Location& location) override {
+    return std::make_unique<CudaQueue>(*driver(), location);
+  }
+  std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) override {
+    return std::make_unique<CudaPinned>(*driver(), location, size_bytes);
   }
 
  private:
   [[nodiscard]] const CudaDriver* driver();
-  [[nodiscard]] CUcontext primary_context(int ordinal);
+  [[nodiscard]] CUcontext context_on(int ordinal);
 
-  std::atomic<const CudaDriver*> driver_ = nullptr;
   std::mutex mutex_;
-  std::unique_ptr<const CudaDriver> owned_;
-  /// Never released: the application's may be the same.
+  std::unique_ptr<const CudaDriver> driver_;
+  /// Primary ones, retained until the process ends: releasing the last reference would destroy it.
   std::map<int, CUcontext> primary_;
 };
 
 /// Null as long as the application has not loaded it.
 const CudaDriver* CudaDevices::driver() {
-  if (const CudaDriver* known = driver_.load()) return known;
-  auto found = CudaDriver::loaded();
-  if (!found) return nullptr;
   const std::lock_guard guard(mutex_);
-  if (!owned_) owned_ = std::move(found);
-  driver_ = owned_.get();
-  return owned_.get();
+  if (!driver_) driver_ = CudaDriver::loaded();
+  return driver_.get();
 }
 
-CUcontext CudaDevices::primary_context(int ordinal) {
+/// For memory of no context: the one that the application computes in, if that is on this device, else the primary one.
+CUcontext CudaDevices::context_on(int ordinal) {
+  const CudaDriver& cuda = *driver();
+  const std::string what = compose("find a context on GPU {}", ordinal);
+  CUdevice device = 0;
+  cuda.check(cuda.device_get(&device, ordinal), what);
+  CUcontext context = nullptr;
+  CUdevice current = 0;
+  cuda.check(cuda.context_get_current(&context), what);
+  if (context != nullptr && cuda.context_get_device(&current) == CUDA_SUCCESS && current == device) return context;
   const std::lock_guard guard(mutex_);
   if (const auto known = primary_.find(ordinal); known != primary_.end()) return known->second;
-  const std::string what = compose("use GPU {}", ordinal);
-  CUdevice device = 0;
-  CUcontext context = nullptr;
-  driver_.load()->check(driver_.load()->device_get(&device, ordinal), what);
-  driver_.load()->check(driver_.load()->primary_context_retain(&context, device), what);
+  cuda.check(cuda.primary_context_retain(&context, device), what);
   return primary_.emplace(ordinal, context).first->second;
 }
 
-Place CudaDevices::place_of(const void* data) {
+/// Whether a pointer query that failed says that this is no memory of a device: many programs load the driver by their
+/// MPI library, and never use it.
+bool is_of_no_device(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_NOT_INITIALIZED:
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_STUB_LIBRARY:
+    case CUDA_ERROR_NO_DEVICE:
+    case CUDA_ERROR_INVALID_DEVICE:
+    case CUDA_ERROR_INVALID_CONTEXT: return true;
+    default: return false;
+  }
+}
+
+Location CudaDevices::location_of(const void* data) {
   const CudaDriver* cuda = data == nullptr ? nullptr : driver();
   if (cuda == nullptr) return {};
   unsigned type = 0;  // stays 0 for memory that CUDA does not know
+  unsigned is_managed = 0;
   int ordinal = -1;
   CUcontext context = nullptr;
-  std::array<CUpointer_attribute, 3> asked{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                           CU_POINTER_ATTRIBUTE_CONTEXT};
-  std::array<void*, 3> answers{&type, &ordinal, &context};
+  std::array<CUpointer_attribute, 4> asked{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                           CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
+  std::array<void*, 4> answers{&type, &is_managed, &ordinal, &context};
   const CUresult result = cuda->pointer_get_attributes(asked.size(), asked.data(), answers.data(), address_of(data));
-  // No memory of a device is known before the driver is initialized, or when the process ends.
-  if (result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_DEINITIALIZED) return {};
-  cuda->check(result, "find out where memory is");
-  if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return {};
-  // What comes from a pool, or was mapped, is of no context.
-  return {Place::Kind::device, ordinal, context != nullptr ? context : primary_context(ordinal)};
+  if (is_of_no_device(result)) return {};
+  cuda->check(result, "query the pointer's attributes");
+  // Managed memory may be on either side, and its type is that of where it is now.
+  if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED && is_managed == 0) return {};
+  return {Location::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal)};
 }
 
-void CudaDevices::settle(const Place& place, const std::optional<DeviceStream>& stream) {
-  const CudaDriver& cuda = *driver();
-  const Current current(cuda, place);
-  const std::string what = compose("wait for what GPU {} was given before", place.ordinal);
-  if (stream) cuda.check(cuda.stream_synchronize(static_cast<CUstream>(stream->handle)), what);
-  else cuda.check(cuda.context_synchronize(), what);
+void CudaDevices::synchronize(const Location& location, const std::optional<DeviceStream>& stream) {
+  const CudaDriver* cuda = driver();
+  if (cuda == nullptr) return;  // and so there is no stream
+  const auto wait = [&] {
+    const std::string what = location.ordinal < 0 ? std::string("synchronize with a stream")
+                                                  : compose("synchronize with GPU {}", location.ordinal);
+    cuda->check(stream ? cuda->stream_synchronize(static_cast<CUstream>(stream->handle)) : cuda->context_synchronize(),
+                what);
+  };
+  if (location.kind == Location::Kind::host) return wait();  // a stream, of the application's context
+  const Current current(*cuda, location);
+  wait();
 }
 
 }  // namespace

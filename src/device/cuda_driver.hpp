@@ -10,7 +10,7 @@
 
 namespace kedge::device {
 
-/// The functions that Kedge calls, of CUDA 11.2 or newer.
+/// The functions that Kedge calls.
 struct CudaDriver {
   PFN_cuGetErrorName_v6000 get_error_name = nullptr;
   PFN_cuGetErrorString_v6000 get_error_string = nullptr;
@@ -19,11 +19,14 @@ struct CudaDriver {
   PFN_cuDevicePrimaryCtxRetain_v7000 primary_context_retain = nullptr;
   PFN_cuCtxPushCurrent_v4000 context_push = nullptr;
   PFN_cuCtxPopCurrent_v4000 context_pop = nullptr;
+  PFN_cuCtxGetCurrent_v4000 context_get_current = nullptr;
+  PFN_cuCtxGetDevice_v2000 context_get_device = nullptr;
   PFN_cuCtxSynchronize_v2000 context_synchronize = nullptr;
   PFN_cuStreamCreate_v2000 stream_create = nullptr;
   PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
   PFN_cuStreamSynchronize_v2000 stream_synchronize = nullptr;
-  PFN_cuMemcpyAsync_v4000 memcpy_async = nullptr;
+  PFN_cuMemcpyDtoHAsync_v3020 copy_to_host = nullptr;  ///< a wrong pointer is refused, and not taken for the host's
+  PFN_cuMemcpyHtoDAsync_v3020 copy_to_device = nullptr;
   PFN_cuMemHostAlloc_v2020 host_alloc = nullptr;
   PFN_cuMemFreeHost_v2000 host_free = nullptr;
 

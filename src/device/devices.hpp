@@ -12,7 +12,7 @@
 namespace kedge::device {
 
 /// Where memory is.
-struct Place {
+struct Location {
   enum class Kind : std::uint8_t {
     host,   ///< the processor's, pinned or not
     device  ///< a device's, or managed: on either side
@@ -20,7 +20,7 @@ struct Place {
   Kind kind = Kind::host;
   int ordinal = -1;         ///< of the device
   void* context = nullptr;  ///< the library's own
-  bool operator==(const Place&) const = default;
+  bool operator==(const Location&) const = default;
 };
 
 /// Host memory that devices reach by themselves.
@@ -59,12 +59,12 @@ class Devices {
   virtual ~Devices() = default;
 
   /// Where a pointer leads. Costs nothing worth counting in a process that uses no device.
-  [[nodiscard]] virtual Place place_of(const void* data) = 0;
+  [[nodiscard]] virtual Location location_of(const void* data) = 0;
   /// Returns when what the stream was given so far is done; without one, all that the device was given.
-  virtual void settle(const Place& place, const std::optional<DeviceStream>& stream) = 0;
-  [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Place& place) = 0;
-  /// That every device can reach, made for the one at `place`.
-  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Place& place, std::size_t size_bytes) = 0;
+  virtual void synchronize(const Location& location, const std::optional<DeviceStream>& stream) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Location& location) = 0;
+  /// That every device can reach, made for the one at `location`.
+  [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) = 0;
 };
 
 /// Those of this process: of the library that the application has loaded, as far as this build knows it.

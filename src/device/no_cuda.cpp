@@ -14,13 +14,13 @@ constexpr unsigned kHostMax = 1;  // CU_MEMORYTYPE_HOST
 
 [[noreturn]] void refuse() {
   throw Error(ErrorCode::invalid_argument,
-              "it is memory of a GPU, and this Kedge was built without CUDA; copy it to the host first, or build Kedge "
-              "with -DKEDGE_CUDA=ON");
+              "it is GPU memory, and Kedge was built without CUDA; copy it to host memory first, or rebuild Kedge with "
+              "-DKEDGE_CUDA=ON");
 }
 
 class NoDevices final : public Devices {
  public:
-  Place place_of(const void* data) override {
+  Location location_of(const void* data) override {
     void* library = data == nullptr ? nullptr : ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return {};
     const auto get_attribute =
@@ -33,9 +33,10 @@ class NoDevices final : public Devices {
     if (is_known && type > kHostMax) refuse();
     return {};
   }
-  void settle(const Place& /*place*/, const std::optional<DeviceStream>& /*stream*/) override { refuse(); }
-  std::unique_ptr<Queue> queue(const Place& /*place*/) override { refuse(); }
-  std::unique_ptr<PinnedMemory> pinned(const Place& /*place*/, std::size_t /*size_bytes*/) override { refuse(); }
+  /// Nothing that is given here is known to be a stream.
+  void synchronize(const Location& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
+  std::unique_ptr<Queue> queue(const Location& /*location*/) override { refuse(); }
+  std::unique_ptr<PinnedMemory> pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override { refuse(); }
 };
 
 }  // namespace

@@ -33,24 +33,30 @@ class Staging::Transfer {
 
 Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size) : devices_(std::move(devices)), size_(size) {}
 
+void Staging::release() {
+  const std::lock_guard guard(mutex_);
+  slots_.clear();
+  location_ = {};
+}
+
 /// No more buffers than are needed at once: who has only small variables on a device pins no more than one.
-void Staging::prepare(const Place& place, std::size_t buffers) {
-  if (place != place_) {
-    place_ = {};  // until all queues are of one place again
-    for (Slot& slot : slots_) slot.queue = devices_->queue(place);
-    place_ = place;
+void Staging::prepare(const Location& location, std::size_t buffers) {
+  if (location != location_) {
+    location_ = {};  // until all queues are of one location again
+    for (Slot& slot : slots_) slot.queue = devices_->queue(location);
+    location_ = location;
   }
   while (slots_.size() < std::min(buffers, size_.buffers)) {
-    Slot slot{devices_->pinned(place, size_.buffer_bytes), devices_->queue(place)};
+    Slot slot{devices_->pinned(location, size_.buffer_bytes), devices_->queue(location)};
     slots_.push_back(std::move(slot));
   }
 }
 
-void Staging::read(const Memory& from,
+void Staging::read(const Span& from,
                    const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take) {
   if (from.size_bytes == 0) return;
   const std::lock_guard guard(mutex_);
-  prepare(from.place, (from.size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
+  prepare(from.location, (from.size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, from.size_bytes);
   std::uint64_t begun = 0;
   const auto begin = [&] {
@@ -65,18 +71,17 @@ void Staging::read(const Memory& from,
   }
 }
 
-void Staging::write(const Memory& to,
-                    const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill) {
+void Staging::write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill) {
   if (to.size_bytes == 0) return;
   const std::lock_guard guard(mutex_);
-  prepare(to.place, (to.size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
+  prepare(to.location, (to.size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, to.size_bytes);
   for (std::uint64_t piece = 0; piece < transfer.pieces(); ++piece) {
     transfer.queue(piece).wait();  // the piece before in this buffer
     fill(transfer.offset(piece), transfer.buffer(piece));
     transfer.queue(piece).copy_to_device(to.data + transfer.offset(piece), transfer.buffer(piece));
   }
-  for (Slot& slot : slots_) slot.queue->wait();
+  for (Slot& slot : slots_) slot.queue->wait();  // and say what failed
 }
 
 }  // namespace kedge::device

@@ -14,14 +14,14 @@
 
 namespace kedge::device {
 
-/// Memory on a device.
-struct Memory {
+/// Span on a device.
+struct Span {
   std::byte* data = nullptr;
   std::uint64_t size_bytes = 0;
-  Place place;
+  Location location;
 };
 
-/// How much host memory is pinned for it, once a device is met.
+/// How much host memory is pinned on first use of device memory.
 struct StagingSize {
   std::size_t buffers = 4;
   std::size_t buffer_bytes = std::size_t{16} << 20U;
@@ -34,13 +34,14 @@ class Staging {
   explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
+  /// Frees the buffers; another transfer takes new ones.
+  void release();
 
   /// Calls `take` for all pieces of `from`, in order. All but the last have a buffer's size. The next ones are on their
   /// way meanwhile.
-  void read(const Memory& from,
-            const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
+  void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
   /// Likewise `fill`; what it has written goes to `to`. All of it is there when this returns.
-  void write(const Memory& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill);
+  void write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill);
 
  private:
   struct Slot {
@@ -49,12 +50,12 @@ class Staging {
   };
   class Transfer;
 
-  void prepare(const Place& place, std::size_t buffers);
+  void prepare(const Location& location, std::size_t buffers);
 
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
   std::mutex mutex_;
-  Place place_;  ///< of the queues
+  Location location_;  ///< of the queues
   std::vector<Slot> slots_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace kedge::engine {
 
-/// Local. What a step that is about a region throws names the region, unless it says of a file what is wrong.
+/// Local. What a step that is about a region throws names the region, unless the error is about a file.
 template <class Step>
 auto about_region(std::string_view name, Step&& step) {
   try {
@@ -22,8 +22,9 @@ auto about_region(std::string_view name, Step&& step) {
     Failure failure = error.failure();
     const bool is_of_device = failure.code == ErrorCode::invalid_argument || failure.code == ErrorCode::device_failed ||
                               failure.code == ErrorCode::no_space;
-    if (is_of_device && failure.path.empty() && failure.message.find(name) == std::string::npos) {
-      failure.message = compose("region '{}': {}", name, failure.message);
+    const std::string region = compose("region '{}'", name);
+    if (is_of_device && failure.path.empty() && failure.message.find(region) == std::string::npos) {
+      failure.message = compose("{}: {}", region, failure.message);
     }
     throw Error(std::move(failure));
   }
@@ -31,13 +32,15 @@ auto about_region(std::string_view name, Step&& step) {
 
 /// Local. Where a Region or MutableRegion is, if that is on a device; what was given to the device before is done then.
 template <class AnyRegion>
-std::optional<device::Memory> memory_of(device::Staging& staging, const AnyRegion& region, std::uint64_t size_bytes) {
+std::optional<device::Span> memory_of(device::Staging& staging, const AnyRegion& region, std::uint64_t size_bytes) {
   if (size_bytes == 0) return std::nullopt;
-  const device::Place place = staging.devices().place_of(region.data);
-  if (place.kind == device::Place::Kind::host) return std::nullopt;
-  staging.devices().settle(place, region.stream);
+  const device::Location location = staging.devices().location_of(region.data);
+  const bool is_on_host = location.kind == device::Location::Kind::host;
+  // A stream that is given may be what fills pinned memory of the host.
+  if (!is_on_host || region.stream) staging.devices().synchronize(location, region.stream);
+  if (is_on_host) return std::nullopt;
   auto* data = static_cast<std::byte*>(const_cast<void*>(region.data));  // NOLINT(*-const-cast): save only reads it
-  return device::Memory{data, size_bytes, place};
+  return device::Span{data, size_bytes, location};
 }
 
 }  // namespace kedge::engine

@@ -54,6 +54,7 @@ void EngineImpl::leave() {
 /// Local. What the application may call ends.
 void EngineImpl::end_calls() {
   lifecycle_.move_to(Phase::finished);
+  staging_.release();  // the application may reset its GPU now
   signal_ = {};
   job_end_.let_go_of_signals();
   metrics_.finalized();

@@ -74,7 +74,7 @@ void ContainerReader::read(const PlacedRegion& region, std::span<std::byte> out)
   check_blocks(region, 0, copy_region_out(bytes_, region.offset, out, copy_threads_));
 }
 
-void ContainerReader::read(const PlacedRegion& region, device::Staging& staging, const device::Memory& out) const {
+void ContainerReader::read(const PlacedRegion& region, device::Staging& staging, const device::Span& out) const {
   check_size(region, out.size_bytes);
   check_blocks(region, 0, copy_region_out(bytes_, region.offset, staging, out, copy_threads_));
 }

@@ -49,7 +49,7 @@ class ContainerReader {
 
   /// The same to memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what that
   /// does.
-  void read(const PlacedRegion& region, device::Staging& staging, const device::Memory& out) const;
+  void read(const PlacedRegion& region, device::Staging& staging, const device::Span& out) const;
 
   /// The same to the start of `out`, a block of 4 MiB at a time, each checked before it is written.
   void read(const PlacedRegion& region, fs::ByteAccess& out) const;

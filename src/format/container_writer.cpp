@@ -75,7 +75,7 @@ void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> byt
   });
 }
 
-void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Memory& from) {
+void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Span& from) {
   add_copied(spec, from.size_bytes, [&](fs::ByteAccess& file, std::uint64_t offset) {
     return copy_region_in(file, offset, staging, from, copy_threads_);
   });

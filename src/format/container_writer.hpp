@@ -53,7 +53,7 @@ class ContainerWriter {
 
   /// The same of memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what that
   /// does.
-  void add(const RegionSpec& spec, device::Staging& staging, const device::Memory& from);
+  void add(const RegionSpec& spec, device::Staging& staging, const device::Span& from);
 
   /// The same of the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also what
   /// `from` throws.

@@ -76,7 +76,7 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
 }
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                              const device::Memory& from, unsigned threads) {
+                              const device::Span& from, unsigned threads) {
   BlockChecksums checksums;
   staging.read(from, [&](std::uint64_t begin, std::span<const std::byte> piece) {
     append(checksums, copy_region_in(file, offset + begin, piece, threads));
@@ -102,7 +102,7 @@ BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, std::
 }
 
 BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                               const device::Memory& to, unsigned threads) {
+                               const device::Span& to, unsigned threads) {
   BlockChecksums checksums;
   staging.write(to, [&](std::uint64_t begin, std::span<std::byte> piece) {
     append(checksums, copy_region_out(file, offset + begin, piece, threads));

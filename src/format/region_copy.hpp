@@ -21,7 +21,7 @@ using BlockChecksums = std::vector<std::uint32_t>;
 
 /// The same of memory on a device.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                                            const device::Memory& from, unsigned threads = 1);
+                                            const device::Span& from, unsigned threads = 1);
 
 /// The same of `size_bytes` from the start of another file, a block at a time: never more than one is in memory.
 [[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,
@@ -33,7 +33,7 @@ using BlockChecksums = std::vector<std::uint32_t>;
 
 /// The same to memory on a device.
 [[nodiscard]] BlockChecksums copy_region_out(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                                             const device::Memory& to, unsigned threads = 1);
+                                             const device::Span& to, unsigned threads = 1);
 
 /// The checksums of the index, from those of the regions (by their position in `map.regions`); padding counts as zeros.
 [[nodiscard]] std::vector<std::uint32_t> extent_checksums(const RegionMap& map,

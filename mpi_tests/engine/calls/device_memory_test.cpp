@@ -110,7 +110,7 @@ TEST_F(DeviceMemory, IsSavedAfterWhatItsStreamWasGiven) {
     MutableRegion target = room_at(array.address(), 64);
     target.stream = DeviceStream{&stream};
     EXPECT_TRUE(engine.load("two", target));
-    own.settle({}, std::nullopt);
+    own.synchronize({}, std::nullopt);
     EXPECT_TRUE(std::ranges::all_of(array.contents(), [](std::byte byte) { return byte == std::byte{2}; }));
     engine.close();
   }));
@@ -206,9 +206,9 @@ TEST_P(DeviceFails, ForGoodAndTheEngineEndsOnAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, DeviceFails,
-                         testing::Values(Fault{"settle", 1}, Fault{"pinned", 1}, Fault{"pinned", 3}, Fault{"queue", 1},
-                                         Fault{"queue", 2}, Fault{"copy", 1}, Fault{"copy", 3}, Fault{"wait", 1},
-                                         Fault{"wait", 3}),
+                         testing::Values(Fault{"synchronize", 1}, Fault{"pinned", 1}, Fault{"pinned", 3},
+                                         Fault{"queue", 1}, Fault{"queue", 2}, Fault{"copy", 1}, Fault{"copy", 3},
+                                         Fault{"wait", 1}, Fault{"wait", 3}),
                          [](const auto& one) { return one.param.what + std::to_string(one.param.nth); });
 
 }  // namespace

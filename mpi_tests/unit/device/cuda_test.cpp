@@ -1,4 +1,4 @@
-// Devices of CUDA, over a driver that is none: how Kedge finds it, and what it makes of what the driver says.
+// Devices of CUDA, over a fake driver: how Kedge finds it, and how it maps the driver's errors.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ class Cuda : public testing::Test {
   static std::vector<std::byte> read(Staging& staging, std::byte* address, std::size_t size_bytes) {
     std::vector<std::byte> all;
     staging.read(
-        {address, size_bytes, staging.devices().place_of(address)},
+        {address, size_bytes, staging.devices().location_of(address)},
         [&](std::uint64_t, std::span<const std::byte> piece) { all.insert(all.end(), piece.begin(), piece.end()); });
     return all;
   }
@@ -83,13 +83,13 @@ class Cuda : public testing::Test {
 TEST(CudaFirst, NothingIsOfADeviceWhereNoDriverIsLoaded) {
   int value = 0;
   if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a test before this one loaded it";
-  EXPECT_EQ(system_devices()->place_of(&value), Place{});
+  EXPECT_EQ(system_devices()->location_of(&value), Location{});
 }
 
 TEST(CudaFirst, NothingIsOfADeviceBeforeTheDriverIsInitialized) {
   int value = 0;
   (void)fake();
-  EXPECT_EQ(system_devices()->place_of(&value), Place{});
+  EXPECT_EQ(system_devices()->location_of(&value), Location{});
 }
 
 #if KEDGE_HAS_CUDA
@@ -99,12 +99,30 @@ TEST_F(Cuda, KnowsWhereMemoryIs) {
   std::byte* first = allocate(4096, 0);
   std::byte* pooled = allocate(4096, 3, true);
   int value = 0;
-  EXPECT_EQ(devices->place_of(&value).kind, Place::Kind::host);
-  EXPECT_EQ(devices->place_of(nullptr).kind, Place::Kind::host);
-  EXPECT_EQ(devices->place_of(first + 4095).kind, Place::Kind::device);
-  EXPECT_EQ(devices->place_of(first).ordinal, 0);
-  EXPECT_EQ(devices->place_of(pooled).ordinal, 3);
-  EXPECT_NE(devices->place_of(pooled).context, nullptr) << "the device's primary one";
+  EXPECT_EQ(devices->location_of(&value).kind, Location::Kind::host);
+  EXPECT_EQ(devices->location_of(nullptr).kind, Location::Kind::host);
+  EXPECT_EQ(devices->location_of(first + 4095).kind, Location::Kind::device);
+  EXPECT_EQ(devices->location_of(first).ordinal, 0);
+  EXPECT_EQ(devices->location_of(pooled).ordinal, 3);
+  EXPECT_NE(devices->location_of(pooled).context, nullptr) << "the device's primary one";
+}
+
+TEST_F(Cuda, AnsweringThatItKnowsNoDeviceMakesAPointerTheHosts) {
+  const auto devices = system_devices();
+  int value = 0;
+  for (const int result : {1, 4, 34, 100, 101, 201}) {
+    fake().fail("cuPointerGetAttributes", 1, result, false);
+    EXPECT_EQ(devices->location_of(&value), Location{}) << result;
+  }
+}
+
+TEST_F(Cuda, AStreamThatIsGivenForHostMemoryIsWaitedFor) {
+  const auto devices = system_devices();
+  int ran = 0;
+  fake().launch(
+      nullptr, [](void* flag) { *static_cast<int*>(flag) = 1; }, &ran);
+  devices->synchronize({}, DeviceStream{nullptr});
+  EXPECT_EQ(ran, 1);
 }
 
 TEST_F(Cuda, CopiesBothWaysInTheContextOfTheMemory) {
@@ -115,7 +133,7 @@ TEST_F(Cuda, CopiesBothWaysInTheContextOfTheMemory) {
     EXPECT_EQ(read(staging, first, 5000), contents(first, 5000));
     EXPECT_EQ(read(staging, second, 5000), contents(second, 5000));
     const std::vector<std::byte> bytes(5000, std::byte{9});
-    staging.write({second, 5000, staging.devices().place_of(second)},
+    staging.write({second, 5000, staging.devices().location_of(second)},
                   [&](std::uint64_t offset, std::span<std::byte> piece) {
                     std::memcpy(piece.data(), bytes.data() + offset, piece.size());
                   });
@@ -136,20 +154,20 @@ TEST_F(Cuda, NothingIsLeftBehind) {
 
 TEST_F(Cuda, WaitsForAStreamOrForAll) {
   const auto devices = system_devices();
-  const Place place = devices->place_of(allocate(64));
+  const Location location = devices->location_of(allocate(64));
   int ran = 0;
   int other = 0;
   fake().launch(
       nullptr, [](void* flag) { *static_cast<int*>(flag) = 1; }, &ran);
   fake().launch(
       reinterpret_cast<void*>(std::uintptr_t{2}), [](void* flag) { *static_cast<int*>(flag) = 1; }, &other);
-  devices->settle(place, DeviceStream{nullptr});
+  devices->synchronize(location, DeviceStream{nullptr});
   EXPECT_EQ(ran, 1);
   EXPECT_EQ(other, 0);
-  devices->settle(place, std::nullopt);
+  devices->synchronize(location, std::nullopt);
   EXPECT_EQ(other, 1);
   int no_stream = 0;
-  const auto failure = attempt([&] { devices->settle(place, DeviceStream{&no_stream}); });
+  const auto failure = attempt([&] { devices->synchronize(location, DeviceStream{&no_stream}); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
 }
@@ -167,10 +185,10 @@ TEST_P(CudaFails, AndTheCodeSaysWhatIsLost) {
   const Case& one = GetParam();
   Staging staging(system_devices(), {3, 1024});
   std::byte* address = allocate(8000);
-  const Place place = staging.devices().place_of(address);
+  const Location location = staging.devices().location_of(address);
   fake().fail(one.function, 1, one.result, one.code == ErrorCode::device_failed);
   const auto failure = attempt([&] {
-    staging.devices().settle(place, std::nullopt);
+    staging.devices().synchronize(location, std::nullopt);
     (void)read(staging, address, 8000);
   });
   ASSERT_TRUE(failure);
@@ -184,12 +202,14 @@ INSTANTIATE_TEST_SUITE_P(
     Results, CudaFails,
     testing::Values(Case{"cuCtxPushCurrent", 201, ErrorCode::invalid_argument, "CUDA_ERROR_INVALID_CONTEXT"},
                     Case{"cuCtxSynchronize", 700, ErrorCode::device_failed, "an illegal memory access"},
-                    Case{"cuStreamCreate", 2, ErrorCode::no_space, "make a stream on GPU 0"},
+                    Case{"cuStreamCreate", 2, ErrorCode::no_space, "create a stream on GPU 0"},
                     Case{"cuMemHostAlloc", 2, ErrorCode::no_space, "pin 1024 bytes of host memory"},
-                    Case{"cuMemcpyAsync", 1, ErrorCode::invalid_argument, "copy 1024 bytes from GPU 0"},
-                    Case{"cuMemcpyAsync", 999, ErrorCode::device_failed, "an unknown error"},
+                    Case{"cuMemcpyDtoHAsync", 1, ErrorCode::invalid_argument, "copy 1024 bytes from GPU 0"},
+                    Case{"cuMemcpyDtoHAsync", 999, ErrorCode::device_failed, "an unknown error"},
+                    Case{"cuMemcpyDtoHAsync", 906, ErrorCode::bad_state, "during stream capture"},
+                    Case{"cuMemcpyDtoHAsync", 801, ErrorCode::io, "look the error up"},
                     Case{"cuStreamSynchronize", 700, ErrorCode::device_failed, "end the job and start it again"},
-                    Case{"cuPointerGetAttributes", 700, ErrorCode::device_failed, "find out where memory is"}),
+                    Case{"cuPointerGetAttributes", 700, ErrorCode::device_failed, "query the pointer's attributes"}),
     [](const auto& one) { return std::string(one.param.function) + std::to_string(one.param.result); });
 
 TEST_F(Cuda, AnEngineSavesAndLoadsFromAThreadThatNeverUsedCuda) {
@@ -219,7 +239,7 @@ TEST_F(Cuda, MemoryOfAGpuIsRefusedInWords) {
   const Status status = engine.save("field", {address, DataType::uint8, Shape{4096}});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.failure().code, ErrorCode::invalid_argument);
-  EXPECT_NE(status.failure().message.find("region 'field': it is memory of a GPU"), std::string::npos)
+  EXPECT_NE(status.failure().message.find("region 'field': it is GPU memory"), std::string::npos)
       << status.failure().message;
   engine.abandon();
   int value = 1;

@@ -1,4 +1,4 @@
-// A libcuda.so.1 without a GPU: device memory is host memory that nobody can touch, and streams run when waited for.
+// A fake libcuda.so.1: device memory is host memory that nobody can touch, and streams run when waited for.
 // Refuses what CUDA refuses: copies outside of an allocation, in a wrong context, or by host memory that is not pinned.
 #include "unit/device/fake_cuda.hpp"
 
@@ -87,9 +87,9 @@ void run(void* stream) {
   for (const auto& work : std::exchange(driver().given[stream], {})) work();
 }
 
-bool is_stream(void* stream) {
-  return reinterpret_cast<std::uintptr_t>(stream) <= 2 || driver().streams.contains(stream);
-}
+bool is_default(void* stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
+bool is_stream(void* stream) { return is_default(stream) || driver().streams.contains(stream); }
 
 /// The memory that these bytes are, as a copy in the current context may reach them; null if it may not.
 std::byte* reach(unsigned long long address, std::size_t size_bytes, bool& is_device) {
@@ -141,6 +141,8 @@ int cuPointerGetAttributes(unsigned count, const int* attributes, void** data, u
         *static_cast<unsigned*>(data[i]) = known ? 2 : 0;
       } else if (attributes[i] == 9) {
         *static_cast<int*>(data[i]) = known ? found->second.ordinal : -2;
+      } else if (attributes[i] == 8) {
+        *static_cast<unsigned*>(data[i]) = 0;
       } else {
         return kInvalidValue;
       }
@@ -197,6 +199,7 @@ int cuStreamCreate(void** stream, unsigned flags) {
 
 int cuStreamDestroy_v2(void* stream) {
   const std::lock_guard guard(driver().mutex);
+  if (pushed.empty()) return kInvalidContext;
   if (driver().streams.erase(stream) == 0) return kInvalidHandle;
   driver().given.erase(stream);
   std::free(stream);
@@ -205,14 +208,20 @@ int cuStreamDestroy_v2(void* stream) {
 
 int cuStreamSynchronize(void* stream) {
   return call("cuStreamSynchronize", [&] {
+    if (pushed.empty() && !is_default(stream)) return kInvalidContext;
     if (!is_stream(stream)) return kInvalidHandle;
     run(stream);
     return kSuccess;
   });
 }
 
-int cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t size_bytes, void* stream) {
-  return call("cuMemcpyAsync", [&] {
+}  // extern "C"
+
+namespace {
+
+int copy_async(const char* function, unsigned long long to, unsigned long long from, std::size_t size_bytes,
+               void* stream) {
+  return call(function, [&] {
     if (pushed.empty()) return kInvalidContext;
     if (!is_stream(stream)) return kInvalidHandle;
     bool to_device = false;
@@ -224,6 +233,18 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t si
     driver().given[stream].push_back([=] { std::memcpy(target, source, size_bytes); });
     return kSuccess;
   });
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t size_bytes, void* stream) {
+  return copy_async("cuMemcpyDtoHAsync", reinterpret_cast<std::uintptr_t>(to), from, size_bytes, stream);
+}
+
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t size_bytes, void* stream) {
+  return copy_async("cuMemcpyHtoDAsync", to, reinterpret_cast<std::uintptr_t>(from), size_bytes, stream);
 }
 
 int cuMemHostAlloc(void** data, std::size_t size_bytes, unsigned flags) {
@@ -238,6 +259,7 @@ int cuMemHostAlloc(void** data, std::size_t size_bytes, unsigned flags) {
 
 int cuMemFreeHost(void* data) {
   const std::lock_guard guard(driver().mutex);
+  if (pushed.empty()) return kInvalidContext;
   if (driver().pinned.erase(static_cast<std::byte*>(data)) == 0) return kInvalidValue;
   std::free(data);
   return kSuccess;
@@ -259,6 +281,15 @@ int cuDeviceGetCount(int* count) {
 int cuDeviceGetName(char* name, int length, int /*device*/) {
   std::strncpy(name, "none: a driver for tests", static_cast<std::size_t>(length));
   return kSuccess;
+}
+
+int cuCtxGetDevice(int* device) {
+  if (pushed.empty()) return kInvalidContext;
+  return *device = pushed.back(), kSuccess;
+}
+
+int cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t size_bytes, void* stream) {
+  return copy_async("cuMemcpyAsync", to, from, size_bytes, stream);
 }
 
 int cuCtxSetCurrent(void* context) {

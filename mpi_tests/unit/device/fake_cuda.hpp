@@ -1,4 +1,4 @@
-// What tests ask of the driver that is none (fake_cuda.cpp), beside the functions of CUDA's.
+// What tests ask of the fake CUDA driver (fake_cuda.cpp), beside the functions of CUDA's.
 #pragma once
 
 #include <cstddef>

@@ -68,14 +68,18 @@ TEST(Kernels, EachPieceHasItsOwnChecksumAndIsCopied) {
   }
 }
 
-TEST(Kernels, ACopyMayBeginWhereTheEndOfItsPieceIsAligned) {
-  const auto bytes = noise(30'001, 3);
-  std::vector<std::byte> copy(bytes.size() + 16);
-  // 30001 = 4 * 7500 + 1: three bytes of the first word are not there.
-  std::byte* at = copy.data() + 8;
-  at += (3 - reinterpret_cast<std::uintptr_t>(at)) % 4;
-  EXPECT_EQ(checksums(bytes, bytes.size(), at).front(), crc32c(bytes));
-  EXPECT_EQ(std::memcmp(at, bytes.data(), bytes.size()), 0);
+TEST(Kernels, ACopyMayBeginAnywhere) {
+  const auto bytes = noise(30'001, 3);  // the last piece is shorter, and not of whole words
+  for (const std::size_t offset : {0U, 1U, 2U, 3U}) {
+    std::vector<std::byte> copy(bytes.size() + 16, std::byte{0xee});
+    std::byte* at = copy.data() + 8 + offset;
+    const auto found = checksums(bytes, 10'000, at);
+    EXPECT_EQ(found.front(), crc32c(std::span(bytes).first(10'000)));
+    EXPECT_EQ(found.back(), crc32c(std::span(bytes).last(1)));
+    EXPECT_EQ(std::memcmp(at, bytes.data(), bytes.size()), 0);
+    EXPECT_EQ(at[-1], std::byte{0xee});
+    EXPECT_EQ(at[bytes.size()], std::byte{0xee});
+  }
 }
 
 /// What the kernel makes of these symbols, for each of the rows of coefficients.

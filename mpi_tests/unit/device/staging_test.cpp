@@ -1,4 +1,4 @@
-// Memory of a device on its way through pinned buffers.
+// Span of a device on its way through pinned buffers.
 #include "device/staging.hpp"
 
 #include <gtest/gtest.h>
@@ -27,11 +27,11 @@ void fill(std::span<std::byte> bytes, unsigned seed) {
 
 class StagingTest : public testing::Test {
  protected:
-  [[nodiscard]] Memory memory(const ModelDevices::Array& array, std::size_t offset, std::size_t size_bytes) const {
+  [[nodiscard]] Span memory(const ModelDevices::Array& array, std::size_t offset, std::size_t size_bytes) const {
     auto* data = static_cast<std::byte*>(array.address()) + offset;
-    return {data, size_bytes, devices->place_of(data)};
+    return {data, size_bytes, devices->location_of(data)};
   }
-  [[nodiscard]] static std::vector<std::byte> read(Staging& staging, const Memory& from) {
+  [[nodiscard]] static std::vector<std::byte> read(Staging& staging, const Span& from) {
     std::vector<std::byte> all;
     staging.read(from, [&](std::uint64_t offset, std::span<const std::byte> piece) {
       EXPECT_EQ(offset, all.size());
@@ -40,7 +40,7 @@ class StagingTest : public testing::Test {
     });
     return all;
   }
-  static void write(Staging& staging, const Memory& to, std::span<const std::byte> bytes) {
+  static void write(Staging& staging, const Span& to, std::span<const std::byte> bytes) {
     staging.write(to, [&](std::uint64_t offset, std::span<std::byte> piece) {
       std::memcpy(piece.data(), bytes.data() + offset, piece.size());
     });
@@ -71,6 +71,9 @@ TEST_F(StagingTest, SeveralCopiesAreUnderWayAndNoMoreIsPinnedThanIsNeeded) {
   (void)read(staging, memory(array, 0, 20 * 1024));
   EXPECT_EQ(devices->pinned_bytes(), 3 * 1024U);
   EXPECT_EQ(devices->copies_under_way_max(), 3U);
+  staging.release();
+  EXPECT_EQ(devices->pinned_bytes(), 0U);
+  EXPECT_TRUE(std::ranges::equal(read(staging, memory(array, 0, 5000)), array.contents().first(5000)));
 }
 
 TEST_F(StagingTest, GoesFromDeviceToDevice) {

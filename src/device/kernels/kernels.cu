@@ -1,4 +1,4 @@
-// What Kedge runs on a GPU. Names are looked up by cuda_kernels.cpp.
+// What a GPU computes. Inputs and outputs do not overlap.
 #include <cstdint>
 
 #include "device/kernels/combination.hpp"
@@ -45,12 +45,16 @@ __device__ std::uint32_t load(const std::uint8_t* data, std::uint64_t n, unsigne
   return shift == 0 ? __ldg(words) : __funnelshift_r(__ldg(words), __ldg(words + 1), shift);
 }
 
+/// Faster where the words of the padded piece are aligned to 4.
 __device__ void store(std::uint8_t* data, std::uint64_t n, unsigned pad, std::uint32_t word) {
-  if (n == 0 && pad != 0) {
-    for (unsigned i = pad; i < 4; ++i) data[i - pad] = static_cast<std::uint8_t>(word >> (8 * i));
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(data) + 4 * n - pad;
+  if (address % 4 == 0 && (n != 0 || pad == 0)) {
+    *reinterpret_cast<std::uint32_t*>(address) = word;
     return;
   }
-  *reinterpret_cast<std::uint32_t*>(data + 4 * n - pad) = word;
+  for (unsigned i = n == 0 ? pad : 0; i < 4; ++i) {
+    reinterpret_cast<std::uint8_t*>(address)[i] = static_cast<std::uint8_t>(word >> (8 * i));
+  }
 }
 
 /// What of the piece is left after folding, as one word: the threads' sum.
@@ -75,7 +79,7 @@ __device__ std::uint32_t sum_of_rest(const std::uint32_t* ring, std::uint64_t wo
   return sum;
 }
 
-/// One piece by one block of threads. `copy`: may be null; else aligned to 4 where the padded piece begins.
+/// One piece by one block of threads. `copy` may be null.
 __device__ std::uint32_t checksum(const std::uint8_t* data, std::uint64_t size_bytes, std::uint8_t* copy) {
   __shared__ std::uint32_t ring[kFoldRing];
   const std::uint64_t words = (size_bytes + 3) / 4;
@@ -106,8 +110,7 @@ __device__ std::uint32_t checksum(const std::uint8_t* data, std::uint64_t size_b
 extern "C" {
 
 /// Of each piece of `piece_bytes` (the last may have fewer) what crc32c_of_raw() makes its CRC32C. Grid: pieces; block:
-/// kedge_crc32c_threads threads. If `copy` is not null, the bytes also go there; it has the address, modulo 4, that makes the end
-/// of each piece aligned.
+/// exactly kThreads threads. If `copy` is not null, the bytes also go there.
 __global__ void __launch_bounds__(kThreads, 2)
     kedge_crc32c(const std::uint8_t* data, std::uint64_t size_bytes, std::uint64_t piece_bytes, std::uint8_t* copy,
                  std::uint32_t* raw) {
@@ -141,7 +144,10 @@ __global__ void kedge_combine(kedge::device::Combination what) {
         power = {times_two(power.x), times_two(power.y), times_two(power.z), times_two(power.w)};
       }
     }
-    for (unsigned out = 0; out < what.outputs; ++out) static_cast<uint4*>(what.output[out])[i] = sums[out];
+#pragma unroll
+    for (unsigned out = 0; out < kedge::device::kOutputsMax; ++out) {
+      if (out < what.outputs) static_cast<uint4*>(what.output[out])[i] = sums[out];
+    }
   }
 }
 }

@@ -234,7 +234,7 @@ class Checkpoint(_Bracket):
         self._end(self._engine.commit, error)
 
     def save(self, name: str, data: Any, *, shard: Shard | None = None, replicated: bool = False) -> None:
-        """Copies a NumPy array, PyTorch tensor, array of a GPU, number or bytes; it may be changed afterwards. What is
+        """Copies a NumPy array, PyTorch tensor, GPU array, number or bytes; it may be changed afterwards. What is
         not contiguous is first copied into memory that is."""
         self._check_open()
         block = block_of(name, data)
@@ -247,8 +247,8 @@ class Checkpoint(_Bracket):
     def save_state(self, name: str, state: Any) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
         tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
-        share memory are saved once; everything else is pickled, as by torch.save. Tensors on a GPU of CUDA are copied from
-        where they are, others through host memory."""
+        share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
+        directly, those of other devices through host memory."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import take_apart
 

@@ -99,7 +99,7 @@ class RankFailed(Error):
 
 
 class DeviceFailed(Error):
-    """A GPU, or its driver, no longer serves a process; the message says what CUDA reported. The engine has ended."""
+    """A GPU or its driver failed; the message says what CUDA reported. The engine has ended."""
 
     code = "device_failed"
 

@@ -1,4 +1,4 @@
-"""NumPy arrays, PyTorch tensors, arrays of GPUs and plain values as the engine's regions: address, data type, shape."""
+"""NumPy arrays, PyTorch tensors, GPU arrays and plain values as the engine's regions: address, data type, shape."""
 
 from __future__ import annotations
 
@@ -88,13 +88,20 @@ def _check_tensor(name: str, tensor: Any) -> None:
         raise InvalidArgument(f"{name!r} is a {tensor.layout} tensor: save its indices and values, or to_dense()")
     if tensor.is_quantized:
         raise InvalidArgument(f"{name!r} is quantized: save its int_repr(), scale and zero point")
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise InvalidArgument(f"{name!r} is on {tensor.device}, and Kedge reads memory of the host and of CUDA: save its cpu()")
+    if tensor.device.type != "cpu" and not is_cuda(tensor):
+        raise InvalidArgument(f"{name!r} is on {tensor.device}, and Kedge supports CPU and CUDA tensors only: save its cpu()")
+
+
+def is_cuda(memory: Any) -> bool:
+    """Whether a tensor or storage lies on an NVIDIA GPU: PyTorch for ROCm calls its devices cuda, too."""
+    import torch
+
+    return memory.device.type == "cuda" and torch.version.hip is None
 
 
 def stream_of(memory: Any) -> int | None:
-    """The stream on which PyTorch works with this tensor or storage; None for memory of the host."""
-    if memory.device.type != "cuda":
+    """The stream on which PyTorch works with this tensor or storage; None for host memory."""
+    if not is_cuda(memory):
         return None
     import torch
 
@@ -110,22 +117,22 @@ def _block_of_tensor(name: str, tensor: Any) -> Block:
 
 def _block_on_gpu(name: str, array: Any) -> Block:
     """By the CUDA array interface, of any version."""
-    told = array.__cuda_array_interface__
-    shape = tuple(int(extent) for extent in told["shape"])
-    dtype = np.dtype(told["typestr"])
-    if told.get("mask") is not None:
+    interface = array.__cuda_array_interface__
+    shape = tuple(int(extent) for extent in interface["shape"])
+    dtype = np.dtype(interface["typestr"])
+    if interface.get("mask") is not None:
         raise InvalidArgument(f"{name!r} has a mask, which Kedge does not save: save data and mask as two arrays")
     if dtype.kind not in "biufc" or not dtype.isnative:
-        raise InvalidArgument(f"{name!r} has elements of {told['typestr']}, for which Kedge has no type: view it as uint8")
+        raise InvalidArgument(f"{name!r} has elements of {interface['typestr']}, for which Kedge has no type: view it as uint8")
     step, strides = dtype.itemsize, []
     for extent in reversed(shape):
         strides.append(step)
         step *= extent
-    if step != 0 and told.get("strides") is not None:
-        for extent, stride, contiguous in zip(shape, told["strides"], reversed(strides)):
+    if step != 0 and interface.get("strides") is not None:
+        for extent, stride, contiguous in zip(shape, interface["strides"], reversed(strides)):
             if extent != 1 and stride != contiguous:
-                raise InvalidArgument(f"{name!r} is not contiguous on its GPU: use a copy that is, e.g. cupy.ascontiguousarray")
-    return Block(int(told["data"][0]), _number_of(name, array, dtype), shape, array, told.get("stream"))
+                raise InvalidArgument(f"{name!r} is not C-contiguous: pass cupy.ascontiguousarray(x)")
+    return Block(int(interface["data"][0]), _number_of(name, array, dtype), shape, array, interface.get("stream"))
 
 
 def empty_array(name: str, dtype: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -156,7 +163,7 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
             raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
         return _block_on_gpu(name, out), None
     if not isinstance(out, np.ndarray):
-        raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor or an array of a GPU")
+        raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor or a GPU array")
     if not out.flags.writeable:
         raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
     if not out.dtype.isnative:

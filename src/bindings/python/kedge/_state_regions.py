@@ -10,7 +10,7 @@ import torch
 
 from . import _kedge
 from ._errors import IoError, Mismatch
-from ._memory import OPAQUE, dtype_number, stream_of
+from ._memory import OPAQUE, dtype_number, is_cuda, stream_of
 from ._states import TakenApart, check_size, put_together
 from ._torch_files import Part, part_at
 
@@ -46,7 +46,7 @@ def save_state(engine: _kedge.Engine, group: str, taken: TakenApart) -> list[tup
     order of their keys."""
     storages: list[tuple[str, int]] = []
     for storage in taken.storages:
-        memory = storage.needed() if _kedge.HAS_CUDA and storage.memory.device.type == "cuda" else storage.on_host()
+        memory = storage.needed() if _kedge.HAS_CUDA and is_cuda(storage.memory) else storage.on_host()
         number = dtype_number(str(storage.dtype).removeprefix("torch."))
         shape = storage.shape if number != OPAQUE else (memory.nbytes(),)
         engine.save(f"{group}/{storage.name}", memory.data_ptr(), number, shape, None, stream_of(memory))

@@ -59,7 +59,7 @@ class Kedge(CMakePackage):
     depends_on("hdf5~mpi", when="~mpi")
     depends_on("isa-l@2.30:")
     depends_on("liburing@2.3:")
-    depends_on("cuda@11.2:", type="build", when="+cuda")
+    depends_on("cuda@11.3:", type="build", when="+cuda")
     depends_on("mpi@3:", when="+mpi")
     depends_on("nlohmann-json@3.11:")
     depends_on("spdlog@1.10:")
