@@ -14,6 +14,8 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
+#include "kedge/transport.hpp"
+#include "pipeline/worker.hpp"
 
 namespace kedge::faults {
 namespace {
@@ -164,6 +166,24 @@ TEST_P(Completion, WhatLeftTheStoresWhileItWasFlushedIsToldWhenThatIsOver) {
     engine.wait("b", Level::persistent);
     EXPECT_EQ(heard.words, Words{"a: reached"});
   }));
+}
+
+/// What it was at may have come to its end elsewhere: nobody knows, and no callback is told.
+TEST(WorkerThatFails, LeavesItsCommitsUnderWay) {
+  std::shared_ptr<Communicator> communicator = single_process();
+  communicator->connect(Deadline::never());
+  const comm::Group group(communicator, std::chrono::seconds(10));
+  const pipeline::Duties duties{[](const comm::Group&, pipeline::Job&) { throw Error(ErrorCode::timeout, "nobody"); },
+                                [](const comm::Group&) {}, [](const comm::Group&) { return false; }};
+  pipeline::Worker worker(
+      group, {group}, [] {}, duties);
+  pipeline::Job job;
+  job.files.commit.id.bytes[0] = 1;
+  const Id128 id = job.files.commit.id;
+  EXPECT_FALSE(worker.is_under_way(id));
+  worker.submit(std::move(job));
+  EXPECT_TRUE(worker.wait_until_idle(pipeline::Rest::awaited, Deadline::never()).failure);
+  EXPECT_TRUE(worker.is_under_way(id));
 }
 
 TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {
