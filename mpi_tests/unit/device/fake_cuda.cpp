@@ -109,6 +109,34 @@ std::byte* reach(unsigned long long address, std::size_t size_bytes, bool& is_de
   return static_cast<std::size_t>(data - found->first) + size_bytes <= found->second ? data : nullptr;
 }
 
+int copy_async(const char* function, unsigned long long to, unsigned long long from, std::size_t size_bytes,
+               void* stream) {
+  return call(function, [&] {
+    if (pushed.empty()) return kInvalidContext;
+    if (!is_stream(stream)) return kInvalidHandle;
+    bool to_device = false;
+    bool from_device = false;
+    std::byte* target = reach(to, size_bytes, to_device);
+    const std::byte* source = reach(from, size_bytes, from_device);
+    if (target == nullptr || source == nullptr || (!to_device && !from_device)) return kInvalidValue;
+    if (!to_device) std::memset(target, 0xee, size_bytes);
+    driver().given[stream].push_back([=] { std::memcpy(target, source, size_bytes); });
+    return kSuccess;
+  });
+}
+
+/// What touches memory of the device: touch(where the bytes are).
+template <class Touch>
+int on_device(const char* function, unsigned long long address, std::size_t size_bytes, Touch&& touch) {
+  return call(function, [&] {
+    bool is_device = false;
+    std::byte* data = pushed.empty() ? nullptr : reach(address, size_bytes, is_device);
+    if (data == nullptr || !is_device) return kInvalidValue;
+    touch(data);
+    return kSuccess;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -215,30 +243,6 @@ int cuStreamSynchronize(void* stream) {
   });
 }
 
-}  // extern "C"
-
-namespace {
-
-int copy_async(const char* function, unsigned long long to, unsigned long long from, std::size_t size_bytes,
-               void* stream) {
-  return call(function, [&] {
-    if (pushed.empty()) return kInvalidContext;
-    if (!is_stream(stream)) return kInvalidHandle;
-    bool to_device = false;
-    bool from_device = false;
-    std::byte* target = reach(to, size_bytes, to_device);
-    const std::byte* source = reach(from, size_bytes, from_device);
-    if (target == nullptr || source == nullptr || (!to_device && !from_device)) return kInvalidValue;
-    if (!to_device) std::memset(target, 0xee, size_bytes);
-    driver().given[stream].push_back([=] { std::memcpy(target, source, size_bytes); });
-    return kSuccess;
-  });
-}
-
-}  // namespace
-
-extern "C" {
-
 int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t size_bytes, void* stream) {
   return copy_async("cuMemcpyDtoHAsync", reinterpret_cast<std::uintptr_t>(to), from, size_bytes, stream);
 }
@@ -327,33 +331,17 @@ int cuMemFree_v2(unsigned long long address) {
 }
 
 int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t size_bytes, void* stream) {
-  return call("cuMemsetD8Async", [&] {
-    bool is_device = false;
-    std::byte* target = pushed.empty() ? nullptr : reach(to, size_bytes, is_device);
-    if (target == nullptr || !is_device) return kInvalidValue;
-    driver().given[stream].push_back([=] { std::memset(target, value, size_bytes); });
-    return kSuccess;
+  return on_device("cuMemsetD8Async", to, size_bytes, [&](std::byte* data) {
+    driver().given[stream].push_back([=] { std::memset(data, value, size_bytes); });
   });
 }
 
 int cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t size_bytes) {
-  return call("cuMemcpyHtoD", [&] {
-    bool is_device = false;
-    std::byte* target = pushed.empty() ? nullptr : reach(to, size_bytes, is_device);
-    if (target == nullptr || !is_device) return kInvalidValue;
-    std::memcpy(target, from, size_bytes);
-    return kSuccess;
-  });
+  return on_device("cuMemcpyHtoD", to, size_bytes, [&](std::byte* data) { std::memcpy(data, from, size_bytes); });
 }
 
 int cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t size_bytes) {
-  return call("cuMemcpyDtoH", [&] {
-    bool is_device = false;
-    const std::byte* source = pushed.empty() ? nullptr : reach(from, size_bytes, is_device);
-    if (source == nullptr || !is_device) return kInvalidValue;
-    std::memcpy(to, source, size_bytes);
-    return kSuccess;
-  });
+  return on_device("cuMemcpyDtoH", from, size_bytes, [&](std::byte* data) { std::memcpy(to, data, size_bytes); });
 }
 
 void fake_cuda_begin(void) { driver().begun = true; }
@@ -401,14 +389,8 @@ void fake_cuda_fail(const char* function, int nth, int result, bool for_good) {
 
 int fake_cuda_pushed(void) { return static_cast<int>(pushed.size()); }
 
-int fake_cuda_streams(void) {
-  const std::lock_guard guard(driver().mutex);
-  return static_cast<int>(driver().streams.size());
-}
+int fake_cuda_streams(void) { return static_cast<int>(driver().streams.size()); }
 
-int fake_cuda_pinned(void) {
-  const std::lock_guard guard(driver().mutex);
-  return static_cast<int>(driver().pinned.size());
-}
+int fake_cuda_pinned(void) { return static_cast<int>(driver().pinned.size()); }
 
 }  // extern "C"
