@@ -53,8 +53,7 @@ typedef enum kedge_error KEDGE_AS_INT {
   KEDGE_TIMEOUT = 9,          /**< a peer did not answer in time; the engine accepts no more calls */
   KEDGE_BUSY = 10,            /**< held by another process */
   KEDGE_RANK_FAILED = 11,     /**< a rank died, or communication with it failed; the engine accepts no more calls */
-  KEDGE_DEVICE_FAILED =
-      12 /**< a GPU or its driver failed: CUDA is unusable in a process; the engine accepts no more calls */
+  KEDGE_DEVICE_FAILED = 12    /**< a GPU or its driver failed in a process; the engine accepts no more calls */
 } kedge_error;
 
 /** The last failure in the calling thread. */
