@@ -21,6 +21,17 @@ std::vector<std::string> loaded_objects() {
   return paths;
 }
 
+std::uint64_t loads_so_far() noexcept {
+  std::uint64_t loads = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* all) {
+        *static_cast<std::uint64_t*>(all) = object->dlpi_adds;
+        return 1;  // the first one knows
+      },
+      &loads);
+  return loads;
+}
+
 std::string object_of(const void* address) {
   Dl_info found{};
   return dladdr(address, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";

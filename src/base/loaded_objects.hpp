@@ -1,6 +1,7 @@
 // The shared libraries that this process has loaded.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@ namespace kedge {
 
 /// Local. Their paths, in the order in which the system looks names up; without the program itself.
 [[nodiscard]] std::vector<std::string> loaded_objects();
+
+/// Local. How many libraries this process has loaded since it began: another number, and there may be other ones.
+[[nodiscard]] std::uint64_t loads_so_far() noexcept;
 
 /// Local. The file that this address was loaded from; empty if the system does not say.
 [[nodiscard]] std::string object_of(const void* address);

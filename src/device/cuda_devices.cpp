@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "device/cuda_driver.hpp"
 #include "device/devices.hpp"
+#include "device/loaded_driver.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::device {
@@ -114,16 +115,19 @@ class CudaDevices final : public Devices {
   [[nodiscard]] const CudaDriver* driver();
   [[nodiscard]] CUcontext context_on(int ordinal);
 
+  LoadedDriver loaded_;
   std::mutex mutex_;
   std::unique_ptr<const CudaDriver> driver_;
   /// Primary ones, retained until the process ends: releasing the last reference would destroy it.
   std::map<int, CUcontext> primary_;
 };
 
-/// Null as long as the application has not loaded it.
+/// Null as long as the application has not loaded it: a pointer to a device's memory comes from the driver.
 const CudaDriver* CudaDevices::driver() {
+  void* library = loaded_.handle();
+  if (library == nullptr) return nullptr;
   const std::lock_guard guard(mutex_);
-  if (!driver_) driver_ = CudaDriver::loaded();
+  if (!driver_) driver_ = CudaDriver::of(library);
   return driver_.get();
 }
 

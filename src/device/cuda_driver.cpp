@@ -63,10 +63,7 @@ std::string_view advice(ErrorCode code) noexcept {
 
 }  // namespace
 
-std::unique_ptr<const CudaDriver> CudaDriver::loaded() {
-  // A pointer to a device's memory comes from the driver, which is then loaded. Never closed: its functions are called.
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
+std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   auto driver = std::make_unique<CudaDriver>();
   find(library, "cuGetErrorName", driver->get_error_name);
   find(library, "cuGetErrorString", driver->get_error_string);

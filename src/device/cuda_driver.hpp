@@ -30,8 +30,8 @@ struct CudaDriver {
   PFN_cuMemHostAlloc_v2020 host_alloc = nullptr;
   PFN_cuMemFreeHost_v2000 host_free = nullptr;
 
-  /// Null if this process has not loaded it. Throws Error{device_failed} if it lacks a function.
-  [[nodiscard]] static std::unique_ptr<const CudaDriver> loaded();
+  /// Throws Error{device_failed} if the library lacks a function.
+  [[nodiscard]] static std::unique_ptr<const CudaDriver> of(void* library);
 
   /// Throws Error unless it is a success. `what` was to be done, e.g. "copy from GPU 0".
   void check(CUresult result, std::string_view what) const;

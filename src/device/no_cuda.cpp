@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include "device/devices.hpp"
+#include "device/loaded_driver.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::device {
@@ -21,7 +22,7 @@ constexpr unsigned kHostMax = 1;  // CU_MEMORYTYPE_HOST
 class NoDevices final : public Devices {
  public:
   Location location_of(const void* data) override {
-    void* library = data == nullptr ? nullptr : ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void* library = data == nullptr ? nullptr : loaded_.handle();
     if (library == nullptr) return {};
     const auto get_attribute =
         reinterpret_cast<GetAttribute>(::dlsym(library, "cuPointerGetAttribute"));  // NOLINT(*-reinterpret-cast)
@@ -29,7 +30,6 @@ class NoDevices final : public Devices {
     const bool is_known =
         get_attribute != nullptr &&
         get_attribute(&type, kMemoryType, reinterpret_cast<std::uintptr_t>(data)) == 0;  // NOLINT(*-reinterpret-cast)
-    ::dlclose(library);
     if (is_known && type > kHostMax) refuse();
     return {};
   }
@@ -37,6 +37,9 @@ class NoDevices final : public Devices {
   void synchronize(const Location& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
   std::unique_ptr<Queue> queue(const Location& /*location*/) override { refuse(); }
   std::unique_ptr<PinnedMemory> pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override { refuse(); }
+
+ private:
+  LoadedDriver loaded_;
 };
 
 }  // namespace

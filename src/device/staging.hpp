@@ -14,7 +14,7 @@
 
 namespace kedge::device {
 
-/// Span on a device.
+/// Memory on a device.
 struct Span {
   std::byte* data = nullptr;
   std::uint64_t size_bytes = 0;

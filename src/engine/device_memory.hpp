@@ -20,10 +20,8 @@ auto about_region(std::string_view name, Step&& step) {
     return std::forward<Step>(step)();
   } catch (const Error& error) {
     Failure failure = error.failure();
-    const bool is_of_device = failure.code == ErrorCode::invalid_argument || failure.code == ErrorCode::device_failed ||
-                              failure.code == ErrorCode::no_space;
     const std::string region = compose("region '{}'", name);
-    if (is_of_device && failure.path.empty() && failure.message.find(region) == std::string::npos) {
+    if (failure.path.empty() && failure.message.find(region) == std::string::npos) {
       failure.message = compose("{}: {}", region, failure.message);
     }
     throw Error(std::move(failure));

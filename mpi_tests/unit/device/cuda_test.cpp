@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/loaded_objects.hpp"
+#include "device/loaded_driver.hpp"
 #include "device/staging.hpp"
 #include "harness/real_run.hpp"
 #include "kedge/kedge.hpp"
@@ -84,6 +86,19 @@ TEST(CudaFirst, NothingIsOfADeviceWhereNoDriverIsLoaded) {
   int value = 0;
   if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a test before this one loaded it";
   EXPECT_EQ(system_devices()->location_of(&value), Location{});
+}
+
+/// A driver that is loaded later is found.
+TEST(CudaFirst, TheDriverIsLookedForWhenSomethingWasLoaded) {
+  if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a test before this one loaded it";
+  LoadedDriver driver;
+  EXPECT_EQ(driver.handle(), nullptr);
+  const std::uint64_t loads = loads_so_far();
+  EXPECT_EQ(driver.handle(), nullptr);
+  EXPECT_EQ(loads_so_far(), loads);
+  (void)fake();
+  EXPECT_GT(loads_so_far(), loads);
+  EXPECT_NE(driver.handle(), nullptr);
 }
 
 TEST(CudaFirst, NothingIsOfADeviceBeforeTheDriverIsInitialized) {

@@ -1,0 +1,19 @@
+#include "device/loaded_driver.hpp"
+
+#include <dlfcn.h>
+
+#include "base/loaded_objects.hpp"
+
+namespace kedge::device {
+
+void* LoadedDriver::handle() {
+  if (void* known = handle_) return known;
+  const std::uint64_t loads = loads_so_far();
+  if (absent_after_ == loads) return nullptr;
+  void* found = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  handle_ = found;
+  if (found == nullptr) absent_after_ = loads;
+  return found;
+}
+
+}  // namespace kedge::device
