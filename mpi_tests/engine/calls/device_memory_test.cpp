@@ -73,6 +73,9 @@ TEST_F(DeviceMemory, OfAState) {
     EXPECT_EQ(engine.restore(state), "a");
     EXPECT_EQ(step, 5);
     EXPECT_TRUE(std::ranges::equal(array.contents(), saved));
+    EXPECT_GT(of(scope.rank)->pinned_bytes(), 0U);
+    engine.finalize();
+    EXPECT_EQ(of(scope.rank)->pinned_bytes(), 0U) << "the application may reset its GPU now";
   }));
 }
 
