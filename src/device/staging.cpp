@@ -6,16 +6,28 @@
 
 namespace kedge::device {
 
-/// One transfer by the buffers in turn. If it is left before its end, what is under way is waited for.
+/// One transfer by the buffers in turn, as many as it has pieces for. If it is left before its end, what is under way
+/// is waited for.
 class Staging::Transfer {
  public:
   Transfer(std::vector<Slot>& slots, std::size_t piece_bytes, std::uint64_t size_bytes)
-      : slots_(slots), piece_bytes_(piece_bytes), size_bytes_(size_bytes) {}
+      : piece_bytes_(piece_bytes),
+        size_bytes_(size_bytes),
+        slots_(std::span(slots).first(std::min<std::uint64_t>(slots.size(), pieces()))) {}
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
   ~Transfer() {
+    if (is_done_) return;
     for (Slot& slot : slots_) (void)attempt([&] { slot.queue->wait(); });
   }
+  /// All copies are done, or one says what failed.
+  void finish() {
+    for (Slot& slot : slots_) slot.queue->wait();
+    is_done_ = true;
+  }
+  /// All copies were waited for.
+  void is_done() noexcept { is_done_ = true; }
+  [[nodiscard]] std::uint64_t at_once() const noexcept { return slots_.size(); }
 
   [[nodiscard]] std::uint64_t pieces() const noexcept { return (size_bytes_ + piece_bytes_ - 1) / piece_bytes_; }
   [[nodiscard]] std::uint64_t offset(std::uint64_t piece) const noexcept { return piece * piece_bytes_; }
@@ -26,9 +38,10 @@ class Staging::Transfer {
   }
 
  private:
-  std::vector<Slot>& slots_;
   std::size_t piece_bytes_;
   std::uint64_t size_bytes_;
+  std::span<Slot> slots_;
+  bool is_done_ = false;
 };
 
 Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size) : devices_(std::move(devices)), size_(size) {}
@@ -63,12 +76,13 @@ void Staging::read(const Span& from,
     transfer.queue(begun).copy_to_host(transfer.buffer(begun), from.data + transfer.offset(begun));
     ++begun;
   };
-  while (begun < std::min<std::uint64_t>(slots_.size(), transfer.pieces())) begin();
+  while (begun < transfer.at_once()) begin();
   for (std::uint64_t piece = 0; piece < transfer.pieces(); ++piece) {
     transfer.queue(piece).wait();
     take(transfer.offset(piece), transfer.buffer(piece));
     if (begun < transfer.pieces()) begin();
   }
+  transfer.is_done();
 }
 
 void Staging::write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill) {
@@ -81,7 +95,7 @@ void Staging::write(const Span& to, const std::function<void(std::uint64_t offse
     fill(transfer.offset(piece), transfer.buffer(piece));
     transfer.queue(piece).copy_to_device(to.data + transfer.offset(piece), transfer.buffer(piece));
   }
-  for (Slot& slot : slots_) slot.queue->wait();  // and say what failed
+  transfer.finish();
 }
 
 }  // namespace kedge::device

@@ -45,12 +45,7 @@ KEDGE_ON_BOTH constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b)
 /// x^(32 n) modulo the polynomial.
 KEDGE_ON_BOTH constexpr std::uint32_t power_of_word(std::uint64_t n) {
   std::uint32_t result = 0x80000000U;  // 1
-  std::uint32_t square = 0;            // x^32
-  {
-    std::uint32_t x = 0x80000000U;
-    for (int i = 0; i < 32; ++i) x = (x >> 1U) ^ ((x & 1U) != 0 ? 0x82f63b78U : 0);
-    square = x;
-  }
+  std::uint32_t square = 0x82f63b78U;  // x^32: what the polynomial has beside it
   for (; n != 0; n >>= 1U) {
     if ((n & 1U) != 0) result = multiply(result, square);
     square = multiply(square, square);
