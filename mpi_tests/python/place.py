@@ -35,6 +35,6 @@ def need(*modules):
         sys.exit(77)
 
 
-#: For programs with DeepSpeed on a machine without accelerators: with a LOCAL_SIZE that is not the number of ranks it builds
-#: no communication library of its own.
+#: For programs with DeepSpeed on a machine without accelerators: with a LOCAL_SIZE that is not the number of ranks it leaves
+#: communication to torch.distributed.
 DEEPSPEED = {"DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "99", "OMP_NUM_THREADS": "1"}
