@@ -129,7 +129,8 @@ class Engine {
   /// failed, a newer commit took its place in the stores, or the engine was finalized. It is called by the
   /// application's thread, within the next create, commit, wait, open, close, need_checkpoint, should_exit or finalize
   /// that finds this out, on each rank for itself, and must not make collective calls. What it throws is logged. Never
-  /// called if the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag.
+  /// called if the engine is destroyed before, or fails. Throws not_found if the stores have no commit of this tag,
+  /// bad_state if the engine was finalized or is dead.
   void on_complete(std::string_view tag, Level level, OnComplete callback);
 
   /// Local, from any thread; never throws. Suspends this rank's background work until

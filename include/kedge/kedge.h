@@ -259,7 +259,7 @@ typedef void (*kedge_on_complete_callback)(void* context, kedge_error outcome, c
 /** Calls `callback` once, when the newest commit of this tag has reached the level, or cannot: its stage failed, a
  * newer commit took its place in the stores, or the engine was finalized. Called by the application's thread, within
  * the next collective call that finds it out, on each rank for itself; never if the engine is freed before, or fails.
- * KEDGE_NOT_FOUND: the stores have no commit of this tag. */
+ * KEDGE_NOT_FOUND: the stores have no commit of this tag; KEDGE_BAD_STATE: the engine was finalized or is dead. */
 KEDGE_MUST_CHECK kedge_error kedge_on_complete(kedge_engine* engine, const char* tag, kedge_level level,
                                                kedge_on_complete_callback callback, void* context);
 

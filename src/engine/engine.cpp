@@ -126,7 +126,7 @@ bool Engine::wait_for(std::string_view tag, Level level, std::chrono::duration<d
 }
 
 void Engine::on_complete(std::string_view tag, Level level, OnComplete callback) {
-  impl_->pipeline().on_complete(tag, level, std::move(callback));
+  impl_->on_complete(tag, level, std::move(callback));
 }
 
 void Engine::pause() noexcept { impl_->pause().ask(true); }

@@ -68,6 +68,11 @@ class EngineImpl {
   void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   void commit();
   [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
+  /// Local.
+  void on_complete(std::string_view tag, Level level, pipeline::Completions::Callback callback) {
+    comm::throw_if(lifecycle_.ended());
+    pipeline_.on_complete(tag, level, std::move(callback));
+  }
   /// Local, from any thread.
   [[nodiscard]] Counters counters() const;
   void wait(std::string_view tag, Level level);

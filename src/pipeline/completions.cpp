@@ -9,6 +9,7 @@
 namespace kedge::pipeline {
 
 void Completions::expect(const CommitHead& commit, Level level, Callback callback) {
+  if (closed_) throw Error(ErrorCode::bad_state, "this engine was finalized: nothing more becomes of its commits");
   expected_.push_back({commit, level, std::move(callback)});
 }
 
@@ -55,6 +56,7 @@ void Completions::deliver() {
 
 void Completions::deliver_all() {
   deliver();
+  closed_ = true;
   for (const Expected& one : std::exchange(expected_, {})) {
     call(one, Failure{ErrorCode::not_found,
                       compose("the engine was finalized before {} was {}", one.commit.tag, to_string(one.level)),

@@ -26,6 +26,7 @@ class Completions {
   Completions(const commits::Ledger& ledger, IsUnderWay is_under_way, Log log)
       : ledger_(ledger), is_under_way_(std::move(is_under_way)), log_(std::move(log)) {}
 
+  /// Throws bad_state once all others have been told for the last time.
   void expect(const CommitHead& commit, Level level, Callback callback);
   /// The commit has reached the level.
   void reached(const Id128& commit_id, Level level);
@@ -54,6 +55,7 @@ class Completions {
   Log log_;
   std::vector<Expected> expected_;
   bool calls_ = false;
+  bool closed_ = false;
   mutable std::mutex mutex_;
   // Of commits that the ledger knows, or that somebody waits for.
   std::map<Id128, Level> reached_;

@@ -9,12 +9,17 @@ void Pause::pass() {
   waits_ = true;
   while (holds() && left() > Seconds(0)) {
     const auto begin = Clock::now();
+    const bool was_asked = asked_;  // else what is asked for meanwhile begins now
     const bool is_told = changed_->wait(Deadline::after(left()));
+    const Seconds stood = Clock::now() - begin;
+    stood_ += stood;
     if (!is_told) gave_up_on_ = held_since_;
-    if (asked_) left_ = is_told ? std::max(left_ - Seconds(Clock::now() - begin), Seconds(0)) : Seconds(0);
+    if (was_asked) left_ = is_told ? std::max(left_ - stood, Seconds(0)) : Seconds(0);
   }
   waits_ = false;
-  if (too_long_ && holds() && asked_ && !told_.exchange(true)) too_long_(at_most_);
+  // One that was asked for just now has not ended.
+  const bool is_over = holds() && asked_ && left_ <= Seconds(0);
+  if (too_long_ && is_over && !told_.exchange(true)) too_long_(at_most_);
 }
 
 Pause::Seconds Pause::left() const noexcept {

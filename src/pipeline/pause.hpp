@@ -75,6 +75,8 @@ class Pause {
   void begin() noexcept { left_ = at_most_; }
   /// Between two pieces: returns when the worker may go on.
   void pass();
+  /// How long it has stood still so far.
+  [[nodiscard]] Seconds stood() const noexcept { return stood_; }
 
  private:
   [[nodiscard]] bool holds() const noexcept { return !ended_ && awaited_ == 0 && (asked_ || held_ != 0); }
@@ -89,6 +91,7 @@ class Pause {
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
   Seconds left_{0};                  ///< of a pause that was asked for; the worker's
+  Seconds stood_{0};                 ///< likewise
   Clock::time_point gave_up_on_;     ///< which hold it stands still for no more; likewise
   std::atomic<bool> waits_ = false;  ///< the worker, or is about to: it looks again after it has said so
   std::atomic<bool> asked_ = false;

@@ -201,6 +201,25 @@ TEST_P(Completion, FinalizeTellsTheRestAndWhatACallbackThrowsIsLogged) {
   EXPECT_TRUE(job.logged("the callback for a threw: "));
 }
 
+/// It would never be told.
+TEST_P(Completion, NobodyCanAskAfterTheEnd) {
+  job.options.persistent.every = 0;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Heard heard;
+    commit_step(engine, scope.rank, "a", 1);
+    std::optional<ErrorCode> code;
+    engine.on_complete("a", Level::persistent, [&](const std::optional<Failure>& failure) {
+      EXPECT_TRUE(failure);
+      code = code_of([&] { engine.on_complete("a", Level::local, heard.as("in the last callback")); });
+    });
+    engine.finalize();
+    EXPECT_EQ(code, ErrorCode::bad_state);
+    EXPECT_EQ(code_of([&] { engine.on_complete("a", Level::local, heard.as("after it")); }), ErrorCode::bad_state);
+    EXPECT_EQ(heard.words, Words());
+  }));
+}
+
 TEST_P(Completion, ACallbackMayAskForAnother) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

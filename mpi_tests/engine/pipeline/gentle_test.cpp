@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/cores.hpp"
@@ -16,13 +19,10 @@
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
-#include "kedge/transport.hpp"
-#include "pipeline/pause.hpp"
 
 namespace kedge::faults {
 namespace {
 
-using pipeline::Pause;
 using ::testing::AllOf;
 using ::testing::Ge;
 using ::testing::Lt;
@@ -32,112 +32,6 @@ double seconds_of(const std::function<void()>& step) {
   const auto begin = std::chrono::steady_clock::now();
   step();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-std::unique_ptr<Communicator::Signal> signal() { return single_process()->signal(); }
-
-TEST(PauseOfWork, LastsAsLongAsItIsAskedFor) {
-  Pause pause(60s);
-  pause.tell_by(signal());
-  pause.begin();
-  EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
-  pause.ask(true);
-  std::jthread application([&] {
-    std::this_thread::sleep_for(50ms);
-    pause.ask(false);
-  });
-  EXPECT_THAT(seconds_of([&] { pause.pass(); }), AllOf(Ge(0.04), Lt(30)));
-  application.join();
-  {
-    auto hold = std::make_unique<Pause::Hold>(pause);
-    application = std::jthread([&] {
-      std::this_thread::sleep_for(50ms);
-      hold.reset();
-    });
-    EXPECT_THAT(seconds_of([&] { pause.pass(); }), AllOf(Ge(0.04), Lt(30)));
-  }
-}
-
-TEST(PauseOfWork, EndsWhereTheApplicationWaitsForTheWork) {
-  Pause pause(60s);
-  pause.tell_by(signal());
-  pause.begin();
-  pause.ask(true);
-  std::jthread application([&] {
-    std::this_thread::sleep_for(20ms);
-    const Pause::Awaited awaited(pause);
-    std::this_thread::sleep_for(50ms);
-  });
-  EXPECT_LT(seconds_of([&] { pause.pass(); }), 30);
-  application.join();
-  const Pause::Awaited awaited(pause);
-  EXPECT_LT(seconds_of([&] { pause.pass(); }), 1);
-}
-
-TEST(PauseOfWork, HasALimitForEachCommit) {
-  Pause pause(50ms);
-  pause.tell_by(signal());
-  pause.ask(true);
-  for (int commit = 0; commit < 2; ++commit) {
-    pause.begin();
-    const double first = seconds_of([&] { pause.pass(); });
-    EXPECT_GE(first, 0.04);
-    EXPECT_LT(first, 5);
-    EXPECT_LT(seconds_of([&] { pause.pass(); }), 0.04) << "the limit is for all pieces together";
-  }
-}
-
-/// Ranks begin it together; were it counted from the first piece of each, what workers wait for each other would add
-/// up.
-TEST(PauseOfWork, AHoldHasItsLimitFromItsBeginning) {
-  Pause pause(2s);
-  pause.tell_by(signal());
-  for (int turn = 0; turn < 2; ++turn) {
-    const Pause::Hold hold(pause);
-    std::this_thread::sleep_for(turn == 0 ? 1500ms : 2100ms);
-    pause.begin();
-    EXPECT_LT(seconds_of([&] { pause.pass(); }), 1.5);
-    EXPECT_LT(seconds_of([&] { pause.pass(); }), 0.04) << "it does not begin again";
-  }
-}
-
-TEST(PauseOfWork, IsToldOnceWhereItEndsByItsLimit) {
-  std::vector<Pause::Seconds> told;
-  Pause pause(20ms, [&](Pause::Seconds limit) { told.push_back(limit); });
-  pause.tell_by(signal());
-  const auto two_commits = [&] {
-    for (int commit = 0; commit < 2; ++commit) {
-      pause.begin();
-      pause.pass();
-      pause.pass();
-    }
-  };
-  {
-    const Pause::Hold hold(pause);
-    two_commits();
-  }
-  EXPECT_TRUE(told.empty()) << "nobody asked for it";
-  pause.ask(true);
-  two_commits();
-  EXPECT_EQ(told, std::vector<Pause::Seconds>{20ms});
-  pause.ask(false);
-  two_commits();
-  EXPECT_EQ(told.size(), 1U);
-  pause.ask(true);
-  two_commits();
-  EXPECT_EQ(told.size(), 2U) << "this is another pause";
-}
-
-TEST(PauseOfWork, EndsWithTheWork) {
-  Pause pause(60s);
-  pause.tell_by(signal());
-  pause.begin();
-  pause.ask(true);
-  std::jthread end([&] {
-    std::this_thread::sleep_for(20ms);
-    pause.end();
-  });
-  EXPECT_LT(seconds_of([&] { pause.pass(); }), 30);
 }
 
 TEST(Cores, AreReadFromText) {
@@ -187,6 +81,40 @@ TEST_F(Gentle, WhatIsPausedGoesOnWhenItIsWaitedFor) {
     EXPECT_LT(seconds_of([&] { engine.finalize(); }), 30);
   }));
   EXPECT_EQ(tags(job), (std::vector<Tag>{"d", "c", "b", "a"}));
+}
+
+// Nothing keeps the last checkpoint waiting, and it need not be taken earlier.
+TEST_F(Gentle, WhatWorkStoodStillIsNoCostOfItsStages) {
+  constexpr double kPaused_s = 3;
+  job.options.exit.signals = {"SIGUSR1"};
+  std::atomic<int> signal = 0;
+  job.surroundings = [&](int /*rank*/, engine::Environment& environment) {
+    environment.waits_for_worker = false;
+    environment.clock = engine::Environment::system().clock;
+    environment.watch_signals = [&](const auto&, const auto&) { return [&] { return signal.load(); }; };
+  };
+  std::atomic<double> estimated_s = -1;
+  job.options.log.sink = [&](LogLevel, std::string_view line) {
+    static constexpr std::string_view kBefore = "(estimated ";
+    const auto at = line.find(kBefore);
+    if (at == std::string_view::npos) return;
+    EXPECT_NE(line.find(" from recent ones"), std::string_view::npos) << line;
+    const bool is_below_one = line.find(" s from recent ones") == std::string_view::npos;
+    estimated_s = is_below_one ? 0 : std::stod(std::string(line.substr(at + kBefore.size())));
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.pause();
+    commit_step(engine, scope.rank, "a", 1);
+    std::this_thread::sleep_for(std::chrono::duration<double>(kPaused_s));
+    engine.resume();
+    engine.wait("a", Level::persistent);
+    signal = SIGUSR1;
+    EXPECT_TRUE(engine.need_checkpoint());
+    commit_step(engine, scope.rank, "b", 2);
+    engine.finalize();
+  }));
+  EXPECT_THAT(estimated_s, AllOf(Ge(0), Lt(kPaused_s / 2)));
 }
 
 TEST_F(Gentle, AnEngineMayBeDestroyedWhileItIsPaused) {
