@@ -210,6 +210,13 @@ struct Options {
     double grace_s = 0.0;
   } exit;  ///< How a job that is to end comes to its last checkpoint.
 
+  /// Memory of GPUs.
+  struct Device {
+    /// Where the store is in memory, GPUs write to it by themselves; its files are page-locked for that, each once.
+    /// False: by up to 64 MiB of pinned buffers.
+    bool direct = true;
+  } device;  ///< Memory of GPUs.
+
   /// Which ranks share a node, and what fails together.
   struct Topology {
     /// Simulates nodes of this many consecutive ranks each; 0 = the real nodes.

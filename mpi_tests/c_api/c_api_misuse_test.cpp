@@ -11,6 +11,7 @@
 #include "c_api/c_engines.hpp"
 #include "c_api/out_of_memory.hpp"
 #include "harness/testing_world.hpp"
+#include "kedge/kedge_device.h"
 
 namespace kedge::faults {
 namespace {
@@ -59,6 +60,8 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_on_complete(nullptr, "a", KEDGE_LEVEL_LOCAL, nullptr, nullptr), "on_complete");
   refused(kedge_pin(nullptr, "a", 1), "pin");
   refused(kedge_pause(nullptr, 1), "pause");
+  refused(kedge_set_stream(nullptr, nullptr), "set_stream");
+  refused(kedge_unset_stream(nullptr), "unset_stream");
   refused(kedge_open(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open");
   refused(kedge_open_before(nullptr, "a", KEDGE_KEEP_NEWER, &number), "open_before");
   refused(kedge_open_source(nullptr, "p", "r", "a", &number), "open_source");

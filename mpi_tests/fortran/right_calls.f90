@@ -1,5 +1,6 @@
 ! Every call, as it is meant to be made.
 module right_calls
+  use, intrinsic :: iso_c_binding, only: c_intptr_t
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check, check_code, expect_text
   use kedge
@@ -102,6 +103,10 @@ contains
     call check_code(code, KEDGE_OK, "kedge_pause", kedge_last_error())
     call kedge_resume(engine, stat=code)
     call check_code(code, KEDGE_OK, "kedge_resume", kedge_last_error())
+    call kedge_set_stream(engine, 0_c_intptr_t, stat=code)
+    call check_code(code, KEDGE_OK, "kedge_set_stream", kedge_last_error())
+    call kedge_unset_stream(engine, stat=code)
+    call check_code(code, KEDGE_OK, "kedge_unset_stream", kedge_last_error())
     call kedge_pin(engine, "step-1", stat=code)
     call check_code(code, KEDGE_OK, "kedge_pin", kedge_last_error())
     call kedge_unpin(engine, "step-1", stat=code)

@@ -54,7 +54,10 @@ std::optional<Arguments> arguments_of(int argc, char** argv) {
 struct Row {
   std::string name;
   std::function<void()> work;
+  Engine* saves = nullptr;  ///< around it a checkpoint is created and committed
+  Engine* loads = nullptr;  ///< or opened and closed
   std::vector<double> seconds = {};
+  std::vector<double> warm_up = {};
 };
 
 /// Copies between the GPU and pinned memory of its own, as fast as the driver can: in pieces, on streams of their own.
@@ -127,13 +130,15 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
   for (const Row& row : rows) {
     const auto summary = kedge_bench::summarize(row.seconds);
     const double rate = static_cast<double>(arguments.bytes) / summary.median / 1e9;
-    all["rows"][row.name] = {{"seconds", row.seconds}, {"gb_per_s", rate}};
-    std::printf("  %-28s %8.2f GB/s  (median of %d, spread %.0f %%)\n", row.name.c_str(), rate, arguments.rounds,
-                summary.spread() * 100);
+    all["rows"][row.name] = {{"seconds", row.seconds}, {"warm_up_seconds", row.warm_up}, {"gb_per_s", rate}};
+    const auto slowest = static_cast<double>(arguments.bytes) / *std::ranges::max_element(row.warm_up) / 1e9;
+    std::printf("  %-28s %8.2f GB/s  (median of %d, spread %.0f %%; before that %.2f)\n", row.name.c_str(), rate,
+                arguments.rounds, summary.spread() * 100, slowest);
   }
   const std::pair<std::string, std::pair<std::string, std::string>> wanted[] = {
       {"save from the GPU / pinned copy to the host", {"save from the GPU", "pinned copy to the host"}},
       {"save from the GPU / save from the host", {"save from the GPU", "save from the host"}},
+      {"save by buffers / pinned copy to the host", {"save by buffers", "pinned copy to the host"}},
       {"load to the GPU / pinned copy to the GPU", {"load to the GPU", "pinned copy to the GPU"}},
       {"load to the GPU / load to the host", {"load to the GPU", "load to the host"}}};
   for (const auto& [name, pair] : wanted) {
@@ -153,58 +158,67 @@ struct Directory {
   const std::string path;
 };
 
-void run(const Gpu& gpu, const Arguments& arguments) {
-  const Directory own(arguments.store + "/kedge-gpu-bench-" + std::to_string(::getpid()));
-  const std::string& directory = own.path;
+Options options_of(const std::string& directory, const std::string& run, bool direct) {
   Options options;
-  options.run = "gpu-bench";
-  options.store.path = directory + "/store";
+  options.run = run;
+  options.store.path = directory + "/store-" + run;
   options.persistent.path = directory + "/prefix";
   options.pipeline.mode = PipelineMode::inline_;
-  options.log.level = LogLevel::error;
-  {
-    Engine engine(single_process(), options);
-    const std::size_t bytes = arguments.bytes;
-    const Array array(gpu, bytes);
-    const Array other(gpu, bytes);
-    gpu.fill(array.at, 7, bytes, nullptr);
-    gpu.synchronize();
-    std::vector<std::byte> host(bytes, std::byte{7});
-    std::vector<std::byte> target(bytes);
-    const PinnedCopies pinned(gpu);
-    const Region on_gpu{array.address(), DataType::uint8, Shape{bytes}};
-    const Region on_host{host.data(), DataType::uint8, Shape{bytes}};
-    std::vector<Row> rows;
-    rows.push_back({"pinned copy to the host", [&] { pinned.to_host(array.at, bytes); }});
-    rows.push_back({"pinned copy to the GPU", [&] { pinned.to_device(other.at, bytes); }});
-    rows.push_back({"copy within the GPU", [&] {
-                      gpu.copy(other.at, array.at, bytes, nullptr);
-                      gpu.synchronize();
-                    }});
-    rows.push_back({"memcpy on the host", [&] { std::memcpy(target.data(), host.data(), bytes); }});
-    rows.push_back({"save from the host", [&] { require(engine.save("field", on_host)); }});
-    rows.push_back({"save from the GPU", [&] { require(engine.save("field", on_gpu)); }});
-    rows.push_back({"load to the host", [&] {
-                      require(engine.load("field", {target.data(), DataType::uint8, Shape{bytes}}));
-                    }});
-    rows.push_back({"load to the GPU", [&] {
-                      require(engine.load("field", {other.address(), DataType::uint8, Shape{bytes}}));
-                    }});
-    for (int round = -2; round < arguments.rounds; ++round) {  // two to warm up: files are new at first
-      for (Row& row : rows) {
-        const bool saves = row.name.starts_with("save");
-        const bool loads = row.name.starts_with("load");
-        if (saves) engine.create("step");
-        if (loads) engine.open();
-        const double seconds = seconds_of(row.work);
-        if (saves) engine.commit();
-        if (loads) engine.close();
-        if (round >= 0) row.seconds.push_back(seconds);
-      }
+  options.device.direct = direct;
+  options.log.level = LogLevel::info;
+  options.log.sink = [](LogLevel level, std::string_view line) {
+    const bool is_of_interest = level >= LogLevel::warning || line.find("pinned buffers") != std::string_view::npos;
+    if (is_of_interest) std::printf("  %.*s\n", static_cast<int>(line.size()), line.data());
+  };
+  return options;
+}
+
+/// In turn, with two rounds to warm up: files are new at first, and memory is registered when they are used again.
+void measure(std::vector<Row>& rows, int rounds) {
+  for (int round = -2; round < rounds; ++round) {
+    for (Row& row : rows) {
+      if (row.saves != nullptr) row.saves->create("step");
+      if (row.loads != nullptr) row.loads->open();
+      const double seconds = seconds_of(row.work);
+      if (row.saves != nullptr) row.saves->commit();
+      if (row.loads != nullptr) row.loads->close();
+      (round < 0 ? row.warm_up : row.seconds).push_back(seconds);
     }
-    const nlohmann::json all = report(gpu, arguments, rows);
-    if (!arguments.json.empty()) std::ofstream(arguments.json) << all.dump(2) << '\n';
   }
+}
+
+void run(const Gpu& gpu, const Arguments& arguments) {
+  const Directory own(arguments.store + "/kedge-gpu-bench-" + std::to_string(::getpid()));
+  Engine engine(single_process(), options_of(own.path, "direct", true));
+  Engine by_buffers(single_process(), options_of(own.path, "buffers", false));
+  const std::size_t bytes = arguments.bytes;
+  const Array array(gpu, bytes);
+  const Array other(gpu, bytes);
+  gpu.fill(array.at, 7, bytes, nullptr);
+  gpu.synchronize();
+  std::vector<std::byte> host(bytes, std::byte{7});
+  std::vector<std::byte> target(bytes);
+  const PinnedCopies pinned(gpu);
+  const Region on_gpu{array.address(), DataType::uint8, Shape{bytes}};
+  const Region on_host{host.data(), DataType::uint8, Shape{bytes}};
+  const MutableRegion to_host{target.data(), DataType::uint8, Shape{bytes}};
+  const MutableRegion to_gpu{other.address(), DataType::uint8, Shape{bytes}};
+  std::vector<Row> rows;
+  rows.push_back({"pinned copy to the host", [&] { pinned.to_host(array.at, bytes); }});
+  rows.push_back({"pinned copy to the GPU", [&] { pinned.to_device(other.at, bytes); }});
+  rows.push_back({"copy within the GPU", [&] {
+                    gpu.copy(other.at, array.at, bytes, nullptr);
+                    gpu.synchronize();
+                  }});
+  rows.push_back({"memcpy on the host", [&] { std::memcpy(target.data(), host.data(), bytes); }});
+  rows.push_back({"save from the host", [&] { require(engine.save("field", on_host)); }, &engine});
+  rows.push_back({"save from the GPU", [&] { require(engine.save("field", on_gpu)); }, &engine});
+  rows.push_back({"save by buffers", [&] { require(by_buffers.save("field", on_gpu)); }, &by_buffers});
+  rows.push_back({"load to the host", [&] { require(engine.load("field", to_host)); }, nullptr, &engine});
+  rows.push_back({"load to the GPU", [&] { require(engine.load("field", to_gpu)); }, nullptr, &engine});
+  measure(rows, arguments.rounds);
+  const nlohmann::json all = report(gpu, arguments, rows);
+  if (!arguments.json.empty()) std::ofstream(arguments.json) << all.dump(2) << '\n';
 }
 
 }  // namespace

@@ -137,6 +137,10 @@ class FaultyMapping final : public fs::Mapping {
     return handle_->checksum(offset, length, crc);
   }
   std::span<const std::byte> bytes() const noexcept override { return {handle_->node().memory->data(), size_bytes_}; }
+  std::span<std::byte> memory() noexcept override {
+    if (!handle_->is_writable()) return {};
+    return {handle_->node().memory->data(), size_bytes_};
+  }
   bool enter_all() noexcept override { return handle_->is_writable(); }
 
  private:

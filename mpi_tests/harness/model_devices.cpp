@@ -58,6 +58,28 @@ class ModelDevices::Pinned final : public device::PinnedMemory {
   mutable std::vector<std::byte> data_;
 };
 
+class ModelDevices::Registered final : public device::Registration {
+ public:
+  Registered(std::shared_ptr<ModelDevices> devices, std::span<std::byte> memory)
+      : devices_(std::move(devices)), memory_(memory) {
+    const std::lock_guard guard(devices_->mutex_);
+    if (!devices_->registered_.emplace(memory_.data(), memory_.size()).second) {
+      throw std::logic_error("memory is registered twice");
+    }
+  }
+  ~Registered() override {
+    // Memory that was unmapped before is touched here, and who let it go too early is seen.
+    volatile std::byte last = memory_.back();
+    (void)last;
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->registered_.erase(memory_.data());
+  }
+
+ private:
+  std::shared_ptr<ModelDevices> devices_;
+  std::span<std::byte> memory_;
+};
+
 /// Nothing is copied before it is waited for; what is read too early is not zero.
 class ModelDevices::ModelQueue final : public device::Queue {
  public:
@@ -68,7 +90,7 @@ class ModelDevices::ModelQueue final : public device::Queue {
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
     devices_->count("copy");
     const std::lock_guard guard(devices_->mutex_);
-    devices_->check_pinned(to.data(), to.size());
+    if (devices_->check_pinned(to.data(), to.size())) devices_->copied_directly_ += to.size();
     std::byte* source = devices_->inside_of(location_, from, to.size());
     std::ranges::fill(to, std::byte{0xee});
     add([to, source] { std::memcpy(to.data(), source, to.size()); });
@@ -76,7 +98,7 @@ class ModelDevices::ModelQueue final : public device::Queue {
   void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
     devices_->count("copy");
     const std::lock_guard guard(devices_->mutex_);
-    devices_->check_pinned(from.data(), from.size());
+    (void)devices_->check_pinned(from.data(), from.size());
     std::byte* target = devices_->inside_of(location_, to, from.size());
     add([target, from] { std::memcpy(target, from.data(), from.size()); });
   }
@@ -119,6 +141,18 @@ std::size_t ModelDevices::pinned_bytes() const {
   return sum;
 }
 
+std::size_t ModelDevices::registered_bytes() const {
+  const std::lock_guard guard(mutex_);
+  std::size_t sum = 0;
+  for (const auto& [data, size] : registered_) sum += size;
+  return sum;
+}
+
+std::size_t ModelDevices::copied_directly() const {
+  const std::lock_guard guard(mutex_);
+  return copied_directly_;
+}
+
 std::size_t ModelDevices::copies_under_way() const {
   const std::lock_guard guard(mutex_);
   return under_way_;
@@ -154,11 +188,12 @@ std::byte* ModelDevices::inside_of(const device::Location& location, const std::
   throw Error(ErrorCode::invalid_argument, "the model has no such memory on this device");
 }
 
-void ModelDevices::check_pinned(const std::byte* data, std::size_t size_bytes) const {
-  auto after = pinned_.upper_bound(data);
-  if (after != pinned_.begin()) {
+bool ModelDevices::check_pinned(const std::byte* data, std::size_t size_bytes) const {
+  for (const auto* own : {&pinned_, &registered_}) {
+    auto after = own->upper_bound(data);
+    if (after == own->begin()) continue;
     const auto& [begin, size] = *--after;
-    if (static_cast<std::size_t>(data - begin) + size_bytes <= size) return;
+    if (static_cast<std::size_t>(data - begin) + size_bytes <= size) return own == &registered_;
   }
   throw std::logic_error("a copy goes by host memory that is not pinned");
 }
@@ -192,6 +227,12 @@ std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Locatio
                                                            std::size_t size_bytes) {
   count("pinned");
   return std::make_unique<Pinned>(shared_from_this(), size_bytes);
+}
+
+std::unique_ptr<device::Registration> ModelDevices::register_memory(const device::Location& /*location*/,
+                                                                    std::span<std::byte> memory) {
+  count("register");
+  return std::make_unique<Registered>(shared_from_this(), memory);
 }
 
 }  // namespace kedge::faults

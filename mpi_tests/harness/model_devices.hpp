@@ -42,11 +42,16 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   /// What a stream was given: done when somebody waits for it, or for the whole device.
   void give(const DeviceStream& stream, std::function<void()> kernel);
 
-  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "copy", "wait"; 1 is the first), for
-  /// all time if it is the device that failed, else once.
+  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "copy", "wait"; 1 is the
+  /// first), for all time if it is the device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
+  /// Of their own.
   [[nodiscard]] std::size_t pinned_bytes() const;
+  /// Of others' memory.
+  [[nodiscard]] std::size_t registered_bytes() const;
+  /// How much was copied there so far.
+  [[nodiscard]] std::size_t copied_directly() const;
   [[nodiscard]] std::size_t copies_under_way() const;
   [[nodiscard]] std::size_t copies_under_way_max() const;
 
@@ -54,10 +59,13 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   void synchronize(const device::Location& location, const std::optional<DeviceStream>& stream) override;
   std::unique_ptr<device::Queue> queue(const device::Location& location) override;
   std::unique_ptr<device::PinnedMemory> pinned(const device::Location& location, std::size_t size_bytes) override;
+  std::unique_ptr<device::Registration> register_memory(const device::Location& location,
+                                                        std::span<std::byte> memory) override;
 
  private:
   class ModelQueue;
   class Pinned;
+  class Registered;
   struct Allocation {
     int ordinal = 0;
     std::size_t size_bytes = 0;
@@ -71,11 +79,14 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   void count(const std::string& what);
   [[nodiscard]] std::byte* inside_of(const device::Location& location, const std::byte* outside,
                                      std::size_t size_bytes) const;
-  void check_pinned(const std::byte* data, std::size_t size_bytes) const;
+  /// Whether it is others'.
+  bool check_pinned(const std::byte* data, std::size_t size_bytes) const;
 
   mutable std::mutex mutex_;
   std::map<const std::byte*, Allocation> allocations_;
   std::map<const std::byte*, std::size_t> pinned_;
+  std::map<const std::byte*, std::size_t> registered_;
+  std::size_t copied_directly_ = 0;
   std::map<void*, std::vector<std::function<void()>>> given_;
   std::map<std::string, Planned> planned_;
   std::optional<ErrorCode> lost_;

@@ -231,6 +231,15 @@ std::vector<Field> exit_fields() {
   };
 }
 
+std::vector<Field> device_fields() {
+  using enum Scope;
+  return {
+      field(
+          {"device", "direct"}, [](auto& o) -> auto& { return o.device.direct; }, all_ranks, "true or false",
+          "GPUs write to a store in memory by themselves, instead of by pinned buffers."),
+  };
+}
+
 std::vector<Field> topology_fields() {
   using enum Scope;
   return {
@@ -280,7 +289,7 @@ std::vector<Field> make_fields() {
   std::vector<Field> fields;
   for (const auto section :
        {run_fields, store_fields, persistent_fields, redundancy_fields, pipeline_fields, open_fields, schedule_fields,
-        exit_fields, topology_fields, comm_fields, log_fields, event_fields}) {
+        exit_fields, device_fields, topology_fields, comm_fields, log_fields, event_fields}) {
     std::ranges::move(section(), std::back_inserter(fields));
   }
   return fields;

@@ -65,6 +65,24 @@ class CudaPinned final : public PinnedMemory {
   void* data_ = nullptr;
 };
 
+class CudaRegistration final : public Registration {
+ public:
+  CudaRegistration(const CudaDriver& driver, const Location& location, std::span<std::byte> memory)
+      : driver_(driver), location_(location), data_(memory.data()) {
+    const Current current(driver_, location_);
+    driver_.check(driver_.host_register(data_, memory.size(), CU_MEMHOSTREGISTER_PORTABLE),
+                  compose("pin {} bytes of the node-local store", memory.size()));
+  }
+  ~CudaRegistration() override {
+    in_context_if_any(driver_, location_, [&] { (void)driver_.host_unregister(data_); });
+  }
+
+ private:
+  const CudaDriver& driver_;
+  Location location_;
+  void* data_;
+};
+
 /// A stream of its own, so that copies overlap with the application's kernels.
 class CudaQueue final : public Queue {
  public:
@@ -109,6 +127,9 @@ class CudaDevices final : public Devices {
   }
   std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) override {
     return std::make_unique<CudaPinned>(*driver(), location, size_bytes);
+  }
+  std::unique_ptr<Registration> register_memory(const Location& location, std::span<std::byte> memory) override {
+    return std::make_unique<CudaRegistration>(*driver(), location, memory);
   }
 
  private:

@@ -53,7 +53,7 @@ ErrorCode code_of(CUresult result) noexcept {
 
 std::string_view advice(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::no_space: return "free GPU memory, or host memory for up to 64 MiB of pinned buffers";
+    case ErrorCode::no_space: return "free GPU memory, or host memory for pinned buffers";
     case ErrorCode::invalid_argument: return "check the pointer, the shape and the stream that were given";
     case ErrorCode::bad_state: return "save and load cannot be called during stream capture or from a host function";
     case ErrorCode::device_failed: return "CUDA is no longer usable in this process: end the job and start it again";
@@ -82,6 +82,8 @@ std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   find(library, "cuMemcpyHtoDAsync_v2", driver->copy_to_device);
   find(library, "cuMemHostAlloc", driver->host_alloc);
   find(library, "cuMemFreeHost", driver->host_free);
+  find(library, "cuMemHostRegister_v2", driver->host_register);
+  find(library, "cuMemHostUnregister", driver->host_unregister);
   return driver;
 }
 

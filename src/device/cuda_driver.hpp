@@ -29,6 +29,8 @@ struct CudaDriver {
   PFN_cuMemcpyHtoDAsync_v3020 copy_to_device = nullptr;
   PFN_cuMemHostAlloc_v2020 host_alloc = nullptr;
   PFN_cuMemFreeHost_v2000 host_free = nullptr;
+  PFN_cuMemHostRegister_v6050 host_register = nullptr;
+  PFN_cuMemHostUnregister_v4000 host_unregister = nullptr;
 
   /// Throws Error{device_failed} if the library lacks a function.
   [[nodiscard]] static std::unique_ptr<const CudaDriver> of(void* library);

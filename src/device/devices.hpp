@@ -33,6 +33,15 @@ class PinnedMemory {
   [[nodiscard]] virtual std::span<std::byte> bytes() const noexcept = 0;
 };
 
+/// Host memory that somebody else has mapped is pinned as long as this lives. To be destroyed before it is unmapped.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+  virtual ~Registration() = default;
+};
+
 /// Copies between a device and pinned memory, done in the order in which they were given. For one thread at a time. The
 /// memory must stay until wait() has returned or thrown, or the queue is destroyed, which waits, too.
 class Queue {
@@ -65,6 +74,9 @@ class Devices {
   [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Location& location) = 0;
   /// That every device can reach, made for the one at `location`.
   [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) = 0;
+  /// The same of memory that is there already, page by page: that takes its time.
+  [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
+                                                                      std::span<std::byte> memory) = 0;
 };
 
 /// Those of this process: of the library that the application has loaded, as far as this build knows it.

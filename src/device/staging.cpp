@@ -25,16 +25,27 @@ class Staging::Transfer {
     for (Slot& slot : slots_) slot.queue->wait();
     is_done_ = true;
   }
-  /// All copies were waited for.
-  void is_done() noexcept { is_done_ = true; }
-  [[nodiscard]] std::uint64_t at_once() const noexcept { return slots_.size(); }
+  /// Begins the copies in order, as many at once as there are slots, and passes on what has arrived.
+  template <class Begin, class Take>
+  void run(Begin&& begin, Take&& take) {
+    std::uint64_t begun = 0;
+    while (begun < slots_.size()) begin(begun++);
+    for (std::uint64_t piece = 0; piece < pieces(); ++piece) {
+      queue(piece).wait();
+      take(piece);
+      if (begun < pieces()) begin(begun++);
+    }
+    is_done_ = true;
+  }
 
   [[nodiscard]] std::uint64_t pieces() const noexcept { return (size_bytes_ + piece_bytes_ - 1) / piece_bytes_; }
   [[nodiscard]] std::uint64_t offset(std::uint64_t piece) const noexcept { return piece * piece_bytes_; }
   [[nodiscard]] Queue& queue(std::uint64_t piece) const noexcept { return *slots_[piece % slots_.size()].queue; }
+  [[nodiscard]] std::uint64_t length(std::uint64_t piece) const noexcept {
+    return std::min<std::uint64_t>(piece_bytes_, size_bytes_ - offset(piece));
+  }
   [[nodiscard]] std::span<std::byte> buffer(std::uint64_t piece) const noexcept {
-    const std::uint64_t length = std::min<std::uint64_t>(piece_bytes_, size_bytes_ - offset(piece));
-    return slots_[piece % slots_.size()].memory->bytes().first(length);
+    return slots_[piece % slots_.size()].memory->bytes().first(length(piece));
   }
 
  private:
@@ -44,51 +55,113 @@ class Staging::Transfer {
   bool is_done_ = false;
 };
 
-Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size) : devices_(std::move(devices)), size_(size) {}
+/// What memory's owner keeps: how devices reach it, as long as that is not taken back. From any thread.
+class Staging::Registered {
+ public:
+  Registered(std::shared_ptr<Devices> devices, std::unique_ptr<Registration> registration)
+      : devices_(std::move(devices)), registration_(std::move(registration)) {}
+
+  [[nodiscard]] bool holds() const {
+    const std::lock_guard guard(mutex_);
+    return registration_ != nullptr;
+  }
+  void take_back() {
+    const std::lock_guard guard(mutex_);
+    registration_.reset();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Devices> devices_;  // the memory's owner may outlive everybody else who uses them
+  std::unique_ptr<Registration> registration_;
+};
+
+Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused)
+    : devices_(std::move(devices)), size_(size), refused_(std::move(refused)) {}
 
 void Staging::release() {
   const std::lock_guard guard(mutex_);
   slots_.clear();
   location_ = {};
+  for (const auto& one : std::exchange(registered_, {})) {
+    if (const auto registered = one.lock()) registered->take_back();
+  }
 }
 
-/// No more buffers than are needed at once: who has only small variables on a device pins no more than one.
-void Staging::prepare(const Location& location, std::size_t buffers) {
+/// As many as are needed at once.
+std::size_t Staging::slots_for(std::uint64_t size_bytes) const noexcept {
+  return std::min<std::uint64_t>(size_.buffers, (size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
+}
+
+/// Queues.
+void Staging::prepare(const Location& location, std::uint64_t size_bytes) {
   if (location != location_) {
     location_ = {};  // until all queues are of one location again
     for (Slot& slot : slots_) slot.queue = devices_->queue(location);
     location_ = location;
   }
-  while (slots_.size() < std::min(buffers, size_.buffers)) {
-    Slot slot{devices_->pinned(location, size_.buffer_bytes), devices_->queue(location)};
-    slots_.push_back(std::move(slot));
+  while (slots_.size() < slots_for(size_bytes)) slots_.push_back({nullptr, devices_->queue(location)});
+}
+
+/// And buffers: who has only small variables on a device pins no more than one.
+void Staging::pin(const Location& location, std::uint64_t size_bytes) {
+  for (Slot& slot : std::span(slots_).first(slots_for(size_bytes))) {
+    if (!slot.memory) slot.memory = devices_->pinned(location, size_.buffer_bytes);
   }
+}
+
+bool Staging::reaches(const Location& location, const HostMemory& memory) {
+  if (memory.bytes.empty() || memory.kept == nullptr) return false;
+  const std::lock_guard guard(mutex_);
+  if (*memory.kept) return std::static_pointer_cast<Registered>(*memory.kept)->holds();
+  if (!refused_) return false;
+  std::unique_ptr<Registration> registration;
+  const auto failure = attempt([&] { registration = devices_->register_memory(location, memory.bytes); });
+  if (failure && failure->code == ErrorCode::device_failed) throw Error(*failure);
+  if (failure) {
+    std::exchange(refused_, {})(*failure);
+    return false;
+  }
+  const auto registered = std::make_shared<Registered>(devices_, std::move(registration));
+  std::erase_if(registered_, [](const auto& one) { return one.expired(); });
+  registered_.push_back(registered);
+  *memory.kept = registered;
+  return true;
 }
 
 void Staging::read(const Span& from,
                    const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take) {
   if (from.size_bytes == 0) return;
   const std::lock_guard guard(mutex_);
-  prepare(from.location, (from.size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
+  prepare(from.location, from.size_bytes);
+  pin(from.location, from.size_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, from.size_bytes);
-  std::uint64_t begun = 0;
-  const auto begin = [&] {
-    transfer.queue(begun).copy_to_host(transfer.buffer(begun), from.data + transfer.offset(begun));
-    ++begun;
-  };
-  while (begun < transfer.at_once()) begin();
-  for (std::uint64_t piece = 0; piece < transfer.pieces(); ++piece) {
-    transfer.queue(piece).wait();
-    take(transfer.offset(piece), transfer.buffer(piece));
-    if (begun < transfer.pieces()) begin();
-  }
-  transfer.is_done();
+  transfer.run(
+      [&](std::uint64_t piece) {
+        transfer.queue(piece).copy_to_host(transfer.buffer(piece), from.data + transfer.offset(piece));
+      },
+      [&](std::uint64_t piece) { take(transfer.offset(piece), transfer.buffer(piece)); });
+}
+
+void Staging::read_into(const Span& from, std::span<std::byte> to,
+                        const std::function<void(std::uint64_t offset, std::uint64_t length)>& arrived) {
+  if (from.size_bytes == 0) return;
+  const std::lock_guard guard(mutex_);
+  prepare(from.location, from.size_bytes);
+  Transfer transfer(slots_, size_.buffer_bytes, from.size_bytes);
+  transfer.run(
+      [&](std::uint64_t piece) {
+        const auto place = to.subspan(transfer.offset(piece), transfer.length(piece));
+        transfer.queue(piece).copy_to_host(place, from.data + transfer.offset(piece));
+      },
+      [&](std::uint64_t piece) { arrived(transfer.offset(piece), transfer.length(piece)); });
 }
 
 void Staging::write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill) {
   if (to.size_bytes == 0) return;
   const std::lock_guard guard(mutex_);
-  prepare(to.location, (to.size_bytes + size_.buffer_bytes - 1) / size_.buffer_bytes);
+  prepare(to.location, to.size_bytes);
+  pin(to.location, to.size_bytes);
   Transfer transfer(slots_, size_.buffer_bytes, to.size_bytes);
   for (std::uint64_t piece = 0; piece < transfer.pieces(); ++piece) {
     transfer.queue(piece).wait();  // the piece before in this buffer

@@ -1,4 +1,5 @@
-// The way between a device's memory and files: through a few pinned buffers, so that copying and writing overlap.
+// The way between a device's memory and files: straight into a file's own memory where devices can write that, else
+// through a few pinned buffers; several copies are under way while the host works on what has arrived.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "device/devices.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::device {
 
@@ -19,6 +21,12 @@ struct Span {
   std::byte* data = nullptr;
   std::uint64_t size_bytes = 0;
   Location location;
+};
+
+/// Host memory with an owner, who keeps what belongs to it as long as it is in place.
+struct HostMemory {
+  std::span<std::byte> bytes;
+  std::shared_ptr<void>* kept = nullptr;  ///< the owner's; let go before the memory is
 };
 
 /// How much host memory is pinned on first use of device memory.
@@ -31,29 +39,43 @@ struct StagingSize {
 /// given to call throws; no copy is under way afterwards.
 class Staging {
  public:
-  explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {});
+  /// What is said of memory that cannot be registered.
+  using Refused = std::function<void(const Failure& why)>;
+
+  /// `refused` is called once: after that nothing is registered any more. Without it nothing ever is.
+  explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
-  /// Frees the buffers; another transfer takes new ones.
+  /// Frees the buffers; another transfer takes new ones. What was registered is so no more.
   void release();
 
   /// Calls `take` for all pieces of `from`, in order. All but the last have a buffer's size. The next ones are on their
   /// way meanwhile.
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
+  /// Whether devices write to this memory by themselves; it is registered for that if need be. Throws device_failed.
+  [[nodiscard]] bool reaches(const Location& location, const HostMemory& memory);
+  /// As read, but straight to `to`, of the same size, in memory that devices reach.
+  void read_into(const Span& from, std::span<std::byte> to,
+                 const std::function<void(std::uint64_t offset, std::uint64_t length)>& arrived);
   /// Likewise `fill`; what it has written goes to `to`. All of it is there when this returns.
   void write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill);
 
  private:
   struct Slot {
-    std::unique_ptr<PinnedMemory> memory;
-    std::unique_ptr<Queue> queue;  ///< after the memory: it may still copy there
+    std::unique_ptr<PinnedMemory> memory;  ///< null as long as all that came here went straight to its place
+    std::unique_ptr<Queue> queue;          ///< after the memory: it may still copy there
   };
   class Transfer;
+  class Registered;
 
-  void prepare(const Location& location, std::size_t buffers);
+  void prepare(const Location& location, std::uint64_t size_bytes);
+  void pin(const Location& location, std::uint64_t size_bytes);
+  [[nodiscard]] std::size_t slots_for(std::uint64_t size_bytes) const noexcept;
 
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
+  Refused refused_;  ///< empty: nothing is registered
+  std::vector<std::weak_ptr<Registered>> registered_;
   std::mutex mutex_;
   Location location_;  ///< of the queues
   std::vector<Slot> slots_;

@@ -48,10 +48,21 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       job_end_(setup_, group_, pipeline_, signal_),
+      staging_(setup_.environment.devices, {}, not_registered()),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
+}
+
+/// What to say where GPUs cannot write to the store by themselves; nothing if they are not to.
+device::Staging::Refused EngineImpl::not_registered() const {
+  if (!setup_.options.device.direct) return {};
+  return [this](const Failure& why) {
+    setup_.log.info(
+        compose("GPU memory is saved by way of pinned buffers: {} (device.direct = false does so from the beginning)",
+                why.message));
+  };
 }
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {

@@ -93,6 +93,7 @@ class EngineImpl {
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
+  [[nodiscard]] device::Staging::Refused not_registered() const;
 
   pid_t process_ = ::getpid();
   Setup setup_;
@@ -109,7 +110,7 @@ class EngineImpl {
   recovery::Recovery recovery_;
   CheckpointSchedule schedule_;
   JobEnd job_end_;
-  device::Staging staging_{setup_.environment.devices};
+  device::Staging staging_;
   Writer writer_;
   Reader reader_;
   double create_begun_s_ = 0;  ///< the last one

@@ -70,20 +70,23 @@ ContainerWriter::ContainerWriter(ContainerTarget& target, std::shared_ptr<const 
 }
 
 void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> bytes) {
-  add_copied(spec, bytes.size(), [&](fs::ByteAccess& file, std::uint64_t offset) {
+  add_copied(spec, bytes.size(), [&](fs::ByteAccess& file, std::uint64_t offset, bool /*stays*/) {
     return copy_region_in(file, offset, bytes, copy_threads_);
   });
 }
 
 void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Span& from) {
-  add_copied(spec, from.size_bytes, [&](fs::ByteAccess& file, std::uint64_t offset) {
-    return copy_region_in(file, offset, staging, from, copy_threads_);
+  add_copied(spec, from.size_bytes, [&](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
+    // To register memory takes its time: not for memory that is mapped anew at the next region.
+    const device::HostMemory memory = stays ? target_.memory() : device::HostMemory();
+    return copy_region_in(file, offset, staging, from, memory, copy_threads_);
   });
 }
 
 void ContainerWriter::add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
-  add_copied(spec, bytes,
-             [&](fs::ByteAccess& file, std::uint64_t offset) { return stream_region_in(file, offset, from, bytes); });
+  add_copied(spec, bytes, [&](fs::ByteAccess& file, std::uint64_t offset, bool /*stays*/) {
+    return stream_region_in(file, offset, from, bytes);
+  });
 }
 
 void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy) {
@@ -95,7 +98,7 @@ void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, co
   if (!add_predicted(spec, copy)) {
     Saved& saved = place(spec);
     const std::shared_lock lock(mutex_);
-    saved.checksums = copy(target_.bytes(), saved.offset);
+    saved.checksums = copy(target_.bytes(), saved.offset, false);
   }
   attempt.succeeded();
 }
@@ -113,7 +116,7 @@ bool ContainerWriter::add_predicted(const RegionSpec& spec, const CopyIn& copy) 
     throw Error(ErrorCode::invalid_argument,
                 kedge::compose("region '{}' is saved twice; save each region once", spec.name));
   }
-  saved_[i].checksums = copy(target_.bytes(), region.offset);
+  saved_[i].checksums = copy(target_.bytes(), region.offset, true);
   return true;
 }
 

@@ -34,6 +34,9 @@ class ContainerTarget {
   virtual std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes);
   /// The file's bytes; asked for again after reserve and set_size.
   virtual fs::ByteAccess& bytes() = 0;
+  /// The same where they lie in memory, for devices that write there by themselves; empty if they lie elsewhere, or
+  /// were never written: that is for bytes() then. What it keeps is let go by reserve and set_size.
+  [[nodiscard]] virtual device::HostMemory memory() noexcept { return {}; }
   /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.
   virtual void set_size(std::uint64_t size_bytes) = 0;
 };
@@ -81,8 +84,8 @@ class ContainerWriter {
     BlockChecksums checksums;
   };
   class Attempt;
-  /// Copies a region's bytes to this offset of the file.
-  using CopyIn = std::function<BlockChecksums(fs::ByteAccess& file, std::uint64_t offset)>;
+  /// Copies a region's bytes to this offset of the file. `stays`: the file is not going to grow, as far as is known.
+  using CopyIn = std::function<BlockChecksums(fs::ByteAccess& file, std::uint64_t offset, bool stays)>;
 
   void add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy);
   [[nodiscard]] bool add_predicted(const RegionSpec& spec, const CopyIn& copy);

@@ -61,6 +61,13 @@ BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& co
   return checksums;
 }
 
+/// Of what lies in the file.
+BlockChecksums checksums_of(fs::ByteAccess& file, std::uint64_t offset, std::uint64_t size_bytes, unsigned threads) {
+  return copy_blocks(size_bytes, threads, [&](std::uint64_t begin, std::uint64_t length) {
+    return file.checksum(offset + begin, length, 0);
+  });
+}
+
 // Pieces from a device are of whole blocks, but for the last.
 static_assert(device::StagingSize{}.buffer_bytes % kBlockBytes == 0);
 
@@ -76,8 +83,15 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
 }
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                              const device::Span& from, unsigned threads) {
+                              const device::Span& from, const device::HostMemory& memory, unsigned threads) {
   BlockChecksums checksums;
+  if (staging.reaches(from.location, memory)) {
+    staging.read_into(from, memory.bytes.subspan(offset, from.size_bytes),
+                      [&](std::uint64_t begin, std::uint64_t length) {
+                        append(checksums, checksums_of(file, offset + begin, length, threads));
+                      });
+    return checksums;
+  }
   staging.read(from, [&](std::uint64_t begin, std::span<const std::byte> piece) {
     append(checksums, copy_region_in(file, offset + begin, piece, threads));
   });

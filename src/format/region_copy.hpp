@@ -19,9 +19,11 @@ using BlockChecksums = std::vector<std::uint32_t>;
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
-/// The same of memory on a device.
+/// The same of memory on a device: straight into `memory`, all of the file's, if the device reaches that; it may be
+/// empty.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                                            const device::Span& from, unsigned threads = 1);
+                                            const device::Span& from, const device::HostMemory& memory,
+                                            unsigned threads = 1);
 
 /// The same of `size_bytes` from the start of another file, a block at a time: never more than one is in memory.
 [[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,

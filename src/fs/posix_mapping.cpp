@@ -47,6 +47,10 @@ class PosixMapping final : public Mapping {
     if (size_bytes_ != 0) ::munmap(data_, size_bytes_);
   }
 
+  std::span<std::byte> memory() noexcept override {
+    if (access_ != Access::read_write) return {};
+    return {data_, size_bytes_};
+  }
   std::uint32_t copy_in(std::uint64_t offset, std::span<const std::byte> bytes, std::uint32_t crc) override {
     if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
     require_within(path_, offset, bytes.size(), size_bytes_);

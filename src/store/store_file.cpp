@@ -40,6 +40,7 @@ void StoreFile::use(std::uint64_t size_bytes) {
   } else if (size_bytes == 0) {
     mapping_.reset();
   } else if (!mapping_ || size_bytes != size_bytes_) {
+    kept_.reset();
     mapping_ = file_->map(size_bytes);
   }
   size_bytes_ = size_bytes;
@@ -83,6 +84,7 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
   if (combiner_) combiner_->flush();
   // A failed truncation leaves file and mapping as they were; after a successful one the mapping reaches past
   // the end, and nothing touches it before it is replaced.
+  kept_.reset();
   file_->truncate(size_bytes);
   if (mapping_) lose_mapping();
   use(size_bytes);
@@ -111,6 +113,7 @@ void StoreFile::empty() {
   unseal();
   // What was gathered for a container that failed was written by unseal or is lost: both are fine.
   // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
+  kept_.reset();
   file_->truncate(0);
   grows_ = false;
   use(0);
@@ -147,6 +150,11 @@ fs::ByteAccess& StoreFile::bytes() {
                         -1, path(), 0});
   }
   return memory_access_;
+}
+
+device::HostMemory StoreFile::memory() noexcept {
+  if (!mapping_ || grows_ || new_from_ != UINT64_MAX) return {};
+  return {mapping_->memory(), &kept_};
 }
 
 /// Within a mapping all storage is reserved, so that pwrite needs none.

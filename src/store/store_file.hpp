@@ -48,6 +48,7 @@ class StoreFile final : public format::ContainerTarget {
   std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes) override;
   /// Only after something was reserved; else throws Error{io}.
   [[nodiscard]] fs::ByteAccess& bytes() override;
+  [[nodiscard]] device::HostMemory memory() noexcept override;
   void set_size(std::uint64_t size_bytes) override;
   /// For who writes every byte of it once: an empty file on a memory-backed store gets this size, and its storage as it
   /// is written, until flush(). Taking it all before would make others wait. Else set_size. Throws no_space, io.
@@ -100,6 +101,7 @@ class StoreFile final : public format::ContainerTarget {
   const SpaceKeeper& space_;
   std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
   std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
+  std::shared_ptr<void> kept_;                 // belongs to the mapping, and goes before it does
   MemoryAccess memory_access_{*this};
   bool grows_ = false;                                ///< as it is written; there is no mapping then
   std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()

@@ -116,6 +116,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"exit.signals", "SIGTERM:SIGUSR1"},
                                                      {"exit.margin_s", "60"},
                                                      {"exit.grace_s", "120"},
+                                                     {"device.direct", "false"},
                                                      {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},

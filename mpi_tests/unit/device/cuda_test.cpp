@@ -1,9 +1,11 @@
 // Devices of CUDA, over a fake driver: how Kedge finds it, and how it maps the driver's errors.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -37,6 +39,7 @@ struct Fake {
     find("fake_cuda_pushed", pushed);
     find("fake_cuda_streams", streams);
     find("fake_cuda_pinned", pinned);
+    find("fake_cuda_registered", registered);
   }
   void* library;
   decltype(&fake_cuda_begin) begin = nullptr;
@@ -48,6 +51,7 @@ struct Fake {
   decltype(&fake_cuda_pushed) pushed = nullptr;
   decltype(&fake_cuda_streams) streams = nullptr;
   decltype(&fake_cuda_pinned) pinned = nullptr;
+  decltype(&fake_cuda_registered) registered = nullptr;
 };
 
 const Fake& fake() {
@@ -242,6 +246,50 @@ TEST_F(Cuda, AnEngineSavesAndLoadsFromAThreadThatNeverUsedCuda) {
   engine.close();
   EXPECT_EQ(contents(address, 100'000), saved);
   engine.finalize();
+}
+
+/// Commits from a GPU to a store in memory; how many of its files were registered at the end.
+int registered_after_commits(std::byte* address, std::size_t size_bytes) {
+  faults::RealRun run("cuda-direct");
+  run.options.store.path = "/dev/shm/kedge-cuda-direct-" + std::to_string(::getpid());
+  const struct Remove {
+    std::string path;
+    ~Remove() { std::filesystem::remove_all(path); }
+  } remove{run.options.store.path};
+  std::filesystem::create_directories(remove.path);
+  Engine engine(single_process(), run.options);
+  for (int step = 0; step < 5; ++step) {
+    fake().contents(address)[7] = static_cast<std::byte>(step);
+    engine.create("a");
+    EXPECT_TRUE(engine.save("field", {address, DataType::uint8, Shape{size_bytes}}));
+    fake().contents(address)[7] = std::byte{99};
+    engine.commit();
+    std::vector<std::byte> loaded(size_bytes);
+    EXPECT_TRUE(engine.open());
+    EXPECT_TRUE(engine.load("field", {loaded.data(), DataType::uint8, Shape{size_bytes}}));
+    engine.close();
+    EXPECT_EQ(loaded[7], static_cast<std::byte>(step));
+  }
+  const int registered = fake().registered();
+  engine.finalize();
+  EXPECT_EQ(fake().registered(), 0);
+  EXPECT_EQ(fake().pinned(), 0);
+  return registered;
+}
+
+TEST_F(Cuda, AStoreInMemoryIsRegistered) {
+  constexpr std::size_t kSize = std::size_t{5} << 20U;
+  std::byte* address = allocate(kSize);
+  EXPECT_GE(registered_after_commits(address, kSize), 1);
+}
+
+TEST_F(Cuda, AStoreThatCannotBeRegisteredIsWrittenByBuffers) {
+  constexpr std::size_t kSize = std::size_t{5} << 20U;
+  std::byte* address = allocate(kSize);
+  for (const int result : {1, 2, 712, 801}) {
+    fake().fail("cuMemHostRegister", 1, result, false);
+    EXPECT_EQ(registered_after_commits(address, kSize), 0) << result;
+  }
 }
 
 #else

@@ -3,65 +3,17 @@
 #include "unit/device/fake_cuda.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <mutex>
-#include <set>
-#include <string>
 #include <utility>
-#include <vector>
+
+#include "unit/device/fake_cuda_state.hpp"
 
 namespace {
 
-constexpr int kSuccess = 0;
-constexpr int kInvalidValue = 1;
-constexpr int kNotInitialized = 3;
-constexpr int kInvalidContext = 201;
-constexpr int kInvalidHandle = 400;
-
-struct Allocation {
-  std::size_t size_bytes = 0;
-  std::byte* inside = nullptr;
-  int ordinal = 0;
-  bool of_pool = false;
-};
-
-struct Failing {
-  int left = 0;
-  int result = 0;
-  bool for_good = false;
-};
-
-struct Driver {
-  std::recursive_mutex mutex;
-  bool begun = false;
-  std::map<std::byte*, Allocation> allocations;
-  std::map<std::byte*, std::size_t> pinned;
-  std::set<void*> streams;
-  std::map<void*, std::vector<std::function<void()>>> given;
-  std::map<std::string, Failing> failing;
-  int lost = kSuccess;
-};
-
-Driver& driver() {
-  static Driver one;
-  return one;
-}
-
-thread_local std::vector<int> pushed;
-
-/// A context is the number of its device, from 1.
-void* context_of(int ordinal) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(ordinal) + 1); }
-
-template <class Map>
-auto within(Map& map, const std::byte* address) {
-  auto after = map.upper_bound(const_cast<std::byte*>(address));
-  return after == map.begin() ? map.end() : --after;
-}
+using namespace fake_cuda;  // NOLINT(google-build-using-namespace): the same thing in two files
 
 int planned(const char* function) {
   const auto found = driver().failing.find(function);
@@ -269,6 +221,25 @@ int cuMemFreeHost(void* data) {
   return kSuccess;
 }
 
+int cuMemHostRegister_v2(void* data, std::size_t size_bytes, unsigned flags) {
+  return call("cuMemHostRegister", [&] {
+    if (pushed.empty()) return kInvalidContext;
+    if ((flags & 1U) == 0 || size_bytes == 0) return kInvalidValue;
+    auto* bytes = static_cast<std::byte*>(data);
+    if (!driver().registered.insert(bytes).second) return kAlreadyRegistered;
+    driver().pinned[bytes] = size_bytes;
+    return kSuccess;
+  });
+}
+
+int cuMemHostUnregister(void* data) {
+  const std::lock_guard guard(driver().mutex);
+  if (pushed.empty()) return kInvalidContext;
+  if (driver().registered.erase(static_cast<std::byte*>(data)) == 0) return kNotRegistered;
+  driver().pinned.erase(static_cast<std::byte*>(data));
+  return kSuccess;
+}
+
 // What programs call beside what Kedge does.
 
 int cuInit(unsigned /*flags*/) {
@@ -343,54 +314,5 @@ int cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t size_by
 int cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t size_bytes) {
   return on_device("cuMemcpyDtoH", from, size_bytes, [&](std::byte* data) { std::memcpy(to, data, size_bytes); });
 }
-
-void fake_cuda_begin(void) { driver().begun = true; }
-
-void fake_cuda_reset(void) {
-  const std::lock_guard guard(driver().mutex);
-  for (const auto& [data, allocation] : driver().allocations) {
-    ::munmap(data, allocation.size_bytes);
-    ::munmap(allocation.inside, allocation.size_bytes);
-  }
-  driver().allocations.clear();
-  driver().given.clear();
-  driver().failing.clear();
-  driver().lost = kSuccess;
-  driver().begun = false;
-}
-
-void* fake_cuda_allocate(std::size_t size_bytes, int ordinal, bool of_pool) {
-  const std::lock_guard guard(driver().mutex);
-  const int file = ::memfd_create("fake_cuda", 0);
-  if (file < 0 || ::ftruncate(file, static_cast<off_t>(size_bytes)) != 0) std::abort();
-  void* inside = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  void* outside = ::mmap(nullptr, size_bytes, PROT_NONE, MAP_SHARED, file, 0);
-  ::close(file);
-  if (inside == MAP_FAILED || outside == MAP_FAILED) std::abort();
-  driver().allocations[static_cast<std::byte*>(outside)] = {size_bytes, static_cast<std::byte*>(inside), ordinal,
-                                                            of_pool};
-  return outside;
-}
-
-std::byte* fake_cuda_contents(void* address) {
-  const std::lock_guard guard(driver().mutex);
-  return driver().allocations.at(static_cast<std::byte*>(address)).inside;
-}
-
-void fake_cuda_launch(void* stream, void (*kernel)(void*), void* argument) {
-  const std::lock_guard guard(driver().mutex);
-  driver().given[stream].push_back([=] { kernel(argument); });
-}
-
-void fake_cuda_fail(const char* function, int nth, int result, bool for_good) {
-  const std::lock_guard guard(driver().mutex);
-  driver().failing[function] = {nth, result, for_good};
-}
-
-int fake_cuda_pushed(void) { return static_cast<int>(pushed.size()); }
-
-int fake_cuda_streams(void) { return static_cast<int>(driver().streams.size()); }
-
-int fake_cuda_pinned(void) { return static_cast<int>(driver().pinned.size()); }
 
 }  // extern "C"

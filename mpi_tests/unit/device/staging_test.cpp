@@ -150,6 +150,121 @@ TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
   }
 }
 
+/// Memory with an owner, as a file of the store has it.
+struct Owned {
+  explicit Owned(std::size_t size_bytes) : bytes(size_bytes) {}
+  [[nodiscard]] HostMemory memory() { return {bytes, &kept}; }
+  std::vector<std::byte> bytes;
+  std::shared_ptr<void> kept;
+};
+
+class Straight : public StagingTest {
+ protected:
+  /// To the byte after the first.
+  void read_into(const Span& from, Owned& to) {
+    std::uint64_t sum = 0;
+    registering.read_into(from, std::span(to.bytes).subspan(1, from.size_bytes),
+                          [&](std::uint64_t offset, std::uint64_t length) {
+                            EXPECT_EQ(offset, sum);
+                            sum += length;
+                          });
+    EXPECT_EQ(sum, from.size_bytes);
+  }
+  std::vector<Failure> refused;
+  Staging registering{devices, kSmall, [this](const Failure& why) { refused.push_back(why); }};
+};
+
+TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
+  const ModelDevices::Array array(*devices, 0, 9000);
+  const Location location = memory(array, 0, 1).location;
+  for (const std::size_t size : {1U, 1023U, 1024U, 1025U, 3073U, 8999U}) {
+    Owned owned(9000);
+    ASSERT_TRUE(registering.reaches(location, owned.memory()));
+    EXPECT_TRUE(registering.reaches(location, owned.memory())) << "once is enough";
+    EXPECT_EQ(devices->registered_bytes(), 9000U);
+    fill(array.contents(), static_cast<unsigned>(size));
+    read_into(memory(array, 1, size), owned);
+    EXPECT_TRUE(std::ranges::equal(std::span(owned.bytes).subspan(1, size), array.contents().subspan(1, size)));
+    owned.kept.reset();
+    EXPECT_EQ(devices->registered_bytes(), 0U);
+  }
+  EXPECT_EQ(devices->pinned_bytes(), 0U);
+  EXPECT_EQ(devices->copies_under_way_max(), 3U);
+  EXPECT_TRUE(std::ranges::equal(read(registering, memory(array, 0, 9000)), array.contents())) << "buffers, too";
+}
+
+TEST_F(Straight, OnlyWhereThatIsWanted) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  Owned owned(64);
+  EXPECT_FALSE(staging.reaches(memory(array, 0, 1).location, owned.memory()));
+  EXPECT_FALSE(registering.reaches(memory(array, 0, 1).location, {}));
+  EXPECT_EQ(devices->registered_bytes(), 0U);
+}
+
+TEST_F(Straight, ARefusalIsToldAndNotAskedForAgain) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  const Location location = memory(array, 0, 1).location;
+  Owned before(64);
+  Owned owned(64);
+  ASSERT_TRUE(registering.reaches(location, before.memory()));
+  devices->fail("register", 1, ErrorCode::no_space);
+  EXPECT_FALSE(registering.reaches(location, owned.memory()));
+  EXPECT_FALSE(registering.reaches(location, owned.memory()));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].code, ErrorCode::no_space);
+  EXPECT_TRUE(registering.reaches(location, before.memory()));
+}
+
+TEST_F(Straight, ADeviceThatIsLostIsNoRefusal) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  Owned owned(64);
+  devices->fail("register", 1, ErrorCode::device_failed);
+  const auto failure = attempt([&] { (void)registering.reaches(memory(array, 0, 1).location, owned.memory()); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::device_failed);
+  EXPECT_TRUE(refused.empty());
+}
+
+TEST_F(Straight, ReleaseTakesBackWhatItsOwnerStillHas) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  Owned owned(64);
+  ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+  registering.release();
+  EXPECT_EQ(devices->registered_bytes(), 0U);
+  EXPECT_FALSE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+}
+
+TEST_F(Straight, MemoryMayOutliveTheStaging) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  Owned owned(64);
+  {
+    Staging own(devices, kSmall, [](const Failure&) {});
+    ASSERT_TRUE(own.reaches(memory(array, 0, 1).location, owned.memory()));
+  }
+  EXPECT_EQ(devices->registered_bytes(), 64U);
+  owned.kept.reset();
+  EXPECT_EQ(devices->registered_bytes(), 0U);
+}
+
+TEST_F(Straight, WhateverFailsNothingIsUnderWay) {
+  const ModelDevices::Array array(*devices, 0, 8 * 1024);
+  Owned owned(9 * 1024);
+  ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+  for (const std::string what : {"copy", "wait"}) {
+    for (std::uint64_t nth = 1; nth <= 8; ++nth) {
+      devices->fail(what, nth, ErrorCode::no_space);
+      EXPECT_TRUE(attempt([&] { read_into(memory(array, 0, 8 * 1024), owned); })) << what << nth;
+      EXPECT_EQ(devices->copies_under_way(), 0U) << what << nth;
+    }
+  }
+  const auto failure = attempt([&] {
+    registering.read_into(memory(array, 0, 8 * 1024), std::span(owned.bytes).first(8 * 1024),
+                          [](std::uint64_t, std::uint64_t) { throw Error(ErrorCode::io, "the store is gone"); });
+  });
+  EXPECT_TRUE(failure);
+  EXPECT_EQ(devices->copies_under_way(), 0U);
+}
+
 TEST_F(StagingTest, ThreadsTakeTurns) {
   const ModelDevices::Array array(*devices, 0, 64 * 1024);
   fill(array.contents(), 8);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ struct kedge_engine {
   explicit kedge_engine(kedge::Engine made) : engine(std::move(made)) {}
 
   kedge::Engine engine;
+  std::optional<kedge::DeviceStream> stream;  ///< of kedge_set_stream
 
   /// Regions of the open checkpoint, asked for once: their names are lent to the caller until close.
   mutable std::mutex mutex;

@@ -74,8 +74,11 @@ kedge_error kedge_load(kedge_engine* engine, const char* name, void* data, kedge
                   "be 0 to {}",
                   dimensions, static_cast<int>(KEDGE_MAX_DIMENSIONS))));
     }
-    const MutableRegion region{data, bindings::data_type_of(dtype),
-                               Shape(std::span(shape, static_cast<std::size_t>(dimensions)))};
+    const MutableRegion region{data,
+                               bindings::data_type_of(dtype),
+                               Shape(std::span(shape, static_cast<std::size_t>(dimensions))),
+                               {},
+                               engine->stream};
     const Status status = engine->engine.load(name, region);
     if (!status) throw Error(status.failure());
   });

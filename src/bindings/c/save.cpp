@@ -61,7 +61,7 @@ kedge_error save(kedge_engine* engine, const char* name, const Array& array, con
     if (block != nullptr) {
       placement = Shard{shape_of(array, block->global_shape), shape_of(array, block->offset), block->holes_allowed};
     }
-    const Region region{array.data, data_type_of(array.dtype), shape_of(array, array.shape)};
+    const Region region{array.data, data_type_of(array.dtype), shape_of(array, array.shape), {}, engine->stream};
     const Status status = engine->engine.save(name, region, placement);
     if (!status) throw Error(status.failure());
   });

@@ -1,0 +1,65 @@
+// What the fake CUDA driver knows: of fake_cuda.cpp and fake_cuda_control.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fake_cuda {
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kInvalidValue = 1;
+inline constexpr int kNotInitialized = 3;
+inline constexpr int kInvalidContext = 201;
+inline constexpr int kInvalidHandle = 400;
+inline constexpr int kAlreadyRegistered = 712;
+inline constexpr int kNotRegistered = 713;
+
+struct Allocation {
+  std::size_t size_bytes = 0;
+  std::byte* inside = nullptr;
+  int ordinal = 0;
+  bool of_pool = false;
+};
+
+struct Failing {
+  int left = 0;
+  int result = 0;
+  bool for_good = false;
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  bool begun = false;
+  std::map<std::byte*, Allocation> allocations;
+  std::map<std::byte*, std::size_t> pinned;
+  std::set<std::byte*> registered;  ///< of the pinned, what was memory of somebody else before
+  std::set<void*> streams;
+  std::map<void*, std::vector<std::function<void()>>> given;
+  std::map<std::string, Failing> failing;
+  int lost = kSuccess;
+};
+
+inline Driver& driver() {
+  static Driver one;
+  return one;
+}
+
+/// The contexts that are current.
+inline thread_local std::vector<int> pushed;
+
+/// A context is the number of its device, from 1.
+inline void* context_of(int ordinal) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(ordinal) + 1); }
+
+template <class Map>
+auto within(Map& map, const std::byte* address) {
+  auto after = map.upper_bound(const_cast<std::byte*>(address));
+  return after == map.begin() ? map.end() : --after;
+}
+
+}  // namespace fake_cuda

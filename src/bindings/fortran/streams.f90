@@ -1,0 +1,49 @@
+! When memory of GPUs is read and written.
+module kedge_m_streams
+  use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t, c_ptr
+  use kedge_m_engine, only: kedge_engine
+  use kedge_m_failures, only: on_this_rank, settle
+  implicit none
+  private
+  public :: kedge_set_stream, kedge_unset_stream
+
+  interface
+    function c_set_stream(engine, stream) bind(c, name="kedge_set_stream") result(outcome)
+      import :: c_int, c_intptr_t, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      integer(c_intptr_t), value :: stream  ! a pointer to C
+      integer(c_int) :: outcome
+    end function c_set_stream
+
+    function c_unset_stream(engine) bind(c, name="kedge_unset_stream") result(outcome)
+      import :: c_int, c_ptr
+      implicit none
+      type(c_ptr), value :: engine
+      integer(c_int) :: outcome
+    end function c_unset_stream
+  end interface
+
+contains
+
+  ! Local. From now on this engine's kedge_save and kedge_load read and write memory after all work already enqueued on
+  ! `stream`, whose number CUDA Fortran and acc_get_cuda_stream give; 0 is the legacy default stream. It must be valid
+  ! in each of these calls. Without this call they wait for all work of the memory's context.
+  subroutine kedge_set_stream(engine, stream, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer(c_intptr_t), intent(in) :: stream
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_set_stream(engine%handle, stream), on_this_rank, stat, errmsg)
+  end subroutine kedge_set_stream
+
+  ! As before kedge_set_stream.
+  subroutine kedge_unset_stream(engine, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call settle(c_unset_stream(engine%handle), on_this_rank, stat, errmsg)
+  end subroutine kedge_unset_stream
+end module kedge_m_streams
