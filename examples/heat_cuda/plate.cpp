@@ -46,7 +46,7 @@ Plate::Plate(const Place& place, std::size_t rows, std::size_t columns) : place_
       cudaDeviceSynchronize());  // the copy may have gone by the default stream, which ours does not wait for
 }
 
-void Plate::copy_row(double* to, const double* from) {
+void Plate::copy_row(double* to, const double* from) const {
   HEAT_CUDA_CHECK(cudaMemcpyAsync(to, from, columns_ * sizeof(double), cudaMemcpyDefault, stream()));
 }
 

@@ -46,7 +46,7 @@ class Plate {
 
   [[nodiscard]] static DeviceArray device_array(std::size_t count);
   [[nodiscard]] static PinnedArray pinned_array(std::size_t count);
-  void copy_row(double* to, const double* from);
+  void copy_row(double* to, const double* from) const;
   void update_outer_rows();
 
   Place place_;

@@ -93,7 +93,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return result_of(cuStre
 cudaError_t cudaMalloc(void** data, std::size_t size_bytes) {
   unsigned long long address = 0;
   const cudaError_t result = result_of(cuMemAlloc_v2(&address, size_bytes));
-  *data = reinterpret_cast<void*>(address);
+  *data = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   return result;
 }
 cudaError_t cudaFree(void* data) { return result_of(cuMemFree_v2(address_of(data))); }
