@@ -20,6 +20,8 @@ class TestGpu(unittest.TestCase):
         (self.directory / "lib").mkdir()
         for program in ("gpu_test", "gpu_bench"):
             (self.directory / "bin" / program).symlink_to(PROGRAMS / program)
+        # CUDA's own runtime refuses the fake driver.
+        (self.directory / "bin/heat_cuda").symlink_to(PROGRAMS / "heat_cuda_alone")
         shutil.copy(SCRIPT, self.directory / "test-gpu")
 
     def run_script(self, *words, **variables):
@@ -45,7 +47,44 @@ class TestGpu(unittest.TestCase):
         measured = json.loads((out / "bench.json").read_text())
         self.assertEqual(measured["bytes"], 4194304)
         self.assertEqual(len(measured["ratios"]), 4)
-        self.assertEqual(list(store.iterdir()), [], "the benchmark leaves files")
+        heat = json.loads((out / "heat.json").read_text())
+        self.assertEqual(heat["gpu"], "none: a driver for tests, device 0 of 2")
+        self.assertEqual([case["result"] for case in heat["cases"]], ["passed", "passed"], heat)
+        self.assertEqual([case["height"] for case in heat["cases"]], [384, 33])
+        self.assertEqual(len((out / "heat.txt").read_text().splitlines()), 2)
+        self.assertEqual(list(store.iterdir()), [], "the benchmark or heat_cuda leaves files")
+
+    def run_with_heat(self, script):
+        """What run says where heat_cuda is this shell script; nothing else runs."""
+        for program in ("gpu_test", "gpu_bench"):
+            (self.directory / "bin" / program).unlink()
+            (self.directory / "bin" / program).symlink_to("/bin/true")
+        heat = self.directory / "bin/heat_cuda"
+        heat.unlink()
+        heat.write_text("#!/bin/bash\n" + script)
+        heat.chmod(0o755)
+        store = self.directory / "heat-store"
+        store.mkdir(exist_ok=True)
+        done = self.run_script("run", self.directory / "out", KEDGE_TEST_GPU_STORE=str(store), PATH="/usr/bin:/bin")
+        results = [case["result"] for case in json.loads((self.directory / "out/heat.json").read_text())["cases"]]
+        return done, results
+
+    def test_fails_if_the_final_field_is_another_or_was_not_resumed(self):
+        died = '[[ " $* " != *" --die-at "* ]] || kill -9 $$\n'
+        resumes = '[[ $KEDGE_STORE_PATH != */killed ]] || echo "resumed step-000120 120"\n'
+        checksum = "echo checksum 135e9687ba2424c2\n"
+        done, results = self.run_with_heat(died + resumes + checksum)
+        self.assertEqual((done.returncode, results), (0, ["passed", "passed"]), done.stdout + done.stderr)
+        for script in (died + checksum,  # it began again from zero
+                       resumes + checksum,  # nobody died
+                       died + resumes,  # it ended without a field
+                       died + resumes + 'echo "checksum 0${KEDGE_STORE_PATH##*/}"\n',  # another field
+                       'echo "no GPU: ..."; exit 77\n'):
+            done, results = self.run_with_heat(script)
+            self.assertEqual((done.returncode, results), (1, ["failed", "failed"]), script + done.stdout + done.stderr)
+        # The same field twice, but not heat2d's.
+        done, results = self.run_with_heat(died + resumes + "echo checksum 7\n")
+        self.assertEqual((done.returncode, results), (1, ["failed", "passed"]), done.stdout + done.stderr)
 
     def test_fails_if_a_test_does(self):
         (self.directory / "bin/gpu_bench").unlink()

@@ -4,8 +4,8 @@ set -euo pipefail
 source=$1 work=$2 cmake=$3 build=$4
 rm -rf "$work"
 mkdir -p "$work"
-# With the MPI and HDF5 of this build.
-mapfile -t same < <(sed -n -E 's/^((MPI_C|MPI_CXX|MPI_Fortran|HDF5_C)_COMPILER(_EXECUTABLE)?|HDF5_PREFER_PARALLEL):[A-Z]+=(.+)$/-D\1=\4/p' \
+# With the MPI, HDF5 and nvcc of this build.
+mapfile -t same < <(sed -n -E 's/^((MPI_C|MPI_CXX|MPI_Fortran|HDF5_C)_COMPILER(_EXECUTABLE)?|HDF5_PREFER_PARALLEL|CMAKE_CUDA_COMPILER):[A-Z]+=(.+)$/-D\1=\4/p' \
   "$build/CMakeCache.txt" | grep -v NOTFOUND)
 tried=0
 while read -r option default; do
