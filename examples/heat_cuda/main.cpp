@@ -82,8 +82,7 @@ void run(const heat_cuda::Arguments& arguments, const heat_cuda::Place& place) {
     plate.advance();
     ++step;
     ++computed;
-    // [kedge] The next step may change the field as soon as checkpoint returns. (With a schedule by what checkpoints
-    // cost, wait for the stream first: else the steps that it still has to do count as the checkpoint's time.)
+    // [kedge] The next step may change the field as soon as checkpoint returns.
     if (engine.need_checkpoint()) {
       engine.checkpoint(tag_of(step), state(), {{"program", "heat_cuda"}, {"step", static_cast<std::int64_t>(step)}});
     }

@@ -135,6 +135,7 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   if (auto failure = not_writing("save")) return *failure;
   const pipeline::Pause::Hold hold(parts_.pause);  // while no rank is waited for: that one's worker may need this one's
   const double begin_s = parts_.clock().seconds();
+  double waited_s = 0;
   auto failure = attempt([&] {
     const format::RegionSpec spec{std::string(name), region.dtype, region.shape,
                                   placement,         false,        std::string(region.members)};
@@ -149,9 +150,9 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
       throw Error(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", name));
     }
     check_present(bytes);
-    copy(spec, region, bytes);
+    waited_s = copy(spec, region, bytes);
   });
-  const double spent_s = parts_.clock().seconds() - begin_s;
+  const double spent_s = parts_.clock().seconds() - begin_s - waited_s;
   {
     const std::lock_guard guard(mutex_);
     checkpoint_->blocked_s += spent_s;
@@ -159,12 +160,16 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   return failure ? remember(std::move(*failure)) : Status{};
 }
 
-/// Local. Of the host, or of a device, whose own words say nothing of the region.
-void Writer::copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes) {
+/// Local. Of the host, or of a device, whose own words say nothing of the region. How many seconds that waited for what
+/// the device was still to do: the application's own work, and no cost of the checkpoint.
+double Writer::copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes) {
   format::ContainerWriter& container = *checkpoint_->container;
+  const double begin_s = parts_.clock().seconds();
   const auto memory = about_region(spec.name, [&] { return memory_of(parts_.staging, region, bytes); });
+  const double waited_s = memory || region.stream ? parts_.clock().seconds() - begin_s : 0;
   if (!memory) container.add(spec, {static_cast<const std::byte*>(region.data), bytes});
   else about_region(spec.name, [&] { container.add(spec, parts_.staging, *memory); });
+  return waited_s;
 }
 
 /// To check the file costs a system call: once per MiB, not once per region.

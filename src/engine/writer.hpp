@@ -69,7 +69,7 @@ class Writer {
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
-  void copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes);
+  double copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes);
   /// Before bytes go to the container's file.
   void check_present(std::uint64_t bytes);
   void take_in_routed();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -116,6 +117,29 @@ TEST_F(DeviceMemory, IsSavedAfterWhatItsStreamWasGiven) {
     own.synchronize({}, std::nullopt);
     EXPECT_TRUE(std::ranges::all_of(array.contents(), [](std::byte byte) { return byte == std::byte{2}; }));
     engine.close();
+  }));
+}
+
+// Else checkpoints would seem expensive to schedule.overhead, and be too few.
+TEST_F(DeviceMemory, StepsThatAGpuHasYetToDoAreNoCostOfTheCheckpoint) {
+  const std::vector<std::shared_ptr<FakeClock>> clocks{std::make_shared<FakeClock>(), std::make_shared<FakeClock>()};
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    environment.devices = of(rank);
+    environment.clock = clocks[static_cast<std::size_t>(rank)];
+  };
+  expect_returned(job.start([&](RankScope& scope) {
+    const ModelDevices::Array array(*of(scope.rank), 0, 64);
+    const auto clock = clocks[static_cast<std::size_t>(scope.rank)];
+    int stream = 0;
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    of(scope.rank)->give({&stream}, [&] { clock->sleep_for(std::chrono::seconds(100)); });
+    Region region = bytes_at(array.address(), 64);
+    region.stream = DeviceStream{&stream};
+    EXPECT_TRUE(engine.save("field", region));
+    engine.commit();
+    EXPECT_GE(clock->seconds(), 100);
+    EXPECT_LT(engine.counters().blocked_last_s, 100);
   }));
 }
 
