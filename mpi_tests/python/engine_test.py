@@ -230,9 +230,11 @@ class Brackets(Case):
         with self.engine.checkpoint("b") as c:
             c.save("x", np.arange(1000))
         self.engine.on_complete("b", "protected", told.append)  # of one rank nothing is protected
-        self.engine.finalize()
         with self.assertRaises(kedge.NotFound):
             self.engine.on_complete("none", "local", told.append)
+        self.engine.finalize()
+        with self.assertRaises(kedge.BadState):
+            self.engine.on_complete("b", "local", told.append)
         self.assertEqual(told, [None, None])  # persistent is more
         counters = self.engine.counters()
         self.assertIsInstance(counters, kedge.Counters)

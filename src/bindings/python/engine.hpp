@@ -22,6 +22,7 @@ struct Ranks {
 
 void bind_errors(nanobind::module_& module);
 void bind_communicators(nanobind::module_& module);
+void bind_dlpack(nanobind::module_& module);
 void bind_engine(nanobind::module_& module);
 
 }  // namespace kedge::python

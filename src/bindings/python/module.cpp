@@ -9,5 +9,6 @@ NB_MODULE(_kedge, module) {
   module.doc() = "Kedge's engine; use the package kedge.";
   kedge::python::bind_errors(module);
   kedge::python::bind_communicators(module);
+  kedge::python::bind_dlpack(module);
   kedge::python::bind_engine(module);
 }

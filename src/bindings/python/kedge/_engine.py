@@ -234,8 +234,8 @@ class Checkpoint(_Bracket):
         self._end(self._engine.commit, error)
 
     def save(self, name: str, data: Any, *, shard: Shard | None = None, replicated: bool = False) -> None:
-        """Copies a NumPy array, PyTorch tensor, GPU array, number or bytes; it may be changed afterwards. What is
-        not contiguous is first copied into memory that is."""
+        """Copies a NumPy array, PyTorch tensor, GPU array, any array that has ``__dlpack__``, number or bytes; it may be
+        changed afterwards. What is not contiguous is first copied into memory that is."""
         self._check_open()
         block = block_of(name, data)
         self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated), block.stream)

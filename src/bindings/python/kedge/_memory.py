@@ -1,4 +1,5 @@
-"""NumPy arrays, PyTorch tensors, GPU arrays and plain values as the engine's regions: address, data type, shape."""
+"""NumPy arrays, PyTorch tensors, GPU arrays, those of other libraries and plain values as the engine's regions: address,
+data type, shape."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _dlpack
 from ._errors import InvalidArgument
 
 #: The engine's numbers, which are on disk, by the names that NumPy and PyTorch give these types.
@@ -67,6 +69,9 @@ def block_of(name: str, value: Any) -> Block:
     if isinstance(value, (bytes, bytearray, memoryview)):
         array = np.frombuffer(value, dtype=np.uint8)
         return Block(array.ctypes.data if array.size else 0, OPAQUE, array.shape, array)
+    exported = _dlpack.exported(name, value)
+    if exported is not None:
+        return _block_exported(name, value, exported)
     array = np.asarray(value)
     if array.dtype.hasobject or array.dtype.kind in "USV" and array.dtype.name not in _NUMBERS:
         raise InvalidArgument(
@@ -124,15 +129,27 @@ def _block_on_gpu(name: str, array: Any) -> Block:
         raise InvalidArgument(f"{name!r} has a mask, which Kedge does not save: save data and mask as two arrays")
     if dtype.kind not in "biufc" or not dtype.isnative:
         raise InvalidArgument(f"{name!r} has elements of {interface['typestr']}, for which Kedge has no type: view it as uint8")
-    step, strides = dtype.itemsize, []
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    if step != 0 and interface.get("strides") is not None:
-        for extent, stride, contiguous in zip(shape, interface["strides"], reversed(strides)):
-            if extent != 1 and stride != contiguous:
-                raise InvalidArgument(f"{name!r} is not C-contiguous: pass cupy.ascontiguousarray(x)")
+    if not _dlpack.is_contiguous(shape, interface.get("strides"), dtype.itemsize):
+        raise InvalidArgument(f"{name!r} is not C-contiguous: pass cupy.ascontiguousarray(x)")
     return Block(int(interface["data"][0]), _number_of(name, array, dtype), shape, array, interface.get("stream"))
+
+
+def _block_exported(name: str, value: Any, memory: _dlpack.Exported) -> Block:
+    number = _number_of(name, value, memory.dtype)
+    if memory.is_contiguous:
+        return Block(memory.address, number, memory.shape, memory.owner, memory.stream)
+    array = np.ascontiguousarray(_dlpack.on_host(memory))
+    return Block(array.ctypes.data, number, memory.shape, array)
+
+
+def _target_exported(name: str, out: Any) -> tuple[Block, Any]:
+    memory = _dlpack.exported_to_write(name, out)
+    number = _number_of(name, out, memory.dtype)
+    if memory.is_contiguous:
+        return Block(memory.address, number, memory.shape, memory.owner, memory.stream), None
+    view = _dlpack.on_host(memory)
+    buffer = np.empty(view.shape, dtype=view.dtype)
+    return Block(buffer.ctypes.data, number, memory.shape, buffer), lambda: np.copyto(view, buffer)
 
 
 def empty_array(name: str, dtype: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -163,7 +180,12 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
             raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
         return _block_on_gpu(name, out), None
     if not isinstance(out, np.ndarray):
-        raise InvalidArgument(f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor or a GPU array")
+        if _dlpack.is_offered(out):
+            return _target_exported(name, out)
+        raise InvalidArgument(
+            f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor, a GPU array, or an array that "
+            "has __dlpack__"
+        )
     if not out.flags.writeable:
         raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
     if not out.dtype.isnative:
