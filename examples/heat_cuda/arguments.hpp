@@ -29,8 +29,8 @@ inline constexpr const char* kHelp =
     "  --height N       rows of the plate (384), divided among the ranks\n"
     "  --steps N        steps to compute (200)\n"
     "  --every N        steps between checkpoints (20); 0 = none\n"
-    "  --die-at STEP    kill a rank at this step, to try a failure:\n"
-    "  --die-rank R     this one (0)\n\n"
+    "  --die-at STEP    kill a rank at this step, to simulate a failure\n"
+    "  --die-rank R     which rank to kill (0)\n\n"
     "Every tenth checkpoint is flushed to ./checkpoints: list them with `kedge ls`. KEDGE_PERSISTENT_EVERY=1 flushes "
     "all.\n"
     "Exits with 77 where there is no GPU.\n";

@@ -16,9 +16,9 @@ inline const char* advice(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation: return "; use more GPUs, or a smaller --width and --height";
     case cudaErrorNoKernelImageForDevice: return "; build with -DCMAKE_CUDA_ARCHITECTURES of this GPU, or native";
-    case cudaErrorDevicesUnavailable: return "; another process has the GPU to itself: see nvidia-smi";
+    case cudaErrorDevicesUnavailable: return "; the GPU is in exclusive mode and in use: see nvidia-smi";
     case cudaErrorIllegalAddress: return "; run it under compute-sanitizer to find the access";
-    default: return "; the documentation of CUDA's runtime describes the error by its name";
+    default: return "; look the error up in the documentation of the CUDA Runtime API";
   }
 }
 

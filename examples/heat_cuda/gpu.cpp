@@ -25,7 +25,7 @@ std::string why_no_gpu() {
            version_text(CUDART_VERSION) + ": update the driver, or build with an older toolkit";
   }
   if (result == cudaErrorNoDevice || (result == cudaSuccess && gpus == 0)) {
-    return "CUDA finds none (CUDA_VISIBLE_DEVICES may hide it)";
+    return "CUDA reports no device (check CUDA_VISIBLE_DEVICES)";
   }
   return result == cudaSuccess ? "" : std::string("CUDA reports: ") + cudaGetErrorString(result);
 }

@@ -92,7 +92,7 @@ void run(const heat_cuda::Arguments& arguments, const heat_cuda::Place& place) {
 
   std::ostringstream lines;
   if (step < arguments.steps) {
-    lines << "stopped " << step << " of " << arguments.steps << " steps are done; start it again to go on\n";
+    lines << "stopped after " << step << " of " << arguments.steps << " steps; run the same command to continue\n";
   }
   lines << "steps computed " << computed << '\n' << "checksum " << checksum(place, plate) << '\n';
   print(place, lines.str());

@@ -30,7 +30,7 @@ Plate::Plate(const Place& place, std::size_t rows, std::size_t columns) : place_
   field_ = device_array((rows_ + 2) * columns);
   next_ = device_array((rows_ + 2) * columns);
   edges_ = pinned_array(4 * columns);
-  // Does not wait for the default stream, nor that one for it: other libraries of the process use it.
+  // Non-blocking: does not synchronize with the default stream, which other libraries use.
   cudaStream_t stream = nullptr;
   HEAT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   stream_.reset(stream);
@@ -42,8 +42,8 @@ Plate::Plate(const Place& place, std::size_t rows, std::size_t columns) : place_
     }
   }
   HEAT_CUDA_CHECK(cudaMemcpy(data(), start.data(), start.size() * sizeof(double), cudaMemcpyHostToDevice));
-  HEAT_CUDA_CHECK(
-      cudaDeviceSynchronize());  // the copy may have gone by the default stream, which ours does not wait for
+  // The copy may have gone by the default stream, which ours does not wait for.
+  HEAT_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
 void Plate::copy_row(double* to, const double* from) const {

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /** Since the engine was created, on this rank. Bytes are those of this rank's own containers. Times are seconds:
- * `blocked` is how long the application waited in the calls from kedge_create to kedge_commit, work of a GPU before
- * kedge_save not counted; the others are how long after its commit a checkpoint reached the level, if it was due then.
+ * `blocked` is how long the application waited in the calls from kedge_create to kedge_commit, not counting the
+ * time kedge_save waits for GPU work that was already submitted; the others are how long after its commit a checkpoint
+ * reached the level, if it was due then.
  */
 typedef struct kedge_counters {
   uint64_t commits;            /**< checkpoints that were committed */

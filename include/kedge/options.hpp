@@ -212,8 +212,9 @@ struct Options {
 
   /// Memory of GPUs.
   struct Device {
-    /// Where the store is in memory, GPUs write to it by themselves; its files are page-locked for that, each once.
-    /// False: by up to 64 MiB of pinned buffers.
+    /// Copies GPU memory straight into the store's files (DMA) where the store is in memory and most of a checkpoint
+    /// comes from GPUs. Files that keep their size are page-locked for this, and stay so until finalize. False: copies
+    /// through up to 64 MiB of pinned buffers.
     bool direct = true;
   } device;  ///< Memory of GPUs.
 

@@ -132,7 +132,7 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
     const double rate = static_cast<double>(arguments.bytes) / summary.median / 1e9;
     all["rows"][row.name] = {{"seconds", row.seconds}, {"warm_up_seconds", row.warm_up}, {"gb_per_s", rate}};
     const auto slowest = static_cast<double>(arguments.bytes) / *std::ranges::max_element(row.warm_up) / 1e9;
-    std::printf("  %-28s %8.2f GB/s  (median of %d, spread %.0f %%; before that %.2f)\n", row.name.c_str(), rate,
+    std::printf("  %-28s %8.2f GB/s  (median of %d, spread %.0f %%; slowest warm-up %.2f)\n", row.name.c_str(), rate,
                 arguments.rounds, summary.spread() * 100, slowest);
   }
   const std::pair<std::string, std::pair<std::string, std::string>> wanted[] = {

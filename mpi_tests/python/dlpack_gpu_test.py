@@ -126,6 +126,30 @@ class OfGpus(Case):
         np.testing.assert_array_equal(self.loaded(), np.arange(5.0))
         self.assertIs(self.loaded(array), array)
 
+    def test_are_known_by_dlpack_where_that_interface_has_no_stream(self):
+        """As JAX's, which may have yet to compute what it points to."""
+
+        class Unordered(OnGpu):
+            mask = {}
+
+            @property
+            def __cuda_array_interface__(self):
+                return {"shape": self.contents.shape, "typestr": self.contents.dtype.str, "data": (0, False), "version": 2,
+                        **self.mask}  # fmt: skip
+
+        class Raises(OnGpu):
+            @property
+            def __cuda_array_interface__(self):
+                raise ValueError("no, and not by an AttributeError")
+
+        for kind in (Unordered, Raises):
+            array = kind(np.arange(5.0))
+            self.save(array)
+            np.testing.assert_array_equal(self.loaded(), np.arange(5.0))
+        array = Unordered(np.arange(5.0))
+        array.mask = {"mask": np.zeros(5)}
+        self.assertIn("has a mask", self.refused(array))
+
 
 @unittest.skipIf(_kedge.HAS_CUDA, "this Kedge was built with CUDA")
 class WithoutCuda(Case):

@@ -74,12 +74,13 @@ class OfTheHost(Case):
             ({"flags": dl.READ_ONLY}, "out of 'x' is read-only: pass a writable array"),
             ({"flags": dl.IS_COPIED}, "a copy"),
             ({"strides": (0,)}, "overlap"),
+            ({"ndim": 2, "shape": (2, 2), "strides": (1, 1)}, "overlap"),
         ):
             out = dl.Array(np.zeros(3), **told)
             self.assertIn(why, self.refused_out(out))
             self.assertEqual((out.value.tolist(), out.released), ([0, 0, 0], 1))
         out = dl.OldArray(np.zeros(3))
-        self.assertIn("does not say whether it is writable", self.refused_out(out))
+        self.assertIn("cannot mark memory as writable", self.refused_out(out))
         self.assertEqual((out.value.tolist(), out.released), ([0, 0, 0], 1))
         flags = (dl.READ_ONLY, dl.IS_COPIED, dl.READ_ONLY | dl.IS_COPIED)  # may be read all the same
         self.check(*((dl.Array(np.arange(3.0), flags=flag), np.arange(3.0)) for flag in flags))
@@ -221,7 +222,7 @@ class Refused(Case):
     def test_types_that_kedge_does_not_have(self):
         for told, word in (
             ({"code": 0, "bits": 4}, "int4"), ({"code": 17, "bits": 4}, "float4_e2m1fn"), ({"code": 5, "bits": 32}, "complex32"),
-            ({"code": 3, "bits": 64}, "DLPack's type 3 of 64 bits"), ({"code": 99, "bits": 8}, "DLPack's type 99 of 8 bits"),
+            ({"code": 3, "bits": 64}, "DLPack type code 3 (64 bits)"), ({"code": 99, "bits": 8}, "DLPack type code 99 (8 bits)"),
             ({"bits": 32, "lanes": 2}, "float32x2"),
         ):  # fmt: skip
             array = dl.Array(np.zeros(3), **told)
@@ -278,9 +279,9 @@ class Refused(Case):
 
         for kind in (Unwilling, Nowhere, Confused):
             said = self.refused(kind(np.zeros(3)))
-            self.assertIn("'x' is not exported by its library", said)
+            self.assertIn("'x' could not be exported through DLPack", said)
             self.assertIn("it is a dream): copy it to a NumPy array", said)
-            self.assertIn("out of 'x' is not exported", self.refused_out(kind(np.zeros(3))))
+            self.assertIn("out of 'x' could not be exported", self.refused_out(kind(np.zeros(3))))
 
 
 if __name__ == "__main__":

@@ -236,7 +236,7 @@ std::vector<Field> device_fields() {
   return {
       field(
           {"device", "direct"}, [](auto& o) -> auto& { return o.device.direct; }, all_ranks, "true or false",
-          "GPUs write to a store in memory by themselves, instead of by pinned buffers."),
+          "Copy GPU memory straight into an in-memory store instead of through pinned buffers."),
   };
 }
 

@@ -36,10 +36,25 @@ class Current {
   const CudaDriver& driver_;
 };
 
+/// As long as this lives, what this thread allocates and frees does not disturb a capture that another thread of the
+/// application has begun.
+class Uncaptured {
+ public:
+  explicit Uncaptured(const CudaDriver& driver) : driver_(driver) { (void)driver_.exchange_capture_mode(&mode_); }
+  ~Uncaptured() { (void)driver_.exchange_capture_mode(&mode_); }
+  Uncaptured(const Uncaptured&) = delete;
+  Uncaptured& operator=(const Uncaptured&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 /// What must not fail is left undone where the context is gone: with it went what was to be freed.
 template <class Work>
 void in_context_if_any(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
   if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
+  const Uncaptured uncaptured(driver);
   work();
   CUcontext popped = nullptr;
   (void)driver.context_pop(&popped);
@@ -50,6 +65,7 @@ class CudaPinned final : public PinnedMemory {
   CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
       : driver_(driver), location_(location), size_bytes_(size_bytes) {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
                   compose("pin {} bytes of host memory", size_bytes));
   }
@@ -70,8 +86,9 @@ class CudaRegistration final : public Registration {
   CudaRegistration(const CudaDriver& driver, const Location& location, std::span<std::byte> memory)
       : driver_(driver), location_(location), data_(memory.data()) {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.host_register(data_, memory.size(), CU_MEMHOSTREGISTER_PORTABLE),
-                  compose("pin {} bytes of the node-local store", memory.size()));
+                  compose("page-lock {} bytes of host memory", memory.size()));
   }
   ~CudaRegistration() override {
     in_context_if_any(driver_, location_, [&] { (void)driver_.host_unregister(data_); });
@@ -88,6 +105,7 @@ class CudaQueue final : public Queue {
  public:
   CudaQueue(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
                   compose("create a stream on GPU {}", location.ordinal));
   }

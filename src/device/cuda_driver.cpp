@@ -53,7 +53,7 @@ ErrorCode code_of(CUresult result) noexcept {
 
 std::string_view advice(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::no_space: return "free GPU memory, or host memory for pinned buffers";
+    case ErrorCode::no_space: return "free GPU memory, or page-lockable host memory";
     case ErrorCode::invalid_argument: return "check the pointer, the shape and the stream that were given";
     case ErrorCode::bad_state: return "save and load cannot be called during stream capture or from a host function";
     case ErrorCode::device_failed: return "CUDA is no longer usable in this process: end the job and start it again";
@@ -74,6 +74,7 @@ std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   find(library, "cuCtxPopCurrent_v2", driver->context_pop);
   find(library, "cuCtxGetCurrent", driver->context_get_current);
   find(library, "cuCtxGetDevice", driver->context_get_device);
+  find(library, "cuThreadExchangeStreamCaptureMode", driver->exchange_capture_mode);
   find(library, "cuCtxSynchronize", driver->context_synchronize);
   find(library, "cuStreamCreate", driver->stream_create);
   find(library, "cuStreamDestroy_v2", driver->stream_destroy);

@@ -21,6 +21,7 @@ struct CudaDriver {
   PFN_cuCtxPopCurrent_v4000 context_pop = nullptr;
   PFN_cuCtxGetCurrent_v4000 context_get_current = nullptr;
   PFN_cuCtxGetDevice_v2000 context_get_device = nullptr;
+  PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange_capture_mode = nullptr;
   PFN_cuCtxSynchronize_v2000 context_synchronize = nullptr;
   PFN_cuStreamCreate_v2000 stream_create = nullptr;
   PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;

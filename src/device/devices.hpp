@@ -33,7 +33,8 @@ class PinnedMemory {
   [[nodiscard]] virtual std::span<std::byte> bytes() const noexcept = 0;
 };
 
-/// Host memory that somebody else has mapped is pinned as long as this lives. To be destroyed before it is unmapped.
+/// Host memory that somebody else has mapped stays page-locked as long as this lives; to be destroyed before the memory
+/// is unmapped.
 class Registration {
  public:
   Registration() = default;
@@ -74,7 +75,7 @@ class Devices {
   [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Location& location) = 0;
   /// That every device can reach, made for the one at `location`.
   [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) = 0;
-  /// The same of memory that is there already, page by page: that takes its time.
+  /// Page-locks memory that exists, page by page: slow, so do it once.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
                                                                       std::span<std::byte> memory) = 0;
 };

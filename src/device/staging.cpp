@@ -55,26 +55,10 @@ class Staging::Transfer {
   bool is_done_ = false;
 };
 
-/// What memory's owner keeps: how devices reach it, as long as that is not taken back. From any thread.
-class Staging::Registered {
- public:
-  Registered(std::shared_ptr<Devices> devices, std::unique_ptr<Registration> registration)
-      : devices_(std::move(devices)), registration_(std::move(registration)) {}
-
-  [[nodiscard]] bool holds() const {
-    const std::lock_guard guard(mutex_);
-    return registration_ != nullptr;
-  }
-  void take_back() {
-    const std::lock_guard guard(mutex_);
-    registration_.reset();
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<Devices> devices_;  // the memory's owner may outlive everybody else who uses them
-  std::unique_ptr<Registration> registration_;
-};
+void DirectAccess::end() noexcept {
+  const std::lock_guard guard(mutex_);
+  registration_.reset();
+}
 
 Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused)
     : devices_(std::move(devices)), size_(size), refused_(std::move(refused)) {}
@@ -84,7 +68,7 @@ void Staging::release() {
   slots_.clear();
   location_ = {};
   for (const auto& one : std::exchange(registered_, {})) {
-    if (const auto registered = one.lock()) registered->take_back();
+    if (const auto access = one.lock()) access->end();
   }
 }
 
@@ -111,22 +95,24 @@ void Staging::pin(const Location& location, std::uint64_t size_bytes) {
 }
 
 bool Staging::reaches(const Location& location, const HostMemory& memory) {
-  if (memory.bytes.empty() || memory.kept == nullptr) return false;
+  if (memory.bytes.empty() || !memory.access) return false;
   const std::lock_guard guard(mutex_);
-  if (*memory.kept) return std::static_pointer_cast<Registered>(*memory.kept)->holds();
+  DirectAccess& access = *memory.access;
+  const std::lock_guard of_memory(access.mutex_);
+  if (access.registration_) return true;
   if (!refused_) return false;
-  std::unique_ptr<Registration> registration;
-  const auto failure = attempt([&] { registration = devices_->register_memory(location, memory.bytes); });
-  if (failure && failure->code == ErrorCode::device_failed) throw Error(*failure);
-  if (failure) {
-    std::exchange(refused_, {})(*failure);
-    return false;
+  const auto failure = attempt([&] { access.registration_ = devices_->register_memory(location, memory.bytes); });
+  if (!failure) {
+    access.devices_ = devices_;
+    std::erase_if(registered_, [](const auto& one) { return one.expired(); });
+    registered_.push_back(memory.access);
+    return true;
   }
-  const auto registered = std::make_shared<Registered>(devices_, std::move(registration));
-  std::erase_if(registered_, [](const auto& one) { return one.expired(); });
-  registered_.push_back(registered);
-  *memory.kept = registered;
-  return true;
+  if (failure->code == ErrorCode::device_failed) throw Error(*failure);
+  // Anything else is about this moment, and buffers meet it too.
+  const bool is_for_good = failure->code == ErrorCode::no_space || failure->code == ErrorCode::io;
+  if (is_for_good) std::exchange(refused_, {})(*failure);
+  return false;
 }
 
 void Staging::read(const Span& from,

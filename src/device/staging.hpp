@@ -23,10 +23,23 @@ struct Span {
   Location location;
 };
 
-/// Host memory with an owner, who keeps what belongs to it as long as it is in place.
+/// Whether devices reach memory that somebody else has mapped: its registration. From any thread.
+class DirectAccess {
+ public:
+  /// The memory's owner calls it before the memory is unmapped or its file truncated.
+  void end() noexcept;
+
+ private:
+  friend class Staging;
+  std::mutex mutex_;
+  std::shared_ptr<Devices> devices_;  // the memory's owner may outlive everybody else who uses them
+  std::unique_ptr<Registration> registration_;
+};
+
+/// Host memory that devices may be made to reach.
 struct HostMemory {
   std::span<std::byte> bytes;
-  std::shared_ptr<void>* kept = nullptr;  ///< the owner's; let go before the memory is
+  std::shared_ptr<DirectAccess> access;  ///< shared with its owner
 };
 
 /// How much host memory is pinned on first use of device memory.
@@ -39,20 +52,20 @@ struct StagingSize {
 /// given to call throws; no copy is under way afterwards.
 class Staging {
  public:
-  /// What is said of memory that cannot be registered.
   using Refused = std::function<void(const Failure& why)>;
 
-  /// `refused` is called once: after that nothing is registered any more. Without it nothing ever is.
+  /// `refused` is called once, if this system does not register memory; nothing is registered after that. If it is
+  /// empty, nothing is registered at all.
   explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
-  /// Frees the buffers; another transfer takes new ones. What was registered is so no more.
+  /// Frees the buffers and ends all registrations; another transfer makes new ones.
   void release();
 
   /// Calls `take` for all pieces of `from`, in order. All but the last have a buffer's size. The next ones are on their
   /// way meanwhile.
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
-  /// Whether devices write to this memory by themselves; it is registered for that if need be. Throws device_failed.
+  /// Whether devices reach this memory, which is registered if need be. Throws device_failed.
   [[nodiscard]] bool reaches(const Location& location, const HostMemory& memory);
   /// As read, but straight to `to`, of the same size, in memory that devices reach.
   void read_into(const Span& from, std::span<std::byte> to,
@@ -62,11 +75,10 @@ class Staging {
 
  private:
   struct Slot {
-    std::unique_ptr<PinnedMemory> memory;  ///< null as long as all that came here went straight to its place
+    std::unique_ptr<PinnedMemory> memory;  ///< null until a transfer needs a buffer
     std::unique_ptr<Queue> queue;          ///< after the memory: it may still copy there
   };
   class Transfer;
-  class Registered;
 
   void prepare(const Location& location, std::uint64_t size_bytes);
   void pin(const Location& location, std::uint64_t size_bytes);
@@ -75,7 +87,7 @@ class Staging {
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
   Refused refused_;  ///< empty: nothing is registered
-  std::vector<std::weak_ptr<Registered>> registered_;
+  std::vector<std::weak_ptr<DirectAccess>> registered_;
   std::mutex mutex_;
   Location location_;  ///< of the queues
   std::vector<Slot> slots_;

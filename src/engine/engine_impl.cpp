@@ -55,12 +55,14 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }
 
-/// What to say where GPUs cannot write to the store by themselves; nothing if they are not to.
+/// What to say, once per node, where the store cannot be registered; nothing if it is not to be.
 device::Staging::Refused EngineImpl::not_registered() const {
   if (!setup_.options.device.direct) return {};
   return [this](const Failure& why) {
-    setup_.log.info(
-        compose("GPU memory is saved by way of pinned buffers: {} (device.direct = false does so from the beginning)",
+    if (started_.topology.node.front() != group_.rank()) return;
+    setup_.log.warning(
+        compose("cannot copy GPU memory straight into the node-local store; using pinned buffers instead: {} "
+                "(device.direct = false skips the attempt)",
                 why.message));
   };
 }
@@ -122,6 +124,7 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
 
 bool EngineImpl::end() {
   if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
+  staging_.release();                        // what is kept for messages need not stay page-locked
   const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
   if (stopped == pipeline::Worker::Stopped::cut) {
     lifecycle_.die("it was destroyed while a commit was under way");

@@ -12,6 +12,7 @@
 namespace kedge::engine {
 
 void EngineImpl::finalize() {
+  staging_.release();  // the application may reset its GPU afterwards, also if this fails
   enter(group_, Call::finalize, 0, pipeline_.wait_until_idle().failure);
   const std::optional<Failure> failure = end_phase();
   pipeline_.finish();
@@ -20,6 +21,7 @@ void EngineImpl::finalize() {
 }
 
 bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
+  staging_.release();
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::given_up, deadline);
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
@@ -54,7 +56,6 @@ void EngineImpl::leave() {
 /// Local. What the application may call ends.
 void EngineImpl::end_calls() {
   lifecycle_.move_to(Phase::finished);
-  staging_.release();  // the application may reset its GPU now
   signal_ = {};
   job_end_.let_go_of_signals();
   metrics_.finalized();

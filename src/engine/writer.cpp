@@ -150,7 +150,8 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
       throw Error(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", name));
     }
     check_present(bytes);
-    waited_s = copy(spec, region, bytes);
+    const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
+    copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });
   const double spent_s = parts_.clock().seconds() - begin_s - waited_s;
   {
@@ -160,16 +161,27 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
   return failure ? remember(std::move(*failure)) : Status{};
 }
 
-/// Local. Of the host, or of a device, whose own words say nothing of the region. How many seconds that waited for what
-/// the device was still to do: the application's own work, and no cost of the checkpoint.
-double Writer::copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes) {
-  format::ContainerWriter& container = *checkpoint_->container;
+/// Local. Where a region is, if that is on a device. How many seconds this waited for what the device was still to do:
+/// that is the application's own work, and no cost of the checkpoint.
+std::optional<device::Span> Writer::wait_for_device(std::string_view name, const Region& region, std::uint64_t bytes,
+                                                    double& waited_s) {
   const double begin_s = parts_.clock().seconds();
-  const auto memory = about_region(spec.name, [&] { return memory_of(parts_.staging, region, bytes); });
-  const double waited_s = memory || region.stream ? parts_.clock().seconds() - begin_s : 0;
-  if (!memory) container.add(spec, {static_cast<const std::byte*>(region.data), bytes});
-  else about_region(spec.name, [&] { container.add(spec, parts_.staging, *memory); });
-  return waited_s;
+  std::optional<device::Span> memory;
+  const auto failure =
+      attempt([&] { memory = about_region(name, [&] { return memory_of(parts_.staging, region, bytes); }); });
+  waited_s = parts_.clock().seconds() - begin_s;
+  comm::throw_if(failure);
+  return memory;
+}
+
+/// Local. From the host, or from a device.
+void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_host,
+                  const std::optional<device::Span>& on_device) {
+  format::ContainerWriter& container = *checkpoint_->container;
+  if (!on_device) return container.add(spec, on_host);
+  checkpoint_->device_bytes += on_device->size_bytes;
+  // The whole file is registered for it, which must be worth it.
+  about_region(spec.name, [&] { container.add(spec, parts_.staging, *on_device, mostly_of_devices_); });
 }
 
 /// To check the file costs a system call: once per MiB, not once per region.
@@ -295,6 +307,7 @@ void Writer::seal() {
   throw_given_up(checkpoint_->sealing.seal_ready());
   checkpoint_->draft = nullptr;
   last_ = checkpoint_->commit.id;
+  mostly_of_devices_ = 2 * checkpoint_->device_bytes >= checkpoint_->container->container_bytes();
   parts_.ledger.commit(checkpoint_->commit);
   parts_.lifecycle.move_to(Phase::idle);
   checkpoint_->routed.drop();

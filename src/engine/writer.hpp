@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arrays/global_arrays.hpp"
+#include "device/staging.hpp"
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
 #include "format/container_writer.hpp"
@@ -64,12 +65,16 @@ class Writer {
     std::optional<Failure> first_failure;
     double blocked_s = 0;
     std::atomic<std::uint64_t> copied_since_check = 0;
+    std::atomic<std::uint64_t> device_bytes = 0;
   };
 
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
-  double copy(const format::RegionSpec& spec, const Region& region, std::uint64_t bytes);
+  [[nodiscard]] std::optional<device::Span> wait_for_device(std::string_view name, const Region& region,
+                                                            std::uint64_t bytes, double& waited_s);
+  void copy(const format::RegionSpec& spec, std::span<const std::byte> on_host,
+            const std::optional<device::Span>& on_device);
   /// Before bytes go to the container's file.
   void check_present(std::uint64_t bytes);
   void take_in_routed();
@@ -87,6 +92,7 @@ class Writer {
   std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
   std::optional<Id128> last_;                     ///< the commit whose container has layout_, until the next create
+  bool mostly_of_devices_ = false;                ///< the last commit was
   arrays::NameBits shared_names_{};               ///< in the layout that was checked last
 };
 

@@ -75,10 +75,10 @@ void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> byt
   });
 }
 
-void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Span& from) {
+void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight) {
   add_copied(spec, from.size_bytes, [&](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
-    // To register memory takes its time: not for memory that is mapped anew at the next region.
-    const device::HostMemory memory = stays ? target_.memory() : device::HostMemory();
+    // Registering is slow: not for memory that is mapped anew at the next region.
+    const device::HostMemory memory = straight && stays ? target_.memory() : device::HostMemory();
     return copy_region_in(file, offset, staging, from, memory, copy_threads_);
   });
 }

@@ -34,8 +34,8 @@ class ContainerTarget {
   virtual std::uint64_t reserve_ahead(std::uint64_t size_bytes, std::uint64_t wished_bytes);
   /// The file's bytes; asked for again after reserve and set_size.
   virtual fs::ByteAccess& bytes() = 0;
-  /// The same where they lie in memory, for devices that write there by themselves; empty if they lie elsewhere, or
-  /// were never written: that is for bytes() then. What it keeps is let go by reserve and set_size.
+  /// The same in memory, for devices to write; empty if they lie elsewhere, or if it is not worth registering that
+  /// memory: not before the file has kept its size for a while. Registrations end when the size changes.
   [[nodiscard]] virtual device::HostMemory memory() noexcept { return {}; }
   /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.
   virtual void set_size(std::uint64_t size_bytes) = 0;
@@ -54,9 +54,9 @@ class ContainerWriter {
   /// the target throws. After any exception the container cannot be finished any more.
   void add(const RegionSpec& spec, std::span<const std::byte> bytes);
 
-  /// The same of memory on a device, by way of `staging`, whose buffers are of whole blocks. Throws also what that
-  /// does.
-  void add(const RegionSpec& spec, device::Staging& staging, const device::Span& from);
+  /// The same of memory on a device, by way of `staging`, whose buffers are of whole blocks; if `straight`, into the
+  /// file's own memory where that can be. Throws also what `staging` does.
+  void add(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
 
   /// The same of the first `bytes` of `from`, of which no more than 4 MiB are in memory at a time. Throws also what
   /// `from` throws.

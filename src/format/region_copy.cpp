@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/checksum.hpp"
+#include "base/invariant.hpp"
 #include "base/on_threads.hpp"
 
 namespace kedge::format {
@@ -86,6 +87,7 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device
                               const device::Span& from, const device::HostMemory& memory, unsigned threads) {
   BlockChecksums checksums;
   if (staging.reaches(from.location, memory)) {
+    invariant(offset + from.size_bytes <= memory.bytes.size(), "a region lies within its file");
     staging.read_into(from, memory.bytes.subspan(offset, from.size_bytes),
                       [&](std::uint64_t begin, std::uint64_t length) {
                         append(checksums, checksums_of(file, offset + begin, length, threads));

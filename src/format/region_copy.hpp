@@ -19,7 +19,7 @@ using BlockChecksums = std::vector<std::uint32_t>;
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
-/// The same of memory on a device: straight into `memory`, all of the file's, if the device reaches that; it may be
+/// The same of memory on a device: straight into `memory`, which is the whole file, if devices reach that; it may be
 /// empty.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
                                             const device::Span& from, const device::HostMemory& memory,

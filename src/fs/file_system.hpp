@@ -65,7 +65,7 @@ class ByteAccess {
 class Mapping : public ByteAccess {
  public:
   [[nodiscard]] virtual std::span<const std::byte> bytes() const noexcept = 0;
-  /// The same for a device that writes there by itself; empty where only copy_in may.
+  /// The same to write to, for others than copy_in; empty if the mapping is read-only.
   [[nodiscard]] virtual std::span<std::byte> memory() noexcept { return {}; }
   /// Has the system clear and enter all pages now, so that the first copy into them need not wait for that. False where
   /// it cannot: then the first copy does.

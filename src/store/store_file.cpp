@@ -31,17 +31,18 @@ StoreFile::StoreFile(std::unique_ptr<fs::File> file, bool memory_backed, const S
   use(status.size_bytes);
 }
 
-StoreFile::~StoreFile() = default;
+StoreFile::~StoreFile() { unmap(); }
 
 /// The file has this size and all of it is reserved.
 void StoreFile::use(std::uint64_t size_bytes) {
   if (!memory_backed_) {
     if (!combiner_) combiner_ = std::make_unique<WriteCombiner>(*file_);
   } else if (size_bytes == 0) {
-    mapping_.reset();
+    unmap();
   } else if (!mapping_ || size_bytes != size_bytes_) {
-    kept_.reset();
+    end_access();
     mapping_ = file_->map(size_bytes);
+    access_ = std::make_shared<device::DirectAccess>();
   }
   size_bytes_ = size_bytes;
 }
@@ -84,7 +85,7 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
   if (combiner_) combiner_->flush();
   // A failed truncation leaves file and mapping as they were; after a successful one the mapping reaches past
   // the end, and nothing touches it before it is replaced.
-  kept_.reset();
+  end_access();
   file_->truncate(size_bytes);
   if (mapping_) lose_mapping();
   use(size_bytes);
@@ -113,15 +114,26 @@ void StoreFile::empty() {
   unseal();
   // What was gathered for a container that failed was written by unseal or is lost: both are fine.
   // Truncated in any case: a reservation that failed in part may have left more than size_bytes() knows.
-  kept_.reset();
+  end_access();
   file_->truncate(0);
   grows_ = false;
   use(0);
 }
 
+/// Another size, another mapping: it begins anew.
+void StoreFile::end_access() noexcept {
+  if (const auto access = std::exchange(access_, nullptr)) access->end();
+  fills_ = 0;
+}
+
+void StoreFile::unmap() noexcept {
+  end_access();
+  mapping_.reset();
+}
+
 /// If no new mapping can be made, the file counts as having no bytes: an error instead of a signal.
 void StoreFile::lose_mapping() {
-  mapping_.reset();
+  unmap();
   size_bytes_ = 0;
 }
 
@@ -152,9 +164,11 @@ fs::ByteAccess& StoreFile::bytes() {
   return memory_access_;
 }
 
+/// What was filled twice without a change of size is likely to be filled so again.
 device::HostMemory StoreFile::memory() noexcept {
-  if (!mapping_ || grows_ || new_from_ != UINT64_MAX) return {};
-  return {mapping_->memory(), &kept_};
+  constexpr unsigned kFillsBefore = 2;
+  if (!mapping_ || !access_ || grows_ || fills_ < kFillsBefore || new_from_ != UINT64_MAX) return {};
+  return {mapping_->memory(), access_};
 }
 
 /// Within a mapping all storage is reserved, so that pwrite needs none.

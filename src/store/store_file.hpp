@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "device/staging.hpp"
 #include "format/container_writer.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
@@ -70,7 +71,10 @@ class StoreFile final : public format::ContainerTarget {
   /// Hands everything written so far to the system, and where `durable`, to stable storage.
   void flush(bool durable);
   /// Local. All of it was written: what comes next refills it.
-  void filled() noexcept { new_from_ = UINT64_MAX; }
+  void filled() noexcept {
+    new_from_ = UINT64_MAX;
+    ++fills_;
+  }
   /// Makes it nobody's any more: zeroes its first 4096 bytes, where all kinds have their seal. Where the store is not
   /// memory, this is on stable storage before it returns, because the next bytes written would contradict the old seal.
   void unseal();
@@ -90,6 +94,8 @@ class StoreFile final : public format::ContainerTarget {
     StoreFile& file_;
   };
 
+  void end_access() noexcept;
+  void unmap() noexcept;
   void lose_mapping();
   std::uint64_t take_storage(std::uint64_t size_bytes, std::uint64_t additional_bytes);
   void note_new(std::uint64_t new_from, std::uint64_t size_bytes) noexcept;
@@ -99,9 +105,10 @@ class StoreFile final : public format::ContainerTarget {
   std::unique_ptr<fs::File> file_;
   bool memory_backed_;
   const SpaceKeeper& space_;
-  std::atomic<std::uint64_t> size_bytes_ = 0;  ///< looked at by other threads' saves while one makes it grow
-  std::unique_ptr<fs::Mapping> mapping_;       // memory-backed
-  std::shared_ptr<void> kept_;                 // belongs to the mapping, and goes before it does
+  std::atomic<std::uint64_t> size_bytes_ = 0;     ///< looked at by other threads' saves while one makes it grow
+  std::unique_ptr<fs::Mapping> mapping_;          // memory-backed
+  std::shared_ptr<device::DirectAccess> access_;  ///< to the mapping; ended before that is unmapped
+  std::atomic<unsigned> fills_ = 0;               ///< of the mapping
   MemoryAccess memory_access_{*this};
   bool grows_ = false;                                ///< as it is written; there is no mapping then
   std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()

@@ -8,33 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/engine_checks.hpp"
-#include "harness/model_devices.hpp"
+#include "engine/calls/device_fixture.hpp"
 
 namespace kedge::faults {
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20U;
-
-Region bytes_at(const void* data, std::size_t size_bytes) { return {data, DataType::uint8, Shape{size_bytes}}; }
-MutableRegion room_at(void* data, std::size_t size_bytes) { return {data, DataType::uint8, Shape{size_bytes}}; }
-
-void fill(std::span<std::byte> bytes, unsigned seed) {
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
-}
-
-/// Two ranks, each with devices of its own.
-class DeviceMemory : public testing::Test {
- protected:
-  DeviceMemory() {
-    job.surroundings = [this](int rank, engine::Environment& environment) { environment.devices = of(rank); };
-  }
-  [[nodiscard]] std::shared_ptr<ModelDevices> of(int rank) const { return devices[static_cast<std::size_t>(rank)]; }
-
-  std::vector<std::shared_ptr<ModelDevices>> devices{std::make_shared<ModelDevices>(),
-                                                     std::make_shared<ModelDevices>()};
-  SimulatedJob job{2};
-};
 
 TEST_F(DeviceMemory, GoesThereAndBackAndToTheHost) {
   for (const std::size_t size : {std::size_t{1}, std::size_t{1000}, 5 * kMiB + 3, 17 * kMiB + 1}) {
@@ -160,126 +137,6 @@ TEST_F(DeviceMemory, WhatIsNotThatLongIsRefusedByName) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
   EXPECT_NE(failure->message.find("region 'field'"), std::string::npos) << failure->message;
-}
-
-/// Commits of one field on each rank's device, which change from one to the next; what the newest restores is right.
-/// How much of them went straight to the stores, commit by commit, on rank 0.
-std::vector<std::size_t> committed(SimulatedJob& job, const std::vector<std::shared_ptr<ModelDevices>>& devices,
-                                   const std::vector<std::size_t>& sizes) {
-  std::vector<std::size_t> straight;
-  expect_returned(job.start([&](RankScope& scope) {
-    ModelDevices& own = *devices[static_cast<std::size_t>(scope.rank)];
-    Engine engine = scope.make_engine();
-    int step = 0;
-    for (const std::size_t size : sizes) {
-      const ModelDevices::Array array(own, 0, size);
-      fill(array.contents(), static_cast<unsigned>(++step));
-      const std::vector<std::byte> saved(array.contents().begin(), array.contents().end());
-      const std::size_t before = own.copied_directly();
-      engine.create(Tag(std::to_string(step)));
-      EXPECT_TRUE(engine.save("field", bytes_at(array.address(), size)));
-      std::ranges::fill(array.contents(), std::byte{0});
-      engine.commit();
-      if (scope.rank == 0) straight.push_back(own.copied_directly() - before);
-      EXPECT_TRUE(engine.open());
-      EXPECT_TRUE(engine.load("field", room_at(array.address(), size)));
-      EXPECT_TRUE(std::ranges::equal(array.contents(), saved)) << "step " << step;
-      engine.close();
-    }
-    engine.finalize();
-    EXPECT_EQ(own.registered_bytes(), 0U) << "the application may reset its GPU now";
-  }));
-  return straight;
-}
-
-// Where it is in memory and was written before; a file that grows is mapped anew, and goes by buffers once.
-TEST_F(DeviceMemory, GoesStraightToTheStore) {
-  constexpr std::size_t kSize = 5 * kMiB + 1;
-  const auto straight =
-      committed(job, devices, {kSize, kSize, kSize, kSize, 2 * kSize, 2 * kSize, 2 * kSize, 2 * kSize});
-  ASSERT_EQ(straight.size(), 8U);
-  EXPECT_EQ(straight[0], 0U) << "nothing is known of it, and its storage is new";
-  EXPECT_EQ(straight[3], kSize);
-  EXPECT_EQ(straight[4], 0U);
-  EXPECT_EQ(straight[7], 2 * kSize);
-}
-
-TEST_F(DeviceMemory, GoesByBuffersWhereThatIsWanted) {
-  job.options.device.direct = false;
-  EXPECT_EQ(committed(job, devices, {kMiB, kMiB, kMiB, kMiB}), std::vector<std::size_t>(4, 0));
-}
-
-TEST_F(DeviceMemory, GoesByBuffersIfTheStoreIsNotInMemory) {
-  SimulatedJob on_disk{2, SimulatedJob::block_disk()};
-  on_disk.surroundings = job.surroundings;
-  EXPECT_EQ(committed(on_disk, devices, {kMiB, kMiB, kMiB, kMiB}), std::vector<std::size_t>(4, 0));
-}
-
-TEST_F(DeviceMemory, GoesByBuffersWhereTheStoreCannotBeRegistered) {
-  for (const auto& one : devices) one->fail("register", 1, ErrorCode::no_space);
-  EXPECT_EQ(committed(job, devices, {kMiB, kMiB, kMiB, kMiB}), std::vector<std::size_t>(4, 0));
-  EXPECT_TRUE(job.logged("GPU memory is saved by way of pinned buffers: "));
-}
-
-/// Commits "a" to "d" of one field, the fourth of which goes straight to the store and fails on rank 1; then "e".
-TEST_F(DeviceMemory, AFaultOnTheStraightWayIsTheSameOnAllRanks) {
-  constexpr std::size_t kSize = 33 * kMiB;  // three pieces
-  for (const std::string what : {"copy", "wait"}) {
-    SimulatedJob own_job{2};
-    own_job.surroundings = job.surroundings;
-    OnEachRank thrown(2);
-    expect_returned(own_job.start([&](RankScope& scope) {
-      const ModelDevices::Array array(*of(scope.rank), 0, kSize);
-      Engine engine = scope.make_engine();
-      const auto commit = [&](const char* tag) {
-        fill(array.contents(), static_cast<unsigned>(tag[0]));
-        engine.create(tag);
-        (void)engine.save("field", bytes_at(array.address(), kSize));
-        engine.commit();
-      };
-      for (const char* tag : {"a", "b", "c"}) commit(tag);
-      EXPECT_GT(of(scope.rank)->registered_bytes(), kSize);
-      if (scope.rank == 1) of(1)->fail(what, 3, ErrorCode::invalid_argument);
-      thrown.put(scope.rank, failure_of([&] { commit("d"); }));
-      for (const char* tag : {"c", "e"}) {
-        if (tag[0] == 'e') commit(tag);
-        std::vector<std::byte> wanted(kSize);
-        fill(wanted, static_cast<unsigned>(tag[0]));
-        EXPECT_EQ(engine.open(), tag);
-        EXPECT_TRUE(engine.load("field", room_at(array.address(), kSize)));
-        EXPECT_TRUE(std::ranges::equal(array.contents(), wanted)) << tag;
-        engine.close();
-      }
-    }));
-    const auto failure = thrown.same();
-    ASSERT_TRUE(failure) << what;
-    EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
-    EXPECT_EQ(failure->rank, 1);
-    EXPECT_NE(failure->message.find("region 'field'"), std::string::npos) << failure->message;
-  }
-}
-
-TEST_F(DeviceMemory, ADeviceThatIsLostWhileItIsRegisteredEndsTheEngineOnAllRanks) {
-  OnEachRank thrown(2);
-  of(1)->fail("register", 1, ErrorCode::device_failed);
-  expect_returned(job.start([&](RankScope& scope) {
-    const ModelDevices::Array array(*of(scope.rank), 0, kMiB);
-    Engine engine = scope.make_engine();
-    int committed = 0;
-    thrown.put(scope.rank, failure_of([&] {
-                 for (; committed < 4; ++committed) {
-                   engine.create(Tag(std::to_string(committed)));
-                   (void)engine.save("field", bytes_at(array.address(), kMiB));
-                   engine.commit();
-                 }
-               }));
-    EXPECT_GE(committed, 1);
-    EXPECT_EQ(code_of([&] { engine.create("b"); }), ErrorCode::bad_state);
-    EXPECT_EQ(engine.level(Tag(std::to_string(committed - 1))), Level::local);
-  }));
-  const auto failure = thrown.same();
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->code, ErrorCode::device_failed);
 }
 
 struct Fault {

@@ -40,6 +40,7 @@ struct Fake {
     find("fake_cuda_streams", streams);
     find("fake_cuda_pinned", pinned);
     find("fake_cuda_registered", registered);
+    find("fake_cuda_capture", capture);
   }
   void* library;
   decltype(&fake_cuda_begin) begin = nullptr;
@@ -52,6 +53,7 @@ struct Fake {
   decltype(&fake_cuda_streams) streams = nullptr;
   decltype(&fake_cuda_pinned) pinned = nullptr;
   decltype(&fake_cuda_registered) registered = nullptr;
+  decltype(&fake_cuda_capture) capture = nullptr;
 };
 
 const Fake& fake() {
@@ -258,7 +260,7 @@ int registered_after_commits(std::byte* address, std::size_t size_bytes) {
   } remove{run.options.store.path};
   std::filesystem::create_directories(remove.path);
   Engine engine(single_process(), run.options);
-  for (int step = 0; step < 5; ++step) {
+  for (int step = 0; step < 8; ++step) {
     fake().contents(address)[7] = static_cast<std::byte>(step);
     engine.create("a");
     EXPECT_TRUE(engine.save("field", {address, DataType::uint8, Shape{size_bytes}}));
@@ -283,13 +285,32 @@ TEST_F(Cuda, AStoreInMemoryIsRegistered) {
   EXPECT_GE(registered_after_commits(address, kSize), 1);
 }
 
+/// The worker frees and unregisters when it does, whatever the application does then.
+TEST_F(Cuda, WhatIsAllocatedAndFreedLeavesCapturesAlone) {
+  std::byte* address = allocate(8000);
+  std::vector<std::byte> memory(4096);
+  const auto access = std::make_shared<DirectAccess>();
+  fake().capture(true);
+  {
+    Staging staging(system_devices(), {3, 1024}, [](const Failure& why) { ADD_FAILURE() << why.message; });
+    const Location location = staging.devices().location_of(address);
+    EXPECT_TRUE(staging.reaches(location, {memory, access}));
+    EXPECT_EQ(read(staging, address, 8000), contents(address, 8000));
+    access->end();
+    EXPECT_EQ(fake().registered(), 0);
+  }
+  EXPECT_EQ(fake().pinned(), 0);
+}
+
 TEST_F(Cuda, AStoreThatCannotBeRegisteredIsWrittenByBuffers) {
   constexpr std::size_t kSize = std::size_t{5} << 20U;
   std::byte* address = allocate(kSize);
-  for (const int result : {1, 2, 712, 801}) {
+  for (const int result : {2, 712, 801}) {
     fake().fail("cuMemHostRegister", 1, result, false);
     EXPECT_EQ(registered_after_commits(address, kSize), 0) << result;
   }
+  fake().fail("cuMemHostRegister", 1, 201, false);  // a context that is gone says nothing of the store
+  EXPECT_GE(registered_after_commits(address, kSize), 1);
 }
 
 #else

@@ -35,6 +35,9 @@ int call(const char* function, Work&& work) {
   return work();
 }
 
+/// What allocates or frees, in a thread that has not said that it stands apart from captures.
+bool breaks_capture() { return driver().captures && capture_mode == 0; }
+
 void run(void* stream) {
   for (const auto& work : std::exchange(driver().given[stream], {})) work();
 }
@@ -206,6 +209,7 @@ int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t si
 int cuMemHostAlloc(void** data, std::size_t size_bytes, unsigned flags) {
   return call("cuMemHostAlloc", [&] {
     if (pushed.empty()) return kInvalidContext;
+    if (breaks_capture()) return kCaptureInvalidated;
     if ((flags & 1U) == 0) return kInvalidValue;  // only the device that was current could use it
     *data = std::malloc(size_bytes);
     driver().pinned[static_cast<std::byte*>(*data)] = size_bytes;
@@ -216,14 +220,21 @@ int cuMemHostAlloc(void** data, std::size_t size_bytes, unsigned flags) {
 int cuMemFreeHost(void* data) {
   const std::lock_guard guard(driver().mutex);
   if (pushed.empty()) return kInvalidContext;
+  if (breaks_capture()) return kCaptureInvalidated;
   if (driver().pinned.erase(static_cast<std::byte*>(data)) == 0) return kInvalidValue;
   std::free(data);
+  return kSuccess;
+}
+
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
   return kSuccess;
 }
 
 int cuMemHostRegister_v2(void* data, std::size_t size_bytes, unsigned flags) {
   return call("cuMemHostRegister", [&] {
     if (pushed.empty()) return kInvalidContext;
+    if (breaks_capture()) return kCaptureInvalidated;
     if ((flags & 1U) == 0 || size_bytes == 0) return kInvalidValue;
     auto* bytes = static_cast<std::byte*>(data);
     if (!driver().registered.insert(bytes).second) return kAlreadyRegistered;
@@ -235,6 +246,7 @@ int cuMemHostRegister_v2(void* data, std::size_t size_bytes, unsigned flags) {
 int cuMemHostUnregister(void* data) {
   const std::lock_guard guard(driver().mutex);
   if (pushed.empty()) return kInvalidContext;
+  if (breaks_capture()) return kCaptureInvalidated;
   if (driver().registered.erase(static_cast<std::byte*>(data)) == 0) return kNotRegistered;
   driver().pinned.erase(static_cast<std::byte*>(data));
   return kSuccess;

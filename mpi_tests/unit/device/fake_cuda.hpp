@@ -17,6 +17,8 @@ std::byte* fake_cuda_contents(void* address);
 void fake_cuda_launch(void* stream, void (*kernel)(void*), void* argument);
 /// The nth call of this function from now on (1 is the next) returns `result`; all later ones too, if `for_good`.
 void fake_cuda_fail(const char* function, int nth, int result, bool for_good);
+/// Another thread captures a stream from now on, or no more: what allocates and frees must not meet that.
+void fake_cuda_capture(bool captures);
 /// Contexts that this thread has pushed and not popped.
 int fake_cuda_pushed(void);
 /// Streams and pinned allocations that exist.

@@ -24,6 +24,7 @@ void fake_cuda_reset(void) {
   driver().given.clear();
   driver().failing.clear();
   driver().lost = kSuccess;
+  driver().captures = false;
   driver().begun = false;
 }
 
@@ -53,6 +54,11 @@ void fake_cuda_launch(void* stream, void (*kernel)(void*), void* argument) {
 void fake_cuda_fail(const char* function, int nth, int result, bool for_good) {
   const std::lock_guard guard(driver().mutex);
   driver().failing[function] = {nth, result, for_good};
+}
+
+void fake_cuda_capture(bool captures) {
+  const std::lock_guard guard(driver().mutex);
+  driver().captures = captures;
 }
 
 int fake_cuda_pushed(void) { return static_cast<int>(pushed.size()); }

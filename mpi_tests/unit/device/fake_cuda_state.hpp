@@ -17,6 +17,7 @@ inline constexpr int kInvalidValue = 1;
 inline constexpr int kNotInitialized = 3;
 inline constexpr int kInvalidContext = 201;
 inline constexpr int kInvalidHandle = 400;
+inline constexpr int kCaptureInvalidated = 901;
 inline constexpr int kAlreadyRegistered = 712;
 inline constexpr int kNotRegistered = 713;
 
@@ -43,12 +44,16 @@ struct Driver {
   std::map<void*, std::vector<std::function<void()>>> given;
   std::map<std::string, Failing> failing;
   int lost = kSuccess;
+  bool captures = false;  ///< a thread captures a stream, in global mode
 };
 
 inline Driver& driver() {
   static Driver one;
   return one;
 }
+
+/// How this thread meets captures of others: 0 is global, as at first, 2 relaxed.
+inline thread_local int capture_mode = 0;
 
 /// The contexts that are current.
 inline thread_local std::vector<int> pushed;

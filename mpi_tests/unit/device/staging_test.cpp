@@ -153,9 +153,9 @@ TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
 /// Memory with an owner, as a file of the store has it.
 struct Owned {
   explicit Owned(std::size_t size_bytes) : bytes(size_bytes) {}
-  [[nodiscard]] HostMemory memory() { return {bytes, &kept}; }
+  [[nodiscard]] HostMemory memory() { return {bytes, access}; }
   std::vector<std::byte> bytes;
-  std::shared_ptr<void> kept;
+  std::shared_ptr<DirectAccess> access = std::make_shared<DirectAccess>();
 };
 
 class Straight : public StagingTest {
@@ -185,7 +185,7 @@ TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
     fill(array.contents(), static_cast<unsigned>(size));
     read_into(memory(array, 1, size), owned);
     EXPECT_TRUE(std::ranges::equal(std::span(owned.bytes).subspan(1, size), array.contents().subspan(1, size)));
-    owned.kept.reset();
+    owned.access->end();
     EXPECT_EQ(devices->registered_bytes(), 0U);
   }
   EXPECT_EQ(devices->pinned_bytes(), 0U);
@@ -215,6 +215,19 @@ TEST_F(Straight, ARefusalIsToldAndNotAskedForAgain) {
   EXPECT_TRUE(registering.reaches(location, before.memory()));
 }
 
+/// A context that is gone, a capture: buffers say what is wrong, and the next time is another.
+TEST_F(Straight, AFailureOfTheMomentIsNoRefusal) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  const Location location = memory(array, 0, 1).location;
+  Owned owned(64);
+  for (const ErrorCode code : {ErrorCode::invalid_argument, ErrorCode::bad_state}) {
+    devices->fail("register", 1, code);
+    EXPECT_FALSE(registering.reaches(location, owned.memory()));
+  }
+  EXPECT_TRUE(registering.reaches(location, owned.memory()));
+  EXPECT_TRUE(refused.empty());
+}
+
 TEST_F(Straight, ADeviceThatIsLostIsNoRefusal) {
   const ModelDevices::Array array(*devices, 0, 64);
   Owned owned(64);
@@ -225,13 +238,25 @@ TEST_F(Straight, ADeviceThatIsLostIsNoRefusal) {
   EXPECT_TRUE(refused.empty());
 }
 
-TEST_F(Straight, ReleaseTakesBackWhatItsOwnerStillHas) {
+TEST_F(Straight, ReleaseEndsWhatItsOwnerStillHas) {
   const ModelDevices::Array array(*devices, 0, 64);
   Owned owned(64);
   ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
   registering.release();
   EXPECT_EQ(devices->registered_bytes(), 0U);
-  EXPECT_FALSE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+  EXPECT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory())) << "for another transfer";
+}
+
+/// The owner is about to unmap it: when end() has returned, nothing is registered, whoever else ends it.
+TEST_F(Straight, TheOwnerWaitsForWhoEndsItToo) {
+  const ModelDevices::Array array(*devices, 0, 64);
+  for (int turn = 0; turn < 200; ++turn) {
+    Owned owned(64);
+    ASSERT_TRUE(registering.reaches(memory(array, 0, 1).location, owned.memory()));
+    const std::jthread other([&] { registering.release(); });
+    owned.access->end();
+    EXPECT_EQ(devices->registered_bytes(), 0U);
+  }
 }
 
 TEST_F(Straight, MemoryMayOutliveTheStaging) {
@@ -242,7 +267,7 @@ TEST_F(Straight, MemoryMayOutliveTheStaging) {
     ASSERT_TRUE(own.reaches(memory(array, 0, 1).location, owned.memory()));
   }
   EXPECT_EQ(devices->registered_bytes(), 64U);
-  owned.kept.reset();
+  owned.access->end();
   EXPECT_EQ(devices->registered_bytes(), 0U);
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "harness/model_devices.hpp"
 #include "store/store_file.hpp"
 
 namespace kedge::faults {
@@ -28,25 +29,28 @@ class MemoryOfAFile : public testing::Test {
   [[nodiscard]] std::unique_ptr<store::StoreFile> make(bool memory_backed) {
     return std::make_unique<store::StoreFile>(system->create(path), memory_backed, space);
   }
-  /// Touches the memory when it is let go.
-  void keep(store::StoreFile& file) {
+  static void fill_twice(store::StoreFile& file) {
+    file.filled();
+    file.filled();
+  }
+  /// By devices whose registration touches the memory when it ends.
+  void reach(store::StoreFile& file) const {
     const device::HostMemory memory = file.memory();
-    ASSERT_NE(memory.kept, nullptr);
-    *memory.kept = std::shared_ptr<void>(memory.bytes.data(), [this, bytes = memory.bytes](void*) {
-      bytes.back() = std::byte{1};
-      ++let_go;
-    });
+    ASSERT_NE(memory.access, nullptr);
+    ASSERT_TRUE(staging->reaches({}, memory));
   }
   std::string path = testing::TempDir() + "kedge-memory-" + std::to_string(::getpid());
   std::shared_ptr<fs::FileSystem> system = fs::posix_file_system();
   EndlessSpace space;
-  int let_go = 0;
+  std::shared_ptr<ModelDevices> devices = std::make_shared<ModelDevices>();
+  std::unique_ptr<device::Staging> staging =
+      std::make_unique<device::Staging>(devices, device::StagingSize(), [](const Failure&) {});
 };
 
 TEST_F(MemoryOfAFile, IsTheFile) {
   const auto file = make(true);
   file->set_size(kMiB);
-  file->filled();
+  fill_twice(*file);
   const device::HostMemory memory = file->memory();
   ASSERT_EQ(memory.bytes.size(), kMiB);
   std::ranges::fill(memory.bytes, std::byte{7});
@@ -55,43 +59,48 @@ TEST_F(MemoryOfAFile, IsTheFile) {
   EXPECT_EQ(read, std::byte{7});
 }
 
-TEST_F(MemoryOfAFile, LetsGoWhatItKeptBeforeItIsUnmapped) {
+TEST_F(MemoryOfAFile, EndsItsRegistrationBeforeItIsUnmapped) {
   auto file = make(true);
   file->set_size(kMiB);
-  file->filled();
-  keep(*file);
+  fill_twice(*file);
+  reach(*file);
   file->set_size(kMiB);
-  EXPECT_EQ(let_go, 0) << "nothing changed";
+  EXPECT_EQ(devices->registered_bytes(), kMiB) << "nothing changed";
   file->set_size(2 * kMiB);
-  EXPECT_EQ(let_go, 1);
-  file->filled();
-  keep(*file);
+  EXPECT_EQ(devices->registered_bytes(), 0U);
+  fill_twice(*file);
+  reach(*file);
   file->set_size(kMiB);
-  EXPECT_EQ(let_go, 2);
-  keep(*file);
+  EXPECT_EQ(devices->registered_bytes(), 0U);
+  fill_twice(*file);
+  reach(*file);
   file->empty();
-  EXPECT_EQ(let_go, 3);
+  EXPECT_EQ(devices->registered_bytes(), 0U);
   file->set_size(kMiB);
-  file->filled();
-  keep(*file);
+  fill_twice(*file);
+  reach(*file);
   file.reset();
-  EXPECT_EQ(let_go, 4);
+  EXPECT_EQ(devices->registered_bytes(), 0U);
 }
 
-// Entering it page by page is slower than writing.
-TEST_F(MemoryOfAFile, IsNotOfferedBeforeItWasWritten) {
+// Registering is slow: not for one use, nor where pages would have to be entered for it.
+TEST_F(MemoryOfAFile, IsOfferedWhenItWasFilledTwiceInTheSameSize) {
   const auto file = make(true);
   EXPECT_TRUE(file->memory().bytes.empty());
   file->reserve(kMiB);
   EXPECT_TRUE(file->memory().bytes.empty());
   file->filled();
+  EXPECT_TRUE(file->memory().bytes.empty());
+  file->filled();
   EXPECT_EQ(file->memory().bytes.size(), kMiB);
+  file->set_size(kMiB / 2);
+  EXPECT_TRUE(file->memory().bytes.empty()) << "it begins anew";
 }
 
 TEST_F(MemoryOfAFile, ThereIsNoneOnBlockStorage) {
   const auto file = make(false);
   file->set_size(kMiB);
-  file->filled();
+  fill_twice(*file);
   EXPECT_TRUE(file->memory().bytes.empty());
 }
 

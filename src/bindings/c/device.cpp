@@ -1,4 +1,4 @@
-// When memory of GPUs is read and written.
+// Which stream GPU memory is read and written after.
 #include "kedge/kedge_device.h"
 
 #include "bindings/c/failure.hpp"

@@ -1,4 +1,4 @@
-! When memory of GPUs is read and written.
+! Which stream GPU memory is read and written after.
 module kedge_m_streams
   use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t, c_ptr
   use kedge_m_engine, only: kedge_engine
@@ -38,7 +38,7 @@ contains
     call settle(c_set_stream(engine%handle, stream), on_this_rank, stat, errmsg)
   end subroutine kedge_set_stream
 
-  ! As before kedge_set_stream.
+  ! Local. Undoes kedge_set_stream.
   subroutine kedge_unset_stream(engine, stat, errmsg)
     type(kedge_engine), intent(in) :: engine
     integer, intent(out), optional :: stat

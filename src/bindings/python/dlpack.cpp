@@ -72,19 +72,21 @@ class DlpackTensor {
     if (auto* versioned = managed_in<Versioned>(capsule.ptr())) {
       // Of another major version, nothing beyond the version may be looked at.
       if (versioned->major != Versioned::kMajor) {
-        throw Error(ErrorCode::invalid_argument,
-                    compose("{} is exported by DLPack {}.{}, and this Kedge reads 1.x and older: copy it to a NumPy "
-                            "array or a PyTorch tensor first",
-                            what, versioned->major, versioned->minor));
+        throw Error(
+            ErrorCode::invalid_argument,
+            compose("{} uses DLPack {}.{}, but this Kedge supports DLPack up to 1.x: copy it to a NumPy array or a "
+                    "PyTorch tensor first",
+                    what, versioned->major, versioned->minor));
       }
       held_ = take(capsule.ptr(), versioned);
     } else if (auto* unversioned = managed_in<Unversioned>(capsule.ptr())) {
       held_ = take(capsule.ptr(), unversioned);
     } else {
-      throw Error(ErrorCode::invalid_argument,
-                  compose("{} cannot be read: its __dlpack__ returned something other than a new DLPack capsule; copy "
-                          "it to a NumPy array or a PyTorch tensor first",
-                          what));
+      throw Error(
+          ErrorCode::invalid_argument,
+          compose("{} cannot be read: its __dlpack__ did not return an unused DLPack capsule; copy it to a NumPy "
+                  "array or a PyTorch tensor first",
+                  what));
     }
   }
 

@@ -128,7 +128,7 @@ def _is_read_by_numpy(value: Any) -> bool:
         return True
     try:
         memoryview(value).release()
-    except (TypeError, BufferError):
+    except Exception:  # TypeError and BufferError, unless the class has a __buffer__ of its own
         return False
     return True
 
@@ -136,7 +136,7 @@ def _is_read_by_numpy(value: Any) -> bool:
 def _in_words(what: str, refusal: _NotExportedError) -> InvalidArgument:
     error = refusal.__cause__
     return InvalidArgument(
-        f"{what} is not exported by its library ({type(error).__name__}: {error}): copy it to a NumPy array or a PyTorch "
+        f"{what} could not be exported through DLPack ({type(error).__name__}: {error}): copy it to a NumPy array or a PyTorch "
         "tensor first"
     )
 
@@ -161,8 +161,8 @@ def _export(what: str, value: Any, device: int, *, to_write: bool) -> Exported:
         del capsule  # one that was refused releases the array now, and not as late as the traceback
     if tensor.device_type not in (_CUDA if device in _CUDA else _HOST):
         raise InvalidArgument(
-            f"{what} is on device type {device} according to its __dlpack_device__, and on {tensor.device_type} according to "
-            "its __dlpack__: copy it to a NumPy array or a PyTorch tensor first"
+            f"{what} has inconsistent DLPack devices (__dlpack_device__: {device}, __dlpack__: {tensor.device_type}): copy it "
+            "to a NumPy array or a PyTorch tensor first"
         )
     dtype, itemsize = _type_of(tensor)
     strides = None if tensor.strides is None else tuple(stride * itemsize for stride in tensor.strides)
@@ -173,12 +173,17 @@ def _export(what: str, value: Any, device: int, *, to_write: bool) -> Exported:
 
 def _capsule_of(value: Any, stream: int | None, to_write: bool) -> object:
     asked: dict[str, Any] = {} if stream is None else {"stream": stream}
-    copy = {"copy": False} if to_write else {}  # what is written to a copy is lost
+    newest = {"max_version": (1, 0)}
+    forms = [newest, {}]  # the second is that of the standard before 2023
+    if to_write:
+        forms.insert(0, {**newest, "copy": False})  # what is written to a copy is lost
     try:
-        try:
-            return value.__dlpack__(**asked, max_version=(1, 0), **copy)
-        except TypeError:  # of the standard before 2023
-            return value.__dlpack__(**asked)
+        for form in forms[:-1]:
+            try:
+                return value.__dlpack__(**asked, **form)
+            except TypeError:
+                continue
+        return value.__dlpack__(**asked, **forms[-1])
     except Exception as error:  # BufferError by the standard, but not in all libraries
         raise _NotExportedError from error
 
@@ -189,7 +194,7 @@ def _type_of(tensor: _kedge.DlpackTensor) -> tuple[str, int]:
     if code in _KINDS:
         name = f"{_KINDS[code]}{bits}"
     else:
-        name = _OTHER_TYPES.get((code, bits), f"DLPack's type {code} of {bits} bits")
+        name = _OTHER_TYPES.get((code, bits), f"DLPack type code {code} ({bits} bits)")
     return (name if lanes == 1 else f"{name}x{lanes}"), bits * lanes // 8
 
 
@@ -198,12 +203,24 @@ def _check_writable(what: str, tensor: _kedge.DlpackTensor) -> None:
     if flags is None:
         # JAX exports so, and its arrays must never change.
         raise InvalidArgument(
-            f"{what} is exported as before DLPack 1.0, which does not say whether it is writable: load into a NumPy "
-            "array or a PyTorch tensor, and convert that"
+            f"{what} uses DLPack older than 1.0, which cannot mark memory as writable: load into a NumPy array or a PyTorch "
+            "tensor and convert it"
         )
     if flags & _READ_ONLY:
         raise InvalidArgument(f"{what} is read-only: pass a writable array")
     if flags & _IS_COPIED:
         raise InvalidArgument(f"{what} is exported by its library as a copy: load into a NumPy array, and convert that")
-    if any(stride == 0 and extent > 1 for extent, stride in zip(tensor.shape, tensor.strides or ())):
-        raise InvalidArgument(f"{what} has elements that overlap in memory: pass an array in which each has its own")
+    if _overlaps(tensor.shape, tensor.strides or ()):
+        raise InvalidArgument(f"{what} has overlapping elements (a broadcast view?): pass a copy")
+
+
+def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether a step in one dimension may lead to where smaller steps lead, too. Strides are in elements."""
+    if 0 in shape:
+        return False
+    reach = 0
+    for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(strides, shape) if extent > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False

@@ -48,8 +48,15 @@ def is_tensor(value: Any) -> bool:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether it is an array of CuPy, Numba or another library that says where its memory on a GPU is."""
-    return not is_tensor(value) and hasattr(value, "__cuda_array_interface__")
+    """Whether it is to be read by its CUDA array interface, which CuPy, Numba and others have. One without a stream does not
+    say what is still to be computed (JAX's is such): DLPack does."""
+    if is_tensor(value):
+        return False
+    try:
+        interface = value.__cuda_array_interface__
+    except Exception:  # some libraries raise what comes to mind where they have none
+        return False
+    return "stream" in interface or interface.get("mask") is not None or not _dlpack.is_offered(value)
 
 
 def _number_of(name: str, value: Any, dtype: Any) -> int:
