@@ -12,7 +12,7 @@ void Pause::pass() {
     const bool was_asked = asked_;  // else what is asked for meanwhile begins now
     const bool is_told = changed_->wait(Deadline::after(left()));
     const Seconds stood = Clock::now() - begin;
-    stood_ += stood;
+    stood_ = stood_.load() + stood;
     if (!is_told) gave_up_on_ = held_since_;
     if (was_asked) left_ = is_told ? std::max(left_ - stood, Seconds(0)) : Seconds(0);
   }

@@ -75,7 +75,8 @@ class Pause {
   void begin() noexcept { left_ = at_most_; }
   /// Between two pieces: returns when the worker may go on.
   void pass();
-  /// How long it has stood still so far.
+
+  /// How long the worker has stood still so far. From any thread.
   [[nodiscard]] Seconds stood() const noexcept { return stood_; }
 
  private:
@@ -91,8 +92,8 @@ class Pause {
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
   Seconds left_{0};                  ///< of a pause that was asked for; the worker's
-  Seconds stood_{0};                 ///< likewise
   Clock::time_point gave_up_on_;     ///< which hold it stands still for no more; likewise
+  std::atomic<Seconds> stood_ = Seconds(0);
   std::atomic<bool> waits_ = false;  ///< the worker, or is about to: it looks again after it has said so
   std::atomic<bool> asked_ = false;
   std::atomic<bool> told_ = false;  ///< of this one, that it was too long

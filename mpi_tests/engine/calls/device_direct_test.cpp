@@ -101,8 +101,10 @@ TEST_F(DeviceDirect, IsRegisteredNoMoreWhenTheEngineIsGone) {
           engine.commit();
         }
         EXPECT_GT(of(scope.rank)->registered_bytes(), 0U);
-        if (is_finalized) engine.finalize();
-        if (is_finalized) EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
+        if (is_finalized) {
+          engine.finalize();
+          EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
+        }
       }
       EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
     }));
