@@ -91,8 +91,8 @@ class Pause {
   std::unique_ptr<Communicator::Signal> changed_;  ///< null: there is no worker that could stand still
   Seconds at_most_;
   std::function<void(Seconds)> too_long_;
-  Seconds left_{0};                  ///< of a pause that was asked for; the worker's
-  Clock::time_point gave_up_on_;     ///< which hold it stands still for no more; likewise
+  Seconds left_{0};               ///< of a pause that was asked for; the worker's
+  Clock::time_point gave_up_on_;  ///< which hold it stands still for no more; likewise
   std::atomic<Seconds> stood_ = Seconds(0);
   std::atomic<bool> waits_ = false;  ///< the worker, or is about to: it looks again after it has said so
   std::atomic<bool> asked_ = false;
