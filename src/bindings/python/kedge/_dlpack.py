@@ -173,8 +173,8 @@ def _export(what: str, value: Any, device: int, *, to_write: bool) -> Exported:
 
 def _capsule_of(value: Any, stream: int | None, to_write: bool) -> object:
     asked: dict[str, Any] = {} if stream is None else {"stream": stream}
-    newest = {"max_version": (1, 0)}
-    forms = [newest, {}]  # the second is that of the standard before 2023
+    newest: dict[str, Any] = {"max_version": (1, 0)}
+    forms: list[dict[str, Any]] = [newest, {}]  # the second is that of the standard before 2023
     if to_write:
         forms.insert(0, {**newest, "copy": False})  # what is written to a copy is lost
     try:
