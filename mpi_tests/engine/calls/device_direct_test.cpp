@@ -86,24 +86,29 @@ TEST_F(DeviceDirect, GoesByBuffersWhereMostOfACheckpointIsTheHosts) {
   }));
 }
 
-/// Its files may be kept until the process ends: not page-locked.
+/// A dead engine's files stay mapped until the process ends: not page-locked.
 TEST_F(DeviceDirect, IsRegisteredNoMoreWhenTheEngineIsGone) {
-  for (const bool is_finalized : {true, false}) {
+  enum class End : std::uint8_t { finalized, destroyed, dead };
+  for (const End end : {End::finalized, End::destroyed, End::dead}) {
     SimulatedJob own{2};
     own.surroundings = job.surroundings;
     expect_returned(own.start([&](RankScope& scope) {
       const ModelDevices::Array array(*of(scope.rank), 0, kMiB);
+      const auto commit = [&](Engine& engine, const char* tag) {
+        engine.create(tag);
+        (void)engine.save("field", bytes_at(array.address(), kMiB));
+        engine.commit();
+      };
       {
         Engine engine = scope.make_engine();
-        for (int step = 0; step < 8; ++step) {
-          engine.create(Tag(std::to_string(step)));
-          EXPECT_TRUE(engine.save("field", bytes_at(array.address(), kMiB)));
-          engine.commit();
-        }
+        for (int step = 0; step < 8; ++step) commit(engine, "a");
         EXPECT_GT(of(scope.rank)->registered_bytes(), 0U);
-        if (is_finalized) {
+        if (end == End::finalized) {
           engine.finalize();
           EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
+        } else if (end == End::dead) {
+          if (scope.rank == 1) of(1)->fail("copy", 1, ErrorCode::device_failed);
+          EXPECT_EQ(code_of([&] { commit(engine, "b"); }), ErrorCode::device_failed);
         }
       }
       EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
