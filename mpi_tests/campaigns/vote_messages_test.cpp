@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, VoteMessages, testing::Values(testing::StopKind:
 /// Rank 1's last operation in its second checkpoint: nothing is left to do after the seal.
 std::uint64_t seal_operation() {
   SimulatedJob job(kRanks);
+  job.options.pipeline.mode = PipelineMode::inline_;  // a worker's operations come at any time
   job.options.redundancy.scheme = Scheme::single;
   Ledger ledger;
   std::uint64_t operations = 0;
@@ -80,6 +81,7 @@ TEST(VoteMessages, R35_R46_AFailedSealAndARankThatStops) {
     bool died = true;
     for (std::uint64_t event = 0; died && event < kMoreThanThereAre; ++event) {
       SimulatedJob job(kRanks);
+      job.options.pipeline.mode = PipelineMode::inline_;  // as where the seal was found
       job.options.redundancy.scheme = Scheme::single;
       Ledger ledger;
       job.plan = [&](testing::InProcessWorld& world) { world.stop_at(rank, event, testing::StopKind::stop); };
