@@ -266,22 +266,23 @@ void Reader::check_present() const {
 
 Status Reader::load(std::string_view name, const MutableRegion& target, const Placement& placement) {
   if (auto failure = not_reading("load")) return *failure;
-  const pipeline::Pause::Hold hold(parts_.pause);  // as while saving
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
     if (const auto wrong = mismatch(info_->tag, placed, target, placement)) throw Error(*wrong);
+    const auto memory =
+        about_region(placed.spec.name, [&] { return memory_of(parts_.staging, target, placed.size_bytes); });
+    const pipeline::Pause::Hold hold(parts_.pause);  // as while saving
     check_present();
-    copy(placed, target);
+    copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
   });
   return failure ? remember(std::move(*failure)) : Status{};
 }
 
-/// Local. To the host, or to a device, whose own words say nothing of the region.
-void Reader::copy(const format::PlacedRegion& placed, const MutableRegion& target) const {
-  const std::string& name = placed.spec.name;
-  const auto memory = about_region(name, [&] { return memory_of(parts_.staging, target, placed.size_bytes); });
-  if (!memory) container().read(placed, std::span(static_cast<std::byte*>(target.data), placed.size_bytes));
-  else about_region(name, [&] { container().read(placed, parts_.staging, *memory); });
+/// Local. To the host, or to a device.
+void Reader::copy(const format::PlacedRegion& placed, std::span<std::byte> on_host,
+                  const std::optional<device::Span>& on_device) const {
+  if (!on_device) container().read(placed, on_host);
+  else about_region(placed.spec.name, [&] { container().read(placed, parts_.staging, *on_device); });
 }
 
 Routed Reader::route_in(std::string_view name) {

@@ -58,7 +58,8 @@ class Reader {
   void note_opened(std::uint64_t fetched_bytes, double begin_s) const;
   void log_opened(const recovery::Opened& opened, double begin_s) const;
   [[nodiscard]] const format::ContainerReader& container() const;
-  void copy(const format::PlacedRegion& placed, const MutableRegion& target) const;
+  void copy(const format::PlacedRegion& placed, std::span<std::byte> on_host,
+            const std::optional<device::Span>& on_device) const;
   void check_present() const;
   [[nodiscard]] std::vector<const format::PlacedRegion*> routed_regions(std::string_view name) const;
   void extract(const format::PlacedRegion& placed, const Route& route) const;

@@ -133,7 +133,6 @@ Status Writer::refuse(const Failure& failure) {
 
 Status Writer::save(std::string_view name, const Region& region, const Placement& placement) {
   if (auto failure = not_writing("save")) return *failure;
-  const pipeline::Pause::Hold hold(parts_.pause);  // while no rank is waited for: that one's worker may need this one's
   const double begin_s = parts_.clock().seconds();
   double waited_s = 0;
   auto failure = attempt([&] {
@@ -149,8 +148,10 @@ Status Writer::save(std::string_view name, const Region& region, const Placement
     if (region.data == nullptr && bytes != 0) {
       throw Error(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", name));
     }
-    check_present(bytes);
     const auto memory = wait_for_device(spec.name, region, bytes, waited_s);
+    // While neither a rank, whose worker may need this one's, nor a device is waited for.
+    const pipeline::Pause::Hold hold(parts_.pause);
+    check_present(bytes);
     copy(spec, {static_cast<const std::byte*>(region.data), bytes}, memory);
   });
   const double spent_s = parts_.clock().seconds() - begin_s - waited_s;

@@ -167,7 +167,7 @@ fs::ByteAccess& StoreFile::bytes() {
 /// What was filled twice without a change of size is likely to be filled so again.
 device::HostMemory StoreFile::memory() noexcept {
   constexpr unsigned kFillsBefore = 2;
-  if (!mapping_ || !access_ || grows_ || fills_ < kFillsBefore || new_from_ != UINT64_MAX) return {};
+  if (!access_ || fills_ < kFillsBefore) return {};
   return {mapping_->memory(), access_};
 }
 

@@ -17,6 +17,8 @@
 #include "base/cores.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/held_file_system.hpp"
+#include "harness/model_devices.hpp"
+#include "harness/seconds_of.hpp"
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
 
@@ -27,12 +29,6 @@ using ::testing::AllOf;
 using ::testing::Ge;
 using ::testing::Lt;
 using namespace std::chrono_literals;
-
-double seconds_of(const std::function<void()>& step) {
-  const auto begin = std::chrono::steady_clock::now();
-  step();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 TEST(Cores, AreReadFromText) {
   EXPECT_EQ(parse_cores(""), std::vector<unsigned>{});
@@ -178,6 +174,40 @@ TEST_F(Gentle, WorkStandsStillWhileAllRanksAreInCreateOrCommit) {
   job.options.pipeline.max_pending = 2;
   EXPECT_FALSE(gets_on_during(job, nothing, create, commit));
   EXPECT_FALSE(gets_on_during(job, create, commit, nothing));
+}
+
+// A GPU may have seconds of work to do before it comes to what is saved.
+TEST_F(Gentle, WorkGoesOnWhileSaveWaitsForAGpu) {
+  Gate gate;
+  std::vector<std::shared_ptr<ModelDevices>> devices;
+  for (int rank = 0; rank < 4; ++rank) devices.push_back(std::make_shared<ModelDevices>());
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    environment.waits_for_worker = false;
+    environment.devices = devices[static_cast<std::size_t>(rank)];
+    environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
+  };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    ModelDevices& own = *devices[static_cast<std::size_t>(scope.rank)];
+    const ModelDevices::Array array(own, 0, 64);
+    int stream = 0;
+    Engine engine = scope.make_engine();
+    gate.close();
+    commit_step(engine, scope.rank, "a", 1);
+    gate.await(4);
+    engine.create("b");
+    own.give({&stream}, [&] {
+      gate.open();
+      for (int turn = 0; turn < 10'000 && engine.level("a") != Level::persistent; ++turn) {
+        std::this_thread::sleep_for(1ms);
+      }
+      EXPECT_EQ(engine.level("a"), Level::persistent);
+    });
+    Region region{array.address(), DataType::uint8, Shape{64}};
+    region.stream = DeviceStream{&stream};
+    EXPECT_TRUE(engine.save("field", region));
+    engine.commit();
+    engine.finalize();
+  }));
 }
 
 /// The cores on which the thread runs that says what became of a commit.

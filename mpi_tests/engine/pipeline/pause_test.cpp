@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/seconds_of.hpp"
 #include "kedge/communicator.hpp"
 #include "kedge/transport.hpp"
 #include "pipeline/pause.hpp"
@@ -21,12 +22,6 @@ using ::testing::AllOf;
 using ::testing::Ge;
 using ::testing::Lt;
 using namespace std::chrono_literals;
-
-double seconds_of(const std::function<void()>& step) {
-  const auto begin = std::chrono::steady_clock::now();
-  step();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 std::unique_ptr<Communicator::Signal> signal() { return single_process()->signal(); }
 
