@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
 
+#include "base/checksum.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::faults {
@@ -123,6 +125,53 @@ class ModelDevices::ModelQueue final : public device::Queue {
   device::Location location_;
   std::vector<std::function<void()>> copies_;
 };
+
+/// Computed when it is waited for, as a copy is made.
+class ModelDevices::ModelChecksums final : public device::Checksums {
+ public:
+  ModelChecksums(std::shared_ptr<ModelDevices> devices, device::Location location)
+      : devices_(std::move(devices)), location_(location) {}
+  void begin(std::span<const std::byte> memory, std::uint64_t piece_bytes) override {
+    devices_->count("checksums");
+    const std::lock_guard guard(devices_->mutex_);
+    memory_ = {devices_->inside_of(location_, memory.data(), memory.size()), memory.size()};
+    piece_bytes_ = piece_bytes;
+  }
+  std::vector<std::uint32_t> finish() override {
+    devices_->count("checksums");
+    const std::lock_guard guard(devices_->mutex_);
+    std::vector<std::uint32_t> all;
+    for (std::uint64_t begin = 0; begin < memory_.size(); begin += piece_bytes_) {
+      const auto piece = memory_.subspan(begin, std::min<std::uint64_t>(piece_bytes_, memory_.size() - begin));
+      all.push_back(crc32c(piece) ^ devices_->checksums_wrong_by_);
+    }
+    devices_->checksums_computed_ += all.size();
+    std::this_thread::sleep_for(devices_->checksums_delay_);
+    return all;
+  }
+
+ private:
+  std::shared_ptr<ModelDevices> devices_;
+  device::Location location_;
+  std::span<const std::byte> memory_;
+  std::uint64_t piece_bytes_ = 1;
+};
+
+std::unique_ptr<device::Checksums> ModelDevices::checksums(const device::Location& location) {
+  count("checksums");
+  return std::make_unique<ModelChecksums>(shared_from_this(), location);
+}
+
+std::size_t ModelDevices::checksums_computed() const {
+  const std::lock_guard guard(mutex_);
+  return checksums_computed_;
+}
+
+void ModelDevices::spoil_checksums(std::uint32_t by, std::chrono::milliseconds delay) {
+  const std::lock_guard guard(mutex_);
+  checksums_wrong_by_ = by;
+  checksums_delay_ = delay;
+}
 
 void ModelDevices::give(const DeviceStream& stream, std::function<void()> kernel) {
   const std::lock_guard guard(mutex_);

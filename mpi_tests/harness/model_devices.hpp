@@ -1,6 +1,7 @@
 // Devices that are host memory with a device's rules: the host cannot touch it, and copies are done as late as allowed.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,8 +43,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   /// What a stream was given: done when somebody waits for it, or for the whole device.
   void give(const DeviceStream& stream, std::function<void()> kernel);
 
-  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "copy", "wait"; 1 is the
-  /// first), for all time if it is the device that failed, else once.
+  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "copy", "wait", "checksums";
+  /// 1 is the first), for all time if it is the device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
   /// Of their own.
@@ -61,9 +62,16 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::unique_ptr<device::PinnedMemory> pinned(const device::Location& location, std::size_t size_bytes) override;
   std::unique_ptr<device::Registration> register_memory(const device::Location& location,
                                                         std::span<std::byte> memory) override;
+  std::unique_ptr<device::Checksums> checksums(const device::Location& location) override;
+
+  /// Of all pieces of which a device has computed checksums, until now.
+  [[nodiscard]] std::size_t checksums_computed() const;
+  /// From now on they are wrong, or take long.
+  void spoil_checksums(std::uint32_t by, std::chrono::milliseconds delay);
 
  private:
   class ModelQueue;
+  class ModelChecksums;
   class Pinned;
   class Registered;
   struct Allocation {
@@ -87,6 +95,9 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::map<const std::byte*, std::size_t> pinned_;
   std::map<const std::byte*, std::size_t> registered_;
   std::size_t copied_directly_ = 0;
+  std::size_t checksums_computed_ = 0;
+  std::uint32_t checksums_wrong_by_ = 0;
+  std::chrono::milliseconds checksums_delay_{0};
   std::map<void*, std::vector<std::function<void()>>> given_;
   std::map<std::string, Planned> planned_;
   std::optional<ErrorCode> lost_;

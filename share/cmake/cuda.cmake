@@ -1,4 +1,5 @@
-# CUDA is used through its driver, which a program that uses GPUs has loaded: of the toolkit only headers are needed.
+# CUDA is used through its driver, which a program that uses GPUs has loaded: of the toolkit headers are needed, and
+# nvcc for the kernels.
 if(NOT KEDGE_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "KEDGE_CUDA is AUTO, ON or OFF, not ${KEDGE_CUDA}")
 endif()
@@ -12,3 +13,23 @@ if(NOT KEDGE_CUDA STREQUAL OFF)
       "and in CUDAToolkit_ROOT)")
   endif()
 endif()
+
+# IMAGE, a source of TARGET, gets KERNELS for the architectures 8.0 and 9.0 and for later ones. Without an nvcc that knows
+# these there are none, and the host computes what they would.
+function(kedge_embed_kernels target image kernels)
+  if(NOT CUDAToolkit_NVCC_EXECUTABLE OR CUDAToolkit_VERSION VERSION_LESS 11.8)
+    return()
+  endif()
+  set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin")
+  set(source "${CMAKE_CURRENT_SOURCE_DIR}/${kernels}")
+  cmake_path(GET source PARENT_PATH directory)
+  file(GLOB headers CONFIGURE_DEPENDS "${directory}/*.hpp")
+  add_custom_command(OUTPUT "${fatbin}"
+    COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" --fatbin -O3 -std=c++17 -allow-unsupported-compiler -gencode arch=compute_80,code=sm_80
+      -gencode "arch=compute_90,code=[sm_90,compute_90]" -Xfatbin -compress-all -I "${PROJECT_SOURCE_DIR}/src"
+      -o "${fatbin}" "${source}"
+    DEPENDS "${source}" ${headers} COMMENT "Compiling kernels for GPUs" VERBATIM)
+  target_sources(${target} PRIVATE "${fatbin}")
+  set_source_files_properties(${image} PROPERTIES OBJECT_DEPENDS "${fatbin}"
+    COMPILE_DEFINITIONS "KEDGE_KERNEL_IMAGE=\"${fatbin}\"")
+endfunction()

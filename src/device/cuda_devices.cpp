@@ -5,6 +5,8 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "device/cuda_checksums.hpp"
+#include "device/cuda_context.hpp"
 #include "device/cuda_driver.hpp"
 #include "device/devices.hpp"
 #include "device/loaded_driver.hpp"
@@ -12,74 +14,6 @@
 
 namespace kedge::device {
 namespace {
-
-/// As the driver has it.
-CUdeviceptr address_of(const void* data) noexcept {
-  return reinterpret_cast<CUdeviceptr>(data);  // NOLINT(*-reinterpret-cast)
-}
-
-/// A thread's current context, as long as this lives; the application's own is current again afterwards.
-class Current {
- public:
-  Current(const CudaDriver& driver, const Location& location) : driver_(driver) {
-    driver_.check(driver_.context_push(static_cast<CUcontext>(location.context)),
-                  compose("make the context of GPU {} current", location.ordinal));
-  }
-  ~Current() {
-    CUcontext popped = nullptr;
-    (void)driver_.context_pop(&popped);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
- private:
-  const CudaDriver& driver_;
-};
-
-/// As long as this lives, what this thread allocates and frees does not disturb a capture that another thread of the
-/// application has begun.
-class Uncaptured {
- public:
-  explicit Uncaptured(const CudaDriver& driver) : driver_(driver) { (void)driver_.exchange_capture_mode(&mode_); }
-  ~Uncaptured() { (void)driver_.exchange_capture_mode(&mode_); }
-  Uncaptured(const Uncaptured&) = delete;
-  Uncaptured& operator=(const Uncaptured&) = delete;
-
- private:
-  const CudaDriver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-/// What must not fail is left undone where the context is gone: with it went what was to be freed.
-template <class Work>
-void in_context_if_any(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
-  if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
-  const Uncaptured uncaptured(driver);
-  work();
-  CUcontext popped = nullptr;
-  (void)driver.context_pop(&popped);
-}
-
-class CudaPinned final : public PinnedMemory {
- public:
-  CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
-      : driver_(driver), location_(location), size_bytes_(size_bytes) {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
-    driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
-                  compose("pin {} bytes of host memory", size_bytes));
-  }
-  ~CudaPinned() override {
-    in_context_if_any(driver_, location_, [&] { (void)driver_.host_free(data_); });
-  }
-  std::span<std::byte> bytes() const noexcept override { return {static_cast<std::byte*>(data_), size_bytes_}; }
-
- private:
-  const CudaDriver& driver_;
-  Location location_;
-  std::size_t size_bytes_;
-  void* data_ = nullptr;
-};
 
 class CudaRegistration final : public Registration {
  public:
@@ -100,40 +34,26 @@ class CudaRegistration final : public Registration {
   void* data_;
 };
 
-/// A stream of its own, so that copies overlap with the application's kernels.
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
-    const Current current(driver_, location_);
-    const Uncaptured uncaptured(driver_);
-    driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
-                  compose("create a stream on GPU {}", location.ordinal));
-  }
-  ~CudaQueue() override {
-    in_context_if_any(driver_, location_, [&] {
-      (void)driver_.stream_synchronize(stream_);
-      (void)driver_.stream_destroy(stream_);
-    });
-  }
+  CudaQueue(const CudaDriver& driver, const Location& location)
+      : driver_(driver), location_(location), stream_(driver, location) {}
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
     const Current current(driver_, location_);
-    driver_.check(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_),
+    driver_.check(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_.handle()),
                   compose("copy {} bytes from GPU {}", to.size(), location_.ordinal));
   }
   void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
     const Current current(driver_, location_);
-    driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_),
+    driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_.handle()),
                   compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
   }
-  void wait() override {
-    const Current current(driver_, location_);
-    driver_.check(driver_.stream_synchronize(stream_), compose("copy memory of GPU {}", location_.ordinal));
-  }
+  void wait() override { stream_.wait(compose("copy memory of GPU {}", location_.ordinal)); }
 
  private:
   const CudaDriver& driver_;
   Location location_;
-  CUstream stream_ = nullptr;
+  CudaStream stream_;
 };
 
 class CudaDevices final : public Devices {
@@ -148,6 +68,9 @@ class CudaDevices final : public Devices {
   }
   std::unique_ptr<Registration> register_memory(const Location& location, std::span<std::byte> memory) override {
     return std::make_unique<CudaRegistration>(*driver(), location, memory);
+  }
+  std::unique_ptr<Checksums> checksums(const Location& location) override {
+    return cuda_checksums(*driver(), location);
   }
 
  private:

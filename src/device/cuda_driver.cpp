@@ -85,6 +85,11 @@ std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   find(library, "cuMemFreeHost", driver->host_free);
   find(library, "cuMemHostRegister_v2", driver->host_register);
   find(library, "cuMemHostUnregister", driver->host_unregister);
+  find(library, "cuModuleLoadData", driver->module_load);
+  find(library, "cuModuleUnload", driver->module_unload);
+  find(library, "cuModuleGetFunction", driver->module_get_function);
+  find(library, "cuFuncSetAttribute", driver->function_set_attribute);
+  find(library, "cuLaunchKernel", driver->launch);
   return driver;
 }
 

@@ -32,6 +32,11 @@ struct CudaDriver {
   PFN_cuMemFreeHost_v2000 host_free = nullptr;
   PFN_cuMemHostRegister_v6050 host_register = nullptr;
   PFN_cuMemHostUnregister_v4000 host_unregister = nullptr;
+  PFN_cuModuleLoadData_v2000 module_load = nullptr;
+  PFN_cuModuleUnload_v2000 module_unload = nullptr;
+  PFN_cuModuleGetFunction_v2000 module_get_function = nullptr;
+  PFN_cuFuncSetAttribute_v9000 function_set_attribute = nullptr;
+  PFN_cuLaunchKernel_v4000 launch = nullptr;
 
   /// Throws Error{device_failed} if the library lacks a function.
   [[nodiscard]] static std::unique_ptr<const CudaDriver> of(void* library);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "kedge/types.hpp"
 
@@ -59,6 +60,21 @@ class Queue {
   virtual void wait() = 0;
 };
 
+/// CRC32C that a device computes of its own memory, beside its queues. For one thread at a time.
+class Checksums {
+ public:
+  Checksums() = default;
+  Checksums(const Checksums&) = delete;
+  Checksums& operator=(const Checksums&) = delete;
+  virtual ~Checksums() = default;
+
+  /// Begins with the pieces of this memory, which the device can read to its end. The memory must stay until finish()
+  /// has returned or thrown, or this is destroyed, which waits, too.
+  virtual void begin(std::span<const std::byte> memory, std::uint64_t piece_bytes) = 0;
+  /// One per piece, of which the last may be shorter.
+  [[nodiscard]] virtual std::vector<std::uint32_t> finish() = 0;
+};
+
 /// From any thread. What fails throws Error: invalid_argument (memory or a stream that is not what it was said to be),
 /// no_space (of the device or of pinned memory), device_failed (the device is lost to this process).
 class Devices {
@@ -78,6 +94,8 @@ class Devices {
   /// Page-locks memory that exists, page by page: slow, so do it once.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
                                                                       std::span<std::byte> memory) = 0;
+  /// Throws what is no failure of the device, too, where this one computes none.
+  [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
 };
 
 /// Those of this process: of the library that the application has loaded, as far as this build knows it.

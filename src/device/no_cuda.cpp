@@ -41,6 +41,7 @@ class NoDevices final : public Devices {
                                                 std::span<std::byte> /*memory*/) override {
     refuse();
   }
+  std::unique_ptr<Checksums> checksums(const Location& /*location*/) override { refuse(); }
 
  private:
   LoadedDriver loaded_;

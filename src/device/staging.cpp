@@ -1,6 +1,7 @@
 #include "device/staging.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/attempt.hpp"
 
@@ -10,10 +11,10 @@ namespace kedge::device {
 /// is waited for.
 class Staging::Transfer {
  public:
-  Transfer(std::vector<Slot>& slots, std::size_t piece_bytes, std::uint64_t size_bytes)
+  Transfer(std::span<Slot> slots, std::uint64_t piece_bytes, std::uint64_t size_bytes)
       : piece_bytes_(piece_bytes),
         size_bytes_(size_bytes),
-        slots_(std::span(slots).first(std::min<std::uint64_t>(slots.size(), pieces()))) {}
+        slots_(slots.first(std::min<std::uint64_t>(slots.size(), pieces()))) {}
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
   ~Transfer() {
@@ -49,7 +50,7 @@ class Staging::Transfer {
   }
 
  private:
-  std::size_t piece_bytes_;
+  std::uint64_t piece_bytes_;
   std::uint64_t size_bytes_;
   std::span<Slot> slots_;
   bool is_done_ = false;
@@ -60,13 +61,17 @@ void DirectAccess::end() noexcept {
   registration_.reset();
 }
 
-Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused)
-    : devices_(std::move(devices)), size_(size), refused_(std::move(refused)) {}
+Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumChoice::Told told)
+    : devices_(std::move(devices)),
+      size_(size),
+      refused_(std::move(refused)),
+      checksums_(devices_, std::move(told)) {}
 
 void Staging::release() {
   const std::lock_guard guard(mutex_);
   slots_.clear();
   location_ = {};
+  checksums_.release();
   for (const auto& one : std::exchange(registered_, {})) {
     if (const auto access = one.lock()) access->end();
   }
@@ -129,18 +134,52 @@ void Staging::read(const Span& from,
       [&](std::uint64_t piece) { take(transfer.offset(piece), transfer.buffer(piece)); });
 }
 
-void Staging::read_into(const Span& from, std::span<std::byte> to,
-                        const std::function<void(std::uint64_t offset, std::uint64_t length)>& arrived) {
-  if (from.size_bytes == 0) return;
+std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::byte> to, std::uint64_t block_bytes,
+                                              const ChecksumsOf& on_host) {
+  if (from.size_bytes == 0) return {};
   const std::lock_guard guard(mutex_);
   prepare(from.location, from.size_bytes);
+  const std::span<const std::byte> memory(from.data, from.size_bytes);
+  const bool is_worthwhile = from.size_bytes >= size_.checksums_from_bytes;
+  Checksums* device = is_worthwhile ? checksums_.on_device(from.location) : nullptr;
+  if (device == nullptr) {
+    std::chrono::duration<double> host_time{};
+    const auto timed = [&](std::uint64_t offset, std::uint64_t length) {
+      const auto begun = std::chrono::steady_clock::now();
+      auto found = on_host(offset, length);
+      host_time += std::chrono::steady_clock::now() - begun;
+      return found;
+    };
+    auto found = read_pieces_into(from, to, timed);
+    if (is_worthwhile && checksums_.is_open(from.location)) {
+      checksums_.measure(from.location, memory, block_bytes, found, host_time);
+    }
+    return found;
+  }
+  // The copy first: CUDA refuses it where the memory has no such size, and a kernel there would cost the device.
+  Transfer transfer(std::span<Slot>{slots_}.first(1), from.size_bytes, from.size_bytes);
+  transfer.queue(0).copy_to_host(to, from.data);
+  begin_blocks(*device, memory, block_bytes);
+  const auto copied = attempt([&] { transfer.finish(); });
+  auto found = finish_blocks(*device, from.size_bytes, block_bytes);
+  if (copied) throw Error(*copied);
+  return found;
+}
+
+std::vector<std::uint32_t> Staging::read_pieces_into(const Span& from, std::span<std::byte> to,
+                                                     const ChecksumsOf& on_host) {
+  std::vector<std::uint32_t> all;
   Transfer transfer(slots_, size_.buffer_bytes, from.size_bytes);
   transfer.run(
       [&](std::uint64_t piece) {
         const auto place = to.subspan(transfer.offset(piece), transfer.length(piece));
         transfer.queue(piece).copy_to_host(place, from.data + transfer.offset(piece));
       },
-      [&](std::uint64_t piece) { arrived(transfer.offset(piece), transfer.length(piece)); });
+      [&](std::uint64_t piece) {
+        const auto found = on_host(transfer.offset(piece), transfer.length(piece));
+        all.insert(all.end(), found.begin(), found.end());
+      });
+  return all;
 }
 
 void Staging::write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill) {

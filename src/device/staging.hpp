@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/checksum_choice.hpp"
 #include "device/devices.hpp"
 #include "kedge/error.hpp"
 
@@ -42,10 +43,11 @@ struct HostMemory {
   std::shared_ptr<DirectAccess> access;  ///< shared with its owner
 };
 
-/// How much host memory is pinned on first use of device memory.
+/// How much host memory is pinned on first use of device memory, and what is worth a device's while.
 struct StagingSize {
   std::size_t buffers = 4;
   std::size_t buffer_bytes = std::size_t{16} << 20U;
+  std::uint64_t checksums_from_bytes = std::uint64_t{4} << 20U;  ///< smaller transfers' are computed on the host
 };
 
 /// From any thread; transfers follow each other, as they share the buffers. Throws what Devices throws, and what it is
@@ -54,9 +56,13 @@ class Staging {
  public:
   using Refused = std::function<void(const Failure& why)>;
 
+  /// CRC32C of what has arrived, by blocks.
+  using ChecksumsOf = std::function<std::vector<std::uint32_t>(std::uint64_t offset, std::uint64_t length)>;
+
   /// `refused` is called once, if this system does not register memory; nothing is registered after that. If it is
-  /// empty, nothing is registered at all.
-  explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {});
+  /// empty, nothing is registered at all. `told` gets what ChecksumChoice tells.
+  explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {},
+                   ChecksumChoice::Told told = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
   /// Frees the buffers and ends all registrations; another transfer makes new ones.
@@ -67,9 +73,10 @@ class Staging {
   void read(const Span& from, const std::function<void(std::uint64_t offset, std::span<const std::byte> piece)>& take);
   /// Whether devices reach this memory, which is registered if need be. Throws device_failed.
   [[nodiscard]] bool reaches(const Location& location, const HostMemory& memory);
-  /// As read, but straight to `to`, of the same size, in memory that devices reach.
-  void read_into(const Span& from, std::span<std::byte> to,
-                 const std::function<void(std::uint64_t offset, std::uint64_t length)>& arrived);
+  /// As read, but straight to `to`, of the same size, in memory that devices reach. CRC32C of its blocks of
+  /// `block_bytes`, a divisor of a buffer's size: computed by the device or, piece by piece as they arrive, `on_host`.
+  std::vector<std::uint32_t> read_into(const Span& from, std::span<std::byte> to, std::uint64_t block_bytes,
+                                       const ChecksumsOf& on_host);
   /// Likewise `fill`; what it has written goes to `to`. All of it is there when this returns.
   void write(const Span& to, const std::function<void(std::uint64_t offset, std::span<std::byte> piece)>& fill);
 
@@ -80,6 +87,7 @@ class Staging {
   };
   class Transfer;
 
+  std::vector<std::uint32_t> read_pieces_into(const Span& from, std::span<std::byte> to, const ChecksumsOf& on_host);
   void prepare(const Location& location, std::uint64_t size_bytes);
   void pin(const Location& location, std::uint64_t size_bytes);
   [[nodiscard]] std::size_t slots_for(std::uint64_t size_bytes) const noexcept;
@@ -87,6 +95,7 @@ class Staging {
   std::shared_ptr<Devices> devices_;
   StagingSize size_;
   Refused refused_;  ///< empty: nothing is registered
+  ChecksumChoice checksums_;
   std::vector<std::weak_ptr<DirectAccess>> registered_;
   std::mutex mutex_;
   Location location_;  ///< of the queues

@@ -24,9 +24,6 @@ void for_each_padding(const RegionMap& map, const DataExtent& extent, Visit&& vi
   if (end > at) visit(at, end - at);
 }
 
-// A thread costs some 20 microseconds to start, a block some 300 to copy.
-constexpr std::uint64_t kBlocksPerThread = 2;
-
 // Blocks 0 to count - 1, handed out to threads. Once one of them failed there are no more.
 class Blocks {
  public:
@@ -58,7 +55,8 @@ BlockChecksums copy_blocks(std::uint64_t size_bytes, unsigned threads, Copy&& co
       checksums[block] = copy(begin, std::min<std::uint64_t>(kBlockBytes, size_bytes - begin));
     });
   };
-  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size() / kBlocksPerThread)), work);
+  // A thread costs some 20 microseconds to start, a block some 300 to copy.
+  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, checksums.size())), work);
   return checksums;
 }
 
@@ -85,15 +83,14 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
                               const device::Span& from, const device::HostMemory& memory, unsigned threads) {
-  BlockChecksums checksums;
   if (staging.reaches(from.location, memory)) {
     invariant(offset + from.size_bytes <= memory.bytes.size(), "a region lies within its file");
-    staging.read_into(from, memory.bytes.subspan(offset, from.size_bytes),
-                      [&](std::uint64_t begin, std::uint64_t length) {
-                        append(checksums, checksums_of(file, offset + begin, length, threads));
-                      });
-    return checksums;
+    return staging.read_into(from, memory.bytes.subspan(offset, from.size_bytes), kBlockBytes,
+                             [&](std::uint64_t begin, std::uint64_t length) {
+                               return checksums_of(file, offset + begin, length, threads);
+                             });
   }
+  BlockChecksums checksums;
   staging.read(from, [&](std::uint64_t begin, std::span<const std::byte> piece) {
     append(checksums, copy_region_in(file, offset + begin, piece, threads));
   });

@@ -19,6 +19,9 @@ struct Index3 {
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __grid_constant__
+#define __forceinline__ inline
+#define KEDGE_DYNAMIC_SHARED(type, name, size) static type name[size]
 
 namespace emulated {
 inline thread_local std::barrier<>* barrier = nullptr;
@@ -42,12 +45,18 @@ inline std::uint32_t __shfl_xor_sync(std::uint32_t, std::uint32_t value, int lan
 }
 
 template <class T>
-T __ldg(const T* at) {
+T __ldcs(const T* at) {
   return *at;
 }
 
-inline std::uint32_t __funnelshift_r(std::uint32_t low, std::uint32_t high, unsigned shift) {
-  return static_cast<std::uint32_t>(((std::uint64_t{high} << 32U) | low) >> (shift & 31U));
+/// Byte k of the result is that of `low` and `high` which half byte k of the selector counts.
+inline std::uint32_t __byte_perm(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
+  const std::uint64_t bytes = (std::uint64_t{high} << 32U) | low;
+  std::uint32_t result = 0;
+  for (unsigned k = 0; k < 4; ++k) {
+    result |= static_cast<std::uint32_t>((bytes >> (8 * ((selector >> (4 * k)) & 7U))) & 0xffU) << (8 * k);
+  }
+  return result;
 }
 // NOLINTEND
 

@@ -15,17 +15,6 @@ namespace {
 
 using namespace fake_cuda;  // NOLINT(google-build-using-namespace): the same thing in two files
 
-int planned(const char* function) {
-  const auto found = driver().failing.find(function);
-  if (found != driver().failing.end() && --found->second.left == 0) {
-    const Failing failing = found->second;
-    driver().failing.erase(found);
-    if (failing.for_good) driver().lost = failing.result;
-    return failing.result;
-  }
-  return driver().lost;
-}
-
 /// Runs `work` unless the call is to fail.
 template <class Work>
 int call(const char* function, Work&& work) {

@@ -24,6 +24,8 @@ int fake_cuda_pushed(void);
 /// Streams and pinned allocations that exist.
 int fake_cuda_streams(void);
 int fake_cuda_pinned(void);
+/// Modules that are loaded.
+int fake_cuda_modules(void);
 /// Memory that was registered and is not unregistered.
 int fake_cuda_registered(void);
 }

@@ -17,6 +17,7 @@ inline constexpr int kInvalidValue = 1;
 inline constexpr int kNotInitialized = 3;
 inline constexpr int kInvalidContext = 201;
 inline constexpr int kInvalidHandle = 400;
+inline constexpr int kNotFound = 500;
 inline constexpr int kCaptureInvalidated = 901;
 inline constexpr int kAlreadyRegistered = 712;
 inline constexpr int kNotRegistered = 713;
@@ -44,12 +45,25 @@ struct Driver {
   std::map<void*, std::vector<std::function<void()>>> given;
   std::map<std::string, Failing> failing;
   int lost = kSuccess;
+  int modules = 0;
   bool captures = false;  ///< a thread captures a stream, in global mode
 };
 
 inline Driver& driver() {
   static Driver one;
   return one;
+}
+
+/// What a call of this function is to return, as tests have planned.
+inline int planned(const char* function) {
+  const auto found = driver().failing.find(function);
+  if (found != driver().failing.end() && --found->second.left == 0) {
+    const Failing failing = found->second;
+    driver().failing.erase(found);
+    if (failing.for_good) driver().lost = failing.result;
+    return failing.result;
+  }
+  return driver().lost;
 }
 
 /// How this thread meets captures of others: 0 is global, as at first, 2 relaxed.

@@ -1,4 +1,4 @@
-// Span of a device on its way through pinned buffers.
+// Memory of a device on its way through pinned buffers, and straight.
 #include "device/staging.hpp"
 
 #include <gtest/gtest.h>
@@ -12,43 +12,10 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "harness/model_devices.hpp"
+#include "unit/device/staging_fixture.hpp"
 
 namespace kedge::device {
 namespace {
-
-using faults::ModelDevices;
-
-constexpr StagingSize kSmall{3, 1024};
-
-void fill(std::span<std::byte> bytes, unsigned seed) {
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
-}
-
-class StagingTest : public testing::Test {
- protected:
-  [[nodiscard]] Span memory(const ModelDevices::Array& array, std::size_t offset, std::size_t size_bytes) const {
-    auto* data = static_cast<std::byte*>(array.address()) + offset;
-    return {data, size_bytes, devices->location_of(data)};
-  }
-  [[nodiscard]] static std::vector<std::byte> read(Staging& staging, const Span& from) {
-    std::vector<std::byte> all;
-    staging.read(from, [&](std::uint64_t offset, std::span<const std::byte> piece) {
-      EXPECT_EQ(offset, all.size());
-      EXPECT_EQ(piece.size(), std::min<std::uint64_t>(kSmall.buffer_bytes, from.size_bytes - offset));
-      all.insert(all.end(), piece.begin(), piece.end());
-    });
-    return all;
-  }
-  static void write(Staging& staging, const Span& to, std::span<const std::byte> bytes) {
-    staging.write(to, [&](std::uint64_t offset, std::span<std::byte> piece) {
-      std::memcpy(piece.data(), bytes.data() + offset, piece.size());
-    });
-  }
-
-  std::shared_ptr<ModelDevices> devices = std::make_shared<ModelDevices>();
-  Staging staging{devices, kSmall};
-};
 
 TEST_F(StagingTest, BytesAreThoseOfTheDeviceWhateverTheSize) {
   const ModelDevices::Array array(*devices, 0, 9000);
@@ -149,30 +116,6 @@ TEST_F(StagingTest, WhatCannotBeTakenEndsTheTransfer) {
     EXPECT_TRUE(std::ranges::equal(read(staging, memory(array, 0, 8 * 1024)), array.contents()));
   }
 }
-
-/// Memory with an owner, as a file of the store has it.
-struct Owned {
-  explicit Owned(std::size_t size_bytes) : bytes(size_bytes) {}
-  [[nodiscard]] HostMemory memory() { return {bytes, access}; }
-  std::vector<std::byte> bytes;
-  std::shared_ptr<DirectAccess> access = std::make_shared<DirectAccess>();
-};
-
-class Straight : public StagingTest {
- protected:
-  /// To the byte after the first.
-  void read_into(const Span& from, Owned& to) {
-    std::uint64_t sum = 0;
-    registering.read_into(from, std::span(to.bytes).subspan(1, from.size_bytes),
-                          [&](std::uint64_t offset, std::uint64_t length) {
-                            EXPECT_EQ(offset, sum);
-                            sum += length;
-                          });
-    EXPECT_EQ(sum, from.size_bytes);
-  }
-  std::vector<Failure> refused;
-  Staging registering{devices, kSmall, [this](const Failure& why) { refused.push_back(why); }};
-};
 
 TEST_F(Straight, ToMemoryThatIsRegisteredForIt) {
   const ModelDevices::Array array(*devices, 0, 9000);
@@ -283,8 +226,10 @@ TEST_F(Straight, WhateverFailsNothingIsUnderWay) {
     }
   }
   const auto failure = attempt([&] {
-    registering.read_into(memory(array, 0, 8 * 1024), std::span(owned.bytes).first(8 * 1024),
-                          [](std::uint64_t, std::uint64_t) { throw Error(ErrorCode::io, "the store is gone"); });
+    registering.read_into(memory(array, 0, 8 * 1024), std::span(owned.bytes).first(8 * 1024), kBlockBytes,
+                          [](std::uint64_t, std::uint64_t) -> std::vector<std::uint32_t> {
+                            throw Error(ErrorCode::io, "the store is gone");
+                          });
   });
   EXPECT_TRUE(failure);
   EXPECT_EQ(devices->copies_under_way(), 0U);

@@ -1,46 +1,53 @@
-// Sums over GF(2^8) as a device makes them: what the kernel is given.
+// Sums over GF(2^8) as a device makes them: what the kernels are given.
 #pragma once
 
 #include <cstdint>
-
-#include "device/kernels/crc32c_fold.hpp"
 
 namespace kedge::device {
 
 inline constexpr unsigned kInputsMax = 32;
 inline constexpr unsigned kOutputsMax = 4;  // redundancy.parity is at most that
 
+/// What a number is times one coefficient, by three of its eight bits, three more and the last two: 8 bytes each, the
+/// first in the lowest bits.
+struct Products {
+  std::uint64_t of_bits[3] = {};
+};
+
 struct Input {
   const void* data = nullptr;
   std::uint64_t words = 0;  ///< of 16 bytes
-  std::uint8_t coefficient[kOutputsMax] = {};
-  std::uint32_t highest_bit = 0;  ///< that any of its coefficients has
 };
 
 /// By value: less than 4 KiB.
 struct Combination {
   std::uint64_t words = 0;  ///< of 16 bytes, of each output
   std::uint32_t inputs = 0;
-  std::uint32_t outputs = 0;
   Input input[kInputsMax];
+  Products products[kInputsMax][kOutputsMax];
   void* output[kOutputsMax] = {};
 };
 static_assert(sizeof(Combination) <= 4096);
 
-inline Input input_of(const void* data, std::uint64_t words, const std::uint8_t (&coefficients)[kOutputsMax]) {
-  Input input{data, words, {}, 0};
-  for (unsigned out = 0; out < kOutputsMax; ++out) {
-    input.coefficient[out] = coefficients[out];
-    for (std::uint32_t bit = 0; bit < 8; ++bit) {
-      if ((coefficients[out] >> bit & 1U) != 0 && bit > input.highest_bit) input.highest_bit = bit;
-    }
+/// In GF(2^8), polynomial 0x11d.
+constexpr std::uint8_t product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t sum = 0;
+  for (; b != 0; b >>= 1U) {
+    if ((b & 1U) != 0) sum ^= a;
+    a = (a << 1U) ^ ((a & 0x80U) != 0 ? 0x11dU : 0);
   }
-  return input;
+  return static_cast<std::uint8_t>(sum);
 }
 
-/// Four numbers of GF(2^8), each times two.
-KEDGE_ON_BOTH constexpr std::uint32_t times_two(std::uint32_t four) {
-  return ((four << 1U) & 0xfefefefeU) ^ (((four >> 7U) & 0x01010101U) * 0x1dU);
+constexpr Products products_of(std::uint8_t coefficient) {
+  Products products;
+  for (unsigned part = 0; part < 3; ++part) {
+    for (std::uint64_t bits = 0; bits < (part == 2 ? 4U : 8U); ++bits) {
+      products.of_bits[part] |= std::uint64_t{product(static_cast<std::uint32_t>(bits << (3 * part)), coefficient)}
+                                << (8 * bits);
+    }
+  }
+  return products;
 }
 
 }  // namespace kedge::device

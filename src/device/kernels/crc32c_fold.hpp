@@ -1,4 +1,4 @@
-// CRC32C by folding, as it is done on a device: in steps of many words at once, between which all threads meet.
+// CRC32C by folding, as it is done on a device: in steps of many units at once, between which all threads meet.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,20 @@
 
 namespace kedge::device {
 
-// x^5321 + x^3574 + x^2491 + 1 is a multiple of CRC32C's polynomial, and with it the same of x^32: what a word of 32
-// bits contributes, the words so many places after it may contribute instead. No tables, no multiplications.
-inline constexpr unsigned kFoldNear = 5321 - 3574;
-inline constexpr unsigned kFoldMiddle = 5321 - 2491;
-inline constexpr unsigned kFoldFar = 5321;
-/// Of words that are folded: what a step needs of former ones, and the step's own.
-inline constexpr unsigned kFoldRing = 8192;
-/// Words of a step: none needs another of the same step.
-inline constexpr unsigned kFoldStep = 1024;
-static_assert(kFoldStep <= kFoldNear && kFoldFar + kFoldStep <= kFoldRing);
-
-/// Word `n`, with all that former ones have handed on: of these only the first `folded_words` do.
-KEDGE_ON_BOTH inline std::uint32_t folded(const std::uint32_t* ring, std::uint32_t word, std::uint64_t n,
-                                          std::uint64_t folded_words) {
-  const auto at = [&](unsigned back) -> std::uint32_t {
-    return n >= back && n - back < folded_words ? ring[(n - back) % kFoldRing] : 0;
-  };
-  return word ^ at(kFoldNear) ^ at(kFoldMiddle) ^ at(kFoldFar);
-}
+/// Bytes that a thread takes at once.
+inline constexpr unsigned kUnitBytes = 16;
+inline constexpr unsigned kUnitWords = kUnitBytes / 4;
+// x^5275 + x^4508 + x^2751 + 1 is a multiple of CRC32C's polynomial, and with it the same of x^128, its power of 2^7:
+// what a unit of 128 bits contributes, the units so many places after it may contribute instead. No tables, no
+// multiplications.
+inline constexpr unsigned kFoldNear = 5275 - 4508;
+inline constexpr unsigned kFoldMiddle = 5275 - 2751;
+inline constexpr unsigned kFoldFar = 5275;
+/// Units of a step: none needs another of the same step.
+inline constexpr unsigned kFoldStep = 512;
+/// Of units that are folded: what a step needs of former ones, and the step's own.
+inline constexpr unsigned kFoldRing = kFoldFar + kFoldStep;
+static_assert(kFoldStep <= kFoldNear);
 
 /// a * b modulo the polynomial; bit 31 is the coefficient of 1.
 KEDGE_ON_BOTH constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
@@ -51,6 +46,14 @@ KEDGE_ON_BOTH constexpr std::uint32_t power_of_word(std::uint64_t n) {
     square = multiply(square, square);
   }
   return result;
+}
+
+/// As if these last bytes, all zero, had not been there: divided by x^8 for each of them.
+KEDGE_ON_BOTH constexpr std::uint32_t without_zeros(std::uint32_t raw, unsigned bytes) {
+  for (unsigned bit = 0; bit < 8 * bytes; ++bit) {
+    raw = (raw & 0x80000000U) != 0 ? ((raw ^ 0x82f63b78U) << 1U) | 1U : raw << 1U;
+  }
+  return raw;
 }
 
 }  // namespace kedge::device

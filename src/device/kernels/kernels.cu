@@ -4,105 +4,177 @@
 #include "device/kernels/combination.hpp"
 #include "device/kernels/crc32c_fold.hpp"
 
+#ifndef KEDGE_DYNAMIC_SHARED  // a test's is of another kind
+#define KEDGE_DYNAMIC_SHARED(type, name, size) extern __shared__ type name[]
+#endif
+
 namespace {
 
-using kedge::device::folded;
+using kedge::device::Combination;
 using kedge::device::kFoldFar;
+using kedge::device::kFoldMiddle;
+using kedge::device::kFoldNear;
 using kedge::device::kFoldRing;
 using kedge::device::kFoldStep;
+using kedge::device::kUnitBytes;
+using kedge::device::kUnitWords;
 using kedge::device::multiply;
 using kedge::device::power_of_word;
-using kedge::device::times_two;
+using kedge::device::Products;
+using kedge::device::without_zeros;
 
-constexpr unsigned kThreads = 512;
-constexpr unsigned kEach = kFoldStep / kThreads;  // words of a step
-constexpr unsigned kAhead = 4;                    // steps whose words are on their way while one is folded
+constexpr unsigned kThreads = kFoldStep;  // a unit each, at a step
+constexpr unsigned kAhead = 4;            // steps whose units are on their way while one is folded
 
 /// x^(32 n) for what a thread may be away from the end.
 struct Powers {
-  std::uint32_t of[kFoldStep + 1];
+  std::uint32_t of[kUnitWords * kFoldStep + 1];
 };
 constexpr Powers powers() {
   Powers all{};
   all.of[0] = power_of_word(0);
   const std::uint32_t word = power_of_word(1);
-  for (unsigned n = 1; n <= kFoldStep; ++n) all.of[n] = multiply(all.of[n - 1], word);
+  for (unsigned n = 1; n <= kUnitWords * kFoldStep; ++n) all.of[n] = multiply(all.of[n - 1], word);
   return all;
 }
 __device__ const Powers kPowers = powers();
-__device__ const std::uint32_t kPowerOfStep = power_of_word(kFoldStep);
+__device__ const std::uint32_t kPowerOfStep = power_of_word(kUnitWords * kFoldStep);
 
-/// Bytes 4 n - pad to 4 n - pad + 3; those before the first are zero. Reads no word of which no byte is asked for.
-__device__ std::uint32_t load(const std::uint8_t* data, std::uint64_t n, unsigned pad) {
-  if (n == 0 && pad != 0) {
-    std::uint32_t word = 0;
-    for (unsigned i = pad; i < 4; ++i) word |= static_cast<std::uint32_t>(data[i - pad]) << (8 * i);
-    return word;
+__device__ __forceinline__ uint4 sum(uint4 a, uint4 b) { return {a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w}; }
+
+/// Reads no byte that is not asked for.
+__device__ __forceinline__ uint4 load(const std::uint8_t* data, std::uint64_t unit, std::uint64_t size_bytes) {
+  const std::uint64_t begin = unit * kUnitBytes;
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (begin + kUnitBytes <= size_bytes && address % kUnitBytes == 0) {
+    return __ldcs(reinterpret_cast<const uint4*>(data + begin));
   }
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(data) + 4 * n - pad;
-  const auto* words = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
-  const unsigned shift = 8 * static_cast<unsigned>(address & 3U);
-  return shift == 0 ? __ldg(words) : __funnelshift_r(__ldg(words), __ldg(words + 1), shift);
+  if (begin + kUnitBytes <= size_bytes && address % 4 == 0) {
+    const auto* words = reinterpret_cast<const std::uint32_t*>(data + begin);
+    return {words[0], words[1], words[2], words[3]};
+  }
+  std::uint32_t words[kUnitWords] = {};
+#pragma unroll
+  for (unsigned i = 0; i < kUnitBytes; ++i) {
+    if (begin + i < size_bytes) words[i / 4] |= static_cast<std::uint32_t>(data[begin + i]) << (8 * (i % 4));
+  }
+  return {words[0], words[1], words[2], words[3]};
 }
 
-/// Faster where the words of the padded piece are aligned to 4.
-__device__ void store(std::uint8_t* data, std::uint64_t n, unsigned pad, std::uint32_t word) {
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(data) + 4 * n - pad;
-  if (address % 4 == 0 && (n != 0 || pad == 0)) {
-    *reinterpret_cast<std::uint32_t*>(address) = word;
-    return;
-  }
-  for (unsigned i = n == 0 ? pad : 0; i < 4; ++i) {
-    reinterpret_cast<std::uint8_t*>(address)[i] = static_cast<std::uint8_t>(word >> (8 * i));
-  }
+/// So many units before that at `at` of the ring.
+__device__ __forceinline__ unsigned before(unsigned at, unsigned units) {
+  return at >= units ? at - units : at + kFoldRing - units;
+}
+
+/// Unit n, which is at `at` of the ring, with all that former ones have handed on: of these only the first
+/// `folded_units` do.
+__device__ __forceinline__ uint4 folded(const uint4* ring, unsigned at, uint4 unit, std::uint64_t n,
+                                        std::uint64_t folded_units) {
+  // Before the first, the ring is zero.
+  if (n < folded_units + kFoldNear) unit = sum(unit, ring[before(at, kFoldNear)]);
+  if (n < folded_units + kFoldMiddle) unit = sum(unit, ring[before(at, kFoldMiddle)]);
+  return sum(unit, ring[before(at, kFoldFar)]);
 }
 
 /// What of the piece is left after folding, as one word: the threads' sum.
-__device__ std::uint32_t sum_of_rest(const std::uint32_t* ring, std::uint64_t words, std::uint64_t folded_words) {
+__device__ std::uint32_t sum_of_rest(const uint4* ring, std::uint64_t units, std::uint64_t folded_units) {
   __shared__ std::uint32_t sums[32];
-  std::uint32_t sum = 0;
-  for (unsigned each = threadIdx.x; each < kFoldStep; each += kThreads) {
-    std::uint64_t n = folded_words / kFoldStep * kFoldStep + each;
-    if (n < folded_words) n += kFoldStep;
-    if (n >= words) continue;
-    std::uint32_t own = ring[n % kFoldRing];
-    for (; n + kFoldStep < words; n += kFoldStep) {
-      own = multiply(own, kPowerOfStep) ^ ring[(n + kFoldStep) % kFoldRing];
+  std::uint32_t total = 0;
+  if (std::uint64_t n = folded_units + threadIdx.x; n < units) {
+    const auto words_at = [&](std::uint64_t unit) {
+      return reinterpret_cast<const std::uint32_t*>(&ring[unit % kFoldRing]);
+    };
+    std::uint32_t own[kUnitWords];
+    for (unsigned k = 0; k < kUnitWords; ++k) own[k] = words_at(n)[k];
+    for (; n + kFoldStep < units; n += kFoldStep) {
+      for (unsigned k = 0; k < kUnitWords; ++k) own[k] = multiply(own[k], kPowerOfStep) ^ words_at(n + kFoldStep)[k];
     }
-    sum ^= multiply(own, kPowers.of[words - n]);
+    const auto words_left = static_cast<unsigned>((units - n) * kUnitWords);
+    for (unsigned k = 0; k < kUnitWords; ++k) total ^= multiply(own[k], kPowers.of[words_left - k]);
   }
-  for (int lanes = 16; lanes > 0; lanes /= 2) sum ^= __shfl_xor_sync(0xffffffffU, sum, lanes);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+  for (int lanes = 16; lanes > 0; lanes /= 2) total ^= __shfl_xor_sync(0xffffffffU, total, lanes);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = total;
   __syncthreads();
-  sum = threadIdx.x < kThreads / 32 ? sums[threadIdx.x] : 0;
-  for (int lanes = 16; lanes > 0; lanes /= 2) sum ^= __shfl_xor_sync(0xffffffffU, sum, lanes);
-  return sum;
+  total = threadIdx.x < kThreads / 32 ? sums[threadIdx.x] : 0;
+  for (int lanes = 16; lanes > 0; lanes /= 2) total ^= __shfl_xor_sync(0xffffffffU, total, lanes);
+  return total;
 }
 
-/// One piece by one block of threads. `copy` may be null.
-__device__ std::uint32_t checksum(const std::uint8_t* data, std::uint64_t size_bytes, std::uint8_t* copy) {
-  __shared__ std::uint32_t ring[kFoldRing];
-  const std::uint64_t words = (size_bytes + 3) / 4;
-  const std::uint64_t folded_words = words > kFoldFar ? words - kFoldFar : 0;
-  const auto pad = static_cast<unsigned>(4 * words - size_bytes);
-  const auto take = [&](std::uint64_t n) { return n < words ? load(data, n, pad) : 0; };
-  std::uint32_t ahead[kAhead * kEach];
+/// One piece by one block of threads.
+__device__ std::uint32_t checksum(uint4* ring, const std::uint8_t* data, std::uint64_t size_bytes) {
+  const std::uint64_t units = (size_bytes + kUnitBytes - 1) / kUnitBytes;
+  const std::uint64_t folded_units = units > kFoldFar ? units - kFoldFar : 0;
+  const auto take = [&](std::uint64_t n) { return n < units ? load(data, n, size_bytes) : uint4{}; };
+  uint4 ahead[kAhead];
 #pragma unroll
-  for (unsigned i = 0; i < kAhead * kEach; ++i) ahead[i] = take(std::uint64_t{i} * kThreads + threadIdx.x);
-  for (std::uint64_t begin = 0; begin < words; begin += kAhead * kFoldStep) {
+  for (unsigned i = 0; i < kAhead; ++i) ahead[i] = take(std::uint64_t{i} * kFoldStep + threadIdx.x);
+  for (unsigned i = threadIdx.x; i < kFoldRing; i += kThreads) ring[i] = uint4{};
+  __syncthreads();
+  unsigned at = threadIdx.x;
+  for (std::uint64_t begin = 0; begin < units; begin += kAhead * kFoldStep) {
 #pragma unroll
-    for (unsigned i = 0; i < kAhead * kEach; ++i) {
-      const std::uint64_t n = begin + i * kThreads + threadIdx.x;
-      const std::uint32_t word = ahead[i];
+    for (unsigned i = 0; i < kAhead; ++i) {
+      const std::uint64_t n = begin + i * kFoldStep + threadIdx.x;
+      const uint4 unit = ahead[i];
       ahead[i] = take(n + kAhead * kFoldStep);
-      if (n < words) {
-        if (copy != nullptr) store(copy, n, pad, word);
-        ring[n % kFoldRing] = folded(ring, word, n, folded_words);
-      }
-      if (i % kEach == kEach - 1) __syncthreads();
+      if (n < units) ring[at] = folded(ring, at, unit, n, folded_units);
+      at = at + kFoldStep >= kFoldRing ? at + kFoldStep - kFoldRing : at + kFoldStep;
+      __syncthreads();
     }
   }
-  return sum_of_rest(ring, words, folded_words);
+  return without_zeros(sum_of_rest(ring, units, folded_units), static_cast<unsigned>(units * kUnitBytes - size_bytes));
+}
+
+/// Calls sum_of(i) for this thread's words of the outputs.
+template <class SumOf>
+__device__ void each_word(const Combination& what, SumOf&& sum_of) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < what.words; i += step) sum_of(i);
+}
+
+/// The products of eight numbers, of which `bits` has three bits each in its half bytes; four in each result.
+__device__ __forceinline__ void add_products(std::uint64_t products, std::uint32_t bits, std::uint32_t& low,
+                                             std::uint32_t& high) {
+  const auto first = static_cast<std::uint32_t>(products);
+  const auto last = static_cast<std::uint32_t>(products >> 32U);
+  low ^= __byte_perm(first, last, bits);
+  high ^= __byte_perm(first, last, bits >> 16U);
+}
+
+/// Adds the products of 8 bytes. In the sums the bytes of `a` and `b` take turns.
+template <unsigned outputs>
+__device__ __forceinline__ void add(const Products* products, std::uint32_t a, std::uint32_t b,
+                                    std::uint32_t (&sums)[outputs][4], unsigned pair) {
+  const std::uint32_t bits[3] = {(a & 0x07070707U) | ((b << 4U) & 0x70707070U),
+                                 ((a >> 3U) & 0x07070707U) | ((b << 1U) & 0x70707070U),
+                                 ((a >> 6U) & 0x03030303U) | ((b >> 2U) & 0x30303030U)};
+#pragma unroll
+  for (unsigned out = 0; out < outputs; ++out) {
+#pragma unroll
+    for (unsigned part = 0; part < 3; ++part) {
+      add_products(products[out].of_bits[part], bits[part], sums[out][2 * pair], sums[out][2 * pair + 1]);
+    }
+  }
+}
+
+template <unsigned outputs>
+__device__ __forceinline__ void combine(const Combination& what) {
+  each_word(what, [&](std::uint64_t i) {
+    std::uint32_t sums[outputs][4] = {};
+#pragma unroll 2
+    for (unsigned k = 0; k < what.inputs; ++k) {
+      if (i >= what.input[k].words) continue;
+      const uint4 word = __ldcs(static_cast<const uint4*>(what.input[k].data) + i);
+      add<outputs>(what.products[k], word.x, word.y, sums, 0);
+      add<outputs>(what.products[k], word.z, word.w, sums, 1);
+    }
+#pragma unroll
+    for (unsigned out = 0; out < outputs; ++out) {
+      const std::uint32_t(&own)[4] = sums[out];
+      static_cast<uint4*>(what.output[out])[i] = {__byte_perm(own[0], own[1], 0x6420), __byte_perm(own[0], own[1], 0x7531),
+                                                  __byte_perm(own[2], own[3], 0x6420), __byte_perm(own[2], own[3], 0x7531)};
+    }
+  });
 }
 
 }  // namespace
@@ -110,44 +182,32 @@ __device__ std::uint32_t checksum(const std::uint8_t* data, std::uint64_t size_b
 extern "C" {
 
 /// Of each piece of `piece_bytes` (the last may have fewer) what crc32c_of_raw() makes its CRC32C. Grid: pieces; block:
-/// exactly kThreads threads. If `copy` is not null, the bytes also go there.
+/// exactly kFoldStep threads, with kFoldRing units of dynamic shared memory.
 __global__ void __launch_bounds__(kThreads, 2)
-    kedge_crc32c(const std::uint8_t* data, std::uint64_t size_bytes, std::uint64_t piece_bytes, std::uint8_t* copy,
-                 std::uint32_t* raw) {
+    kedge_crc32c(const std::uint8_t* data, std::uint64_t size_bytes, std::uint64_t piece_bytes, std::uint32_t* raw) {
+  KEDGE_DYNAMIC_SHARED(uint4, ring, kFoldRing);
   const std::uint64_t begin = blockIdx.x * piece_bytes;
   const std::uint64_t length = size_bytes - begin < piece_bytes ? size_bytes - begin : piece_bytes;
-  const std::uint32_t sum = checksum(data + begin, length, copy == nullptr ? nullptr : copy + begin);
+  const std::uint32_t sum = checksum(ring, data + begin, length);
   if (threadIdx.x == 0) raw[blockIdx.x] = sum;
 }
 
-/// Every output is the sum of all inputs times their coefficients in GF(2^8), polynomial 0x11d; with coefficients of 1,
-/// their XOR. By 16 bytes, to which all are aligned. An input may be shorter, and is continued with zeros.
-__global__ void kedge_combine(kedge::device::Combination what) {
-  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < what.words; i += step) {
-    uint4 sums[kedge::device::kOutputsMax] = {};
+// Every output is the sum of all inputs times their coefficients in GF(2^8). By 16 bytes, to which all are aligned. An
+// input may be shorter, and is continued with zeros.
+
+/// The first output only, all coefficients 1: XOR.
+__global__ void __launch_bounds__(256) kedge_xor(const __grid_constant__ Combination what) {
+  each_word(what, [&](std::uint64_t i) {
+    uint4 total{};
+#pragma unroll 4
     for (unsigned k = 0; k < what.inputs; ++k) {
-      const kedge::device::Input& input = what.input[k];
-      if (i >= input.words) continue;
-      uint4 power = __ldg(static_cast<const uint4*>(input.data) + i);
-      // Bit by bit of the coefficients, which all threads share: no branch of theirs differs.
-      for (unsigned bit = 0;; ++bit) {
-#pragma unroll
-        for (unsigned out = 0; out < kedge::device::kOutputsMax; ++out) {
-          const std::uint32_t mask = 0U - ((input.coefficient[out] >> bit) & 1U);
-          sums[out].x ^= power.x & mask;
-          sums[out].y ^= power.y & mask;
-          sums[out].z ^= power.z & mask;
-          sums[out].w ^= power.w & mask;
-        }
-        if (input.highest_bit == bit) break;
-        power = {times_two(power.x), times_two(power.y), times_two(power.z), times_two(power.w)};
-      }
+      if (i < what.input[k].words) total = sum(total, __ldcs(static_cast<const uint4*>(what.input[k].data) + i));
     }
-#pragma unroll
-    for (unsigned out = 0; out < kedge::device::kOutputsMax; ++out) {
-      if (out < what.outputs) static_cast<uint4*>(what.output[out])[i] = sums[out];
-    }
-  }
+    static_cast<uint4*>(what.output[0])[i] = total;
+  });
 }
+__global__ void __launch_bounds__(256) kedge_combine_1(const __grid_constant__ Combination what) { combine<1>(what); }
+__global__ void __launch_bounds__(256) kedge_combine_2(const __grid_constant__ Combination what) { combine<2>(what); }
+__global__ void __launch_bounds__(256) kedge_combine_3(const __grid_constant__ Combination what) { combine<3>(what); }
+__global__ void __launch_bounds__(256) kedge_combine_4(const __grid_constant__ Combination what) { combine<4>(what); }
 }

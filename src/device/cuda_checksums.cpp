@@ -1,0 +1,107 @@
+#include "device/cuda_checksums.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/text.hpp"
+#include "device/cuda_context.hpp"
+#include "device/kernels/crc32c_fold.hpp"
+#include "device/kernels/image.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge::device {
+namespace {
+
+/// The kernels, in one context.
+class Module {
+ public:
+  Module(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+    if (kernel_image() == nullptr) {
+      throw Error(ErrorCode::bad_state, "Kedge was built without kernels for GPUs, as nvcc 11.8 or later was not found");
+    }
+    const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
+    driver_.check(driver_.module_load(&module_, kernel_image()), compose("load kernels on GPU {}", location.ordinal));
+  }
+  ~Module() {
+    in_context_if_any(driver_, location_, [&] { (void)driver_.module_unload(module_); });
+  }
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// With so much dynamic shared memory for each block of threads.
+  [[nodiscard]] CUfunction function(const char* name, int shared_bytes) const {
+    const Current current(driver_, location_);
+    const std::string what = compose("find the kernel {} for GPU {}", name, location_.ordinal);
+    CUfunction found = nullptr;
+    driver_.check(driver_.module_get_function(&found, module_, name), what);
+    driver_.check(driver_.function_set_attribute(found, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes),
+                  what);
+    return found;
+  }
+
+ private:
+  const CudaDriver& driver_;
+  Location location_;
+  CUmodule module_ = nullptr;
+};
+
+constexpr unsigned kSharedBytes = kFoldRing * kUnitBytes;
+
+class CudaChecksums final : public Checksums {
+ public:
+  CudaChecksums(const CudaDriver& driver, const Location& location)
+      : driver_(driver),
+        location_(location),
+        module_(driver, location),
+        kernel_(module_.function("kedge_crc32c", kSharedBytes)),
+        stream_(driver, location) {}
+
+  void begin(std::span<const std::byte> memory, std::uint64_t piece_bytes) override {
+    size_bytes_ = memory.size();
+    piece_bytes_ = piece_bytes;
+    const std::uint64_t pieces = (size_bytes_ + piece_bytes - 1) / piece_bytes;
+    if (!raw_ || raw_->bytes().size() < pieces * sizeof(std::uint32_t)) {
+      raw_.reset();
+      raw_ = std::make_unique<CudaPinned>(driver_, location_, pieces * sizeof(std::uint32_t));
+    }
+    CUdeviceptr data = address_of(memory.data());
+    CUdeviceptr raw = address_of(raw_->bytes().data());  // the GPU writes the results to the host by itself
+    void* arguments[] = {&data, &size_bytes_, &piece_bytes_, &raw};
+    const Current current(driver_, location_);
+    driver_.check(driver_.launch(kernel_, static_cast<unsigned>(pieces), 1, 1, kFoldStep, 1, 1, kSharedBytes,
+                                 stream_.handle(), arguments, nullptr),
+                  compose("compute checksums on GPU {}", location_.ordinal));
+  }
+
+  std::vector<std::uint32_t> finish() override {
+    stream_.wait(compose("compute checksums on GPU {}", location_.ordinal));
+    const std::uint64_t pieces = (size_bytes_ + piece_bytes_ - 1) / piece_bytes_;
+    const auto* raw = reinterpret_cast<const std::uint32_t*>(raw_->bytes().data());  // NOLINT(*-reinterpret-cast)
+    std::vector<std::uint32_t> all(raw, raw + pieces);
+    for (std::uint64_t i = 0; i < pieces; ++i) {
+      all[i] = crc32c_of_raw(all[i], std::min(piece_bytes_, size_bytes_ - i * piece_bytes_));
+    }
+    return all;
+  }
+
+ private:
+  const CudaDriver& driver_;
+  Location location_;
+  Module module_;
+  CUfunction kernel_;
+  std::unique_ptr<CudaPinned> raw_;
+  std::uint64_t size_bytes_ = 0;
+  std::uint64_t piece_bytes_ = 1;
+  CudaStream stream_;  // the last: waits for the kernel, which the others are needed for
+};
+
+}  // namespace
+
+std::unique_ptr<Checksums> cuda_checksums(const CudaDriver& driver, const Location& location) {
+  return std::make_unique<CudaChecksums>(driver, location);
+}
+
+}  // namespace kedge::device

@@ -1,0 +1,14 @@
+// Checksums by the kernel of device/kernels.
+#pragma once
+
+#include <memory>
+
+#include "device/cuda_driver.hpp"
+#include "device/devices.hpp"
+
+namespace kedge::device {
+
+/// Throws Error where this build has no kernels, or none for this GPU.
+[[nodiscard]] std::unique_ptr<Checksums> cuda_checksums(const CudaDriver& driver, const Location& location);
+
+}  // namespace kedge::device

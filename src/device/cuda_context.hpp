@@ -1,0 +1,114 @@
+// In a context of CUDA's.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/text.hpp"
+#include "device/cuda_driver.hpp"
+#include "device/devices.hpp"
+
+namespace kedge::device {
+
+/// As the driver has it.
+inline CUdeviceptr address_of(const void* data) noexcept {
+  return reinterpret_cast<CUdeviceptr>(data);  // NOLINT(*-reinterpret-cast)
+}
+
+/// A thread's current context, as long as this lives; the application's own is current again afterwards.
+class Current {
+ public:
+  Current(const CudaDriver& driver, const Location& location) : driver_(driver) {
+    driver_.check(driver_.context_push(static_cast<CUcontext>(location.context)),
+                  compose("make the context of GPU {} current", location.ordinal));
+  }
+  ~Current() {
+    CUcontext popped = nullptr;
+    (void)driver_.context_pop(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+};
+
+/// As long as this lives, what this thread allocates and frees does not disturb a capture that another thread of the
+/// application has begun.
+class Uncaptured {
+ public:
+  explicit Uncaptured(const CudaDriver& driver) : driver_(driver) { (void)driver_.exchange_capture_mode(&mode_); }
+  ~Uncaptured() { (void)driver_.exchange_capture_mode(&mode_); }
+  Uncaptured(const Uncaptured&) = delete;
+  Uncaptured& operator=(const Uncaptured&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// What must not fail is left undone where the context is gone: with it went what was to be freed.
+template <class Work>
+void in_context_if_any(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
+  if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;
+  const Uncaptured uncaptured(driver);
+  work();
+  CUcontext popped = nullptr;
+  (void)driver.context_pop(&popped);
+}
+
+class CudaPinned final : public PinnedMemory {
+ public:
+  CudaPinned(const CudaDriver& driver, Location location, std::size_t size_bytes)
+      : driver_(driver), location_(location), size_bytes_(size_bytes) {
+    const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
+    driver_.check(driver_.host_alloc(&data_, size_bytes, CU_MEMHOSTALLOC_PORTABLE),
+                  compose("pin {} bytes of host memory", size_bytes));
+  }
+  ~CudaPinned() override {
+    in_context_if_any(driver_, location_, [&] { (void)driver_.host_free(data_); });
+  }
+  std::span<std::byte> bytes() const noexcept override { return {static_cast<std::byte*>(data_), size_bytes_}; }
+
+ private:
+  const CudaDriver& driver_;
+  Location location_;
+  std::size_t size_bytes_;
+  void* data_ = nullptr;
+};
+
+/// A stream of Kedge's own, so that its work overlaps with the application's kernels.
+class CudaStream {
+ public:
+  CudaStream(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
+    const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
+    driver_.check(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING),
+                  compose("create a stream on GPU {}", location.ordinal));
+  }
+  ~CudaStream() {
+    in_context_if_any(driver_, location_, [&] {
+      (void)driver_.stream_synchronize(stream_);
+      (void)driver_.stream_destroy(stream_);
+    });
+  }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  [[nodiscard]] CUstream handle() const noexcept { return stream_; }
+  /// `what` it was given to do.
+  void wait(std::string_view what) const {
+    const Current current(driver_, location_);
+    driver_.check(driver_.stream_synchronize(stream_), what);
+  }
+
+ private:
+  const CudaDriver& driver_;
+  Location location_;
+  CUstream stream_ = nullptr;
+};
+
+}  // namespace kedge::device
