@@ -5,6 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "device/kernels/image.hpp"
+
 namespace kedge::gpu {
 namespace {
 
@@ -59,6 +61,7 @@ std::unique_ptr<Gpu> Gpu::first(std::string& why) {
   (void)find(library, "cuMemAllocAsync", gpu->pool_alloc_);
   (void)find(library, "cuModuleLoadData", gpu->module_load_);
   (void)find(library, "cuModuleGetFunction", gpu->module_function_);
+  (void)find(library, "cuFuncSetAttribute", gpu->function_set_);
   (void)find(library, "cuLaunchKernel", gpu->launch_);
   int devices = 0;
   if (init(0) != CUDA_SUCCESS || count(&devices) != CUDA_SUCCESS || devices == 0) {
@@ -132,6 +135,21 @@ void Gpu::break_device() const {
   check(module_load_(&module, kBreaks), "load a kernel");
   check(module_function_(&function, module, "breaks"), "find a kernel");
   check(launch_(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), "launch a kernel");
+}
+
+CUfunction Gpu::kernel(const char* name, unsigned shared_bytes) const {
+  if (device::kernel_image() == nullptr) return nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  check(module_load_(&module, device::kernel_image()), "load kernels");
+  check(module_function_(&function, module, name), "find a kernel");
+  check(function_set_(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes)),
+        "give a kernel its memory");
+  return function;
+}
+
+void Gpu::launch(CUfunction kernel, unsigned blocks, unsigned threads, unsigned shared_bytes, void** arguments) const {
+  check(launch_(kernel, blocks, 1, 1, threads, 1, 1, shared_bytes, nullptr, arguments, nullptr), "launch a kernel");
 }
 
 CUdeviceptr Gpu::allocate(std::size_t size_bytes) const {

@@ -36,6 +36,9 @@ class Gpu {
   [[nodiscard]] std::vector<std::byte> download(CUdeviceptr from, std::size_t size_bytes) const;
   /// Runs a kernel that writes where nothing is: the process loses the device.
   void break_device() const;
+  /// Of Kedge's own; null, if Kedge was built without.
+  [[nodiscard]] CUfunction kernel(const char* name, unsigned shared_bytes) const;
+  void launch(CUfunction kernel, unsigned blocks, unsigned threads, unsigned shared_bytes, void** arguments) const;
 
   [[nodiscard]] CUdeviceptr allocate(std::size_t size_bytes) const;
   /// Of the device's pool, which is of no context; 0 if there is none.
@@ -64,6 +67,7 @@ class Gpu {
   PFN_cuMemAllocAsync_v11020 pool_alloc_ = nullptr;  // may be null, like what follows
   PFN_cuModuleLoadData_v2000 module_load_ = nullptr;
   PFN_cuModuleGetFunction_v2000 module_function_ = nullptr;
+  PFN_cuFuncSetAttribute_v9000 function_set_ = nullptr;
   PFN_cuLaunchKernel_v4000 launch_ = nullptr;
   PFN_cuMemHostAlloc_v2020 host_alloc_ = nullptr;
   PFN_cuMemFreeHost_v2000 host_free_ = nullptr;

@@ -22,7 +22,9 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/series.hpp"
+#include "codec/reed_solomon.hpp"
 #include "gpu/gpu.hpp"
+#include "gpu/kernels.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/transport.hpp"
 
@@ -56,6 +58,7 @@ struct Row {
   std::function<void()> work;
   Engine* saves = nullptr;  ///< around it a checkpoint is created and committed
   Engine* loads = nullptr;  ///< or opened and closed
+  double traffic = 0;       ///< with the GPU's memory, in multiples of the measured size; 0: the size once, copied
   std::vector<double> seconds = {};
   std::vector<double> warm_up = {};
 };
@@ -129,9 +132,10 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
               arguments.bytes, arguments.rounds);
   for (const Row& row : rows) {
     const auto summary = kedge_bench::summarize(row.seconds);
-    const double rate = static_cast<double>(arguments.bytes) / summary.median / 1e9;
+    const double moved = static_cast<double>(arguments.bytes) * (row.traffic == 0 ? 1 : row.traffic);
+    const double rate = moved / summary.median / 1e9;
     all["rows"][row.name] = {{"seconds", row.seconds}, {"warm_up_seconds", row.warm_up}, {"gb_per_s", rate}};
-    const auto slowest = static_cast<double>(arguments.bytes) / *std::ranges::max_element(row.warm_up) / 1e9;
+    const auto slowest = moved / *std::ranges::max_element(row.warm_up) / 1e9;
     std::printf("  %-28s %8.2f GB/s  (median of %d, spread %.0f %%; slowest warm-up %.2f)\n", row.name.c_str(), rate,
                 arguments.rounds, summary.spread() * 100, slowest);
   }
@@ -141,10 +145,18 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
       {"save by buffers / pinned copy to the host", {"save by buffers", "pinned copy to the host"}},
       {"load to the GPU / pinned copy to the GPU", {"load to the GPU", "pinned copy to the GPU"}},
       {"load to the GPU / load to the host", {"load to the GPU", "load to the host"}}};
-  for (const auto& [name, pair] : wanted) {
-    const auto summary = kedge_bench::summarize(kedge_bench::ratios(of(rows, pair.first), of(rows, pair.second)));
+  const auto add_ratio = [&](const std::string& name, std::vector<double> values) {
+    const auto summary = kedge_bench::summarize(std::move(values));
     all["ratios"][name] = summary.median;
     std::printf("  %-48s %5.2f (%.2f to %.2f)\n", name.c_str(), summary.median, summary.min, summary.max);
+  };
+  for (const auto& [name, pair] : wanted) add_ratio(name, kedge_bench::ratios(of(rows, pair.first), of(rows, pair.second)));
+  // How much of the memory's bandwidth, as a copy has it, which reads and writes.
+  for (const Row& row : rows) {
+    if (row.traffic == 0) continue;
+    auto values = kedge_bench::ratios(of(rows, "copy within the GPU"), row.seconds);
+    for (double& value : values) value *= row.traffic / 2;
+    add_ratio(row.name + ", memory traffic / that of a copy", std::move(values));
   }
   return all;
 }
@@ -167,11 +179,62 @@ Options options_of(const std::string& directory, const std::string& run, bool di
   options.device.direct = direct;
   options.log.level = LogLevel::info;
   options.log.sink = [](LogLevel level, std::string_view line) {
-    const bool is_of_interest = level >= LogLevel::warning || line.find("pinned buffers") != std::string_view::npos;
+    const bool is_of_interest = level >= LogLevel::warning || line.find("pinned buffers") != std::string_view::npos ||
+                                line.find("checksums of memory") != std::string_view::npos;
     if (is_of_interest) std::printf("  %.*s\n", static_cast<int>(line.size()), line.data());
   };
   return options;
 }
+
+/// What the kernels do, each of so many inputs of the measured size.
+class KernelRows {
+ public:
+  KernelRows(const Gpu& gpu, std::size_t size_bytes) : gpu_(gpu), size_bytes_(size_bytes / 16 * 16), kernels_(gpu) {
+    if (!kernels_.exist()) return;
+    for (std::size_t i = 0; i < kData + kParity; ++i) {
+      memory_.push_back(std::make_unique<Array>(gpu, size_bytes_));
+      gpu.fill(memory_.back()->at, static_cast<unsigned char>(37 * i + 1), size_bytes_, nullptr);
+      (i < kData ? inputs_ : outputs_).push_back(memory_.back()->at);
+    }
+    const codec::Code code(kData, kParity);
+    for (std::uint32_t j = 0; j < kParity; ++j) {
+      for (std::uint32_t i = 0; i < kData; ++i) rows_[j].push_back(code.coefficient(j, i));
+    }
+  }
+
+  void add(std::vector<Row>& rows) const {
+    if (!kernels_.exist()) {
+      std::printf("  skipped: kernels, as this build has none\n");
+      return;
+    }
+    add(rows, "CRC32C kernel", 1, [this] { kernels_.checksums(inputs_[0], size_bytes_, kPiece, outputs_[0]); });
+    add(rows, "XOR kernel, 6 inputs", kData + 1, [this] { kernels_.exclusive_or(inputs_, size_bytes_, outputs_[0]); });
+    add(rows, "Reed-Solomon kernel, 6 + 2", kData + kParity,
+        [this] { kernels_.combine(inputs_, size_bytes_, rows_, outputs_); });
+  }
+
+ private:
+  static constexpr std::uint32_t kData = 6;
+  static constexpr std::uint32_t kParity = 2;
+  static constexpr std::uint64_t kPiece = std::uint64_t{2} << 20U;  // as of a transfer of 1 GiB
+
+  void add(std::vector<Row>& rows, std::string name, double traffic, std::function<void()> work) const {
+    Row row{std::move(name), [this, work = std::move(work)] {
+              work();
+              gpu_.synchronize();
+            }};
+    row.traffic = traffic;
+    rows.push_back(std::move(row));
+  }
+
+  const Gpu& gpu_;
+  std::size_t size_bytes_;
+  Kernels kernels_;
+  std::vector<std::unique_ptr<Array>> memory_;
+  std::vector<CUdeviceptr> inputs_;
+  std::vector<CUdeviceptr> outputs_;
+  std::vector<std::vector<std::uint8_t>> rows_{kParity};
+};
 
 /// In turn, with two rounds to warm up: files are new at first, and memory is registered when they are used again.
 void measure(std::vector<Row>& rows, int rounds) {
@@ -216,6 +279,8 @@ void run(const Gpu& gpu, const Arguments& arguments) {
   rows.push_back({"save by buffers", [&] { require(by_buffers.save("field", on_gpu)); }, &by_buffers});
   rows.push_back({"load to the host", [&] { require(engine.load("field", to_host)); }, nullptr, &engine});
   rows.push_back({"load to the GPU", [&] { require(engine.load("field", to_gpu)); }, nullptr, &engine});
+  const KernelRows kernels(gpu, bytes);
+  kernels.add(rows);
   measure(rows, arguments.rounds);
   const nlohmann::json all = report(gpu, arguments, rows);
   if (!arguments.json.empty()) std::ofstream(arguments.json) << all.dump(2) << '\n';

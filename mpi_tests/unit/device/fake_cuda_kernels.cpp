@@ -3,8 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <string_view>
+#include <utility>
 
+#include "device/kernels/combination.hpp"
 #include "device/kernels/crc32c_fold.hpp"
 #include "unit/device/fake_cuda_state.hpp"
 
@@ -13,7 +18,16 @@ using namespace fake_cuda;  // NOLINT(google-build-using-namespace): the same th
 namespace {
 
 int module_of_kernels = 0;
-int crc32c = 0;
+
+enum class Kernel { crc32c, exclusive_or, combine_1, combine_2, combine_3, combine_4, breaks };
+std::map<std::string_view, Kernel> kernels{{"kedge_crc32c", Kernel::crc32c},       {"kedge_xor", Kernel::exclusive_or},
+                                           {"kedge_combine_1", Kernel::combine_1}, {"kedge_combine_2", Kernel::combine_2},
+                                           {"kedge_combine_3", Kernel::combine_3}, {"kedge_combine_4", Kernel::combine_4},
+                                           {"breaks", Kernel::breaks}};
+
+bool is_kernel(const void* function) {
+  return std::ranges::any_of(kernels, [&](const auto& one) { return &one.second == function; });
+}
 
 /// As a kernel sees it.
 template <class T>
@@ -34,6 +48,38 @@ std::uint32_t raw_of(const std::uint8_t* data, std::uint64_t size_bytes) {
   std::uint32_t raw = 0;
   for (std::uint64_t i = 0; i < size_bytes; ++i) raw = table[(raw ^ data[i]) & 0xffU] ^ (raw >> 8U);
   return raw;
+}
+
+std::function<void()> checksums(void** arguments, unsigned blocks) {
+  const auto* data = inside<const std::uint8_t>(arguments[0]);
+  const auto size_bytes = *static_cast<std::uint64_t*>(arguments[1]);
+  const auto piece_bytes = *static_cast<std::uint64_t*>(arguments[2]);
+  auto* raw = inside<std::uint32_t>(arguments[3]);
+  return [=] {
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      const std::uint64_t begin = block * piece_bytes;
+      raw[block] = raw_of(data + begin, std::min(piece_bytes, size_bytes - begin));
+    }
+  };
+}
+
+std::function<void()> sums(void** arguments, unsigned outputs, bool is_xor) {
+  const auto what = *static_cast<kedge::device::Combination*>(arguments[0]);
+  return [=] {
+    for (unsigned out = 0; out < outputs; ++out) {
+      void* place = what.output[out];
+      auto* bytes = inside<std::uint8_t>(&place);
+      std::memset(bytes, 0, what.words * 16);
+      for (unsigned k = 0; k < what.inputs; ++k) {
+        auto* from = const_cast<void*>(what.input[k].data);
+        const auto* data = inside<const std::uint8_t>(&from);
+        const std::uint64_t one = what.products[k][out].of_bits[0] >> 8U & 0xffU;  // the coefficient
+        for (std::uint64_t i = 0; i < what.input[k].words * 16; ++i) {
+          bytes[i] ^= is_xor ? data[i] : kedge::device::product(data[i], static_cast<std::uint32_t>(one));
+        }
+      }
+    }
+  };
 }
 
 }  // namespace
@@ -59,12 +105,13 @@ int cuModuleUnload(void* module) {
 
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   if (module != &module_of_kernels) return kInvalidHandle;
-  if (std::strcmp(name, "kedge_crc32c") != 0) return kNotFound;
-  return *function = &crc32c, kSuccess;
+  const auto found = kernels.find(name);
+  if (found == kernels.end()) return kNotFound;
+  return *function = &found->second, kSuccess;
 }
 
 int cuFuncSetAttribute(void* function, int attribute, int value) {
-  const bool is_fine = function == &crc32c && attribute == 8 && value <= 227 * 1024;
+  const bool is_fine = is_kernel(function) && attribute == 8 && value <= 227 * 1024;
   return is_fine ? kSuccess : kInvalidValue;
 }
 
@@ -73,20 +120,20 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned
   const std::lock_guard guard(driver().mutex);
   if (const int result = planned("cuLaunchKernel"); result != kSuccess) return result;
   if (pushed.empty()) return kInvalidContext;
-  if (!driver().streams.contains(stream)) return kInvalidHandle;
-  using kedge::device::kFoldRing, kedge::device::kFoldStep, kedge::device::kUnitBytes;
-  const bool is_fine = function == &crc32c && shared_bytes == kFoldRing * kUnitBytes && threads == kFoldStep;
-  if (!is_fine) return kInvalidValue;
-  const auto* data = inside<const std::uint8_t>(arguments[0]);
-  const auto size_bytes = *static_cast<std::uint64_t*>(arguments[1]);
-  const auto piece_bytes = *static_cast<std::uint64_t*>(arguments[2]);
-  auto* raw = inside<std::uint32_t>(arguments[3]);
-  driver().given[stream].push_back([=] {
-    for (std::uint64_t block = 0; block < blocks; ++block) {
-      const std::uint64_t begin = block * piece_bytes;
-      raw[block] = raw_of(data + begin, std::min(piece_bytes, size_bytes - begin));
-    }
-  });
+  if (!is_kernel(function) || (stream != nullptr && !driver().streams.contains(stream))) return kInvalidHandle;
+  const Kernel kernel = *static_cast<Kernel*>(function);
+  std::function<void()> work;
+  if (kernel == Kernel::crc32c) {
+    using kedge::device::kFoldRing, kedge::device::kFoldStep, kedge::device::kUnitBytes;
+    if (shared_bytes != kFoldRing * kUnitBytes || threads != kFoldStep) return kInvalidValue;
+    work = checksums(arguments, blocks);
+  } else if (kernel == Kernel::breaks) {
+    work = [] { driver().lost = kIllegalAddress; };
+  } else {
+    const bool is_xor = kernel == Kernel::exclusive_or;
+    work = sums(arguments, is_xor ? 1 : static_cast<unsigned>(kernel) - static_cast<unsigned>(Kernel::exclusive_or), is_xor);
+  }
+  driver().given[stream].push_back(std::move(work));
   return kSuccess;
 }
 

@@ -18,6 +18,7 @@ inline constexpr int kNotInitialized = 3;
 inline constexpr int kInvalidContext = 201;
 inline constexpr int kInvalidHandle = 400;
 inline constexpr int kNotFound = 500;
+inline constexpr int kIllegalAddress = 700;
 inline constexpr int kCaptureInvalidated = 901;
 inline constexpr int kAlreadyRegistered = 712;
 inline constexpr int kNotRegistered = 713;
