@@ -37,7 +37,7 @@ RATIOS = [
     ("Kedge by buffers, blocked", "copy to the host", None),
     ("torch.load", "Kedge, load", None),
 ]
-WARM_UP_ROUNDS = 4  # files are new at first, and are registered with the driver when they are used again
+WARM_UP_ROUNDS = 12  # files are new at first, and are registered with the driver when they are used again
 LEAST_ROUNDS = 3
 FILES = 20  # of the state's size at most, of all rows together
 

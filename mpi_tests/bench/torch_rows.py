@@ -148,15 +148,19 @@ def of_dcp(directory, state, stack):
     def way(name, process=False, **staging):
         stagers = []
 
-        def work():
-            more = {}
-            if staging and not stagers:
-                from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+        def stager():
+            from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
+            # Some releases close it when a save is done, so that memory is pinned anew for each.
+            if stagers and not is_open(stagers[-1]):
+                stagers.clear()
+            if not stagers:
                 stagers.append(DefaultStager(StagingOptions(**staging)))
                 stack.callback(stagers[0].close)
-            if staging:
-                more["async_stager"] = stagers[0]
+            return stagers[0]
+
+        def work():
+            more = {"async_stager": stager()} if staging else {}
             if process:
                 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
@@ -172,6 +176,10 @@ def of_dcp(directory, state, stack):
     return [way("async_save"), way("async_save with pinned staging", **options()),
             way("async_save with staging in the background", **options(background=True)),
             way("async_save in a process", process=True, **options(shared=True))]
+
+
+def is_open(stager):
+    return bool(getattr(getattr(stager, "_state_dict_stager", None), "_deepcopy_dispatch", True))
 
 
 def async_save(state, path, options):
