@@ -12,8 +12,8 @@
 namespace kedge::device {
 namespace {
 
-// Enough pieces for all processors of a device; shorter ones cost more.
-constexpr std::uint64_t kPieces = 512;
+// About as many as the blocks of threads that an H100 or H200 has room for at once, two on each of its 132 processors.
+constexpr std::uint64_t kPieces = 256;
 constexpr std::uint64_t kPieceBytesMin = std::uint64_t{256} << 10U;
 
 std::uint64_t piece_bytes(std::uint64_t size_bytes, std::uint64_t block_bytes) {
