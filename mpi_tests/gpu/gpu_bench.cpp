@@ -58,6 +58,7 @@ struct Row {
   Engine* loads = nullptr;  ///< or opened and closed
   std::vector<double> seconds = {};
   std::vector<double> warm_up = {};
+  bool commits = false;  ///< the work does
 };
 
 /// Copies between the GPU and pinned memory of its own, as fast as the driver can: in pieces, on streams of their own.
@@ -139,6 +140,7 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
       {"save from the GPU / pinned copy to the host", {"save from the GPU", "pinned copy to the host"}},
       {"save from the GPU / save from the host", {"save from the GPU", "save from the host"}},
       {"save by buffers / pinned copy to the host", {"save by buffers", "pinned copy to the host"}},
+      {"snapshot, with commit / copy within the GPU", {"snapshot, with commit", "copy within the GPU"}},
       {"load to the GPU / pinned copy to the GPU", {"load to the GPU", "pinned copy to the GPU"}},
       {"load to the GPU / load to the host", {"load to the GPU", "load to the host"}}};
   for (const auto& [name, pair] : wanted) {
@@ -158,13 +160,14 @@ struct Directory {
   const std::string path;
 };
 
-Options options_of(const std::string& directory, const std::string& run, bool direct) {
+Options options_of(const std::string& directory, const std::string& run, bool direct, bool snapshot = false) {
   Options options;
   options.run = run;
   options.store.path = directory + "/store-" + run;
   options.persistent.path = directory + "/prefix";
-  options.pipeline.mode = PipelineMode::inline_;
+  options.pipeline.mode = snapshot ? PipelineMode::background : PipelineMode::inline_;
   options.device.direct = direct;
+  options.device.snapshot = snapshot;
   options.log.level = LogLevel::info;
   options.log.sink = [](LogLevel level, std::string_view line) {
     const bool is_of_interest = level >= LogLevel::warning || line.find("pinned buffers") != std::string_view::npos;
@@ -180,7 +183,8 @@ void measure(std::vector<Row>& rows, int rounds) {
       if (row.saves != nullptr) row.saves->create("step");
       if (row.loads != nullptr) row.loads->open();
       const double seconds = seconds_of(row.work);
-      if (row.saves != nullptr) row.saves->commit();
+      if (row.saves != nullptr && !row.commits) row.saves->commit();
+      if (row.commits) row.saves->wait("step", Level::local);  // not beside what is measured next
       if (row.loads != nullptr) row.loads->close();
       (round < 0 ? row.warm_up : row.seconds).push_back(seconds);
     }
@@ -191,6 +195,7 @@ void run(const Gpu& gpu, const Arguments& arguments) {
   const Directory own(arguments.store + "/kedge-gpu-bench-" + std::to_string(::getpid()));
   Engine engine(single_process(), options_of(own.path, "direct", true));
   Engine by_buffers(single_process(), options_of(own.path, "buffers", false));
+  Engine behind(single_process(), options_of(own.path, "snapshot", true, true));
   const std::size_t bytes = arguments.bytes;
   const Array array(gpu, bytes);
   const Array other(gpu, bytes);
@@ -214,6 +219,13 @@ void run(const Gpu& gpu, const Arguments& arguments) {
   rows.push_back({"save from the host", [&] { require(engine.save("field", on_host)); }, &engine});
   rows.push_back({"save from the GPU", [&] { require(engine.save("field", on_gpu)); }, &engine});
   rows.push_back({"save by buffers", [&] { require(by_buffers.save("field", on_gpu)); }, &by_buffers});
+  rows.push_back({"snapshot, with commit",
+                  [&] {
+                    require(behind.save("field", on_gpu));
+                    behind.commit();
+                  },
+                  &behind});
+  rows.back().commits = true;
   rows.push_back({"load to the host", [&] { require(engine.load("field", to_host)); }, nullptr, &engine});
   rows.push_back({"load to the GPU", [&] { require(engine.load("field", to_gpu)); }, nullptr, &engine});
   measure(rows, arguments.rounds);
