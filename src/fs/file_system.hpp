@@ -90,6 +90,15 @@ class File : public ByteAccess {
   virtual void truncate(std::uint64_t size_bytes) = 0;
   /// From now on large writes may go past the page cache; nothing else changes. False if there is no such way here.
   virtual bool write_directly() { return false; }
+  /// A descriptor of the same file for who writes storage that is reserved past the page cache, by whole pages and not
+  /// by this interface. Open as long as this is; -1 if there is none. For one thread at a time.
+  [[nodiscard]] virtual int direct_descriptor() { return -1; }
+  /// The page cache has nothing of these whole pages when it returns; what of them was dirty is written. To be called
+  /// before what is written past it, so that nothing older is written over that, and after it, so that it is read.
+  virtual void leave_cache(std::uint64_t offset, std::uint64_t length) {
+    (void)offset;
+    (void)length;
+  }
   /// Data and size are on stable storage when it returns.
   virtual void sync() = 0;
   /// Maps the first `size_bytes`, all of which must be reserved. The file may be closed before the mapping.
