@@ -102,11 +102,10 @@ void CachedFile::sync() {
 
 void CachedFile::leave_cache(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard guard(cache_->mutex_);
-  std::erase_if(pages(), [&](auto& one) {
-    if (one.first < offset / kPage || one.first >= (offset + length) / kPage) return false;
-    write_back(one.first, one.second);
-    return true;
-  });
+  const auto end = pages().lower_bound((offset + length) / kPage);
+  for (auto one = pages().lower_bound(offset / kPage); one != end; one = pages().erase(one)) {
+    write_back(one->first, one->second);
+  }
 }
 
 void CachedFile::write_back(std::uint64_t number, PageCache::Page& one) {
