@@ -42,6 +42,11 @@ void PageCache::write_past(int descriptor, std::uint64_t offset, std::span<const
   ahead.is_stale = true;
 }
 
+std::size_t PageCache::pages_of(const std::string& path) {
+  const std::lock_guard guard(mutex_);
+  return files_[path].size();
+}
+
 void PageCache::forget() {
   const std::lock_guard guard(mutex_);
   if (!open_.empty()) throw std::logic_error("a file is open whose pages are to be forgotten");

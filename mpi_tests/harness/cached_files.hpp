@@ -27,6 +27,8 @@ class PageCache {
 
   /// What a device writes to an open file: past the pages that are here.
   void write_past(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
+  /// How many pages of a file it has.
+  std::size_t pages_of(const std::string& path);
   /// All of it, as when the machine loses power or another disk is mounted. No file may be open.
   void forget();
   /// Dirty pages that a device had written below: what it wrote would be lost when they are written.

@@ -24,6 +24,7 @@ constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system
 constexpr std::size_t kDirectBytesMin = std::size_t{1} << 20U;     // smaller ones the page cache takes quicker
 constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
 constexpr std::uint64_t kPageBytes = 4096;  // what st_blocks of a memory filesystem goes by, at least
+constexpr std::uint64_t kFolioBytesMax = std::uint64_t{2} << 20U;
 constexpr long kTmpfsMagic = 0x01021994;
 
 /// Calls step(offset, length) for consecutive steps of at most `step_bytes`.
@@ -143,10 +144,13 @@ int PosixFile::direct_descriptor() {
   return for_others_.get();
 }
 
-/// A direct write of the kernel's does both by itself. Paths that others bring along need not.
+/// A direct write of the kernel's does both by itself. Paths that others bring along need not. Only whole folios of the
+/// cache are dropped, which are of 2 MiB at most and aligned.
 void PosixFile::leave_cache(std::uint64_t offset, std::uint64_t length) {
-  const auto at = static_cast<off_t>(offset);
-  const auto bytes = static_cast<off_t>(length);
+  const std::uint64_t begin = offset / kFolioBytesMax * kFolioBytesMax;
+  const std::uint64_t end = (offset + length + kFolioBytesMax - 1) / kFolioBytesMax * kFolioBytesMax;
+  const auto at = static_cast<off_t>(begin);
+  const auto bytes = static_cast<off_t>(end - begin);
   constexpr unsigned kWritten = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   if (retry_interrupted([&] { return ::sync_file_range(descriptor_.get(), at, bytes, kWritten); }) != 0 &&
       retry_interrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) {

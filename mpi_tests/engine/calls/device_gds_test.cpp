@@ -169,7 +169,6 @@ TEST_F(DeviceGds, GoesByBuffersWhereItIsNotNativeUnlessThatIsWanted) {
 
 TEST_F(DeviceGds, GoesByBuffersOrDirectlyIntoAStoreInMemory) {
   job.options.device.gds = Gds::on;
-  prepare(job);
   EXPECT_EQ(commits(job, 3), std::vector<std::size_t>(3, 0));
   EXPECT_FALSE(job.logged("GPUDirect"));
 }

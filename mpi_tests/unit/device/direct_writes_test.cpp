@@ -125,6 +125,22 @@ TEST_F(Direct, NothingOlderIsWrittenOverItOrReadInItsPlace) {
   }
 }
 
+// Pages are not always kept one by one: those around a region must not become dirty with its own.
+TEST_F(Direct, AFileLeavesTheCacheBeforeItsFirstRegion) {
+  DirectWrites direct(devices, settings(Gds::on));
+  EXPECT_FALSE(write(direct, transfer(kPage)));
+  access->end();
+  const std::vector<std::byte> older(kFileBytes, std::byte{0xaa});
+  (void)file.copy_in(0, older, 0);
+  EXPECT_EQ(cache->pages_of(path), kFileBytes / kPage);
+  std::size_t left = kFileBytes;
+  devices->on_call = [&](const std::string& what) {
+    if (what == "direct_file") left = cache->pages_of(path);
+  };
+  EXPECT_TRUE(write(direct, transfer(kPage)));
+  EXPECT_EQ(left, 0U);
+}
+
 TEST_F(Direct, SmallRegionsAndOtherFilesAreNotItsBusiness) {
   int calls = 0;
   devices->on_call = [&](const std::string& what) { calls += what == "direct_file" ? 1 : 0; };
