@@ -227,8 +227,8 @@ struct Options {
     /// returns at level snapshot, and the worker brings the copies to the store. Where there is no worker, no memory
     /// for the copies, or another structure than before, the checkpoint is local when `commit` returns, as without.
     bool snapshot = false;
-    /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in host
-    /// memory, where libcufile is installed and the GPU computes checksums. Else, and where that fails for another
+    /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
+    /// host memory, where libcufile is installed and the GPU computes checksums. Else, and where that fails for another
     /// reason than the disk's, through pinned buffers. The file has the same bytes.
     Gds gds = Gds::automatic;
   } device;  ///< Memory of GPUs.

@@ -76,7 +76,9 @@ class CachedFile final : public ForwardingFile {
   PageCache::Pages& pages() { return cache_->files_[path()]; }
   PageCache::Page& page(std::uint64_t number);
   void write_back(std::uint64_t number, PageCache::Page& page);
-  void write_below(std::uint64_t offset, std::span<const std::byte> bytes) { ForwardingFile::copy_in(offset, bytes, 0); }
+  void write_below(std::uint64_t offset, std::span<const std::byte> bytes) {
+    ForwardingFile::copy_in(offset, bytes, 0);
+  }
 
   std::shared_ptr<PageCache> cache_;
   int descriptor_ = -1;

@@ -44,7 +44,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   void give(const DeviceStream& stream, std::function<void()> kernel);
 
   /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "allocate", "copy",
-  /// "copy_within", "wait", "checksums", "direct_file", "direct_write"; 1 is the first), for all time if it is the device that failed, else once.
+  /// "copy_within", "wait", "checksums", "direct_file", "direct_write"; 1 is the first), for all time if it is the
+  /// device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
   /// Called with each call of a kind, before it; from any thread.

@@ -87,7 +87,9 @@ std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std:
   }
   const bool is_chosen = !host_time || device_s < host_time->count();
   if (told_) {
-    const auto rate = [&](double seconds) { return static_cast<double>(memory.size()) / 1e9 / std::max(seconds, 1e-9); };
+    const auto rate = [&](double seconds) {
+      return static_cast<double>(memory.size()) / 1e9 / std::max(seconds, 1e-9);
+    };
     const std::string of_device = compose("checksums of memory of GPU {} are computed {}: {:.1f} GB/s there",
                                           location.ordinal, is_chosen ? "by the GPU" : "on the host", rate(device_s));
     told_(LogLevel::info,

@@ -58,9 +58,10 @@ std::unique_ptr<const CuFile> CuFile::load(const char* name) {
   void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
-    throw Error(ErrorCode::bad_state, compose("cannot load cuFile ({}); install GPUDirect Storage, or add its directory "
-                                              "to LD_LIBRARY_PATH",
-                                              why == nullptr ? name : why));
+    throw Error(ErrorCode::bad_state,
+                compose("cannot load cuFile ({}); install GPUDirect Storage, or add its directory "
+                        "to LD_LIBRARY_PATH",
+                        why == nullptr ? name : why));
   }
   auto cufile = std::make_unique<CuFile>();
   require(library, "cuFileDriverOpen", cufile->driver_open);

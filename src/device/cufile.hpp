@@ -1,5 +1,5 @@
-// NVIDIA's cuFile (GPUDirect Storage), loaded when it is first needed: Kedge links nothing of it. Its header is not part
-// of every toolkit, so what Kedge calls is declared here, as in the cuFile API reference.
+// NVIDIA's cuFile (GPUDirect Storage), loaded when it is first needed: Kedge links nothing of it. Its header is not
+// part of every toolkit, so what Kedge calls is declared here, as in the cuFile API reference.
 #pragma once
 
 #include <sys/types.h>
@@ -50,8 +50,8 @@ enum CuFileCode : int {
   kCuFileIoError = 5044
 };
 
-/// The functions that Kedge calls. The driver of cuFile, once opened, stays open until the process ends: the application
-/// may use it as well.
+/// The functions that Kedge calls. The driver of cuFile, once opened, stays open until the process ends: the
+/// application may use it as well.
 struct CuFile {
   CuFileError (*driver_open)() = nullptr;
   CuFileError (*driver_get_properties)(CuFileProperties*) = nullptr;

@@ -115,8 +115,8 @@ DirectFile* DirectWrites::registered(const Transfer& transfer) {
   const auto failure = attempt([&] {
     const int descriptor = transfer.to.file->direct_descriptor();
     if (descriptor < 0) throw Error(ErrorCode::bad_state, "the store's filesystem does not support O_DIRECT");
-    // Also what is near: where the cache keeps many pages as one, a neighbour's write makes all of them dirty. What this
-    // checkpoint writes from now on it keeps by the pages that were written.
+    // Also what is near: where the cache keeps many pages as one, a neighbour's write makes all of them dirty. What
+    // this checkpoint writes from now on it keeps by the pages that were written.
     transfer.to.file->leave_cache(0, transfer.to.file->status().size_bytes);
     access.file_ = devices_->direct_file(transfer.location, descriptor,
                                          settings_.gds == Gds::on ? DirectPath::any : DirectPath::native);

@@ -48,8 +48,9 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       job_end_(setup_, group_, pipeline_, signal_),
-      staging_(setup_.environment.devices, {}, not_registered(),
-               [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }, direct_writes()),
+      staging_(
+          setup_.environment.devices, {}, not_registered(),
+          [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }, direct_writes()),
       copies_(std::make_shared<device::Copies>(setup_.environment.devices)),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {

@@ -86,10 +86,9 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device
   if (staging.reaches(from.location, reach.memory)) {
     const std::span<std::byte> memory = reach.memory.bytes;
     invariant(offset + from.size_bytes <= memory.size(), "a region lies within its file");
-    return staging.read_into(from, memory.subspan(offset, from.size_bytes), kBlockBytes,
-                             [&](std::uint64_t begin, std::uint64_t length) {
-                               return checksums_of(file, offset + begin, length, threads);
-                             });
+    return staging.read_into(
+        from, memory.subspan(offset, from.size_bytes), kBlockBytes,
+        [&](std::uint64_t begin, std::uint64_t length) { return checksums_of(file, offset + begin, length, threads); });
   }
   const auto through_buffers = [&](std::uint64_t begin, std::uint64_t length) {
     BlockChecksums checksums;

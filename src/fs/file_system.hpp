@@ -93,8 +93,9 @@ class File : public ByteAccess {
   /// A descriptor of the same file for who writes storage that is reserved past the page cache, by whole pages and not
   /// by this interface. Open as long as this is; -1 if there is none. For one thread at a time.
   [[nodiscard]] virtual int direct_descriptor() { return -1; }
-  /// The page cache has nothing of these whole pages when it returns, nor of what it keeps together with them; what was
-  /// dirty is written. To be called before what is written past it, so that nothing older is written over that, and after it, so that it is read.
+  /// The page cache has nothing of these whole pages, nor of what it keeps together with them, when it returns; what
+  /// was dirty is written. For before and after writes past it: nothing older is written over them, or read in their
+  /// place.
   virtual void leave_cache(std::uint64_t offset, std::uint64_t length) {
     (void)offset;
     (void)length;

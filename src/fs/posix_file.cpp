@@ -96,7 +96,7 @@ class PosixFile final : public File {
   std::string path_;
   Access access_;
   std::shared_ptr<DirectWriter> direct_writer_;
-  Descriptor direct_;    // of the same file, past the page cache; valid after write_directly() where that works
+  Descriptor direct_;      // of the same file, past the page cache; valid after write_directly() where that works
   Descriptor for_others_;  // likewise, after direct_descriptor(): what is written here stays as it is
 };
 

@@ -38,8 +38,8 @@ class SpaceKeeper {
 
 /// An open file. On memory-backed stores it is mapped once and refilled by plain copies; storage that is new is written
 /// by pwrite the first time, because a page that a mapping touches first has to be cleared and entered for it. On block
-/// storage it is written in large pieces and read with pread, never mapped, and devices may write it past the page cache,
-/// between two seals. Stays open, and mapped, while it is recycled.
+/// storage it is written in large pieces and read with pread, never mapped, and devices may write it past the page
+/// cache, between two seals. Stays open, and mapped, while it is recycled.
 class StoreFile final : public format::ContainerTarget {
  public:
   /// `space` must outlive it.

@@ -166,7 +166,9 @@ TEST_F(CuFileOfDevices, TellsTheDisksFailuresFromItsOwn) {
     EXPECT_EQ(failure->code, one.code) << one.result << " " << one.error << ": " << failure->message;
   }
   EXPECT_FALSE(failure_of_write());
-  EXPECT_EQ(attempt([&] { file()->write(location(), 4096, {memory + 4096, kSize}); })->code,
+  EXPECT_EQ(attempt([&] {
+              file()->write(location(), 4096, {memory + 4096, kSize});
+            })->code,
             ErrorCode::invalid_argument);
 }
 
