@@ -216,6 +216,10 @@ struct Options {
     /// comes from GPUs. Files that keep their size are page-locked for this, and stay so until finalize. False: copies
     /// through up to 64 MiB of pinned buffers.
     bool direct = true;
+    /// `save` copies GPU memory only to other GPU memory, which Kedge allocates and keeps until finalize; `commit`
+    /// returns at level snapshot, and the worker brings the copies to the store. Where there is no worker, no memory
+    /// for the copies, or another structure than before, the checkpoint is local when `commit` returns, as without.
+    bool snapshot = false;
   } device;  ///< Memory of GPUs.
 
   /// Which ranks share a node, and what fails together.

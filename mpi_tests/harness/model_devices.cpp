@@ -60,6 +60,25 @@ class ModelDevices::Pinned final : public device::PinnedMemory {
   mutable std::vector<std::byte> data_;
 };
 
+class ModelDevices::Allocated final : public device::DeviceMemory {
+ public:
+  Allocated(std::shared_ptr<ModelDevices> devices, int ordinal, std::size_t size_bytes)
+      : devices_(std::move(devices)), array_(*devices_, ordinal, size_bytes), size_bytes_(size_bytes) {
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->allocated_bytes_ += size_bytes_;
+  }
+  ~Allocated() override {
+    const std::lock_guard guard(devices_->mutex_);
+    devices_->allocated_bytes_ -= size_bytes_;
+  }
+  std::byte* data() const noexcept override { return static_cast<std::byte*>(array_.address()); }
+
+ private:
+  std::shared_ptr<ModelDevices> devices_;
+  Array array_;
+  std::size_t size_bytes_;
+};
+
 class ModelDevices::Registered final : public device::Registration {
  public:
   Registered(std::shared_ptr<ModelDevices> devices, std::span<std::byte> memory)
@@ -103,6 +122,15 @@ class ModelDevices::ModelQueue final : public device::Queue {
     (void)devices_->check_pinned(from.data(), from.size());
     std::byte* target = devices_->inside_of(location_, to, from.size());
     add([target, from] { std::memcpy(target, from.data(), from.size()); });
+  }
+  void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    devices_->count("copy_within");
+    const std::lock_guard guard(devices_->mutex_);
+    std::byte* target = devices_->inside_of(location_, to, size_bytes);
+    const std::byte* source = devices_->inside_of(location_, from, size_bytes);
+    std::fill_n(target, size_bytes, std::byte{0xee});
+    devices_->copied_within_ += size_bytes;
+    add([target, source, size_bytes] { std::memcpy(target, source, size_bytes); });
   }
   void wait() override {
     run();
@@ -202,6 +230,16 @@ std::size_t ModelDevices::copied_directly() const {
   return copied_directly_;
 }
 
+std::size_t ModelDevices::allocated_bytes() const {
+  const std::lock_guard guard(mutex_);
+  return allocated_bytes_;
+}
+
+std::size_t ModelDevices::copied_within() const {
+  const std::lock_guard guard(mutex_);
+  return copied_within_;
+}
+
 std::size_t ModelDevices::copies_under_way() const {
   const std::lock_guard guard(mutex_);
   return under_way_;
@@ -276,6 +314,11 @@ std::unique_ptr<device::PinnedMemory> ModelDevices::pinned(const device::Locatio
                                                            std::size_t size_bytes) {
   count("pinned");
   return std::make_unique<Pinned>(shared_from_this(), size_bytes);
+}
+
+std::unique_ptr<device::DeviceMemory> ModelDevices::allocate(const device::Location& location, std::size_t size_bytes) {
+  count("allocate");
+  return std::make_unique<Allocated>(shared_from_this(), location.ordinal, size_bytes);
 }
 
 std::unique_ptr<device::Registration> ModelDevices::register_memory(const device::Location& /*location*/,

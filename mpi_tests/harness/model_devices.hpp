@@ -43,8 +43,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   /// What a stream was given: done when somebody waits for it, or for the whole device.
   void give(const DeviceStream& stream, std::function<void()> kernel);
 
-  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "copy", "wait", "checksums";
-  /// 1 is the first), for all time if it is the device that failed, else once.
+  /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "allocate", "copy",
+  /// "copy_within", "wait", "checksums"; 1 is the first), for all time if it is the device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
   /// Of their own.
@@ -53,6 +53,10 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   [[nodiscard]] std::size_t registered_bytes() const;
   /// How much was copied there so far.
   [[nodiscard]] std::size_t copied_directly() const;
+  /// Of this device's memory, by Kedge.
+  [[nodiscard]] std::size_t allocated_bytes() const;
+  /// How much was copied within the device so far.
+  [[nodiscard]] std::size_t copied_within() const;
   [[nodiscard]] std::size_t copies_under_way() const;
   [[nodiscard]] std::size_t copies_under_way_max() const;
 
@@ -60,6 +64,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   void synchronize(const device::Location& location, const std::optional<DeviceStream>& stream) override;
   std::unique_ptr<device::Queue> queue(const device::Location& location) override;
   std::unique_ptr<device::PinnedMemory> pinned(const device::Location& location, std::size_t size_bytes) override;
+  std::unique_ptr<device::DeviceMemory> allocate(const device::Location& location, std::size_t size_bytes) override;
   std::unique_ptr<device::Registration> register_memory(const device::Location& location,
                                                         std::span<std::byte> memory) override;
   std::unique_ptr<device::Checksums> checksums(const device::Location& location) override;
@@ -73,6 +78,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   class ModelQueue;
   class ModelChecksums;
   class Pinned;
+  class Allocated;
   class Registered;
   struct Allocation {
     int ordinal = 0;
@@ -98,6 +104,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::size_t checksums_computed_ = 0;
   std::uint32_t checksums_wrong_by_ = 0;
   std::chrono::milliseconds checksums_delay_{0};
+  std::size_t allocated_bytes_ = 0;
+  std::size_t copied_within_ = 0;
   std::map<void*, std::vector<std::function<void()>>> given_;
   std::map<std::string, Planned> planned_;
   std::optional<ErrorCode> lost_;

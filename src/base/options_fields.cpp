@@ -237,6 +237,9 @@ std::vector<Field> device_fields() {
       field(
           {"device", "direct"}, [](auto& o) -> auto& { return o.device.direct; }, all_ranks, "true or false",
           "Copy GPU memory straight into an in-memory store instead of through pinned buffers."),
+      field(
+          {"device", "snapshot"}, [](auto& o) -> auto& { return o.device.snapshot; }, all_ranks, "true or false",
+          "Copy GPU memory only within the GPU in save, and to the store in the background."),
   };
 }
 

@@ -50,9 +50,23 @@ std::optional<Entry> Ledger::find(const Id128& commit_id) const {
   return entry == nullptr ? std::nullopt : std::optional(*entry);
 }
 
+std::optional<CommitHead> Ledger::snapshot() const {
+  const std::lock_guard guard(mutex_);
+  return snapshot_;
+}
+
+std::optional<CommitHead> Ledger::newest_of(std::string_view tag) const {
+  const std::lock_guard guard(mutex_);
+  if (snapshot_ && snapshot_->tag == tag) return snapshot_;
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
+  return found == entries_.end() ? std::nullopt : std::optional(found->commit);
+}
+
 Level Ledger::level(std::string_view tag) const {
-  const std::optional<Entry> entry = find(tag);
-  return entry ? entry->level() : Level::none;
+  const std::lock_guard guard(mutex_);
+  if (snapshot_ && snapshot_->tag == tag) return Level::snapshot;
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
+  return found == entries_.end() ? Level::none : found->level();
 }
 
 Id128 Ledger::parent_id() const {
@@ -132,8 +146,22 @@ void Ledger::look_again() {
   looks_again_ = true;
 }
 
+void Ledger::take_snapshot(const CommitHead& head) {
+  const std::lock_guard guard(mutex_);
+  invariant(!snapshot_, "one commit at most is not sealed yet");
+  snapshot_ = head;
+}
+
+void Ledger::drop_snapshot() {
+  const std::lock_guard guard(mutex_);
+  invariant(snapshot_.has_value(), "a snapshot is dropped once");
+  snapshot_.reset();
+}
+
 void Ledger::commit(const CommitHead& head) {
   const std::lock_guard guard(mutex_);
+  invariant(!snapshot_ || snapshot_->id == head.id, "a snapshot is sealed before the next commit");
+  snapshot_.reset();
   invariant(surveyed_, "storage was surveyed before a commit");
   invariant(head.generation <= highest_generation_, "a commit's generation was taken from the ledger");
   invariant(entries_.empty() || head.generation > entries_.front().commit.generation,

@@ -46,7 +46,7 @@ struct RetentionPlan {
 /// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
 /// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
 ///
-/// Transitions: survey (everything anew), look_again, commit, open, set_parent; of one commit protect, prefer,
+/// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, set_parent; of one commit protect, prefer,
 /// unprotect, set_persistent, exclude and exclude_opened; lose, when nothing could be opened; retire and discard_newer,
 /// which drop entries; note_commits_exist and forget_all.
 class Ledger {
@@ -63,6 +63,10 @@ class Ledger {
   /// The newest commit of this tag.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
   [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
+  /// The commit whose containers are not sealed yet, if there is one. It is not among the entries.
+  [[nodiscard]] std::optional<CommitHead> snapshot() const;
+  /// The newest commit of this tag, be it a snapshot.
+  [[nodiscard]] std::optional<CommitHead> newest_of(std::string_view tag) const;
   /// That of the newest commit of this tag; none if it is not known.
   [[nodiscard]] Level level(std::string_view tag) const;
   /// The commit that was opened or committed last: parent of the next. None before the first.
@@ -90,6 +94,10 @@ class Ledger {
   void survey(Surveyed found);
   /// A file of an older commit was found damaged since the survey: others may have to stay.
   void look_again();
+  /// Copied on every rank, and not sealed yet: commit() or drop_snapshot() follows.
+  void take_snapshot(const CommitHead& head);
+  /// It could not be sealed.
+  void drop_snapshot();
   /// Sealed on every rank. It is newer than all others.
   void commit(const CommitHead& head);
   /// Opened: every rank has its container again. It becomes the parent of the next commit.
@@ -132,6 +140,7 @@ class Ledger {
 
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;  ///< newest first
+  std::optional<CommitHead> snapshot_;
   std::set<Id128> unjudged_;
   std::map<Id128, std::string> excluded_;
   Id128 parent_id_;

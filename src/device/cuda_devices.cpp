@@ -15,6 +15,28 @@
 namespace kedge::device {
 namespace {
 
+class CudaMemory final : public DeviceMemory {
+ public:
+  CudaMemory(const CudaDriver& driver, const Location& location, std::size_t size_bytes)
+      : driver_(driver), location_(location) {
+    const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
+    driver_.check(driver_.memory_alloc(&address_, size_bytes),
+                  compose("allocate {} bytes on GPU {}", size_bytes, location.ordinal));
+  }
+  ~CudaMemory() override {
+    in_context_if_any(driver_, location_, [&] { (void)driver_.memory_free(address_); });
+  }
+  std::byte* data() const noexcept override {
+    return reinterpret_cast<std::byte*>(address_);  // NOLINT(*-reinterpret-cast,*-int-to-ptr)
+  }
+
+ private:
+  const CudaDriver& driver_;
+  Location location_;
+  CUdeviceptr address_ = 0;
+};
+
 class CudaRegistration final : public Registration {
  public:
   CudaRegistration(const CudaDriver& driver, const Location& location, std::span<std::byte> memory)
@@ -48,8 +70,12 @@ class CudaQueue final : public Queue {
     driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_.handle()),
                   compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
   }
+  void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    const Current current(driver_, location_);
+    driver_.check(driver_.copy_within_device(address_of(to), address_of(from), size_bytes, stream_.handle()),
+                  compose("copy {} bytes within GPU {}", size_bytes, location_.ordinal));
+  }
   void wait() override { stream_.wait(compose("copy memory of GPU {}", location_.ordinal)); }
-
  private:
   const CudaDriver& driver_;
   Location location_;
@@ -65,6 +91,9 @@ class CudaDevices final : public Devices {
   }
   std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) override {
     return std::make_unique<CudaPinned>(*driver(), location, size_bytes);
+  }
+  std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) override {
+    return std::make_unique<CudaMemory>(*driver(), location, size_bytes);
   }
   std::unique_ptr<Registration> register_memory(const Location& location, std::span<std::byte> memory) override {
     return std::make_unique<CudaRegistration>(*driver(), location, memory);

@@ -81,6 +81,9 @@ std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   find(library, "cuStreamSynchronize", driver->stream_synchronize);
   find(library, "cuMemcpyDtoHAsync_v2", driver->copy_to_host);
   find(library, "cuMemcpyHtoDAsync_v2", driver->copy_to_device);
+  find(library, "cuMemcpyDtoDAsync_v2", driver->copy_within_device);
+  find(library, "cuMemAlloc_v2", driver->memory_alloc);
+  find(library, "cuMemFree_v2", driver->memory_free);
   find(library, "cuMemHostAlloc", driver->host_alloc);
   find(library, "cuMemFreeHost", driver->host_free);
   find(library, "cuMemHostRegister_v2", driver->host_register);

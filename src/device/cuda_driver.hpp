@@ -28,6 +28,9 @@ struct CudaDriver {
   PFN_cuStreamSynchronize_v2000 stream_synchronize = nullptr;
   PFN_cuMemcpyDtoHAsync_v3020 copy_to_host = nullptr;  ///< a wrong pointer is refused, and not taken for the host's
   PFN_cuMemcpyHtoDAsync_v3020 copy_to_device = nullptr;
+  PFN_cuMemcpyDtoDAsync_v3020 copy_within_device = nullptr;
+  PFN_cuMemAlloc_v3020 memory_alloc = nullptr;
+  PFN_cuMemFree_v3020 memory_free = nullptr;
   PFN_cuMemHostAlloc_v2020 host_alloc = nullptr;
   PFN_cuMemFreeHost_v2000 host_free = nullptr;
   PFN_cuMemHostRegister_v6050 host_register = nullptr;

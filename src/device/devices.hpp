@@ -34,6 +34,17 @@ class PinnedMemory {
   [[nodiscard]] virtual std::span<std::byte> bytes() const noexcept = 0;
 };
 
+/// Memory of a device that Kedge has allocated.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  virtual ~DeviceMemory() = default;
+  /// Nothing that the host may touch.
+  [[nodiscard]] virtual std::byte* data() const noexcept = 0;
+};
+
 /// Host memory that somebody else has mapped stays page-locked as long as this lives; to be destroyed before the memory
 /// is unmapped.
 class Registration {
@@ -44,7 +55,7 @@ class Registration {
   virtual ~Registration() = default;
 };
 
-/// Copies between a device and pinned memory, done in the order in which they were given. For one thread at a time. The
+/// Copies between a device and pinned memory, or within a device, done in the order in which they were given. For one thread at a time. The
 /// memory must stay until wait() has returned or thrown, or the queue is destroyed, which waits, too.
 class Queue {
  public:
@@ -56,6 +67,7 @@ class Queue {
   // Each begins a copy; what is wrong with it may be said by wait() only.
   virtual void copy_to_host(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void copy_to_device(std::byte* to, std::span<const std::byte> from) = 0;
+  virtual void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
   /// Returns when all of them are done.
   virtual void wait() = 0;
 };
@@ -91,6 +103,8 @@ class Devices {
   [[nodiscard]] virtual std::unique_ptr<Queue> queue(const Location& location) = 0;
   /// That every device can reach, made for the one at `location`.
   [[nodiscard]] virtual std::unique_ptr<PinnedMemory> pinned(const Location& location, std::size_t size_bytes) = 0;
+  /// On the device at `location`.
+  [[nodiscard]] virtual std::unique_ptr<DeviceMemory> allocate(const Location& location, std::size_t size_bytes) = 0;
   /// Page-locks memory that exists, page by page: slow, so do it once.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
                                                                       std::span<std::byte> memory) = 0;

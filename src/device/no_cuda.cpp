@@ -37,6 +37,9 @@ class NoDevices final : public Devices {
   void synchronize(const Location& /*location*/, const std::optional<DeviceStream>& /*stream*/) override {}
   std::unique_ptr<Queue> queue(const Location& /*location*/) override { refuse(); }
   std::unique_ptr<PinnedMemory> pinned(const Location& /*location*/, std::size_t /*size_bytes*/) override { refuse(); }
+  std::unique_ptr<DeviceMemory> allocate(const Location& /*location*/, std::size_t /*size_bytes*/) override {
+    refuse();
+  }
   std::unique_ptr<Registration> register_memory(const Location& /*location*/,
                                                 std::span<std::byte> /*memory*/) override {
     refuse();

@@ -50,9 +50,15 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       job_end_(setup_, group_, pipeline_, signal_),
       staging_(setup_.environment.devices, {}, not_registered(),
                [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }),
+      copies_(std::make_shared<device::Copies>(setup_.environment.devices)),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
+  if (setup_.options.device.snapshot && !pipeline_.is_behind() && group_.is_root()) {
+    setup_.log.warning(
+        "device.snapshot has no effect: nothing brings snapshots to the store in the background; set pipeline.mode = "
+        "background");
+  }
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }
 
@@ -72,7 +78,7 @@ void EngineImpl::create(std::string_view tag, const Attributes& attributes, std:
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
   try {
-    writer_.create(tag, attributes, {expected_bytes, job_end_.is_last_due()});
+    writer_.create(tag, attributes, {expected_bytes, job_end_.is_last_due(), job_end_.permits_snapshot()});
     create_begun_s_ = begun_at;
   } catch (const Error& error) {
     const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;
@@ -90,10 +96,12 @@ void EngineImpl::commit() {
   const double before_s = writer_.blocked_s();
   const Tag tag = writer_.tag();
   try {
-    const double blocked_s = writer_.commit(job_end_.level());
+    const Writer::Committed committed = writer_.commit(job_end_.level());
     const double now_s = clock.seconds();
-    schedule_.committed(blocked_s, now_s);
-    job_end_.committed(now_s - create_begun_s_ - pipeline_.within_submit_s());
+    schedule_.committed(committed.blocked_s, now_s);
+    // What a snapshot takes until it is sealed, the worker measures.
+    const double local_s = now_s - create_begun_s_ - pipeline_.within_submit_s();
+    job_end_.committed(committed.is_sealed ? std::optional(local_s) : std::nullopt);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_state) {
       schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
@@ -104,7 +112,7 @@ void EngineImpl::commit() {
 }
 
 Parts EngineImpl::parts() {
-  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, metrics_, pipeline_, recovery_, staging_};
+  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, metrics_, pipeline_, recovery_, staging_, *copies_};
 }
 
 Counters EngineImpl::counters() const {
@@ -125,12 +133,19 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
 
 bool EngineImpl::end() {
   if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
-  staging_.release();                        // what is kept for messages need not stay page-locked
+  release_device();                          // what is kept for messages need not stay page-locked
   const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
+  release_device();  // a snapshot may have been on its way
   if (stopped == pipeline::Worker::Stopped::cut) {
     lifecycle_.die("it was destroyed while a commit was under way");
   }
   return stopped != pipeline::Worker::Stopped::not_ended;
+}
+
+/// Local. What the engine has on devices, and has pinned for them.
+void EngineImpl::release_device() {
+  staging_.release();
+  copies_->release();
 }
 
 EngineImpl::~EngineImpl() {
@@ -158,7 +173,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
            options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker,
            options.pipeline.cores, options.redundancy.bandwidth_limit, options.persistent.retries,
-           options.pipeline.messages, options.pipeline.interface},
+           options.pipeline.messages, options.pipeline.interface, options.device.snapshot},
           pause_,
           *setup_.environment.clock,
           setup_.log,

@@ -94,6 +94,7 @@ class EngineImpl {
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
   [[nodiscard]] device::Staging::Refused not_registered() const;
+  void release_device();
 
   pid_t process_ = ::getpid();
   Setup setup_;
@@ -111,6 +112,7 @@ class EngineImpl {
   CheckpointSchedule schedule_;
   JobEnd job_end_;
   device::Staging staging_;
+  std::shared_ptr<device::Copies> copies_;
   Writer writer_;
   Reader reader_;
   double create_begun_s_ = 0;  ///< the last one

@@ -12,8 +12,9 @@
 namespace kedge::engine {
 
 void EngineImpl::finalize() {
-  staging_.release();  // the application may reset its GPU afterwards, also if this fails
-  enter(group_, Call::finalize, 0, pipeline_.wait_until_idle().failure);
+  const std::optional<Failure> ended = pipeline_.wait_until_idle().failure;
+  release_device();  // the application may reset its GPU afterwards, also if this fails
+  enter(group_, Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
   pipeline_.finish();
   leave();
@@ -21,9 +22,9 @@ void EngineImpl::finalize() {
 }
 
 bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
-  staging_.release();
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::given_up, deadline);
+  release_device();
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::Pipeline::Finished;
@@ -65,6 +66,7 @@ void EngineImpl::end_calls() {
 void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (group_.is_root()) setup_.log.warning(given_up(after));
   const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
+  release_device();  // a snapshot may have been on its way
   pipeline_.give_up();
   end_calls();
   if (!was_idle) lifecycle_.die("without waiting for all commits");
@@ -74,6 +76,12 @@ void EngineImpl::give_up(std::chrono::duration<double> after) {
 std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   const std::string when = after.count() > 0 ? compose("after {}", human_seconds(after.count())) : "at once";
   const auto newest = ledger_.newest();
+  if (const auto snapshot = ledger_.snapshot()) {
+    return compose(
+        "finalize stopped waiting {} before the snapshot of {} was in the node-local stores: it is lost, and {} is the "
+        "newest checkpoint; give finalize more time",
+        when, snapshot->tag, newest ? newest->commit.tag : Tag("none"));
+  }
   if (newest && newest->persistent) {
     return compose(
         "finalize stopped waiting {} with work left that can wait: {} is persistent. The node-local files are kept; "

@@ -91,7 +91,11 @@ std::optional<double> JobEnd::left_s() const {
   return deadline_s_ ? std::optional(*deadline_s_ - wall_s()) : std::nullopt;
 }
 
-SaveCosts JobEnd::costs() const { return {local_s_.largest(), pipeline_.costs()}; }
+SaveCosts JobEnd::costs() const {
+  SaveCosts costs{local_s_.largest(), pipeline_.costs()};
+  if (costs.stages.local_s) costs.local_s = std::max(costs.local_s.value_or(0), *costs.stages.local_s);
+  return costs;
+}
 
 /// Local. Why the job is to end, as far as this rank knows; 0 if it knows of nothing.
 std::uint64_t JobEnd::look() {
@@ -168,8 +172,8 @@ Level JobEnd::choose(std::uint64_t reason, LastSave::When when) {
   return choice.level;
 }
 
-void JobEnd::committed(double local_s) {
-  local_s_.add(local_s);
+void JobEnd::committed(std::optional<double> local_s) {
+  if (local_s) local_s_.add(*local_s);
   since_s_ = setup_.environment.clock->seconds();
   measures_ = false;
   if (level_) is_saved_ = true;

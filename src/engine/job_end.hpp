@@ -28,12 +28,15 @@ class JobEnd {
   /// comes between the two must not end the loop before the checkpoint that belongs to it.
   [[nodiscard]] bool should_exit();
 
-  /// Local. A checkpoint was committed; it took so long from create to its seal.
-  void committed(double local_s);
+  /// Local. A checkpoint was committed; it took so long from create to its seal, if that is known.
+  void committed(std::optional<double> local_s);
   /// Local. The level to which the next commit is to be taken, whatever its turn; the same on every rank.
   [[nodiscard]] std::optional<Level> level() const;
   /// Local. The next commit is the last, as far as the job's end is concerned; the same on every rank.
   [[nodiscard]] bool is_last_due() const noexcept { return level_ && !is_saved_; }
+  /// Local. Whether the next checkpoint may be a snapshot first: neither the last one, nor one that is to measure what
+  /// that takes.
+  [[nodiscard]] bool permits_snapshot() const noexcept { return !level_ && !measures_; }
   /// Local. The engine was finalized: signals do again what they did before.
   void let_go_of_signals() {
     signal_ = [] { return 0; };

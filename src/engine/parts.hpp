@@ -3,6 +3,7 @@
 
 #include "comm/group.hpp"
 #include "commits/ledger.hpp"
+#include "device/copies.hpp"
 #include "device/staging.hpp"
 #include "engine/commit_notes.hpp"
 #include "engine/lifecycle.hpp"
@@ -27,6 +28,7 @@ struct Parts {
   pipeline::Pipeline& pipeline;
   recovery::Recovery& recovery;
   device::Staging& staging;
+  device::Copies& copies;
 
   [[nodiscard]] store::NodeStore& store() const noexcept { return *started.node.store; }
   [[nodiscard]] Clock& clock() const noexcept { return *setup.environment.clock; }

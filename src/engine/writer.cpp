@@ -29,6 +29,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
   if (!local) local = expected.is_last ? parts_.pipeline.failure() : parts_.pipeline.wait_for_room();
+  // Its parent may yet turn out to be the commit before it. Nothing that takes long is ahead of a snapshot.
+  if (!local) local = parts_.pipeline.wait_until_sealed();
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
   const bool is_one_too_many = !expected.is_last && parts_.pipeline.is_full();
@@ -47,6 +49,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   checkpoint_ = std::make_unique<Checkpoint>(parts_);
   checkpoint_->commit = head;
   checkpoint_->attributes = attributes;
+  checkpoint_->takes_snapshots = permits_snapshots(expected);
   if (auto failure = try_to_begin(expected)) {
     give_up();
     // The next may be smaller: what it needs shows as it is saved.
@@ -181,8 +184,11 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
   format::ContainerWriter& container = *checkpoint_->container;
   if (!on_device) return container.add(spec, on_host);
   checkpoint_->device_bytes += on_device->size_bytes;
-  // The whole file is registered for it, which must be worth it.
-  about_region(spec.name, [&] { container.add(spec, parts_.staging, *on_device, mostly_of_devices_); });
+  about_region(spec.name, [&] {
+    if (checkpoint_->takes_snapshots && take_snapshot(spec, *on_device)) return;
+    // The whole file is registered for it, which must be worth it.
+    container.add(spec, parts_.staging, *on_device, mostly_of_devices_);
+  });
 }
 
 /// To check the file costs a system call: once per MiB, not once per region.
@@ -218,15 +224,19 @@ void Writer::take_in_routed() {
   });
 }
 
-double Writer::commit(std::optional<Level> level) {
+Writer::Committed Writer::commit(std::optional<Level> level) {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.failure();
-  enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local);
+  const std::uint64_t snapshots = checkpoint_ ? checkpoint_->on_device.size() : 0;
+  const bool any_snapshot =
+      enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, snapshots) != 0;
   const double begin_s = parts_.clock().seconds();
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
     const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here, and none of them waits for its worker
+    save_the_rest();
+    if (any_snapshot && is_sealed_behind()) return commit_snapshot(begin_s);
     finish();
     bytes.own = checkpoint_->container->container_bytes();
     bytes.total = parts_.group.sum(bytes.own);
@@ -240,7 +250,7 @@ double Writer::commit(std::optional<Level> level) {
   if (submitted.not_persistent && submitted.not_persistent->code == ErrorCode::busy) {
     parts_.lifecycle.die(submitted.not_persistent->message);
   }
-  return blocked_s();
+  return {blocked_s()};
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
@@ -281,23 +291,42 @@ void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& la
   shared_names_ = names;
 }
 
+/// Local. What is not the application's to save.
+void Writer::save_the_rest() {
+  if (checkpoint_->first_failure) return;
+  auto failure = attempt([&] {
+    take_in_routed();
+    save_attributes();
+    checkpoint_->draft->file().check_present();
+  });
+  if (failure) (void)remember(std::move(*failure));
+}
+
+/// Local. All but the seal. `between_regions` is called before each that comes from a device only now.
+std::shared_ptr<const format::Layout> Writer::finish_container(const Parts& parts, Checkpoint& checkpoint,
+                                                               bool straight,
+                                                               const std::function<void()>& between_regions) {
+  for (const OnDevice& region : checkpoint.on_device) {
+    between_regions();
+    about_region(region.spec.name,
+                 [&] { checkpoint.container->fill(region.spec, parts.staging, region.copy.span(), straight); });
+  }
+  checkpoint.on_device.clear();
+  checkpoint.draft->file().check_present();
+  std::shared_ptr<const format::Layout> layout = checkpoint.container->finish();
+  format::Superblock superblock;
+  superblock.commit = checkpoint.commit;
+  superblock.logical_rank = parts.group.logical_rank();
+  checkpoint.draft->head() = checkpoint.container->sealed_head(superblock);
+  return layout;
+}
+
 /// COLLECTIVE. Everything that can fail but the seal.
 void Writer::finish() {
   Checkpoint& checkpoint = *checkpoint_;
   std::optional<Failure> local = checkpoint.first_failure;
   std::shared_ptr<const format::Layout> layout;
-  if (!local) {
-    local = attempt([&] {
-      take_in_routed();
-      save_attributes();
-      checkpoint.draft->file().check_present();
-      layout = checkpoint.container->finish();
-      format::Superblock superblock;
-      superblock.commit = checkpoint.commit;
-      superblock.logical_rank = parts_.group.logical_rank();
-      checkpoint.draft->head() = checkpoint.container->sealed_head(superblock);
-    });
-  }
+  if (!local) local = attempt([&] { layout = finish_container(parts_, checkpoint, mostly_of_devices_, [] {}); });
   throw_given_up(checkpoint.sealing.ready(local));
   check_global_arrays(layout);
   layout_ = std::move(layout);

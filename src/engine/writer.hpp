@@ -4,14 +4,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "arrays/global_arrays.hpp"
+#include "device/copies.hpp"
 #include "device/staging.hpp"
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
@@ -24,6 +27,7 @@ namespace kedge::engine {
 struct Expected {
   std::uint64_t bytes = 0;  ///< at least so many will be saved by this rank; 0: not known
   bool is_last = false;     ///< of a job that is about to end; the same on every rank
+  bool may_be_snapshot = false;  ///< likewise
 };
 
 class Writer {
@@ -39,8 +43,12 @@ class Writer {
   Status refuse(const Failure& failure);
   /// Local. The checkpoint cannot be committed: commit will throw the first such failure on all ranks.
   Status remember(Failure failure);
-  /// How many seconds the application waited for the checkpoint, from create on. `level`: see Pipeline::submit.
-  double commit(std::optional<Level> level = {});
+  struct Committed {
+    double blocked_s = 0;   ///< how long the application waited for the checkpoint, from create on
+    bool is_sealed = true;  ///< false: it is a snapshot
+  };
+  /// `level`: see Pipeline::submit.
+  Committed commit(std::optional<Level> level = {});
   /// So far, of the checkpoint that is being written; 0 if none is.
   [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
   /// Of the checkpoint that is being written; empty if none is.
@@ -50,6 +58,11 @@ class Writer {
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
 
  private:
+  /// A region that is copied on its device only; its place in the container is promised.
+  struct OnDevice {
+    format::RegionSpec spec;
+    device::Copies::Copy copy;
+  };
   /// What create began.
   struct Checkpoint {
     explicit Checkpoint(const Parts& parts)
@@ -66,7 +79,13 @@ class Writer {
     double blocked_s = 0;
     std::atomic<std::uint64_t> copied_since_check = 0;
     std::atomic<std::uint64_t> device_bytes = 0;
+    bool takes_snapshots = false;  ///< of regions on devices
+    std::vector<OnDevice> on_device;
   };
+  /// One that a worker seals.
+  class Behind;
+  /// Why a checkpoint with snapshots is sealed in commit. The largest of all ranks counts.
+  enum class InCommit : std::uint64_t { no, busy, structure, manifest, failed };
 
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
@@ -78,7 +97,15 @@ class Writer {
   /// Before bytes go to the container's file.
   void check_present(std::uint64_t bytes);
   void take_in_routed();
+  void save_the_rest();
   void finish();
+  [[nodiscard]] static std::shared_ptr<const format::Layout> finish_container(
+      const Parts& parts, Checkpoint& checkpoint, bool straight, const std::function<void()>& between_regions);
+  [[nodiscard]] bool permits_snapshots(const Expected& expected) const;
+  [[nodiscard]] bool take_snapshot(const format::RegionSpec& spec, const device::Span& from);
+  [[nodiscard]] bool is_sealed_behind();
+  [[nodiscard]] InCommit why_in_commit() const;
+  [[nodiscard]] Committed commit_snapshot(double begin_s);
   void seal();
   void save_attributes();
   void check_global_arrays(const std::shared_ptr<const format::Layout>& layout);
@@ -93,6 +120,8 @@ class Writer {
   std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
   std::optional<Id128> last_;                     ///< the commit whose container has layout_, until the next create
   bool mostly_of_devices_ = false;                ///< the last commit was
+  bool said_no_memory_ = false;                   ///< for snapshots, on this rank
+  std::set<InCommit> said_in_commit_;             ///< rank 0's
   arrays::NameBits shared_names_{};               ///< in the layout that was checked last
 };
 

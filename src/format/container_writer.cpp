@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/checksum.hpp"
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 
 namespace kedge::format {
@@ -76,11 +77,17 @@ void ContainerWriter::add(const RegionSpec& spec, std::span<const std::byte> byt
 }
 
 void ContainerWriter::add(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight) {
-  add_copied(spec, from.size_bytes, [&](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
+  add_copied(spec, from.size_bytes, from_device(staging, from, straight));
+}
+
+/// What it refers to must outlive it.
+ContainerWriter::CopyIn ContainerWriter::from_device(device::Staging& staging, const device::Span& from,
+                                                     bool straight) {
+  return [this, &staging, &from, straight](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
     // Registering is slow: not for memory that is mapped anew at the next region.
     const device::HostMemory memory = straight && stays ? target_.memory() : device::HostMemory();
     return copy_region_in(file, offset, staging, from, memory, copy_threads_);
-  });
+  };
 }
 
 void ContainerWriter::add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes) {
@@ -91,10 +98,7 @@ void ContainerWriter::add(const RegionSpec& spec, fs::ByteAccess& from, std::uin
 
 void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy) {
   Attempt attempt(*this);
-  if (failed_)
-    throw Error(ErrorCode::bad_state,
-                "an earlier region of this checkpoint could not be saved; abandon the checkpoint");
-  check_bytes(spec, bytes);
+  begin_adding(spec, bytes);
   if (!add_predicted(spec, copy)) {
     Saved& saved = place(spec);
     const std::shared_lock lock(mutex_);
@@ -103,21 +107,73 @@ void ContainerWriter::add_copied(const RegionSpec& spec, std::uint64_t bytes, co
   attempt.succeeded();
 }
 
+void ContainerWriter::begin_adding(const RegionSpec& spec, std::uint64_t bytes) const {
+  if (failed_)
+    throw Error(ErrorCode::bad_state,
+                "an earlier region of this checkpoint could not be saved; abandon the checkpoint");
+  check_bytes(spec, bytes);
+}
+
 bool ContainerWriter::add_predicted(const RegionSpec& spec, const CopyIn& copy) {
   const std::shared_lock lock(mutex_);
-  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
-  if (builder_) return false;
-  const std::ptrdiff_t position = predicted_->position(spec.name);
+  const std::ptrdiff_t position = take_predicted(spec);
   if (position < 0) return false;
   const auto i = static_cast<std::size_t>(position);
-  const PlacedRegion& region = predicted_->regions[i];
-  if (region.spec != spec) return false;
+  saved_[i].checksums = copy(target_.bytes(), predicted_->regions[i].offset, true);
+  return true;
+}
+
+/// Under the lock. The region's position, which is taken from now on; -1 if it was not predicted.
+std::ptrdiff_t ContainerWriter::take_predicted(const RegionSpec& spec) {
+  if (layout_) throw Error(ErrorCode::bad_state, "the container is finished; no region can be added");
+  if (builder_) return -1;
+  const std::ptrdiff_t position = predicted_->position(spec.name);
+  if (position < 0) return -1;
+  const auto i = static_cast<std::size_t>(position);
+  if (predicted_->regions[i].spec != spec) return -1;
   if (taken_[i].exchange(true)) {
     throw Error(ErrorCode::invalid_argument,
                 kedge::compose("region '{}' is saved twice; save each region once", spec.name));
   }
-  saved_[i].checksums = copy(target_.bytes(), region.offset, true);
-  return true;
+  return position;
+}
+
+bool ContainerWriter::promise(const RegionSpec& spec) {
+  Attempt attempt(*this);
+  begin_adding(spec, size_bytes(spec));
+  const std::shared_lock lock(mutex_);
+  const std::ptrdiff_t position = take_predicted(spec);
+  if (position >= 0) saved_[static_cast<std::size_t>(position)].is_promised = true;
+  attempt.succeeded();
+  return position >= 0;
+}
+
+void ContainerWriter::fill(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight) {
+  Attempt attempt(*this);
+  begin_adding(spec, from.size_bytes);
+  const std::shared_lock lock(mutex_);
+  Saved* saved = nullptr;
+  std::uint64_t offset = 0;
+  if (builder_) {  // other regions were not as predicted, so that it has another position, perhaps another place
+    const auto found = std::ranges::find_if(saved_, [&](const Saved& one) { return one.spec.name == spec.name; });
+    invariant(found != saved_.end(), "only a region that was promised is filled");
+    saved = &*found;
+    offset = saved->offset;
+  } else {
+    const std::ptrdiff_t position = predicted_->position(spec.name);
+    invariant(position >= 0, "only a region that was promised is filled");
+    saved = &saved_[static_cast<std::size_t>(position)];
+    offset = predicted_->regions[static_cast<std::size_t>(position)].offset;
+  }
+  invariant(saved->is_promised, "a region that was promised is filled once");
+  saved->checksums = from_device(staging, from, straight)(target_.bytes(), offset, !builder_);
+  saved->is_promised = false;
+  attempt.succeeded();
+}
+
+bool ContainerWriter::is_as_predicted() const {
+  const std::shared_lock lock(mutex_);
+  return !failed_ && !builder_ && all_taken(taken_);
 }
 
 ContainerWriter::Saved& ContainerWriter::place(const RegionSpec& spec) {
@@ -166,6 +222,10 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
   std::vector<std::unique_ptr<std::byte[]>> copies;  // NOLINT(*-avoid-c-arrays)
   for (const std::size_t i : positions) {
     const Saved& region = saved[i];
+    if (region.is_promised) {  // there is nothing to move yet
+      copies.emplace_back();
+      continue;
+    }
     copies.push_back(std::make_unique_for_overwrite<std::byte[]>(region.size_bytes));  // NOLINT(*-avoid-c-arrays)
     const auto checksums = copy_region_out(target_.bytes(), region.offset, {copies.back().get(), region.size_bytes});
     if (checksums != region.checksums) {
@@ -178,6 +238,7 @@ void ContainerWriter::move_to_new_places(std::vector<std::size_t> positions, std
     Saved& region = saved_.emplace_back(std::move(saved[positions[k]]));
     region.offset = builder_->add(region.spec);
     reserve(region.offset + region.size_bytes);
+    if (region.is_promised) continue;
     region.checksums = copy_region_in(target_.bytes(), region.offset, {copies[k].get(), region.size_bytes});
     copies[k].reset();
   }
@@ -197,6 +258,7 @@ std::shared_ptr<const Layout> ContainerWriter::finish() {
   if (failed_)
     throw Error(ErrorCode::bad_state, "a region of this checkpoint could not be saved; abandon the checkpoint");
   if (layout_) throw Error(ErrorCode::bad_state, "the container is already finished");
+  invariant(std::ranges::none_of(saved_, &Saved::is_promised), "what was promised is filled before the end");
   if (!builder_ && !all_taken(taken_)) leave_prediction();
   std::shared_ptr<const Layout> layout = builder_ ? builder_->finish() : predicted_;
   builder_.reset();

@@ -62,6 +62,14 @@ class ContainerWriter {
   /// `from` throws.
   void add(const RegionSpec& spec, fs::ByteAccess& from, std::uint64_t bytes);
 
+  /// Local, thread-safe. Takes the region's place, whose bytes fill() brings before finish(); nothing else may be
+  /// saved under this name. False, and nothing is taken, if it is not a region that was predicted. Throws as add().
+  [[nodiscard]] bool promise(const RegionSpec& spec);
+  /// The bytes of a region that was promised, once; likewise.
+  void fill(const RegionSpec& spec, device::Staging& staging, const device::Span& from, bool straight);
+  /// Whether exactly the regions that were predicted are saved or promised: finish() does not call HDF5 then.
+  [[nodiscard]] bool is_as_predicted() const;
+
   /// Writes everything but the superblock, and returns the layout, to predict the next container with. Call it once,
   /// after all add() have returned. Throws Error{bad_state} if an add() failed.
   [[nodiscard]] std::shared_ptr<const Layout> finish();
@@ -82,6 +90,7 @@ class ContainerWriter {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     BlockChecksums checksums;
+    bool is_promised = false;  // and not filled
   };
   class Attempt;
   /// Copies a region's bytes to this offset of the file. `stays`: the file is not going to grow, as far as is known.
@@ -89,6 +98,9 @@ class ContainerWriter {
 
   void add_copied(const RegionSpec& spec, std::uint64_t bytes, const CopyIn& copy);
   [[nodiscard]] bool add_predicted(const RegionSpec& spec, const CopyIn& copy);
+  void begin_adding(const RegionSpec& spec, std::uint64_t bytes) const;
+  [[nodiscard]] std::ptrdiff_t take_predicted(const RegionSpec& spec);
+  [[nodiscard]] CopyIn from_device(device::Staging& staging, const device::Span& from, bool straight);
   [[nodiscard]] Saved& place(const RegionSpec& spec);
   void leave_prediction();
   void reserve(std::uint64_t size_bytes);

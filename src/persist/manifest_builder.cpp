@@ -50,23 +50,41 @@ std::vector<format::ShardRow> rows_of(const std::vector<comm::Addressed<RowRecor
 
 }  // namespace
 
-Manifest ManifestBuilder::build(const comm::Group& group, const format::ContainerReader& container) {
+Manifest ManifestBuilder::build(const comm::Group& group, const format::ContainerReader& container, Layouts layouts) {
   Structure structure;
   bool mine = false;
   group.together([&] {
-    structure.shared_hash = arrays::structure_hash(container.regions(), arrays::Viewed::shared);
-    structure.full_hash = arrays::structure_hash(container.regions(), arrays::Viewed::all);
+    structure = structure_of(container.regions());
     if (group.is_root()) {
       const std::string attributes = container.attributes();
       if (!attributes.empty()) structure.attributes = format::decode_attributes(attributes, "the container of rank 0");
     }
     mine = needs_layout(group, structure);
   });
-  if (group.any(mine)) make_layout(group, container, structure);
+  if (group.any(mine)) {
+    if (layouts == Layouts::known) {
+      throw Error(ErrorCode::mismatch,
+                  "its manifest has a new structure, which cannot be made in the background; the next checkpoint is "
+                  "flushed instead");
+    }
+    make_layout(group, container, structure);
+  }
   Manifest manifest;
   manifest.entry = entry_of(group, container);
   manifest.bytes = encode(group, container, manifest.entry, structure.attributes);
   return manifest;
+}
+
+ManifestBuilder::Structure ManifestBuilder::structure_of(std::span<const format::PlacedRegion> regions) {
+  return {arrays::structure_hash(regions, arrays::Viewed::shared), arrays::structure_hash(regions, arrays::Viewed::all),
+          {}};
+}
+
+bool ManifestBuilder::knows(const comm::Group& group, std::span<const format::PlacedRegion> regions,
+                            const Attributes& attributes) const {
+  Structure structure = structure_of(regions);
+  structure.attributes = attributes;
+  return !needs_layout(group, structure);
 }
 
 /// Local.

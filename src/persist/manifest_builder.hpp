@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,9 +32,17 @@ class ManifestBuilder {
   ManifestBuilder(std::string run, std::uint64_t view_limit, const Log& log)
       : run_(std::move(run)), view_limit_(view_limit), log_(log) {}
 
+  /// Whether build() may make a layout, and call HDF5 for it.
+  enum class Layouts : std::uint8_t { any, known };
+
   /// COLLECTIVE. Each rank gives its container of the commit. Throws the same Error on every rank, and can be called
-  /// again then.
-  [[nodiscard]] Manifest build(const comm::Group& group, const format::ContainerReader& container);
+  /// again then: mismatch if a layout is needed that is not known and may not be made.
+  [[nodiscard]] Manifest build(const comm::Group& group, const format::ContainerReader& container,
+                               Layouts layouts = Layouts::any);
+  /// Local. Whether the layout of a container with these regions is known, as far as this rank sees; `attributes` are
+  /// rank 0's.
+  [[nodiscard]] bool knows(const comm::Group& group, std::span<const format::PlacedRegion> regions,
+                           const Attributes& attributes) const;
 
  private:
   struct Structure {
@@ -42,6 +51,7 @@ class ManifestBuilder {
     Attributes attributes;  ///< rank 0's
   };
 
+  [[nodiscard]] static Structure structure_of(std::span<const format::PlacedRegion> regions);
   [[nodiscard]] bool needs_layout(const comm::Group& group, const Structure& structure) const;
   void make_layout(const comm::Group& group, const format::ContainerReader& container, const Structure& structure);
   [[nodiscard]] TagEntry entry_of(const comm::Group& group, const format::ContainerReader& container) const;

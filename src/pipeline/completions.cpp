@@ -28,6 +28,10 @@ std::optional<std::optional<Failure>> Completions::outcome(const Expected& expec
   const bool was_under_way = is_under_way_(expected.commit.id);  // first: when it is not, all that follows is known
   const auto entry = ledger_.find(expected.commit.id);
   if (entry && entry->level() >= expected.level) return std::optional<Failure>();
+  if (expected.level <= Level::snapshot) {
+    const auto snapshot = ledger_.snapshot();
+    if (snapshot && snapshot->id == expected.commit.id) return std::optional<Failure>();
+  }
   const std::lock_guard guard(mutex_);
   const auto reached = reached_.find(expected.commit.id);
   if (reached != reached_.end() && reached->second >= expected.level) return std::optional<Failure>();

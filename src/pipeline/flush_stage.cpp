@@ -67,7 +67,8 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
   return failure_of([&] {
     std::unique_ptr<format::ContainerReader> container;
     group.together([&] { container = reader_of(files); });
-    files.manifest = builder_.build(group, *container);
+    using Layouts = persist::ManifestBuilder::Layouts;
+    files.manifest = builder_.build(group, *container, files.is_behind ? Layouts::known : Layouts::any);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,10 @@ class FlushStage final : public Stage {
   [[nodiscard]] Level reaches() const noexcept override { return Level::persistent; }
   /// COLLECTIVE. Makes the manifest, with HDF5 if the structure is new.
   [[nodiscard]] std::optional<Failure> prepare(const comm::Group& group, CommitFiles& files) override;
+  [[nodiscard]] bool needs_application(const comm::Group& group, std::span<const format::PlacedRegion> regions,
+                                       const Attributes& attributes) const override {
+    return !builder_.knows(group, regions, attributes);
+  }
   /// COLLECTIVE. As Stage::run. A failure `busy` says that a later start of the run has begun: this engine must end.
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, const CommitFiles& files) override;
   /// COLLECTIVE. Removes commits that persistent.keep lets go after the last flush; that they could not be is logged
@@ -99,7 +104,7 @@ class FlushStage final : public Stage {
   commits::Ledger& ledger_;
   persist::Tier& tier_;
   persist::RunRecords* records_;
-  persist::ManifestBuilder builder_;  ///< prepare() alone uses it
+  persist::ManifestBuilder builder_;  ///< used by no two threads at once: see Pipeline::wait_until_sealed
   FlushSettings settings_;
   Clock& clock_;
   Log log_;

@@ -21,6 +21,10 @@ void Metrics::committed(const CommitHead& commit, const CommitBytes& bytes, doub
   write({.name = "commit", .commit = &commit, .bytes = bytes.total, .blocked_s = blocked_s});
 }
 
+void Metrics::took_snapshot(const CommitHead& commit, const CommitBytes& bytes, double blocked_s) const {
+  write({.name = "snapshot", .commit = &commit, .bytes = bytes.total, .blocked_s = blocked_s});
+}
+
 void Metrics::reached(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s) {
   const bool persistent = level == Level::persistent;
   count([&](Counters& counters) {

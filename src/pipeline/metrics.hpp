@@ -34,7 +34,10 @@ class Metrics {
   [[nodiscard]] Counters counters() const;
 
   void started(int ranks, double seconds) const;
+  /// Sealed.
   void committed(const CommitHead& commit, const CommitBytes& bytes, double blocked_s);
+  /// Not sealed yet.
+  void took_snapshot(const CommitHead& commit, const CommitBytes& bytes, double blocked_s) const;
   /// `after_s`: since the commit; none: it was not due then.
   void reached(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
   void failed(const CommitHead& commit, Level level, const Failure& failure);

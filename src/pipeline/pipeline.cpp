@@ -55,10 +55,10 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   ++commits_;
   ++unflushed_;
-  Job job{{commit, {}}, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
+  Job job{{commit, {}}, nullptr, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   decide(job, level);
 
-  Submitted submitted = take_hold(job);
+  Submitted submitted = take_hold(group_, job);
   if (job.flush && !submitted.not_persistent) {
     const double begin_s = clock_.seconds();
     submitted.not_persistent = flush_->prepare(group_, job.files);
@@ -95,7 +95,8 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
 /// a job, for which the time is known that is left.
 void Pipeline::decide(Job& job, std::optional<Level> level) {
   const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
-  job.protect = protect_->is_possible() && is_due(commits_, schedule_.protect_every);
+  const bool is_protect_lost = protect_lost_.exchange(false);
+  job.protect = protect_->is_possible() && (is_due(commits_, schedule_.protect_every) || is_protect_lost);
   job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
   // What a worker met one rank may know and another not yet.
   if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
@@ -109,15 +110,15 @@ Level Pipeline::highest_level() const {
   return protects() ? Level::protected_ : Level::local;
 }
 
-/// COLLECTIVE, if anything is to be done. Pins the container; what cannot be done without is not done.
-Submitted Pipeline::take_hold(Job& job) {
+/// COLLECTIVE, on `group`, if anything is to be done. Pins the container; what cannot be done without is not done.
+Submitted Pipeline::take_hold(const comm::Group& group, Job& job) {
   const CommitHead& commit = job.files.commit;
   const auto local = attempt([&] {
-    job.files.container = store::Pin(store_, store::FileKind::container, group_.logical_rank(), {commit.id, {}});
+    job.files.container = store::Pin(store_, store::FileKind::container, group.logical_rank(), {commit.id, {}});
   });
   Submitted not_done;
   if (!job.protect && !job.flush) return not_done;
-  const auto not_held = group_.vote(local);
+  const auto not_held = group.vote(local);
   if (!not_held) return not_done;
   if (std::exchange(job.protect, false)) not_done.not_protected = not_held;
   if (job.flush) not_done.not_persistent = not_held;
@@ -163,6 +164,7 @@ std::optional<Failure> Pipeline::run_timed(Stage& stage, const comm::Group& grou
 /// COLLECTIVE, on `channel`, in the worker's thread. Only what ends the engine ends it, too.
 void Pipeline::work(const comm::Group& channel, Job& job) {
   pause_.begin();
+  if (job.unsealed && !seal(channel, job)) return;
   const Submitted processed = process(channel, job, store::Reach::known);
   if (job.flush) flush_failed_ = processed.not_persistent.has_value();
   note(job, processed);
@@ -237,11 +239,12 @@ Waited Pipeline::wait_until_idle(Rest rest, Deadline deadline) {
 }
 
 Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
-  const auto entry = worker_ ? ledger_.find(tag) : std::nullopt;
-  if (!entry) return {};
+  const auto commit = worker_ ? ledger_.newest_of(tag) : std::nullopt;
+  if (!commit) return {};
   const Pause::Awaited awaited(pause_);
-  const Id128 commit_id = entry->commit.id;
+  const Id128 commit_id = commit->id;
   const auto is_reached = [&] {
+    if (level <= Level::snapshot) return true;
     const auto now = ledger_.find(commit_id);
     return now && now->level() >= level;
   };
@@ -249,19 +252,29 @@ Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) 
 }
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
-  const auto entry = ledger_.find(tag);
-  if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
+  std::optional<CommitHead> commit = ledger_.newest_of(tag);
+  if (const auto failure = why_not_sealed(tag)) {
+    const std::lock_guard guard(not_sealed_mutex_);
+    commit = not_sealed_->commit;
+    completions_.failed(commit->id, level, *failure);
+  }
+  if (!commit) throw Error(ErrorCode::not_found, nothing_of(tag));
   // What becomes persistent is protected, too.
   const bool can_come = schedule_.flush_every != 0 || protect_->is_possible() || level != Level::protected_;
-  if (!can_come) completions_.failed(entry->commit.id, level, no_protection());
-  completions_.expect(entry->commit, level, std::move(callback));
+  if (!can_come) completions_.failed(commit->id, level, no_protection());
+  completions_.expect(*commit, level, std::move(callback));
 }
 
 void Pipeline::require(std::string_view tag, Level level) {
   // One rank's worker may have retired it, and another's not yet.
   enum Found : std::uint64_t { reached, lower, nothing };
-  const std::optional<commits::Entry> entry = ledger_.find(tag);
-  const std::uint64_t found = group_.max(!entry ? nothing : entry->level() < level ? lower : reached);
+  const auto throw_if_not_sealed = [&] {
+    if (schedule_.snapshots) comm::throw_if(group_.vote(why_not_sealed(tag)));
+  };
+  throw_if_not_sealed();
+  const Level has = ledger_.level(tag);
+  std::optional<commits::Entry> entry = ledger_.find(tag);
+  const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
     throw Error(ErrorCode::not_found, nothing_of(tag));
   }
@@ -269,6 +282,11 @@ void Pipeline::require(std::string_view tag, Level level) {
   if (level == Level::protected_ && !protect_->is_possible()) throw Error(no_protection());
   group_.together([&] { comm::throw_if(wait_until_idle().failure); });
   if (worker_) {  // which may have done it meanwhile
+    throw_if_not_sealed();
+    if (schedule_.snapshots && group_.any(!entry || has == Level::snapshot)) {
+      entry = ledger_.find(tag);
+      if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
+    }
     const auto now = ledger_.find(entry->commit.id);
     if (group_.all(now && now->level() >= level)) return;
   }

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -46,6 +48,7 @@ struct Schedule {
   std::uint32_t flush_retries = 0;          ///< in the background
   Messages messages = Messages::automatic;  ///< of a worker
   std::string interface = {};               ///< of a worker, over TCP
+  bool snapshots = false;                   ///< commits may be submitted before they are sealed
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.
@@ -78,6 +81,9 @@ class Pipeline {
   /// tried again with a later one. In the background nothing has become of it when this returns, except that a flush
   /// could not be prepared. Logs what became of it, once that is known.
   [[nodiscard]] Submitted submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level = {});
+  /// A commit that the ledger knows as a snapshot, while is_idle() on all ranks: the worker seals it first, then as
+  /// submit(). If that fails, it is no commit, and its turns are the next one's.
+  void submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<Unsealed> unsealed);
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix. `unread`: see recovery::Opened.
   void continue_from(const CommitHead& commit, bool persistent, bool unread);
@@ -114,10 +120,18 @@ class Pipeline {
   /// How many seconds the last submit() spent in stages.
   [[nodiscard]] double within_submit_s() const noexcept { return within_submit_s_; }
 
+  /// Local. Whether a commit of these regions can be sealed in the background as far as its manifest is concerned.
+  [[nodiscard]] bool can_prepare_behind(std::span<const format::PlacedRegion> regions,
+                                        const Attributes& attributes) const;
+  /// Local. Whether there is a worker, and no commit is under way.
+  [[nodiscard]] bool is_idle() const { return worker_ && worker_->pending() == 0; }
+
   // Local. What a worker met that ends the engine is to be brought to the call that all ranks begin with.
 
   /// Returns when another commit may be written, unless pipeline.when_full says otherwise. Why none may.
   [[nodiscard]] std::optional<Failure> wait_for_room();
+  /// Returns when no commit is a snapshot any more, and its manifest is made. Why the worker has ended, if it has.
+  [[nodiscard]] std::optional<Failure> wait_until_sealed();
   /// Whether a commit that is written now would be one too many.
   [[nodiscard]] bool is_full() const { return worker_ && worker_->pending() >= schedule_.max_pending; }
   /// COLLECTIVE. What is not flushed yet is not going to be, but for what has begun anywhere; returns when another
@@ -153,11 +167,15 @@ class Pipeline {
   [[nodiscard]] OpenChannel open_channel() const;
   [[nodiscard]] std::unique_ptr<Communicator> connect_over_tcp() const;
   [[nodiscard]] comm::Group patient(const comm::Group& group, std::uint64_t own_bytes) const;
-  [[nodiscard]] Submitted take_hold(Job& job);
+  [[nodiscard]] Submitted take_hold(const comm::Group& group, Job& job);
   [[nodiscard]] Submitted process(const comm::Group& group, Job& job, store::Reach reach);
   [[nodiscard]] std::optional<Failure> flush(const comm::Group& group, Job& job, store::Reach reach,
                                              std::uint64_t& tries);
   void work(const comm::Group& channel, Job& job);
+  [[nodiscard]] bool seal(const comm::Group& channel, Job& job);
+  void prepare_behind(const comm::Group& channel, Job& job);
+  void not_sealed(const comm::Group& channel, const Job& job, const Failure& failure);
+  [[nodiscard]] std::optional<Failure> why_not_sealed(std::string_view tag) const;
   void tidy(const comm::Group& channel);
   [[nodiscard]] bool tend(const comm::Group& channel);
   void tend_protection(const comm::Group& channel);
@@ -205,6 +223,15 @@ class Pipeline {
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;
   std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
+  std::atomic<bool> protect_lost_ = false;  ///< the last commit whose turn it was could not be sealed
+  std::atomic<bool> is_sealing_ = false;    ///< a snapshot, or making its manifest
+  /// The last commit that could not be sealed, and why.
+  struct NotSealed {
+    CommitHead commit;
+    Failure failure;
+  };
+  mutable std::mutex not_sealed_mutex_;
+  std::optional<NotSealed> not_sealed_;
   Upkeep upkeep_;                           ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others

@@ -46,8 +46,8 @@ void Pipeline::flush_newest(const CommitHead& commit) {
 
 /// COLLECTIVE. The worker flushes it, as it would have in its turn.
 void Pipeline::hand_over(const CommitHead& commit) {
-  Job job{{commit, {}}, false, true, clock_.seconds()};
-  Submitted submitted = take_hold(job);
+  Job job{{commit, {}}, nullptr, false, true, clock_.seconds()};
+  Submitted submitted = take_hold(group_, job);
   if (!submitted.not_persistent) submitted.not_persistent = flush_->prepare(group_, job.files);
   if (submitted.not_persistent) {
     note(job, submitted);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "comm/group.hpp"
 #include "kedge/error.hpp"
@@ -11,6 +12,18 @@
 #include "store/pin.hpp"
 
 namespace kedge::pipeline {
+
+/// A commit whose containers are not sealed yet: what is left to do is here.
+class Unsealed {
+ public:
+  Unsealed() = default;
+  Unsealed(const Unsealed&) = delete;
+  Unsealed& operator=(const Unsealed&) = delete;
+  virtual ~Unsealed() = default;
+  /// COLLECTIVE, once. The commit is local then; or the failure, the same on every rank, and nothing is left of it.
+  /// Throws only what ends communication.
+  [[nodiscard]] virtual std::optional<Failure> seal(const comm::Group& group) = 0;
+};
 
 /// What a commit is in bytes.
 struct CommitBytes {
@@ -23,6 +36,7 @@ struct CommitFiles {
   CommitHead commit;
   store::Pin container;
   std::optional<persist::Manifest> manifest = {};  ///< if it is to be flushed
+  bool is_behind = false;                          ///< prepare() is called in the background, too
 };
 
 /// One step beyond level local. Knows how to take it, not when: that is the pipeline's.
@@ -39,6 +53,12 @@ class Stage {
   /// failure, the same on every rank.
   [[nodiscard]] virtual std::optional<Failure> prepare(const comm::Group& /*group*/, CommitFiles& /*files*/) {
     return std::nullopt;
+  }
+  /// Local. Whether prepare() needs the application's thread for a commit of these regions, as far as this rank sees.
+  [[nodiscard]] virtual bool needs_application(const comm::Group& /*group*/,
+                                               std::span<const format::PlacedRegion> /*regions*/,
+                                               const Attributes& /*attributes*/) const {
+    return false;
   }
   /// COLLECTIVE. The failure, the same on every rank: the commit is then as it was, but for `busy`, which may come
   /// after it has reached the level. Throws only what ends communication.

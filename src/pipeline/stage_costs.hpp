@@ -12,12 +12,14 @@ namespace kedge::pipeline {
 
 /// Stages of commits that are under way.
 struct Ahead {
+  std::size_t seals = 0;
   std::size_t protects = 0;
   std::size_t flushes = 0;
 };
 
 /// Seconds by this rank's clock, the longest of the last few; nothing where none succeeded yet.
 struct StageCosts {
+  std::optional<double> local_s;  ///< from create to the seal, of commits that were sealed in the background
   std::optional<double> protect_s;
   std::optional<double> flush_s;
   Ahead ahead;
@@ -29,15 +31,16 @@ class StageTimer {
   /// A stage that reaches this level succeeded.
   void add(Level reached, double seconds) {
     const std::lock_guard guard(mutex_);
-    (reached == Level::persistent ? flush_s_ : protect_s_).add(seconds);
+    (reached == Level::persistent ? flush_s_ : reached == Level::local ? local_s_ : protect_s_).add(seconds);
   }
   [[nodiscard]] StageCosts costs(const Ahead& ahead) const {
     const std::lock_guard guard(mutex_);
-    return {protect_s_.largest(), flush_s_.largest(), ahead};
+    return {local_s_.largest(), protect_s_.largest(), flush_s_.largest(), ahead};
   }
 
  private:
   mutable std::mutex mutex_;
+  Recent<4> local_s_;
   Recent<4> protect_s_;
   Recent<4> flush_s_;
 };

@@ -149,6 +149,7 @@ Ahead Worker::ahead() const {
   Ahead ahead;
   const std::lock_guard guard(state_->mutex);
   for (const Job& job : state_->jobs) {
+    if (job.unsealed) ++ahead.seals;
     if (job.protect) ++ahead.protects;
     if (job.flush) ++ahead.flushes;
   }
@@ -156,7 +157,7 @@ Ahead Worker::ahead() const {
 }
 
 template <class Condition>
-Waited Worker::wait_until(Condition&& condition, Deadline deadline) {
+Waited Worker::wait_while_not(Condition&& condition, Deadline deadline) {
   while (true) {
     {
       const std::lock_guard guard(state_->mutex);
@@ -177,7 +178,7 @@ void Worker::be_impatient(bool impatient) {
 /// Each step of a job waits for the other ranks with a deadline of its own.
 Waited Worker::wait_until_below(std::size_t limit) {
   be_impatient(true);
-  auto waited = wait_until([&](const State& state) { return state.jobs.size() < limit; }, Deadline::never());
+  auto waited = wait_while_not([&](const State& state) { return state.jobs.size() < limit; }, Deadline::never());
   be_impatient(false);
   return waited;
 }
@@ -191,7 +192,7 @@ Waited Worker::wait_until_idle(Rest rest, Deadline deadline) {
   const auto is_idle = [&](const State& state) {
     return state.jobs.empty() && !state.tidies && (!state.tends || rest == Rest::ignored);
   };
-  auto waited = wait_until(is_idle, deadline);
+  auto waited = wait_while_not(is_idle, deadline);
   be_impatient(false);
   return waited;
 }
@@ -248,7 +249,11 @@ bool Worker::is_under_way(const Id128& commit_id) const {
 }
 
 Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline) {
-  return wait_until([&](const State& state) { return enough() || !has(state, commit_id); }, deadline);
+  return wait_while_not([&](const State& state) { return enough() || !has(state, commit_id); }, deadline);
+}
+
+Waited Worker::wait_until(const std::function<bool()>& enough) {
+  return wait_while_not([&](const State& /*state*/) { return enough(); }, Deadline::never());
 }
 
 std::uint64_t Worker::hold() {

@@ -21,6 +21,7 @@ namespace kedge::pipeline {
 /// What is to be done with a commit.
 struct Job {
   CommitFiles files;
+  std::unique_ptr<Unsealed> unsealed = {};  ///< if sealing is the first stage
   bool protect = false;
   bool flush = false;
   double submitted_s = 0;  ///< by the engine's clock
@@ -90,6 +91,14 @@ class Worker {
   [[nodiscard]] bool is_under_way(const Id128& commit_id) const;
   /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.
   [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);
+  /// Returns when this is so: that is asked after each step. Likewise.
+  [[nodiscard]] Waited wait_until(const std::function<bool()>& enough);
+  /// From the worker's thread, within a job: changes it, which others may look at.
+  template <class Change>
+  void change(const Change& change) {
+    const std::lock_guard guard(state_->mutex);
+    change();
+  }
   /// From the worker's thread, within a job: a step is done.
   void made_progress() { state_->done->raise(); }
   /// From the worker's thread, within a step of the upkeep: whether there is something better to do on this rank.
@@ -155,7 +164,7 @@ class Worker {
   [[nodiscard]] static bool end_turn(State& state, const std::optional<Failure>& failure, const Change& change);
   void be_impatient(bool impatient);
   template <class Condition>
-  [[nodiscard]] Waited wait_until(Condition&& condition, Deadline deadline);
+  [[nodiscard]] Waited wait_while_not(Condition&& condition, Deadline deadline);
 
   std::shared_ptr<State> state_;
   Channel channel_;

@@ -69,6 +69,8 @@ class Sealing {
   /// Local. An existing file to read from, until the end of this; throws not_found, io.
   [[nodiscard]] StoreFile& pin(FileKind kind, LogicalRank logical_rank, const FileKey& key);
 
+  /// Local, the same on every rank. From now on another thread votes, over messages of its own.
+  void continue_over(comm::Group group) { group_ = std::move(group); }
   /// COLLECTIVE. The first failure on any rank, the same on all; everything is given up then.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local);
   /// COLLECTIVE. The first vote, *ready*: all that can fail but the seal is done, and flushed. Likewise.

@@ -117,6 +117,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"exit.margin_s", "60"},
                                                      {"exit.grace_s", "120"},
                                                      {"device.direct", "false"},
+                                                     {"device.snapshot", "true"},
                                                      {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},

@@ -195,6 +195,10 @@ int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t si
   return copy_async("cuMemcpyHtoDAsync", to, reinterpret_cast<std::uintptr_t>(from), size_bytes, stream);
 }
 
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t size_bytes, void* stream) {
+  return copy_async("cuMemcpyDtoDAsync", to, from, size_bytes, stream);
+}
+
 int cuMemHostAlloc(void** data, std::size_t size_bytes, unsigned flags) {
   return call("cuMemHostAlloc", [&] {
     if (pushed.empty()) return kInvalidContext;
@@ -280,6 +284,7 @@ int cuCtxGetCurrent(void** context) {
 int cuMemAlloc_v2(unsigned long long* address, std::size_t size_bytes) {
   return call("cuMemAlloc", [&] {
     if (pushed.empty()) return kInvalidContext;
+    if (breaks_capture()) return kCaptureInvalidated;
     *address = reinterpret_cast<std::uintptr_t>(fake_cuda_allocate(size_bytes, pushed.back(), false));
     return kSuccess;
   });
@@ -292,6 +297,7 @@ int cuMemAllocAsync(unsigned long long* address, std::size_t size_bytes, void* /
 
 int cuMemFree_v2(unsigned long long address) {
   return call("cuMemFree", [&] {
+    if (breaks_capture()) return kCaptureInvalidated;
     const auto found = driver().allocations.find(reinterpret_cast<std::byte*>(address));
     if (found == driver().allocations.end()) return kInvalidValue;
     for (auto& [stream, work] : driver().given) run(stream);  // as CUDA does

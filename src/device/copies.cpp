@@ -1,0 +1,61 @@
+#include "device/copies.hpp"
+
+#include "kedge/error.hpp"
+
+namespace kedge::device {
+
+std::optional<Copies::Copy> Copies::take(const Span& from) {
+  const std::lock_guard guard(mutex_);
+  keeps_ = true;
+  const Kind kind(from.location.ordinal, from.location.context, from.size_bytes);
+  std::unique_ptr<DeviceMemory> memory = memory_for(from.location, kind);
+  if (!memory) return std::nullopt;
+  if (!queue_ || location_ != from.location) {
+    queue_ = devices_->queue(from.location);
+    location_ = from.location;
+  }
+  try {
+    queue_->copy_within_device(memory->data(), from.data, from.size_bytes);
+    queue_->wait();
+  } catch (...) {
+    queue_.reset();  // waits for what was begun, before the memory goes
+    throw;
+  }
+  return Copy(shared_from_this(), kind, std::move(memory));
+}
+
+/// Null if there is none, also without what is kept for regions of other sizes.
+std::unique_ptr<DeviceMemory> Copies::memory_for(const Location& location, const Kind& kind) {
+  if (const auto kept = unused_.find(kind); kept != unused_.end()) return std::move(unused_.extract(kept).mapped());
+  const auto allocate = [&]() -> std::unique_ptr<DeviceMemory> {
+    try {
+      return devices_->allocate(location, std::get<2>(kind));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::no_space) throw;
+      return nullptr;
+    }
+  };
+  auto memory = allocate();
+  if (memory || unused_.empty()) return memory;
+  unused_.clear();
+  return allocate();
+}
+
+void Copies::take_back(const Kind& kind, std::unique_ptr<DeviceMemory> memory) {
+  const std::lock_guard guard(mutex_);
+  if (keeps_) unused_.emplace(kind, std::move(memory));
+}
+
+void Copies::drop_unused() {
+  const std::lock_guard guard(mutex_);
+  unused_.clear();
+}
+
+void Copies::release() {
+  const std::lock_guard guard(mutex_);
+  unused_.clear();
+  queue_.reset();
+  keeps_ = false;
+}
+
+}  // namespace kedge::device

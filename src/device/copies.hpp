@@ -1,0 +1,67 @@
+// Copies of memory on its own device, in memory that is kept for the next ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "device/devices.hpp"
+#include "device/staging.hpp"
+
+namespace kedge::device {
+
+/// From any thread; copies follow each other. Throws what Devices throws.
+class Copies : public std::enable_shared_from_this<Copies> {
+  using Kind = std::tuple<int, void*, std::uint64_t>;  // device, context, size
+
+ public:
+  explicit Copies(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
+
+  /// One copy. Its memory goes back when it is destroyed; may outlive everybody else who uses them.
+  class Copy {
+   public:
+    Copy(Copy&& other) noexcept = default;
+    Copy& operator=(Copy&&) = delete;
+    Copy(const Copy&) = delete;
+    Copy& operator=(const Copy&) = delete;
+    ~Copy() {
+      if (memory_) copies_->take_back(kind_, std::move(memory_));
+    }
+    [[nodiscard]] Span span() const noexcept {
+      return {memory_->data(), std::get<2>(kind_), {Location::Kind::device, std::get<0>(kind_), std::get<1>(kind_)}};
+    }
+
+   private:
+    friend class Copies;
+    Copy(std::shared_ptr<Copies> copies, const Kind& kind, std::unique_ptr<DeviceMemory> memory)
+        : copies_(std::move(copies)), kind_(kind), memory_(std::move(memory)) {}
+    std::shared_ptr<Copies> copies_;
+    Kind kind_;
+    std::unique_ptr<DeviceMemory> memory_;
+  };
+
+  /// Returns when all of it is copied; nothing if the device has no memory for it.
+  [[nodiscard]] std::optional<Copy> take(const Span& from);
+  /// Frees what is not in use.
+  void drop_unused();
+  /// The same, and what is in use will be freed when it is given back.
+  void release();
+
+ private:
+  [[nodiscard]] std::unique_ptr<DeviceMemory> memory_for(const Location& location, const Kind& kind);
+  void take_back(const Kind& kind, std::unique_ptr<DeviceMemory> memory);
+
+  std::shared_ptr<Devices> devices_;
+  std::mutex mutex_;
+  bool keeps_ = true;
+  Location location_;  ///< of the queue
+  std::unique_ptr<Queue> queue_;
+  std::multimap<Kind, std::unique_ptr<DeviceMemory>> unused_;
+};
+
+}  // namespace kedge::device

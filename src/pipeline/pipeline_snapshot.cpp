@@ -1,0 +1,119 @@
+// Commits that are submitted as snapshots: the worker seals them before anything else.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "pipeline/pipeline.hpp"
+
+namespace kedge::pipeline {
+
+bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions, const Attributes& attributes) const {
+  const bool may_flush =
+      schedule_.flush_every != 0 && (flush_failed_ || unflushed_ + 1 >= schedule_.flush_every);  // as decide()
+  return !may_flush || !flush_->needs_application(group_, regions, attributes);
+}
+
+void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<Unsealed> unsealed) {
+  ++commits_;
+  ++unflushed_;
+  Job job{{commit, {}}, std::move(unsealed), false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
+  job.files.is_behind = true;
+  decide(job, {});
+  if (job.flush) unflushed_ = 0;
+  job.blocked_s += clock_.seconds() - job.submitted_s;
+  within_submit_s_ = 0;
+  metrics_.took_snapshot(commit, job.bytes, job.blocked_s);
+  if (group_.is_root()) log_.debug(compose("{} is a snapshot; the rest goes on in the background", commit.tag));
+  is_sealing_ = true;
+  worker_->submit(std::move(job));
+  if (schedule_.waits) (void)wait_until_idle();
+}
+
+std::optional<Failure> Pipeline::wait_until_sealed() {
+  if (!is_sealing_) return failure();
+  const Pause::Awaited awaited(pause_);
+  return worker_->wait_until([this] { return !is_sealing_; }).failure;
+}
+
+/// COLLECTIVE, on `channel`, in the worker's thread. Whether it is a commit.
+bool Pipeline::seal(const comm::Group& channel, Job& job) {
+  const double begin_s = clock_.seconds();
+  const Pause::Seconds stood_before = pause_.stood();
+  const auto failure = job.unsealed->seal(channel);
+  std::unique_ptr<Unsealed> done;  // it may take long to end, so not while others look at the job
+  worker_->change([&] { done = std::move(job.unsealed); });
+  done.reset();
+  if (failure) {
+    not_sealed(channel, job, *failure);
+    return false;
+  }
+  const double took_s = clock_.seconds() - begin_s - (pause_.stood() - stood_before).count();
+  timer_.add(Level::local, job.blocked_s + std::max(took_s, 0.0));
+  metrics_.committed(job.files.commit, job.bytes, job.blocked_s);
+  worker_->made_progress();
+  prepare_behind(channel, job);
+  is_sealing_ = false;
+  worker_->made_progress();
+  return true;
+}
+
+/// COLLECTIVE, on `channel`. What submit() does in the application's thread.
+void Pipeline::prepare_behind(const comm::Group& channel, Job& job) {
+  Job held{{job.files.commit, {}}, nullptr, job.protect, job.flush, job.submitted_s, job.bytes};
+  held.files.is_behind = true;
+  Submitted submitted = take_hold(channel, held);
+  if (held.flush && !submitted.not_persistent) {
+    const double begin_s = clock_.seconds();
+    submitted.not_persistent = flush_->prepare(channel, held.files);
+    held.prepare_s = clock_.seconds() - begin_s;
+  }
+  if (submitted.not_persistent) {
+    held.flush = false;
+    flush_failed_ = true;  // the next one is due
+  }
+  worker_->change([&] {
+    job.files = std::move(held.files);
+    job.protect = held.protect;
+    job.flush = held.flush;
+    job.prepare_s = held.prepare_s;
+  });
+  note(job, submitted);
+  if (channel.is_root()) warn(job.files.commit, submitted);
+}
+
+/// COLLECTIVE, on `channel`. It was never a commit; the one before it still is the newest.
+void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Failure& failure) {
+  const CommitHead& commit = job.files.commit;
+  {
+    const std::lock_guard guard(not_sealed_mutex_);
+    not_sealed_ = NotSealed{commit, failure};
+  }
+  for (const Level level : {Level::snapshot, Level::local, Level::protected_, Level::persistent}) {
+    completions_.failed(commit.id, level, failure);
+  }
+  if (job.protect) protect_lost_ = true;
+  if (job.flush) flush_failed_ = true;
+  ledger_.drop_snapshot();
+  metrics_.checkpoint_failed(commit.tag, failure);
+  if (channel.is_root()) {
+    const auto newest = ledger_.newest();
+    log_.warning(compose("the snapshot of {} could not be brought to the node-local store: {}; {} is the newest "
+                         "checkpoint",
+                         commit.tag, to_string(failure), newest ? newest->commit.tag : Tag("none")));
+  }
+  is_sealing_ = false;
+  worker_->made_progress();
+  if (failure.code == ErrorCode::device_failed) throw Error(failure);
+}
+
+/// Local. Nothing if the newest commit of this tag is one, or there was none.
+std::optional<Failure> Pipeline::why_not_sealed(std::string_view tag) const {
+  const std::lock_guard guard(not_sealed_mutex_);
+  if (!not_sealed_ || not_sealed_->commit.tag != tag) return std::nullopt;
+  const auto newest = ledger_.newest_of(tag);
+  if (newest && is_newer(*newest, not_sealed_->commit)) return std::nullopt;
+  return not_sealed_->failure;
+}
+
+}  // namespace kedge::pipeline
