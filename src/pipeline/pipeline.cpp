@@ -240,11 +240,10 @@ Waited Pipeline::wait_until_idle(Rest rest, Deadline deadline) {
 
 Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) {
   const auto commit = worker_ ? ledger_.newest_of(tag) : std::nullopt;
-  if (!commit) return {};
+  if (!commit || level <= Level::snapshot) return {};
   const Pause::Awaited awaited(pause_);
   const Id128 commit_id = commit->id;
   const auto is_reached = [&] {
-    if (level <= Level::snapshot) return true;
     const auto now = ledger_.find(commit_id);
     return now && now->level() >= level;
   };
