@@ -251,6 +251,7 @@ std::size_t ModelDevices::copies_under_way_max() const {
 }
 
 void ModelDevices::count(const std::string& what) {
+  if (on_call) on_call(what);
   const std::lock_guard guard(mutex_);
   const auto planned = planned_.find(what);
   if (planned != planned_.end() && --planned->second.left == 0) {

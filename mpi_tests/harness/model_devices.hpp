@@ -47,6 +47,9 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   /// "copy_within", "wait", "checksums"; 1 is the first), for all time if it is the device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
+  /// Called with each call of a kind, before it; from any thread.
+  std::function<void(const std::string& what)> on_call;
+
   /// Of their own.
   [[nodiscard]] std::size_t pinned_bytes() const;
   /// Of others' memory.
