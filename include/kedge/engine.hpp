@@ -100,16 +100,16 @@ class Engine {
   Routed route_out(std::string_view name, std::uint64_t max_bytes = 0);
   /// COLLECTIVE. Seals the checkpoint on all ranks or on none, and throws the first failure since create: that of a
   /// save or route_out, mismatch (blocks of a global array that do not fit each other, ranks that disagree about a
-  /// name), not_found or invalid_argument (routed files), no_space, io.
+  /// name), not_found or invalid_argument (routed files), no_space, io. With device.snapshot it may be sealed later.
   void commit();
   /// Local. The bytes of a region in the checkpoint that this rank committed last, where they lie in the store: for
   /// programs that write files of their own from them. Empty if the store is not in memory, or there is no such region.
-  /// Valid until the next collective call.
+  /// Valid until the next collective call. Waits until a snapshot is sealed.
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
   /// COLLECTIVE. Drops the checkpoint that create began.
   void abandon();
   /// Local. The level that the newest commit of this tag has reached, to this engine's knowledge; none if it
-  /// knows of no such commit.
+  /// knows of no such commit. `snapshot`: it is not on the node-local stores yet (device.snapshot), and may still fail.
   [[nodiscard]] Level level(std::string_view tag) const;
   /// Local, from any thread. What this engine has done so far, to this rank's knowledge; without communication.
   [[nodiscard]] Counters counters() const;

@@ -176,7 +176,7 @@ typedef struct kedge_attribute {
 /** How much a commit survives, in increasing order. */
 typedef enum kedge_level KEDGE_AS_INT {
   KEDGE_LEVEL_NONE = 0,      /**< not committed */
-  KEDGE_LEVEL_SNAPSHOT = 1,  /**< reserved: no commit has it, and kedge_wait refuses it */
+  KEDGE_LEVEL_SNAPSHOT = 1,  /**< copied on the GPU only (device.snapshot); survives nothing */
   KEDGE_LEVEL_LOCAL = 2,     /**< on the node-local stores of all ranks; survives the death of processes */
   KEDGE_LEVEL_PROTECTED = 3, /**< survives the loss of a failure domain, and of more if the scheme allows */
   KEDGE_LEVEL_PERSISTENT = 4 /**< on the parallel filesystem; survives the allocation */

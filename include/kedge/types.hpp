@@ -213,7 +213,7 @@ struct CommitHead {
 /// How much a commit survives, in increasing order.
 enum class Level : std::uint8_t {
   none = 0,        ///< not committed
-  snapshot = 1,    ///< copied on the device only
+  snapshot = 1,    ///< copied on the device only (device.snapshot); survives nothing
   local = 2,       ///< sealed on the node-local stores of all ranks; survives the death of processes
   protected_ = 3,  ///< parity sealed; survives the loss of failure domains
   persistent = 4,  ///< committed on the parallel filesystem; survives the allocation

@@ -76,6 +76,7 @@ class CudaQueue final : public Queue {
                   compose("copy {} bytes within GPU {}", size_bytes, location_.ordinal));
   }
   void wait() override { stream_.wait(compose("copy memory of GPU {}", location_.ordinal)); }
+
  private:
   const CudaDriver& driver_;
   Location location_;

@@ -255,7 +255,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
   const std::ptrdiff_t position = last_ ? layout_->position(name) : -1;
-  if (position < 0) return {};
+  if (position < 0 || parts_.pipeline.wait_until_sealed()) return {};
   const format::PlacedRegion& region = layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
   (void)attempt([&] {

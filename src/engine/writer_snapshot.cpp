@@ -79,7 +79,7 @@ bool Writer::is_sealed_behind() {
   const bool is_worth_a_line = why == InCommit::structure || why == InCommit::manifest;
   if (is_worth_a_line && parts_.group.is_root() && said_in_commit_.insert(why).second) {
     parts_.setup.log.info(
-        compose("{} is no snapshot: {}, so that it is sealed in commit (device.snapshot)", checkpoint_->commit.tag,
+        compose("{} is sealed in commit, without a snapshot: {} (device.snapshot)", checkpoint_->commit.tag,
                 why == InCommit::structure ? "its regions differ from those of the checkpoint before on some rank"
                                            : "the manifest for the parallel filesystem has a new structure"));
   }

@@ -12,17 +12,17 @@ namespace kedge::pipeline {
 
 /// Stages of commits that are under way.
 struct Ahead {
-  std::size_t seals = 0;
   std::size_t protects = 0;
   std::size_t flushes = 0;
+  std::size_t seals = 0;
 };
 
 /// Seconds by this rank's clock, the longest of the last few; nothing where none succeeded yet.
 struct StageCosts {
-  std::optional<double> local_s;  ///< from create to the seal, of commits that were sealed in the background
   std::optional<double> protect_s;
   std::optional<double> flush_s;
   Ahead ahead;
+  std::optional<double> local_s = {};  ///< from create to the seal, of commits that were sealed in the background
 };
 
 /// Takes the measurements; from any thread.
@@ -35,7 +35,7 @@ class StageTimer {
   }
   [[nodiscard]] StageCosts costs(const Ahead& ahead) const {
     const std::lock_guard guard(mutex_);
-    return {local_s_.largest(), protect_s_.largest(), flush_s_.largest(), ahead};
+    return {protect_s_.largest(), flush_s_.largest(), ahead, local_s_.largest()};
   }
 
  private:

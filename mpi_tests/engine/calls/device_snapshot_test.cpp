@@ -135,8 +135,8 @@ TEST_F(DeviceSnapshot, WithOtherRegionsThanBeforeItIsSealedInCommit) {
       application.checkpoint(5);
       EXPECT_EQ(application.restore(), 5);
     }));
-    EXPECT_TRUE(own.logged("3 is no snapshot: its regions differ from those of the checkpoint before on some rank"));
-    EXPECT_FALSE(own.logged("4 is no snapshot")) << "it is said once";
+    EXPECT_TRUE(own.logged("3 is sealed in commit, without a snapshot: its regions differ from those of the checkpoint before on some rank"));
+    EXPECT_FALSE(own.logged("4 is sealed in commit")) << "it is said once";
   }
 }
 

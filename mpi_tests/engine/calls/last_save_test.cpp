@@ -32,6 +32,14 @@ TEST(LastSave, WaitsForWhatIsUnderWay) {
   EXPECT_EQ(kToPrefix.estimate_s(Level::local, costs), 2);
 }
 
+// It is sealed before the last one begins, whatever that is taken to.
+TEST(LastSave, WaitsForASnapshot) {
+  SaveCosts costs = measured(2, 3, 5);
+  costs.stages.ahead = {1, 0, 1};
+  EXPECT_EQ(kToPrefix.estimate_s(Level::local, costs), 2 + 2);
+  EXPECT_EQ(kToPrefix.estimate_s(Level::protected_, costs), 2 + 2 + 3 + 3);
+}
+
 TEST(LastSave, AssumesWhatWasNotMeasured) {
   EXPECT_EQ(kToPrefix.estimate_s(Level::local, {}), LastSave::kLocalDefault_s);
   EXPECT_EQ(kToPrefix.estimate_s(Level::persistent, {}),

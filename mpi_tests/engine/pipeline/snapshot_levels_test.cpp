@@ -86,7 +86,7 @@ TEST_F(SnapshotLevels, WithNewAttributesItIsSealedInCommitIfItIsToBeFlushed) {
       engine.wait("4", Level::persistent);
       EXPECT_EQ(engine.counters().flushes_failed, 0U);
     }));
-    EXPECT_TRUE(own.logged("3 is no snapshot: the manifest for the parallel filesystem has a new structure"));
+    EXPECT_TRUE(own.logged("3 is sealed in commit, without a snapshot: the manifest for the parallel filesystem has a new structure"));
   }
 }
 

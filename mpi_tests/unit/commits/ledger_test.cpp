@@ -56,6 +56,35 @@ class LedgerTest : public ::testing::Test {
   Ledger ledger_;
 };
 
+TEST_F(LedgerTest, ASnapshotIsNoEntryUntilItIsSealed) {
+  const CommitHead before = commit(1);
+  CommitHead next = head(2, ledger_.take_generation(), ledger_.parent_id());
+  ledger_.take_snapshot(next);
+  EXPECT_EQ(ledger_.level("step-2"), Level::snapshot);
+  EXPECT_EQ(ledger_.newest_of("step-2")->id, next.id);
+  EXPECT_EQ(ledger_.newest()->commit.id, before.id);
+  EXPECT_EQ(ledger_.parent_id(), before.id);
+  EXPECT_FALSE(ledger_.find("step-2"));
+  EXPECT_TRUE(ledger_.retire(1).keeps(before.id, {})) << "nothing takes its place yet";
+  EXPECT_THROW(ledger_.take_snapshot(head(3, ledger_.take_generation(), ledger_.parent_id())), BrokenInvariant);
+  ledger_.commit(next);
+  EXPECT_EQ(ledger_.level("step-2"), Level::local);
+  EXPECT_FALSE(ledger_.snapshot());
+}
+
+TEST_F(LedgerTest, ASnapshotThatIsDroppedWasNoCommit) {
+  const CommitHead before = commit(1);
+  CommitHead next = head(2, ledger_.take_generation(), ledger_.parent_id());
+  next.tag = before.tag;
+  ledger_.take_snapshot(next);
+  EXPECT_EQ(ledger_.level(before.tag), Level::snapshot);
+  ledger_.drop_snapshot();
+  EXPECT_EQ(ledger_.level(before.tag), Level::local);
+  EXPECT_EQ(ledger_.newest_of(before.tag)->id, before.id);
+  const CommitHead after = commit(3);
+  EXPECT_EQ(after.parent_id, before.id);
+}
+
 TEST_F(LedgerTest, KnowsNothingAtFirst) {
   EXPECT_FALSE(ledger_.is_surveyed());
   EXPECT_FALSE(ledger_.commits_exist());

@@ -13,6 +13,7 @@
 
 #include "base/attempt.hpp"
 #include "base/loaded_objects.hpp"
+#include "device/copies.hpp"
 #include "device/loaded_driver.hpp"
 #include "device/staging.hpp"
 #include "harness/real_run.hpp"
@@ -94,6 +95,37 @@ TEST_F(Cuda, CopiesBothWaysInTheContextOfTheMemory) {
                     std::memcpy(piece.data(), bytes.data() + offset, piece.size());
                   });
     EXPECT_EQ(contents(second, 5000), bytes);
+  }
+}
+
+TEST_F(Cuda, CopiesWithinAGpuToMemoryOfItsOwn) {
+  const auto devices = system_devices();
+  const auto copies = std::make_shared<Copies>(devices);
+  Staging staging(devices, {3, 1024});
+  for (const int ordinal : {0, 1}) {
+    std::byte* address = allocate(5000, ordinal);
+    const auto saved = contents(address, 5000);
+    fake().capture(true);  // the application may be at it while the worker frees
+    {
+      const auto copy = copies->take({address, 5000, devices->location_of(address)});
+      ASSERT_TRUE(copy);
+      std::memset(fake().contents(address), 0, 5000);
+      EXPECT_EQ(devices->location_of(copy->span().data).ordinal, ordinal);
+      EXPECT_EQ(read(staging, copy->span().data, 5000), saved);
+    }
+    copies->release();
+    fake().capture(false);
+    fake().fail("cuMemAlloc", 1, 2, false);
+    EXPECT_FALSE(copies->take({address, 5000, devices->location_of(address)})) << "out of memory";
+    for (const auto& [function, words] : {std::pair("cuMemAlloc", "allocate 5000 bytes on GPU "),
+                                          std::pair("cuMemcpyDtoDAsync", "copy 5000 bytes within GPU ")}) {
+      fake().fail(function, 1, 1, false);
+      const auto failure = attempt([&] { (void)copies->take({address, 5000, devices->location_of(address)}); });
+      ASSERT_TRUE(failure) << function;
+      EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
+      EXPECT_NE(failure->message.find(words), std::string::npos) << failure->message;
+    }
+    copies->release();
   }
 }
 

@@ -18,8 +18,8 @@ constexpr std::string_view kRefused = "(null or unusable)";
 /// Throws Error{invalid_argument} if there is no such tag or level to wait for.
 void check(const char* call, const char* tag, kedge_level level) {
   if (tag == nullptr) refuse_argument(compose("{}: tag must not be NULL", call));
-  if (level < KEDGE_LEVEL_LOCAL || level > KEDGE_LEVEL_PERSISTENT) {
-    refuse_argument(compose("{}: level must be local, protected or persistent", call));
+  if (level < KEDGE_LEVEL_SNAPSHOT || level > KEDGE_LEVEL_PERSISTENT) {
+    refuse_argument(compose("{}: level must be snapshot, local, protected or persistent", call));
   }
 }
 

@@ -193,7 +193,10 @@ void bind_engine(nb::module_& module) {
       .def("commit", &Engine::commit, Unlocked())
       .def("committed",
            [](const Engine& engine, const std::string& name) {
-             const auto bytes = engine.committed(name);
+             const auto bytes = [&] {
+               const nb::gil_scoped_release unlocked;  // it may wait for the worker, whose log may be Python's
+               return engine.committed(name);
+             }();
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
       .def("abandon", &Engine::abandon, Unlocked())

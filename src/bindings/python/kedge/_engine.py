@@ -26,7 +26,7 @@ class Level(enum.IntEnum):
     """How much a commit survives, in increasing order."""
 
     NONE = 0  #: not committed
-    SNAPSHOT = 1  #: reserved
+    SNAPSHOT = 1  #: nothing: copied on the GPU only (device.snapshot)
     LOCAL = 2  #: the death of processes
     PROTECTED = 3  #: the loss of nodes, as many as the scheme allows
     PERSISTENT = 4  #: the end of the allocation: it is on the parallel filesystem

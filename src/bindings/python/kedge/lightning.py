@@ -28,7 +28,7 @@ from lightning_utilities.core.rank_zero import rank_zero_only  # type: ignore[im
 
 from . import _kedge, _torch_files, communicators
 from ._contents import Opened, Written
-from ._engine import Engine
+from ._engine import Engine, Level
 from ._errors import Busy, Error, InvalidArgument, IoError
 from ._lightning_safe import classes
 from ._options import flat_options, with_defaults
@@ -178,6 +178,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             written.end()
             is_open = False
             low.commit()
+            low.wait(_tag(mark), Level.LOCAL)  # with device.snapshot it is not yet
             return written.parts(_STATE) if written.is_in_memory() else None
         except Error as error:
             # The file is what lasts, and what a start needs.

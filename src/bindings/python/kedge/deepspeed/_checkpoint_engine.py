@@ -9,6 +9,7 @@ from typing import Any
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .._contents import Written
+from .._engine import Level
 from .._errors import BadState, Error, RankFailed, Timeout
 from ._find import Place, attributes_of, tag_of
 from ._pending import Pending
@@ -146,6 +147,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         except Exception as error:
             low.refuse(f"checkpoint {saving.place.tag}", words_of(error))
         low.commit()
+        low.wait(saving.tag, Level.LOCAL)  # with device.snapshot it is not yet
         self._is_in_memory = saving.written.is_in_memory()
         return True
 
