@@ -61,6 +61,7 @@ struct Row {
   double traffic = 0;       ///< with the GPU's memory, in multiples of the measured size; 0: the size once, copied
   std::vector<double> seconds = {};
   std::vector<double> warm_up = {};
+  bool commits = false;  ///< the work does
 };
 
 /// Copies between the GPU and pinned memory of its own, as fast as the driver can: in pieces, on streams of their own.
@@ -143,6 +144,7 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
       {"save from the GPU / pinned copy to the host", {"save from the GPU", "pinned copy to the host"}},
       {"save from the GPU / save from the host", {"save from the GPU", "save from the host"}},
       {"save by buffers / pinned copy to the host", {"save by buffers", "pinned copy to the host"}},
+      {"snapshot, with commit / copy within the GPU", {"snapshot, with commit", "copy within the GPU"}},
       {"load to the GPU / pinned copy to the GPU", {"load to the GPU", "pinned copy to the GPU"}},
       {"load to the GPU / load to the host", {"load to the GPU", "load to the host"}}};
   const auto add_ratio = [&](const std::string& name, std::vector<double> values) {
@@ -170,13 +172,14 @@ struct Directory {
   const std::string path;
 };
 
-Options options_of(const std::string& directory, const std::string& run, bool direct) {
+Options options_of(const std::string& directory, const std::string& run, bool direct, bool snapshot = false) {
   Options options;
   options.run = run;
   options.store.path = directory + "/store-" + run;
   options.persistent.path = directory + "/prefix";
-  options.pipeline.mode = PipelineMode::inline_;
+  options.pipeline.mode = snapshot ? PipelineMode::background : PipelineMode::inline_;
   options.device.direct = direct;
+  options.device.snapshot = snapshot;
   options.log.level = LogLevel::info;
   options.log.sink = [](LogLevel level, std::string_view line) {
     const bool is_of_interest = level >= LogLevel::warning || line.find("pinned buffers") != std::string_view::npos ||
@@ -246,7 +249,8 @@ void measure(std::vector<Row>& rows, int rounds) {
       if (row.saves != nullptr) row.saves->create("step");
       if (row.loads != nullptr) row.loads->open();
       const double seconds = seconds_of(row.work);
-      if (row.saves != nullptr) row.saves->commit();
+      if (row.saves != nullptr && !row.commits) row.saves->commit();
+      if (row.commits) row.saves->wait("step", Level::local);  // not beside what is measured next
       if (row.loads != nullptr) row.loads->close();
       (round < 0 ? row.warm_up : row.seconds).push_back(seconds);
     }
@@ -259,6 +263,7 @@ void run(const Gpu& gpu, const Arguments& arguments) {
   Engine of_host(single_process(), options_of(own.path, "host", true));
   Engine engine(single_process(), options_of(own.path, "direct", true));
   Engine by_buffers(single_process(), options_of(own.path, "buffers", false));
+  Engine behind(single_process(), options_of(own.path, "snapshot", true, true));
   const std::size_t bytes = arguments.bytes;
   const Array array(gpu, bytes);
   const Array other(gpu, bytes);
@@ -282,6 +287,13 @@ void run(const Gpu& gpu, const Arguments& arguments) {
   rows.push_back({"save from the host", [&] { require(of_host.save("field", on_host)); }, &of_host});
   rows.push_back({"save from the GPU", [&] { require(engine.save("field", on_gpu)); }, &engine});
   rows.push_back({"save by buffers", [&] { require(by_buffers.save("field", on_gpu)); }, &by_buffers});
+  rows.push_back({"snapshot, with commit",
+                  [&] {
+                    require(behind.save("field", on_gpu));
+                    behind.commit();
+                  },
+                  &behind});
+  rows.back().commits = true;
   rows.push_back({"load to the host", [&] { require(of_host.load("field", to_host)); }, nullptr, &of_host});
   rows.push_back({"load to the GPU", [&] { require(engine.load("field", to_gpu)); }, nullptr, &engine});
   const KernelRows kernels(gpu, bytes);

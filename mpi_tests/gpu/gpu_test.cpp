@@ -106,6 +106,38 @@ TEST_F(OnGpu, IsSavedAfterWhatWasLaunchedBefore) {
   }
 }
 
+// What the application does to its memory once save has returned is not in it, however late it gets to the store.
+TEST_F(OnGpu, IsCopiedOnTheGpuFirstAndSealedInTheBackground) {
+  const faults::RealRun own("gpu-snapshot");
+  Options options = own.options;
+  options.device.snapshot = true;
+  options.pipeline.mode = PipelineMode::background;
+  Engine behind(single_process(), options);
+  const std::size_t size = 70 * kMiB + 1;
+  const Array array(gpu, size);
+  CUstream stream = gpu.make_stream();
+  for (unsigned char value = 1; value <= 5; ++value) {
+    const Tag tag = std::to_string(value);
+    behind.pause();
+    gpu.fill(array.at, value, size, stream);
+    behind.create(tag);
+    Region region = bytes_at(array.address(), size);
+    region.stream = DeviceStream{stream};
+    EXPECT_TRUE(behind.save("field", region));
+    gpu.fill(array.at, 0, size, stream);
+    behind.commit();
+    EXPECT_EQ(behind.level(tag), value == 1 ? Level::local : Level::snapshot);
+    behind.resume();
+    behind.wait(tag, Level::local);
+    EXPECT_TRUE(behind.open());
+    std::vector<std::byte> found(size);
+    EXPECT_TRUE(behind.load("field", room_at(found.data(), size)));
+    behind.close();
+    EXPECT_TRUE(std::ranges::all_of(found, [&](std::byte byte) { return byte == std::byte{value}; })) << tag;
+  }
+  behind.finalize();
+}
+
 TEST_F(OnGpu, IsLoadedAfterWhatWasLaunchedBefore) {
   const std::size_t size = 64 * kMiB;
   const Array array(gpu, size);

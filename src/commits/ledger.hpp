@@ -46,9 +46,9 @@ struct RetentionPlan {
 /// The same on every rank, if every rank makes the same calls with the same arguments. It communicates with nobody and
 /// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
 ///
-/// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, set_parent; of one commit protect, prefer,
-/// unprotect, set_persistent, exclude and exclude_opened; lose, when nothing could be opened; retire and discard_newer,
-/// which drop entries; note_commits_exist and forget_all.
+/// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, set_parent; of one
+/// commit protect, prefer, unprotect, set_persistent, exclude and exclude_opened; lose, when nothing could be opened;
+/// retire and discard_newer, which drop entries; note_commits_exist and forget_all.
 class Ledger {
  public:
   // What is known.

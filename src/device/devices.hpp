@@ -55,8 +55,9 @@ class Registration {
   virtual ~Registration() = default;
 };
 
-/// Copies between a device and pinned memory, or within a device, done in the order in which they were given. For one thread at a time. The
-/// memory must stay until wait() has returned or thrown, or the queue is destroyed, which waits, too.
+/// Copies between a device and pinned memory, or within a device, done in the order in which they were given. For one
+/// thread at a time. The memory must stay until wait() has returned or thrown, or the queue is destroyed, which waits,
+/// too.
 class Queue {
  public:
   Queue() = default;

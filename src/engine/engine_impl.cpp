@@ -112,7 +112,8 @@ void EngineImpl::commit() {
 }
 
 Parts EngineImpl::parts() {
-  return {setup_, started_, group_, lifecycle_, ledger_, notes_, pause_, metrics_, pipeline_, recovery_, staging_, *copies_};
+  return {setup_, started_, group_,    lifecycle_, ledger_,  notes_,
+          pause_, metrics_, pipeline_, recovery_,  staging_, *copies_};
 }
 
 Counters EngineImpl::counters() const {

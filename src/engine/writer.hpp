@@ -25,8 +25,8 @@ namespace kedge::engine {
 
 /// What is known of a checkpoint before it begins.
 struct Expected {
-  std::uint64_t bytes = 0;  ///< at least so many will be saved by this rank; 0: not known
-  bool is_last = false;     ///< of a job that is about to end; the same on every rank
+  std::uint64_t bytes = 0;       ///< at least so many will be saved by this rank; 0: not known
+  bool is_last = false;          ///< of a job that is about to end; the same on every rank
   bool may_be_snapshot = false;  ///< likewise
 };
 

@@ -76,7 +76,8 @@ Manifest ManifestBuilder::build(const comm::Group& group, const format::Containe
 }
 
 ManifestBuilder::Structure ManifestBuilder::structure_of(std::span<const format::PlacedRegion> regions) {
-  return {arrays::structure_hash(regions, arrays::Viewed::shared), arrays::structure_hash(regions, arrays::Viewed::all),
+  return {arrays::structure_hash(regions, arrays::Viewed::shared),
+          arrays::structure_hash(regions, arrays::Viewed::all),
           {}};
 }
 

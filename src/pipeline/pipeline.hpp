@@ -232,7 +232,7 @@ class Pipeline {
   };
   mutable std::mutex not_sealed_mutex_;
   std::optional<NotSealed> not_sealed_;
-  Upkeep upkeep_;                           ///< the worker's, as long as it tends it
+  Upkeep upkeep_;  ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others
 };

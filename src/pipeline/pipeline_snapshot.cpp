@@ -98,9 +98,10 @@ void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Fail
   metrics_.checkpoint_failed(commit.tag, failure);
   if (channel.is_root()) {
     const auto newest = ledger_.newest();
-    log_.warning(compose("the snapshot of {} could not be brought to the node-local store: {}; {} is the newest "
-                         "checkpoint",
-                         commit.tag, to_string(failure), newest ? newest->commit.tag : Tag("none")));
+    log_.warning(
+        compose("the snapshot of {} could not be brought to the node-local store: {}; {} is the newest "
+                "checkpoint",
+                commit.tag, to_string(failure), newest ? newest->commit.tag : Tag("none")));
   }
   is_sealing_ = false;
   worker_->made_progress();

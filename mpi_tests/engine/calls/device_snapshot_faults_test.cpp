@@ -69,7 +69,8 @@ std::optional<Failure> fails_to_seal(SimulatedJob& job, const std::vector<std::s
     (void)engine.need_checkpoint();  // nobody goes on before that
     EXPECT_EQ(engine.level("3"), failure ? Level::none : Level::local);
     EXPECT_EQ(engine.level("2"), failure ? Level::local : Level::none);
-    EXPECT_EQ(code_of([&] { engine.wait("3", Level::snapshot); }), failure ? std::optional(failure->code) : std::nullopt);
+    EXPECT_EQ(code_of([&] { engine.wait("3", Level::snapshot); }),
+              failure ? std::optional(failure->code) : std::nullopt);
     EXPECT_EQ(engine.counters().commits_failed, failure ? 1U : 0U);
     EXPECT_EQ(application.restore(), failure ? 2 : 3);
     engine.pause();
@@ -173,7 +174,6 @@ TEST_F(DeviceSnapshot, ADeviceThatIsLostWhileItIsSealedEndsTheEngineOnAllRanks) 
     EXPECT_EQ(Application(*of(scope.rank), engine).restore(), 1);
   }));
 }
-
 
 /// Two ranks, and each message of rank 1 is its last.
 TEST_F(DeviceSnapshot, ADeathAtAnyMessageCostsNothingThatWasLocal) {

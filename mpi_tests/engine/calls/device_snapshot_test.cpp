@@ -46,7 +46,6 @@ TEST_F(DeviceSnapshot, CommitReturnsBeforeItIsSealed) {
   EXPECT_FALSE(job.logged("device.snapshot")) << "all is as it was asked for";
 }
 
-
 TEST_F(DeviceSnapshot, TheNextOneWaitsUntilItIsSealedAndHasItAsParent) {
   job.options.store.keep = 2;
   expect_returned(job.start([&](RankScope& scope) {
@@ -135,7 +134,9 @@ TEST_F(DeviceSnapshot, WithOtherRegionsThanBeforeItIsSealedInCommit) {
       application.checkpoint(5);
       EXPECT_EQ(application.restore(), 5);
     }));
-    EXPECT_TRUE(own.logged("3 is sealed in commit, without a snapshot: its regions differ from those of the checkpoint before on some rank"));
+    EXPECT_TRUE(
+        own.logged("3 is sealed in commit, without a snapshot: its regions differ from those of the checkpoint before "
+                   "on some rank"));
     EXPECT_FALSE(own.logged("4 is sealed in commit")) << "it is said once";
   }
 }
@@ -159,8 +160,9 @@ TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
       EXPECT_EQ(of(scope.rank)->allocated_bytes(), kSize) << "once more there was room";
     }));
     EXPECT_EQ(own.logged("rank 0: no GPU memory for a snapshot of region 'field' (5.0 MiB)"), on_all);
-    EXPECT_TRUE(own.logged("rank 1: no GPU memory for a snapshot of region 'field' (5.0 MiB): it is copied to the "
-                           "store in save instead; free GPU memory, or set device.snapshot = false"));
+    EXPECT_TRUE(
+        own.logged("rank 1: no GPU memory for a snapshot of region 'field' (5.0 MiB): it is copied to the "
+                   "store in save instead; free GPU memory, or set device.snapshot = false"));
   }
 }
 

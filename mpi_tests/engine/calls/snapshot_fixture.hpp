@@ -38,7 +38,8 @@ class Application {
       : engine_(engine), size_bytes_(size_bytes), field_(devices, 0, size_bytes) {}
 
   /// What it saves is gone when this returns.
-  void save(int step, const std::function<void()>& before_field = [] {}) {
+  void save(
+      int step, const std::function<void()>& before_field = [] {}) {
     step_ = step;
     fill(field_.contents(), static_cast<unsigned>(step));
     engine_.create(std::to_string(step));

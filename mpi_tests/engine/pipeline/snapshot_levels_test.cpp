@@ -86,7 +86,8 @@ TEST_F(SnapshotLevels, WithNewAttributesItIsSealedInCommitIfItIsToBeFlushed) {
       engine.wait("4", Level::persistent);
       EXPECT_EQ(engine.counters().flushes_failed, 0U);
     }));
-    EXPECT_TRUE(own.logged("3 is sealed in commit, without a snapshot: the manifest for the parallel filesystem has a new structure"));
+    EXPECT_TRUE(own.logged(
+        "3 is sealed in commit, without a snapshot: the manifest for the parallel filesystem has a new structure"));
   }
 }
 
@@ -155,7 +156,8 @@ TEST_F(SnapshotLevels, ATurnIsMadeUpForIfTheCommitIsNotSealed) {
     EXPECT_EQ(engine.level("4"), Level::snapshot);
     if (scope.rank == 1) of(1)->fail("copy", 1, ErrorCode::io);
     std::optional<ErrorCode> told;
-    engine.on_complete("4", Level::persistent, [&](const auto& failure) { told = failure ? std::optional(failure->code) : std::nullopt; });
+    engine.on_complete("4", Level::persistent,
+                       [&](const auto& failure) { told = failure ? std::optional(failure->code) : std::nullopt; });
     engine.resume();
     EXPECT_EQ(code_of([&] { engine.wait("4", Level::persistent); }), ErrorCode::io);
     application.checkpoint(5);
