@@ -116,7 +116,7 @@ TEST_F(OnGpu, IsCopiedOnTheGpuFirstAndSealedInTheBackground) {
   const std::size_t size = 70 * kMiB + 1;
   const Array array(gpu, size);
   CUstream stream = gpu.make_stream();
-  const Region region{array.address(), DataType::uint8, Shape{size}, DeviceStream{stream}};
+  const Region region{array.address(), DataType::uint8, Shape{size}, {}, DeviceStream{stream}};
   for (unsigned char value = 1; value <= 5; ++value) {
     const Tag tag = std::to_string(value);
     own_engine.pause();
