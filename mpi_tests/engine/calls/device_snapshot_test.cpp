@@ -141,6 +141,34 @@ TEST_F(DeviceSnapshot, WithOtherRegionsThanBeforeItIsSealedInCommit) {
   }
 }
 
+// Its place was promised; it is another one now.
+TEST_F(DeviceSnapshot, IsFilledInItsNewPlaceWhereRegionsComeInAnotherOrder) {
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    const ModelDevices::Array field(*of(scope.rank), 0, kSize);
+    const std::vector<std::byte> host(kSize, std::byte{5});
+    engine.create("1");
+    EXPECT_TRUE(engine.save("host", bytes_at(host.data(), host.size())));
+    EXPECT_TRUE(engine.save("field", bytes_at(field.address(), kSize)));
+    engine.commit();
+    fill(field.contents(), 2);
+    const std::vector<std::byte> saved(field.contents().begin(), field.contents().end());
+    engine.create("2");
+    EXPECT_TRUE(engine.save("field", bytes_at(field.address(), kSize)));
+    EXPECT_EQ(of(scope.rank)->copied_within(), kSize);
+    EXPECT_TRUE(engine.save("more", bytes_at(host.data(), 1000)));
+    EXPECT_TRUE(engine.save("host", bytes_at(host.data(), host.size())));
+    engine.commit();
+    EXPECT_EQ(engine.open(), "2");
+    std::vector<std::byte> loaded(kSize);
+    EXPECT_TRUE(engine.load("field", room_at(loaded.data(), kSize)));
+    EXPECT_TRUE(loaded == saved);
+    EXPECT_TRUE(engine.load("host", room_at(loaded.data(), kSize)));
+    EXPECT_TRUE(loaded == host);
+    engine.close();
+  }));
+}
+
 TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
   for (const bool on_all : {false, true}) {
     SimulatedJob own{2};
