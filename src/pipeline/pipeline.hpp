@@ -134,6 +134,8 @@ class Pipeline {
   [[nodiscard]] std::optional<Failure> wait_until_sealed();
   /// Whether a commit that is written now would be one too many.
   [[nodiscard]] bool is_full() const { return worker_ && worker_->pending() >= schedule_.max_pending; }
+  /// Whether a worker may be copying from devices; from any thread.
+  [[nodiscard]] bool is_sealing() const noexcept { return is_sealing_; }
   /// COLLECTIVE. What is not flushed yet is not going to be, but for what has begun anywhere; returns when another
   /// commit may be written.
   void skip_flushes();
