@@ -230,6 +230,7 @@ class SnapshotIsCut : public DeviceSnapshot {
     expect_returned(job.start([&](RankScope& scope) {
       EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
       EXPECT_EQ(of(scope.rank)->pinned_bytes(), 0U);
+      EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
       Engine engine = scope.make_engine();
       EXPECT_EQ(Application(*of(scope.rank), engine).restore(), step);
     }));
@@ -266,15 +267,17 @@ TEST_F(SnapshotIsCut, ByTheEndOfTheEngine) {
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     Application application(*of(scope.rank), engine);
-    application.checkpoint(1);
+    for (int step = 1; step < 9; ++step) application.checkpoint(step);
+    engine.wait("8", Level::local);
+    EXPECT_GT(of(scope.rank)->registered_bytes(), 0U) << "it goes straight to the store";
     (void)engine.need_checkpoint();
     gate.close();
     (void)engine.need_checkpoint();
-    application.checkpoint(2);
-    EXPECT_EQ(engine.level("2"), Level::snapshot);
+    application.checkpoint(9);
+    EXPECT_EQ(engine.level("9"), Level::snapshot);
     if (++ending == 2) open_soon();
   }));
-  expect_found(1);
+  expect_found(8);
 }
 
 // The newest of a tag is what is asked for, and the older one is as it was.
