@@ -72,10 +72,11 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
                                                         std::span<std::byte> memory) override;
   std::unique_ptr<device::Checksums> checksums(const device::Location& location) override;
 
-  /// Of all pieces of which a device has computed checksums, until now.
+  /// From now on devices compute checksums, which are wrong or take long if told so. Not at first: who is faster is for
+  /// the moment to say, and most tests want the same way each time.
+  void compute_checksums(std::uint32_t wrong_by = 0, std::chrono::milliseconds delay = {});
+  /// Of how many pieces, until now.
   [[nodiscard]] std::size_t checksums_computed() const;
-  /// From now on they are wrong, or take long.
-  void spoil_checksums(std::uint32_t by, std::chrono::milliseconds delay);
 
  private:
   class ModelQueue;
@@ -104,6 +105,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::map<const std::byte*, std::size_t> pinned_;
   std::map<const std::byte*, std::size_t> registered_;
   std::size_t copied_directly_ = 0;
+  bool computes_checksums_ = false;
   std::size_t checksums_computed_ = 0;
   std::uint32_t checksums_wrong_by_ = 0;
   std::chrono::milliseconds checksums_delay_{0};
