@@ -56,8 +56,8 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
   if (started_.commits_exist) ledger_.note_commits_exist();
   if (setup_.options.device.snapshot && !pipeline_.is_behind() && group_.is_root()) {
     setup_.log.warning(
-        "device.snapshot has no effect: nothing brings snapshots to the store in the background; set pipeline.mode = "
-        "background");
+        "device.snapshot has no effect, as this run does no work in the background: set pipeline.mode to auto or "
+        "background, or see the message above for what prevents it");
   }
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }

@@ -78,9 +78,8 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   const auto newest = ledger_.newest();
   if (const auto snapshot = ledger_.snapshot()) {
     return compose(
-        "finalize stopped waiting {} before the snapshot of {} was in the node-local stores: a start that does not "
-        "find "
-        "it there goes on from {}; give finalize more time",
+        "finalize stopped waiting {} before {} was written to the node-local stores: unless the next start finds it "
+        "complete, {} is the newest checkpoint; give finalize more time, or call wait(tag, local) first",
         when, snapshot->tag, newest ? newest->commit.tag : Tag("none"));
   }
   if (newest && newest->persistent) {

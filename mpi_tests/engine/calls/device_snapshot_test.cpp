@@ -135,9 +135,9 @@ TEST_F(DeviceSnapshot, WithOtherRegionsThanBeforeItIsSealedInCommit) {
       EXPECT_EQ(application.restore(), 5);
     }));
     EXPECT_TRUE(
-        own.logged("3 is sealed in commit, without a snapshot: its regions differ from those of the checkpoint before "
-                   "on some rank"));
-    EXPECT_FALSE(own.logged("4 is sealed in commit")) << "it is said once";
+        own.logged("device.snapshot: 3 is written to the node-local stores before commit returns, because its "
+                   "regions differ from the previous checkpoint's on some rank"));
+    EXPECT_FALSE(own.logged("device.snapshot: 4 is written")) << "it is said once";
   }
 }
 
@@ -187,10 +187,11 @@ TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
       EXPECT_EQ(application.restore(), 3);
       EXPECT_EQ(of(scope.rank)->allocated_bytes(), kSize) << "once more there was room";
     }));
-    EXPECT_EQ(own.logged("rank 0: no GPU memory for a snapshot of region 'field' (5.0 MiB)"), on_all);
+    EXPECT_EQ(own.logged("rank 0: not enough GPU memory for a snapshot of region 'field' (5.0 MiB)"), on_all);
     EXPECT_TRUE(
-        own.logged("rank 1: no GPU memory for a snapshot of region 'field' (5.0 MiB): it is copied to the "
-                   "store in save instead; free GPU memory, or set device.snapshot = false"));
+        own.logged("rank 1: not enough GPU memory for a snapshot of region 'field' (5.0 MiB); it is written to the "
+                   "store in save instead, which takes longer (said once): free GPU memory, or set device.snapshot = "
+                   "false"));
   }
 }
 
@@ -206,7 +207,7 @@ TEST_F(DeviceSnapshot, WithoutAWorkerItHasNoEffectAndOneLineSaysSo) {
     EXPECT_EQ(application.restore(), 2);
     EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
   }));
-  EXPECT_TRUE(job.logged("device.snapshot has no effect: nothing brings snapshots to the store in the background"));
+  EXPECT_TRUE(job.logged("device.snapshot has no effect, as this run does no work in the background"));
 }
 
 // Nothing brings it further once the job is killed.
