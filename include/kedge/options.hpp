@@ -28,6 +28,13 @@ enum class Io : std::uint8_t {
   direct,     ///< O_DIRECT with io_uring, where the system supports it
 };
 
+/// When GPU memory goes to a store on a disk by GPUDirect Storage (NVIDIA's cuFile).
+enum class Gds : std::uint8_t {
+  automatic,  ///< where cuFile has a native path for the store's filesystem
+  off,        ///< never
+  on,         ///< also where cuFile itself copies through host memory (its compatibility mode)
+};
+
 /// When commits are protected and flushed.
 enum class PipelineMode : std::uint8_t {
   automatic,   ///< as background, where that is possible, else as inline_
@@ -221,6 +228,10 @@ struct Options {
     /// the structure changed, the checkpoint is already local when `commit` returns, as if the option were off. A region
     /// for which there is no GPU memory is written to the store in `save`.
     bool snapshot = false;
+    /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
+    /// host memory, where libcufile is installed and the GPU computes checksums. Else, and where that fails for another
+    /// reason than the disk's, through pinned buffers. The file has the same bytes.
+    Gds gds = Gds::automatic;
   } device;  ///< Memory of GPUs.
 
   /// Which ranks share a node, and what fails together.

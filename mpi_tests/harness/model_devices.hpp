@@ -44,11 +44,21 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   void give(const DeviceStream& stream, std::function<void()> kernel);
 
   /// What fails from the nth call of a kind on ("synchronize", "queue", "pinned", "register", "allocate", "copy",
-  /// "copy_within", "wait", "checksums"; 1 is the first), for all time if it is the device that failed, else once.
+  /// "copy_within", "wait", "checksums", "direct_file", "direct_write"; 1 is the first), for all time if it is the
+  /// device that failed, else once.
   void fail(const std::string& what, std::uint64_t nth, ErrorCode code);
 
   /// Called with each call of a kind, before it; from any thread.
   std::function<void(const std::string& what)> on_call;
+
+  /// Where what devices write to files goes; without it there is no way to files.
+  std::function<void(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes)> write_file;
+  /// Whether only DirectPath::any gets one.
+  bool files_by_host = false;
+  /// Files that are registered.
+  [[nodiscard]] std::size_t direct_files() const;
+  /// How much was written to files so far.
+  [[nodiscard]] std::size_t written_directly() const;
 
   /// Of their own.
   [[nodiscard]] std::size_t pinned_bytes() const;
@@ -71,6 +81,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::unique_ptr<device::Registration> register_memory(const device::Location& location,
                                                         std::span<std::byte> memory) override;
   std::unique_ptr<device::Checksums> checksums(const device::Location& location) override;
+  std::unique_ptr<device::DirectFile> direct_file(const device::Location& location, int descriptor,
+                                                  device::DirectPath wanted) override;
 
   /// From now on devices compute checksums, which are wrong or take long if told so. Not at first: who is faster is for
   /// the moment to say, and most tests want the same way each time.
@@ -84,6 +96,7 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   class Pinned;
   class Allocated;
   class Registered;
+  class ModelFile;
   struct Allocation {
     int ordinal = 0;
     std::size_t size_bytes = 0;
@@ -106,6 +119,8 @@ class ModelDevices final : public device::Devices, public std::enable_shared_fro
   std::map<const std::byte*, std::size_t> registered_;
   std::size_t copied_directly_ = 0;
   bool computes_checksums_ = false;
+  std::size_t direct_files_ = 0;
+  std::size_t written_directly_ = 0;
   std::size_t checksums_computed_ = 0;
   std::uint32_t checksums_wrong_by_ = 0;
   std::chrono::milliseconds checksums_delay_{0};

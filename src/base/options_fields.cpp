@@ -240,6 +240,9 @@ std::vector<Field> device_fields() {
       field(
           {"device", "snapshot"}, [](auto& o) -> auto& { return o.device.snapshot; }, all_ranks, "true or false",
           "Copy GPU memory only within the GPU in save, and to the store in the background."),
+      field(
+          {"device", "gds"}, [](auto& o) -> auto& { return o.device.gds; }, all_ranks, "auto, off or on",
+          "Write GPU memory to a store on a disk by GPUDirect Storage (cuFile)."),
   };
 }
 

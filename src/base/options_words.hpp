@@ -33,6 +33,11 @@ struct Words<Io> {
                                       std::pair{Io::direct, "direct"}};
 };
 template <>
+struct Words<Gds> {
+  static constexpr std::array kAll = {std::pair{Gds::automatic, "auto"}, std::pair{Gds::off, "off"},
+                                      std::pair{Gds::on, "on"}};
+};
+template <>
 struct Words<PipelineMode> {
   static constexpr std::array kAll = {std::pair{PipelineMode::automatic, "auto"},
                                       std::pair{PipelineMode::inline_, "inline"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -62,7 +63,7 @@ bool ChecksumChoice::is_open(const Location& location) const noexcept {
 }
 
 void ChecksumChoice::measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
-                             std::span<const std::uint32_t> of_host, std::chrono::duration<double> host_time) {
+                             std::span<const std::uint32_t> of_host, HostTime host_time) {
   std::unique_ptr<Checksums> device;
   const auto failure = attempt([&] { device = chosen(location, memory, block_bytes, of_host, host_time); });
   if (failure && failure->code == ErrorCode::device_failed) throw Error(*failure);
@@ -76,7 +77,7 @@ void ChecksumChoice::measure(const Location& location, std::span<const std::byte
 /// What is chosen: the device's, or null for the host.
 std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std::span<const std::byte> memory,
                                                   std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
-                                                  std::chrono::duration<double> host_time) const {
+                                                  HostTime host_time) const {
   auto device = devices_->checksums(location);
   std::vector<std::uint32_t> found;
   (void)seconds_of(*device, memory, block_bytes, found);  // the first time takes longer
@@ -84,14 +85,17 @@ std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std:
   if (!std::ranges::equal(found, of_host)) {
     throw Error(ErrorCode::corrupt, "what the GPU computes differs from what the host does");
   }
-  const bool is_faster = device_s < host_time.count();
+  const bool is_chosen = !host_time || device_s < host_time->count();
   if (told_) {
-    const auto rate = [&](double seconds) { return static_cast<double>(memory.size()) / 1e9 / std::max(seconds, 1e-9); };
+    const auto rate = [&](double seconds) {
+      return static_cast<double>(memory.size()) / 1e9 / std::max(seconds, 1e-9);
+    };
+    const std::string of_device = compose("checksums of memory of GPU {} are computed {}: {:.1f} GB/s there",
+                                          location.ordinal, is_chosen ? "by the GPU" : "on the host", rate(device_s));
     told_(LogLevel::info,
-          compose("checksums of memory of GPU {} are computed {}: {:.1f} GB/s there, {:.1f} GB/s on the host",
-                  location.ordinal, is_faster ? "by the GPU" : "on the host", rate(device_s), rate(host_time.count())));
+          host_time ? compose("{}, {:.1f} GB/s on the host", of_device, rate(host_time->count())) : of_device);
   }
-  return is_faster ? std::move(device) : nullptr;
+  return is_chosen ? std::move(device) : nullptr;
 }
 
 }  // namespace kedge::device

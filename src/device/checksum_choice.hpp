@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,9 +27,12 @@ class ChecksumChoice {
   /// Null if the host computes them.
   [[nodiscard]] Checksums* on_device(const Location& location);
   [[nodiscard]] bool is_open(const Location& location) const noexcept;
+  /// How long the host took; nothing where only the device can compute them.
+  using HostTime = std::optional<std::chrono::duration<double>>;
+
   /// Measures with what the host has computed, in `host_time`. Throws device_failed.
   void measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
-               std::span<const std::uint32_t> of_host, std::chrono::duration<double> host_time);
+               std::span<const std::uint32_t> of_host, HostTime host_time);
   void release();
 
  private:
@@ -38,7 +42,7 @@ class ChecksumChoice {
   };
   [[nodiscard]] std::unique_ptr<Checksums> chosen(const Location& location, std::span<const std::byte> memory,
                                                   std::uint64_t block_bytes, std::span<const std::uint32_t> of_host,
-                                                  std::chrono::duration<double> host_time) const;
+                                                  HostTime host_time) const;
 
   std::shared_ptr<Devices> devices_;
   Told told_;

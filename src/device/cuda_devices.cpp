@@ -7,9 +7,12 @@
 #include "base/text.hpp"
 #include "device/cuda_checksums.hpp"
 #include "device/cuda_context.hpp"
+#include "device/cuda_direct_file.hpp"
 #include "device/cuda_driver.hpp"
+#include "device/cufile.hpp"
 #include "device/devices.hpp"
 #include "device/loaded_driver.hpp"
+#include "device/storage_kind.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::device {
@@ -102,14 +105,17 @@ class CudaDevices final : public Devices {
   std::unique_ptr<Checksums> checksums(const Location& location) override {
     return cuda_checksums(*driver(), location);
   }
+  std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor, DirectPath wanted) override;
 
  private:
   [[nodiscard]] const CudaDriver* driver();
   [[nodiscard]] CUcontext context_on(int ordinal);
+  [[nodiscard]] const CuFile& cufile();
 
   LoadedDriver loaded_;
   std::mutex mutex_;
   std::unique_ptr<const CudaDriver> driver_;
+  std::unique_ptr<const CuFile> cufile_;
   /// Primary ones, retained until the process ends: releasing the last reference would destroy it.
   std::map<int, CUcontext> primary_;
 };
@@ -121,6 +127,23 @@ const CudaDriver* CudaDevices::driver() {
   const std::lock_guard guard(mutex_);
   if (!driver_) driver_ = CudaDriver::of(library);
   return driver_.get();
+}
+
+/// Loaded when a file is first to be written by it: never in a program that saves no GPU memory to a disk.
+const CuFile& CudaDevices::cufile() {
+  const std::lock_guard guard(mutex_);
+  if (!cufile_) cufile_ = CuFile::load();
+  return *cufile_;
+}
+
+std::unique_ptr<DirectFile> CudaDevices::direct_file(const Location& location, int descriptor, DirectPath wanted) {
+  const unsigned kinds = storage_kinds(descriptor);
+  if (kinds == 0 && wanted == DirectPath::native) {
+    throw Error(ErrorCode::bad_state,
+                "cuFile has no native path to the store's filesystem or disk (device.gds = on uses its compatibility "
+                "mode)");
+  }
+  return cuda_direct_file(*driver(), cufile(), location, descriptor, kinds, wanted);
 }
 
 /// For memory of no context: the one that the application computes in, if that is on this device, else the primary one.

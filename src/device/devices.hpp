@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kedge/types.hpp"
@@ -88,6 +89,29 @@ class Checksums {
   [[nodiscard]] virtual std::vector<std::uint32_t> finish() = 0;
 };
 
+/// Which ways from a device to a file are wanted.
+enum class DirectPath : std::uint8_t {
+  native,  ///< past the host's memory
+  any      ///< also where the library copies by host memory of its own
+};
+
+/// A file that devices write past the page cache, as long as this lives; to be destroyed before the file is closed or
+/// its size changes. From any thread.
+class DirectFile {
+ public:
+  DirectFile() = default;
+  DirectFile(const DirectFile&) = delete;
+  DirectFile& operator=(const DirectFile&) = delete;
+  virtual ~DirectFile() = default;
+
+  /// Writes memory of a device, whole pages to whole pages: all is in the file when it returns, and nothing is on
+  /// stable storage. Throws io and no_space, which are the file's, invalid_argument, device_failed, and bad_state if
+  /// this way does not serve here, though another one may. What these pages hold then is undefined.
+  virtual void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
+  /// Which one that is, for the log.
+  [[nodiscard]] virtual std::string_view way() const noexcept = 0;
+};
+
 /// From any thread. What fails throws Error: invalid_argument (memory or a stream that is not what it was said to be),
 /// no_space (of the device or of pinned memory), device_failed (the device is lost to this process).
 class Devices {
@@ -111,6 +135,10 @@ class Devices {
                                                                       std::span<std::byte> memory) = 0;
   /// Throws Error, of any code, if this device cannot compute them.
   [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
+  /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
+  /// is no way that is wanted.
+  [[nodiscard]] virtual std::unique_ptr<DirectFile> direct_file(const Location& location, int descriptor,
+                                                                DirectPath wanted) = 0;
 };
 
 /// Those of this process: of the library that the application has loaded, as far as this build knows it.

@@ -61,13 +61,16 @@ void DirectAccess::end() noexcept {
   registration_.reset();
 }
 
-Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumChoice::Told told)
+Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumChoice::Told told,
+                 DirectWrites::Settings direct)
     : devices_(std::move(devices)),
       size_(size),
       refused_(std::move(refused)),
-      checksums_(devices_, std::move(told)) {}
+      checksums_(devices_, std::move(told)),
+      direct_writes_(devices_, std::move(direct)) {}
 
 void Staging::release() {
+  direct_writes_.release();
   const std::lock_guard guard(mutex_);
   slots_.clear();
   location_ = {};

@@ -13,6 +13,7 @@
 
 #include "device/checksum_choice.hpp"
 #include "device/devices.hpp"
+#include "device/direct_writes.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::device {
@@ -60,11 +61,12 @@ class Staging {
   using ChecksumsOf = std::function<std::vector<std::uint32_t>(std::uint64_t offset, std::uint64_t length)>;
 
   /// `refused` is called once, if this system does not register memory; nothing is registered after that. If it is
-  /// empty, nothing is registered at all. `told` gets what ChecksumChoice tells.
+  /// empty, nothing is registered at all. `told` gets what ChecksumChoice tells. `direct`: for files on disks.
   explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {},
-                   ChecksumChoice::Told told = {});
+                   ChecksumChoice::Told told = {}, DirectWrites::Settings direct = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
+  [[nodiscard]] DirectWrites& direct_writes() noexcept { return direct_writes_; }
   /// Frees the buffers and ends all registrations; another transfer makes new ones.
   void release();
 
@@ -96,6 +98,7 @@ class Staging {
   StagingSize size_;
   Refused refused_;  ///< empty: nothing is registered
   ChecksumChoice checksums_;
+  DirectWrites direct_writes_;
   std::vector<std::weak_ptr<DirectAccess>> registered_;
   std::mutex mutex_;
   Location location_;  ///< of the queues

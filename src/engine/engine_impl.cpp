@@ -48,8 +48,9 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       recovery_(make_recovery()),
       schedule_(setup_.options.schedule, setup_.environment.clock->seconds()),
       job_end_(setup_, group_, pipeline_, signal_),
-      staging_(setup_.environment.devices, {}, not_registered(),
-               [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }),
+      staging_(
+          setup_.environment.devices, {}, not_registered(),
+          [this](LogLevel level, std::string_view line) { setup_.log.write(level, line); }, direct_writes()),
       copies_(std::make_shared<device::Copies>(setup_.environment.devices)),
       writer_(parts()),
       reader_(parts(), make_source_recovery()) {
@@ -72,6 +73,13 @@ device::Staging::Refused EngineImpl::not_registered() const {
                 "(device.direct = false skips the attempt)",
                 why.message));
   };
+}
+
+/// Whether it serves is the same for all ranks of a node: one of them says so.
+device::DirectWrites::Settings EngineImpl::direct_writes() const {
+  return {setup_.options.device.gds, [this](LogLevel level, std::string_view line) {
+            if (started_.topology.node.front() == group_.rank()) setup_.log.write(level, line);
+          }};
 }
 
 void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {

@@ -95,6 +95,7 @@ class EngineImpl {
   [[nodiscard]] Parts parts();
   [[nodiscard]] device::Staging::Refused not_registered() const;
   [[nodiscard]] pipeline::Worker::Stopped stop_worker();
+  [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
   void release_device();
 
   pid_t process_ = ::getpid();

@@ -86,7 +86,7 @@ ContainerWriter::CopyIn ContainerWriter::from_device(device::Staging& staging, c
   return [this, &staging, &from, straight](fs::ByteAccess& file, std::uint64_t offset, bool stays) {
     // Registering is slow: not for memory that is mapped anew at the next region.
     const device::HostMemory memory = straight && stays ? target_.memory() : device::HostMemory();
-    return copy_region_in(file, offset, staging, from, memory, copy_threads_);
+    return copy_region_in(file, offset, staging, from, {memory, target_.direct_file()}, copy_threads_);
   };
 }
 

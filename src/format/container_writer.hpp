@@ -37,6 +37,9 @@ class ContainerTarget {
   /// The same in memory, for devices to write; empty if they lie elsewhere, or if it is not worth registering that
   /// memory: not before the file has kept its size for a while. Registrations end when the size changes.
   [[nodiscard]] virtual device::HostMemory memory() noexcept { return {}; }
+  /// The same on a disk, for devices to write, where nothing else writes the same pages; empty if it lies elsewhere.
+  /// Registrations end when the size changes, and before the file is sealed.
+  [[nodiscard]] virtual device::FileTarget direct_file() noexcept { return {}; }
   /// The exact final size. Called once by finish(), after reserve() with at least as much; may find it right already.
   virtual void set_size(std::uint64_t size_bytes) = 0;
 };

@@ -82,18 +82,27 @@ BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, std::s
 }
 
 BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                              const device::Span& from, const device::HostMemory& memory, unsigned threads) {
-  if (staging.reaches(from.location, memory)) {
-    invariant(offset + from.size_bytes <= memory.bytes.size(), "a region lies within its file");
-    return staging.read_into(from, memory.bytes.subspan(offset, from.size_bytes), kBlockBytes,
-                             [&](std::uint64_t begin, std::uint64_t length) {
-                               return checksums_of(file, offset + begin, length, threads);
-                             });
+                              const device::Span& from, const DeviceReach& reach, unsigned threads) {
+  if (staging.reaches(from.location, reach.memory)) {
+    const std::span<std::byte> memory = reach.memory.bytes;
+    invariant(offset + from.size_bytes <= memory.size(), "a region lies within its file");
+    return staging.read_into(
+        from, memory.subspan(offset, from.size_bytes), kBlockBytes,
+        [&](std::uint64_t begin, std::uint64_t length) { return checksums_of(file, offset + begin, length, threads); });
   }
-  BlockChecksums checksums;
-  staging.read(from, [&](std::uint64_t begin, std::span<const std::byte> piece) {
-    append(checksums, copy_region_in(file, offset + begin, piece, threads));
-  });
+  const auto through_buffers = [&](std::uint64_t begin, std::uint64_t length) {
+    BlockChecksums checksums;
+    staging.read({from.data + begin, length, from.location}, [&](std::uint64_t at, std::span<const std::byte> piece) {
+      append(checksums, copy_region_in(file, offset + begin + at, piece, threads));
+    });
+    return checksums;
+  };
+  const device::DirectWrites::Transfer transfer{
+      {from.data, from.size_bytes}, from.location, reach.file, offset, kBlockBytes, threads};
+  device::DirectWrites& direct = staging.direct_writes();
+  if (auto found = direct.write(transfer, through_buffers)) return *std::move(found);
+  BlockChecksums checksums = through_buffers(0, from.size_bytes);
+  direct.compare(transfer, checksums);
   return checksums;
 }
 

@@ -19,11 +19,15 @@ using BlockChecksums = std::vector<std::uint32_t>;
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset,
                                             std::span<const std::byte> bytes, unsigned threads = 1);
 
-/// The same of memory on a device: straight into `memory`, which is the whole file, if devices reach that; it may be
-/// empty.
+/// How devices reach a whole file by themselves, if they do: as memory, or on a disk. Both may be empty.
+struct DeviceReach {
+  device::HostMemory memory;
+  device::FileTarget file;
+};
+
+/// The same of memory on a device, through buffers unless devices reach the file.
 [[nodiscard]] BlockChecksums copy_region_in(fs::ByteAccess& file, std::uint64_t offset, device::Staging& staging,
-                                            const device::Span& from, const device::HostMemory& memory,
-                                            unsigned threads = 1);
+                                            const device::Span& from, const DeviceReach& reach, unsigned threads = 1);
 
 /// The same of `size_bytes` from the start of another file, a block at a time: never more than one is in memory.
 [[nodiscard]] BlockChecksums stream_region_in(fs::ByteAccess& file, std::uint64_t offset, fs::ByteAccess& from,

@@ -90,6 +90,16 @@ class File : public ByteAccess {
   virtual void truncate(std::uint64_t size_bytes) = 0;
   /// From now on large writes may go past the page cache; nothing else changes. False if there is no such way here.
   virtual bool write_directly() { return false; }
+  /// A descriptor of the same file for who writes storage that is reserved past the page cache, by whole pages and not
+  /// by this interface. Open as long as this is; -1 if there is none. For one thread at a time.
+  [[nodiscard]] virtual int direct_descriptor() { return -1; }
+  /// The page cache has nothing of these whole pages, nor of what it keeps together with them, when it returns; what
+  /// was dirty is written. For before and after writes past it: nothing older is written over them, or read in their
+  /// place.
+  virtual void leave_cache(std::uint64_t offset, std::uint64_t length) {
+    (void)offset;
+    (void)length;
+  }
   /// Data and size are on stable storage when it returns.
   virtual void sync() = 0;
   /// Maps the first `size_bytes`, all of which must be reserved. The file may be closed before the mapping.

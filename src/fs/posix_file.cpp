@@ -24,6 +24,7 @@ constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system
 constexpr std::size_t kDirectBytesMin = std::size_t{1} << 20U;     // smaller ones the page cache takes quicker
 constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
 constexpr std::uint64_t kPageBytes = 4096;  // what st_blocks of a memory filesystem goes by, at least
+constexpr std::uint64_t kFolioBytesMax = std::uint64_t{2} << 20U;
 constexpr long kTmpfsMagic = 0x01021994;
 
 /// Calls step(offset, length) for consecutive steps of at most `step_bytes`.
@@ -70,6 +71,8 @@ class PosixFile final : public File {
     set_size(size_bytes);
   }
   bool write_directly() override;
+  int direct_descriptor() override;
+  void leave_cache(std::uint64_t offset, std::uint64_t length) override;
   void sync() override {
     if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) {
       throw_system_error("sync the file", path_, errno);
@@ -83,6 +86,7 @@ class PosixFile final : public File {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   void read_at(std::uint64_t offset, std::span<std::byte> bytes);
   void set_size(std::uint64_t size_bytes);
+  [[nodiscard]] Descriptor open_past_cache() const;
   [[nodiscard]] bool in_memory() const;
   [[nodiscard]] int allocate(std::uint64_t begin, std::uint64_t end);
   void write_zeros(std::uint64_t begin, std::uint64_t end);
@@ -92,7 +96,8 @@ class PosixFile final : public File {
   std::string path_;
   Access access_;
   std::shared_ptr<DirectWriter> direct_writer_;
-  Descriptor direct_;  // of the same file, past the page cache; valid after write_directly() where that works
+  Descriptor direct_;      // of the same file, past the page cache; valid after write_directly() where that works
+  Descriptor for_others_;  // likewise, after direct_descriptor(): what is written here stays as it is
 };
 
 std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes,
@@ -124,10 +129,34 @@ std::uint32_t PosixFile::write_past_cache(std::uint64_t offset, std::span<const 
 /// A second description of the same file, not of the same name. tmpfs and others refuse it: then all stays as it is.
 bool PosixFile::write_directly() {
   if (access_ != Access::read_write) return false;
-  if (direct_.valid()) return true;
-  const std::string same = compose("/proc/self/fd/{}", descriptor_.get());
-  direct_ = Descriptor(retry_interrupted([&] { return ::open(same.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC); }));
+  if (!direct_.valid()) direct_ = open_past_cache();
   return direct_.valid();
+}
+
+Descriptor PosixFile::open_past_cache() const {
+  const std::string same = compose("/proc/self/fd/{}", descriptor_.get());
+  return Descriptor(retry_interrupted([&] { return ::open(same.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC); }));
+}
+
+int PosixFile::direct_descriptor() {
+  if (access_ != Access::read_write) return -1;
+  if (!for_others_.valid()) for_others_ = open_past_cache();
+  return for_others_.get();
+}
+
+/// A direct write of the kernel's does both by itself. Paths that others bring along need not. Only whole folios of the
+/// cache are dropped, which are of 2 MiB at most and aligned.
+void PosixFile::leave_cache(std::uint64_t offset, std::uint64_t length) {
+  const std::uint64_t begin = offset / kFolioBytesMax * kFolioBytesMax;
+  const std::uint64_t end = (offset + length + kFolioBytesMax - 1) / kFolioBytesMax * kFolioBytesMax;
+  const auto at = static_cast<off_t>(begin);
+  const auto bytes = static_cast<off_t>(end - begin);
+  constexpr unsigned kWritten = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (retry_interrupted([&] { return ::sync_file_range(descriptor_.get(), at, bytes, kWritten); }) != 0 &&
+      retry_interrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) {
+    throw_system_error("write what the page cache has of the file", path_, errno);
+  }
+  (void)::posix_fadvise(descriptor_.get(), at, bytes, POSIX_FADV_DONTNEED);
 }
 
 void PosixFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {

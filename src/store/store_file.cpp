@@ -36,7 +36,11 @@ StoreFile::~StoreFile() { unmap(); }
 /// The file has this size and all of it is reserved.
 void StoreFile::use(std::uint64_t size_bytes) {
   if (!memory_backed_) {
-    if (!combiner_) combiner_ = std::make_unique<WriteCombiner>(*file_);
+    if (!combiner_) {
+      combiner_ = std::make_unique<WriteCombiner>(*file_);
+      file_access_ = std::make_shared<device::FileAccess>();
+    }
+    if (size_bytes != size_bytes_) end_access();
   } else if (size_bytes == 0) {
     unmap();
   } else if (!mapping_ || size_bytes != size_bytes_) {
@@ -123,6 +127,7 @@ void StoreFile::empty() {
 /// Another size, another mapping: it begins anew.
 void StoreFile::end_access() noexcept {
   if (const auto access = std::exchange(access_, nullptr)) access->end();
+  if (file_access_) file_access_->end();
   fills_ = 0;
 }
 
@@ -171,6 +176,10 @@ device::HostMemory StoreFile::memory() noexcept {
   return {mapping_->memory(), access_};
 }
 
+device::FileTarget StoreFile::direct_file() noexcept {
+  return file_access_ ? device::FileTarget{file_.get(), file_access_} : device::FileTarget{};
+}
+
 /// Within a mapping all storage is reserved, so that pwrite needs none.
 fs::ByteAccess& StoreFile::written_by(std::uint64_t offset, std::uint64_t length) const noexcept {
   if (grows_) return *file_;
@@ -210,6 +219,7 @@ void StoreFile::flush(bool durable) {
     grows_ = false;
     use(size_bytes_);
   }
+  if (file_access_) file_access_->end();
   if (combiner_) combiner_->flush();
   if (durable) file_->sync();
 }

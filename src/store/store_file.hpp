@@ -38,7 +38,8 @@ class SpaceKeeper {
 
 /// An open file. On memory-backed stores it is mapped once and refilled by plain copies; storage that is new is written
 /// by pwrite the first time, because a page that a mapping touches first has to be cleared and entered for it. On block
-/// storage it is written in large pieces and read with pread. Stays open, and mapped, while it is recycled.
+/// storage it is written in large pieces and read with pread, never mapped, and devices may write it past the page
+/// cache, between two seals. Stays open, and mapped, while it is recycled.
 class StoreFile final : public format::ContainerTarget {
  public:
   /// `space` must outlive it.
@@ -50,6 +51,7 @@ class StoreFile final : public format::ContainerTarget {
   /// Only after something was reserved; else throws Error{io}.
   [[nodiscard]] fs::ByteAccess& bytes() override;
   [[nodiscard]] device::HostMemory memory() noexcept override;
+  [[nodiscard]] device::FileTarget direct_file() noexcept override;
   void set_size(std::uint64_t size_bytes) override;
   /// For who writes every byte of it once: an empty file on a memory-backed store gets this size, and its storage as it
   /// is written, until flush(). Taking it all before would make others wait. Else set_size. Throws no_space, io.
@@ -113,6 +115,7 @@ class StoreFile final : public format::ContainerTarget {
   bool grows_ = false;                                ///< as it is written; there is no mapping then
   std::atomic<std::uint64_t> new_from_ = UINT64_MAX;  ///< storage from here on was never written; till filled()
   std::unique_ptr<WriteCombiner> combiner_;           // block storage
+  std::shared_ptr<device::FileAccess> file_access_;   ///< likewise; ended before the file is sealed
 };
 
 }  // namespace kedge::store

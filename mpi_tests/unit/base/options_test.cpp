@@ -118,6 +118,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"exit.grace_s", "120"},
                                                      {"device.direct", "false"},
                                                      {"device.snapshot", "true"},
+                                                     {"device.gds", "on"},
                                                      {"topology.ranks_per_node", "2"},
                                                      {"topology.failure_domain", "env:RACK"},
                                                      {"comm.timeout_s", "9"},

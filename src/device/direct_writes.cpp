@@ -1,0 +1,162 @@
+#include "device/direct_writes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/attempt.hpp"
+#include "base/on_threads.hpp"
+#include "base/text.hpp"
+
+namespace kedge::device {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;  // cuFile divides what is larger
+
+/// What nobody else has a page of. The last page is never part of it, so that the host copies the memory's end, and
+/// CUDA refuses memory that ends before.
+struct Body {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+Body body_of(std::uint64_t offset, std::uint64_t size_bytes) {
+  const auto page = std::max<std::uint64_t>(4096, static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+  const std::uint64_t begin = (page - offset % page) % page;
+  return {begin, begin + (size_bytes - 1 - begin) / page * page};
+}
+
+void write_body(DirectFile& file, const DirectWrites::Transfer& transfer, const Body& body) {
+  std::atomic<std::uint64_t> next{body.begin};
+  const auto work = [&] {
+    // Once a piece failed, on whichever thread, there are no more.
+    const struct EndsAll {
+      std::atomic<std::uint64_t>& next;
+      std::uint64_t end;
+      ~EndsAll() { next = end; }
+    } ends_all{next, body.end};
+    for (std::uint64_t at = next.fetch_add(kPieceBytes); at < body.end; at = next.fetch_add(kPieceBytes)) {
+      const std::uint64_t length = std::min(kPieceBytes, body.end - at);
+      file.write(transfer.location, transfer.offset + at, transfer.memory.subspan(at, length));
+    }
+  };
+  const std::uint64_t pieces = (body.end - body.begin + kPieceBytes - 1) / kPieceBytes;
+  on_threads(static_cast<unsigned>(std::min<std::uint64_t>(transfer.threads, pieces)), work);
+}
+
+/// It is the file's failure, unless it is the device's.
+Error of_file(Failure failure, const fs::File& file) {
+  const bool is_of_file = failure.code == ErrorCode::io || failure.code == ErrorCode::no_space;
+  if (is_of_file && failure.path.empty()) failure.path = file.path();
+  return Error(std::move(failure));
+}
+
+}  // namespace
+
+void FileAccess::end() noexcept {
+  const std::lock_guard guard(mutex_);
+  file_.reset();
+}
+
+DirectWrites::DirectWrites(std::shared_ptr<Devices> devices, Settings settings)
+    : devices_(std::move(devices)), settings_(std::move(settings)), checksums_(devices_, settings_.told) {}
+
+void DirectWrites::release() {
+  const std::lock_guard guard(mutex_);
+  checksums_.release();
+  for (const auto& one : std::exchange(registered_, {})) {
+    if (const auto access = one.lock()) access->end();
+  }
+}
+
+std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& transfer, const ByHost& by_host) {
+  if (!is_candidate(transfer)) return std::nullopt;
+  const std::lock_guard guard(mutex_);
+  DirectFile* file = registered(transfer);
+  if (file == nullptr || checksums_.is_open(transfer.location)) return std::nullopt;
+  Checksums* checksums = checksums_.on_device(transfer.location);
+  if (checksums == nullptr) {
+    refuse(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed on the host", -1, {}, 0});
+    return std::nullopt;
+  }
+  try {
+    auto found = write_all(*file, *checksums, transfer, by_host);
+    if (!std::exchange(is_told_, true)) {
+      tell(LogLevel::info,
+           compose("GPU memory is written to the node-local store by GPUDirect Storage, {}", file->way()));
+    }
+    return found;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_state) throw of_file(error.failure(), *transfer.to.file);
+    refuse(error.failure());
+    return std::nullopt;
+  }
+}
+
+void DirectWrites::compare(const Transfer& transfer, std::span<const std::uint32_t> of_host) {
+  if (!is_candidate(transfer)) return;
+  const std::lock_guard guard(mutex_);
+  if (registered(transfer) == nullptr || !checksums_.is_open(transfer.location)) return;
+  checksums_.measure(transfer.location, transfer.memory, transfer.block_bytes, of_host, std::nullopt);
+}
+
+bool DirectWrites::is_candidate(const Transfer& transfer) const noexcept {
+  return transfer.to.file != nullptr && transfer.memory.size() >= kBytesMin;
+}
+
+/// Null if the file cannot be: after the first one nobody is asked again.
+DirectFile* DirectWrites::registered(const Transfer& transfer) {
+  if (settings_.gds == Gds::off) return nullptr;
+  FileAccess& access = *transfer.to.access;
+  const std::lock_guard guard(access.mutex_);
+  if (access.file_) return access.file_.get();
+  const auto failure = attempt([&] {
+    const int descriptor = transfer.to.file->direct_descriptor();
+    if (descriptor < 0) throw Error(ErrorCode::bad_state, "the store's filesystem does not support O_DIRECT");
+    // Also what is near: where the cache keeps many pages as one, a neighbour's write makes all of them dirty. What
+    // this checkpoint writes from now on it keeps by the pages that were written.
+    transfer.to.file->leave_cache(0, transfer.to.file->status().size_bytes);
+    access.file_ = devices_->direct_file(transfer.location, descriptor,
+                                         settings_.gds == Gds::on ? DirectPath::any : DirectPath::native);
+  });
+  if (failure) {
+    if (failure->code == ErrorCode::device_failed) throw Error(*failure);
+    refuse(*failure);
+    return nullptr;
+  }
+  access.devices_ = devices_;
+  std::erase_if(registered_, [](const auto& one) { return one.expired(); });
+  registered_.push_back(transfer.to.access);
+  return access.file_.get();
+}
+
+/// The file first: what is wrong with the memory is an error of a copy, and would cost a kernel the device.
+std::vector<std::uint32_t> DirectWrites::write_all(DirectFile& file, Checksums& checksums, const Transfer& transfer,
+                                                   const ByHost& by_host) {
+  const Body body = body_of(transfer.offset, transfer.memory.size());
+  fs::File& cached = *transfer.to.file;
+  if (body.begin != 0) by_host(0, body.begin);
+  by_host(body.end, transfer.memory.size() - body.end);
+  const auto leave_cache = [&] { cached.leave_cache(transfer.offset + body.begin, body.end - body.begin); };
+  leave_cache();  // what an earlier checkpoint left there
+  write_body(file, transfer, body);
+  leave_cache();  // what was read ahead of a neighbour meanwhile
+  begin_blocks(checksums, transfer.memory, transfer.block_bytes);
+  return finish_blocks(checksums, transfer.memory.size(), transfer.block_bytes);
+}
+
+void DirectWrites::refuse(const Failure& why) {
+  tell(settings_.gds == Gds::on ? LogLevel::warning : LogLevel::info,
+       compose("GPU memory goes to the node-local store through pinned buffers, not by GPUDirect Storage: {} "
+               "(device.gds = off skips the attempt)",
+               why.message));
+  settings_.gds = Gds::off;
+}
+
+void DirectWrites::tell(LogLevel level, std::string_view line) const {
+  if (settings_.told) settings_.told(level, line);
+}
+
+}  // namespace kedge::device
