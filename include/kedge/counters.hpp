@@ -12,7 +12,7 @@ namespace kedge {
 /// then.
 struct Counters {
   std::uint64_t commits = 0;             ///< checkpoints that were committed
-  std::uint64_t commits_failed = 0;      ///< checkpoints that failed, in the calls or to be sealed
+  std::uint64_t commits_failed = 0;      ///< checkpoints that failed: in create or commit, or as snapshots that could not be sealed
   std::uint64_t protections = 0;         ///< commits that became protected
   std::uint64_t protections_failed = 0;  ///< attempts that failed
   std::uint64_t flushes = 0;             ///< commits that became persistent

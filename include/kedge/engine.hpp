@@ -100,7 +100,8 @@ class Engine {
   Routed route_out(std::string_view name, std::uint64_t max_bytes = 0);
   /// COLLECTIVE. Seals the checkpoint on all ranks or on none, and throws the first failure since create: that of a
   /// save or route_out, mismatch (blocks of a global array that do not fit each other, ranks that disagree about a
-  /// name), not_found or invalid_argument (routed files), no_space, io. With device.snapshot it may be sealed later.
+  /// name), not_found or invalid_argument (routed files), no_space, io. With device.snapshot,
+  /// commit may return at level snapshot: it is sealed in the background, and may still fail.
   void commit();
   /// Local. The bytes of a region in the checkpoint that this rank committed last, where they lie in the store: for
   /// programs that write files of their own from them. Empty if the store is not in memory, or there is no such region.

@@ -228,7 +228,8 @@ KEDGE_MUST_CHECK kedge_error kedge_route_out(kedge_engine* engine, const char* n
  * call. KEDGE_BAD_STATE outside of a checkpoint. */
 kedge_error kedge_refuse(kedge_engine* engine, const char* name, const char* reason);
 
-/** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. */
+/** COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create. With
+ * device.snapshot it may return at KEDGE_LEVEL_SNAPSHOT: sealed in the background, which may still fail. */
 KEDGE_MUST_CHECK kedge_error kedge_commit(kedge_engine* engine);
 
 /** COLLECTIVE. Drops the checkpoint that kedge_create began. */

@@ -224,8 +224,9 @@ struct Options {
     /// through up to 64 MiB of pinned buffers.
     bool direct = true;
     /// `save` copies GPU memory only to other GPU memory, which Kedge allocates and keeps until finalize; `commit`
-    /// returns at level snapshot, and the worker brings the copies to the store. Where there is no worker, no memory
-    /// for the copies, or another structure than before, the checkpoint is local when `commit` returns, as without.
+    /// returns at level snapshot, and the copies are written to the store in the background. Without a worker, or when
+    /// the structure changed, the checkpoint is already local when `commit` returns, as if the option were off. A region
+    /// for which there is no GPU memory is written to the store in `save`.
     bool snapshot = false;
     /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
     /// host memory, where libcufile is installed and the GPU computes checksums. Else, and where that fails for another

@@ -152,7 +152,8 @@ nlohmann::json report(const Gpu& gpu, const Arguments& arguments, const std::vec
     all["ratios"][name] = summary.median;
     std::printf("  %-48s %5.2f (%.2f to %.2f)\n", name.c_str(), summary.median, summary.min, summary.max);
   };
-  for (const auto& [name, pair] : wanted) add_ratio(name, kedge_bench::ratios(of(rows, pair.first), of(rows, pair.second)));
+  for (const auto& [name, pair] : wanted)
+    add_ratio(name, kedge_bench::ratios(of(rows, pair.first), of(rows, pair.second)));
   // How much of the memory's bandwidth, as a copy has it, which reads and writes.
   for (const Row& row : rows) {
     if (row.traffic == 0) continue;

@@ -112,30 +112,29 @@ TEST_F(OnGpu, IsCopiedOnTheGpuFirstAndSealedInTheBackground) {
   Options options = own.options;
   options.device.snapshot = true;
   options.pipeline.mode = PipelineMode::background;
-  Engine behind(single_process(), options);
+  Engine own_engine(single_process(), options);
   const std::size_t size = 70 * kMiB + 1;
   const Array array(gpu, size);
   CUstream stream = gpu.make_stream();
+  Region region = bytes_at(array.address(), size);
+  region.stream = DeviceStream{stream};
   for (unsigned char value = 1; value <= 5; ++value) {
     const Tag tag = std::to_string(value);
-    behind.pause();
+    own_engine.pause();
     gpu.fill(array.at, value, size, stream);
-    behind.create(tag);
-    Region region = bytes_at(array.address(), size);
-    region.stream = DeviceStream{stream};
-    EXPECT_TRUE(behind.save("field", region));
+    own_engine.create(tag);
+    EXPECT_TRUE(own_engine.save("field", region));
     gpu.fill(array.at, 0, size, stream);
-    behind.commit();
-    EXPECT_EQ(behind.level(tag), value == 1 ? Level::local : Level::snapshot);
-    behind.resume();
-    behind.wait(tag, Level::local);
-    EXPECT_TRUE(behind.open());
+    own_engine.commit();
+    EXPECT_EQ(own_engine.level(tag) == Level::snapshot, value > 1);
+    own_engine.resume();
+    own_engine.wait(tag, Level::local);
     std::vector<std::byte> found(size);
-    EXPECT_TRUE(behind.load("field", room_at(found.data(), size)));
-    behind.close();
+    EXPECT_TRUE(own_engine.open());
+    EXPECT_TRUE(own_engine.load("field", room_at(found.data(), size)));
+    own_engine.close();
     EXPECT_TRUE(std::ranges::all_of(found, [&](std::byte byte) { return byte == std::byte{value}; })) << tag;
   }
-  behind.finalize();
 }
 
 TEST_F(OnGpu, IsLoadedAfterWhatWasLaunchedBefore) {
@@ -312,7 +311,8 @@ TEST_F(KernelsOnGpu, SumsAreThoseOfTheProcessor) {
         gpu.synchronize();
         for (std::uint32_t j = 0; j < parity; ++j) {
           std::vector<codec::Term> terms;
-          for (std::uint32_t i = 0; i < data; ++i) terms.push_back({std::span(bytes).subspan(i * kSize, kSize), rows[j][i]});
+          for (std::uint32_t i = 0; i < data; ++i)
+            terms.push_back({std::span(bytes).subspan(i * kSize, kSize), rows[j][i]});
           std::vector<std::byte> expected(kSize);
           codec::combine(expected, terms);
           EXPECT_TRUE(gpu.download(outputs[j], kSize) == expected) << j << " of " << parity << " from " << data;
@@ -356,7 +356,9 @@ TEST_F(OnGpu, ComputesTheChecksumsOfStraightCopies) {
     straight.finalize();
   }
   std::filesystem::remove_all(store);
-  const auto of_checksums = [](const std::string& line) { return line.find("checksums of memory of GPU") != line.npos; };
+  const auto of_checksums = [](const std::string& line) {
+    return line.find("checksums of memory of GPU") != line.npos;
+  };
   ASSERT_EQ(std::ranges::count_if(lines, of_checksums), 1);
   std::printf("%s\n", std::ranges::find_if(lines, of_checksums)->c_str());
 }

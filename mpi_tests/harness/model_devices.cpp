@@ -187,6 +187,8 @@ class ModelDevices::ModelChecksums final : public device::Checksums {
 
 std::unique_ptr<device::Checksums> ModelDevices::checksums(const device::Location& location) {
   count("checksums");
+  const std::lock_guard guard(mutex_);
+  if (!computes_checksums_) throw Error(ErrorCode::bad_state, "the model computes no checksums");
   return std::make_unique<ModelChecksums>(shared_from_this(), location);
 }
 
@@ -195,9 +197,10 @@ std::size_t ModelDevices::checksums_computed() const {
   return checksums_computed_;
 }
 
-void ModelDevices::spoil_checksums(std::uint32_t by, std::chrono::milliseconds delay) {
+void ModelDevices::compute_checksums(std::uint32_t wrong_by, std::chrono::milliseconds delay) {
   const std::lock_guard guard(mutex_);
-  checksums_wrong_by_ = by;
+  computes_checksums_ = true;
+  checksums_wrong_by_ = wrong_by;
   checksums_delay_ = delay;
 }
 

@@ -14,8 +14,8 @@ if(NOT KEDGE_CUDA STREQUAL OFF)
   endif()
 endif()
 
-# IMAGE, a source of TARGET, gets KERNELS for the architectures 8.0 and 9.0 and for later ones. Without an nvcc that knows
-# these there are none, and the host computes what they would.
+# IMAGE, a source of TARGET, gets KERNELS for the architectures 8.0 and 9.0 and for later ones. Without an nvcc that supports
+# them there are no kernels, and the host does the work.
 function(kedge_embed_kernels target image kernels)
   if(NOT CUDAToolkit_NVCC_EXECUTABLE OR CUDAToolkit_VERSION VERSION_LESS 11.8)
     return()

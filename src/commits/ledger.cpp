@@ -40,8 +40,8 @@ std::optional<Entry> Ledger::newest() const {
 
 std::optional<Entry> Ledger::find(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
-  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
-  return found == entries_.end() ? std::nullopt : std::optional(*found);
+  const Entry* entry = entry_of(tag);
+  return entry == nullptr ? std::nullopt : std::optional(*entry);
 }
 
 std::optional<Entry> Ledger::find(const Id128& commit_id) const {
@@ -58,15 +58,15 @@ std::optional<CommitHead> Ledger::snapshot() const {
 std::optional<CommitHead> Ledger::newest_of(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   if (snapshot_ && snapshot_->tag == tag) return snapshot_;
-  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
-  return found == entries_.end() ? std::nullopt : std::optional(found->commit);
+  const Entry* entry = entry_of(tag);
+  return entry == nullptr ? std::nullopt : std::optional(entry->commit);
 }
 
 Level Ledger::level(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   if (snapshot_ && snapshot_->tag == tag) return Level::snapshot;
-  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
-  return found == entries_.end() ? Level::none : found->level();
+  const Entry* entry = entry_of(tag);
+  return entry == nullptr ? Level::none : entry->level();
 }
 
 Id128 Ledger::parent_id() const {
@@ -280,6 +280,11 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   entries_ = std::move(remaining);
   check();
   return plan;
+}
+
+const Entry* Ledger::entry_of(std::string_view tag) const {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
+  return found == entries_.end() ? nullptr : &*found;
 }
 
 const Entry* Ledger::entry_of(const Id128& commit_id) const {

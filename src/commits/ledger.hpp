@@ -65,7 +65,7 @@ class Ledger {
   [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
   /// The commit whose containers are not sealed yet, if there is one. It is not among the entries.
   [[nodiscard]] std::optional<CommitHead> snapshot() const;
-  /// The newest commit of this tag, be it a snapshot.
+  /// The newest commit of this tag; may be a snapshot.
   [[nodiscard]] std::optional<CommitHead> newest_of(std::string_view tag) const;
   /// That of the newest commit of this tag; none if it is not known.
   [[nodiscard]] Level level(std::string_view tag) const;
@@ -132,6 +132,8 @@ class Ledger {
   [[nodiscard]] RetentionPlan retire(std::uint32_t keep);
 
  private:
+  /// The newest of this tag.
+  [[nodiscard]] const Entry* entry_of(std::string_view tag) const;
   [[nodiscard]] const Entry* entry_of(const Id128& commit_id) const;
   [[nodiscard]] Entry* entry_of(const Id128& commit_id);
   [[nodiscard]] std::vector<bool> stays(std::uint32_t keep) const;

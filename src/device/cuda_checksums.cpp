@@ -19,7 +19,7 @@ class Module {
  public:
   Module(const CudaDriver& driver, const Location& location) : driver_(driver), location_(location) {
     if (kernel_image() == nullptr) {
-      throw Error(ErrorCode::bad_state, "Kedge was built without kernels for GPUs, as nvcc 11.8 or later was not found");
+      throw Error(ErrorCode::bad_state, "this Kedge has no GPU kernels: rebuild it with nvcc 11.8 or newer");
     }
     const Current current(driver_, location_);
     const Uncaptured uncaptured(driver_);

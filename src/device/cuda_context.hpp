@@ -1,4 +1,4 @@
-// In a context of CUDA's.
+// Guards and handles that belong to a CUDA context.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class Uncaptured {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// What must not fail is left undone where the context is gone: with it went what was to be freed.
+/// Runs `work` in the context, or not at all if the context is gone: what was to be freed went with it.
 template <class Work>
 void in_context_if_any(const CudaDriver& driver, const Location& location, Work&& work) noexcept {
   if (driver.context_push(static_cast<CUcontext>(location.context)) != CUDA_SUCCESS) return;

@@ -133,7 +133,7 @@ class Devices {
   /// Page-locks memory that exists, page by page: slow, so do it once.
   [[nodiscard]] virtual std::unique_ptr<Registration> register_memory(const Location& location,
                                                                       std::span<std::byte> memory) = 0;
-  /// Throws what is no failure of the device, too, where this one computes none.
+  /// Throws Error, of any code, if this device cannot compute them.
   [[nodiscard]] virtual std::unique_ptr<Checksums> checksums(const Location& location) = 0;
   /// The file of a descriptor that was opened with O_DIRECT. Throws what is no failure of the device, too, where there
   /// is no way that is wanted.

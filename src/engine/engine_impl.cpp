@@ -57,8 +57,8 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
   if (started_.commits_exist) ledger_.note_commits_exist();
   if (setup_.options.device.snapshot && !pipeline_.is_behind() && group_.is_root()) {
     setup_.log.warning(
-        "device.snapshot has no effect: nothing brings snapshots to the store in the background; set pipeline.mode = "
-        "background");
+        "device.snapshot has no effect, as this run does no work in the background: set pipeline.mode to auto or "
+        "background, or see the message above for what prevents it");
   }
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }
@@ -142,13 +142,21 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
 
 bool EngineImpl::end() {
   if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
-  release_device();                          // what is kept for messages need not stay page-locked
-  const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
-  release_device();  // a snapshot may have been on its way
+  const pipeline::Worker::Stopped stopped = stop_worker();
   if (stopped == pipeline::Worker::Stopped::cut) {
     lifecycle_.die("it was destroyed while a commit was under way");
   }
   return stopped != pipeline::Worker::Stopped::not_ended;
+}
+
+/// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not
+/// waited for by way of its buffers, as a device may hang.
+pipeline::Worker::Stopped EngineImpl::stop_worker() {
+  const bool is_sealing = pipeline_.is_sealing();
+  if (!is_sealing) release_device();
+  const pipeline::Worker::Stopped stopped = pipeline_.stop(Deadline::after(kEndBound));
+  if (is_sealing && stopped != pipeline::Worker::Stopped::not_ended) release_device();
+  return stopped;
 }
 
 /// Local. What the engine has on devices, and has pinned for them.

@@ -94,6 +94,7 @@ class EngineImpl {
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();
   [[nodiscard]] Parts parts();
   [[nodiscard]] device::Staging::Refused not_registered() const;
+  [[nodiscard]] pipeline::Worker::Stopped stop_worker();
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
   void release_device();
 

@@ -24,7 +24,7 @@ void EngineImpl::finalize() {
 bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const Deadline deadline = Deadline::after(at_most);
   const pipeline::Waited waited = pipeline_.wait_until_idle(pipeline::Rest::given_up, deadline);
-  release_device();
+  if (!pipeline_.is_sealing()) release_device();
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::Pipeline::Finished;
@@ -65,8 +65,8 @@ void EngineImpl::end_calls() {
 /// Local. Nothing is removed, and no lock is released before the engine is destroyed: messages may still be under way.
 void EngineImpl::give_up(std::chrono::duration<double> after) {
   if (group_.is_root()) setup_.log.warning(given_up(after));
-  const bool was_idle = pipeline_.stop(Deadline::after(kEndBound)) == pipeline::Worker::Stopped::idle;
-  release_device();  // a snapshot may have been on its way
+  const pipeline::Worker::Stopped stopped = stop_worker();
+  const bool was_idle = stopped == pipeline::Worker::Stopped::idle;
   pipeline_.give_up();
   end_calls();
   if (!was_idle) lifecycle_.die("without waiting for all commits");
@@ -78,8 +78,8 @@ std::string EngineImpl::given_up(std::chrono::duration<double> after) const {
   const auto newest = ledger_.newest();
   if (const auto snapshot = ledger_.snapshot()) {
     return compose(
-        "finalize stopped waiting {} before the snapshot of {} was in the node-local stores: it is lost, and {} is the "
-        "newest checkpoint; give finalize more time",
+        "finalize stopped waiting {} before {} was written to the node-local stores: unless the next start finds it "
+        "complete, {} is the newest checkpoint; give finalize more time, or call wait(tag, local) first",
         when, snapshot->tag, newest ? newest->commit.tag : Tag("none"));
   }
   if (newest && newest->persistent) {

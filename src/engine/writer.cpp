@@ -29,7 +29,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   if (!local) local = check_tag(tag);
   if (!local && parts_.group.is_root()) local = format::check(attributes);
   if (!local) local = expected.is_last ? parts_.pipeline.failure() : parts_.pipeline.wait_for_room();
-  // Its parent may yet turn out to be the commit before it. Nothing that takes long is ahead of a snapshot.
+  // If the snapshot fails, the parent is the commit before it. The wait is short: a snapshot is the first in the
+  // worker's queue.
   if (!local) local = parts_.pipeline.wait_until_sealed();
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
@@ -227,16 +228,24 @@ void Writer::take_in_routed() {
 Writer::Committed Writer::commit(std::optional<Level> level) {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.failure();
-  const std::uint64_t snapshots = checkpoint_ ? checkpoint_->on_device.size() : 0;
-  const bool any_snapshot =
-      enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, snapshots) != 0;
+  // The largest of all ranks counts.
+  enum Snapshots : std::uint64_t { none, none_of_new_regions, some };
+  const Snapshots mine = !checkpoint_                      ? none
+                         : !checkpoint_->on_device.empty() ? some
+                         : checkpoint_->has_new_regions    ? none_of_new_regions
+                                                           : none;
+  const std::uint64_t snapshots =
+      enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
+  if (snapshots == none_of_new_regions) log_in_commit(InCommit::structure);
   const double begin_s = parts_.clock().seconds();
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;
   {
     const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here, and none of them waits for its worker
     save_the_rest();
-    if (any_snapshot && is_sealed_behind()) return commit_snapshot(begin_s);
+    if (checkpoint_->takes_snapshots) parts_.copies.drop_unused();  // of regions that have other sizes now
+    // The last one of a job, which is to have a level, may turn out to be that after create.
+    if (snapshots == some && !level && agree_on_snapshot()) return commit_snapshot(begin_s);
     finish();
     bytes.own = checkpoint_->container->container_bytes();
     bytes.total = parts_.group.sum(bytes.own);
@@ -291,7 +300,7 @@ void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& la
   shared_names_ = names;
 }
 
-/// Local. What is not the application's to save.
+/// Local. Adds what the application does not save itself: routed files, attributes.
 void Writer::save_the_rest() {
   if (checkpoint_->first_failure) return;
   auto failure = attempt([&] {
@@ -302,7 +311,7 @@ void Writer::save_the_rest() {
   if (failure) (void)remember(std::move(*failure));
 }
 
-/// Local. All but the seal. `between_regions` is called before each that comes from a device only now.
+/// Local. All but the seal. `between_regions` is called before each region that is still only on a device.
 std::shared_ptr<const format::Layout> Writer::finish_container(const Parts& parts, Checkpoint& checkpoint,
                                                                bool straight,
                                                                const std::function<void()>& between_regions) {

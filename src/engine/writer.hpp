@@ -58,7 +58,7 @@ class Writer {
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
 
  private:
-  /// A region that is copied on its device only; its place in the container is promised.
+  /// A region that so far is only copied on its device; its place in the container is reserved.
   struct OnDevice {
     format::RegionSpec spec;
     device::Copies::Copy copy;
@@ -79,11 +79,12 @@ class Writer {
     double blocked_s = 0;
     std::atomic<std::uint64_t> copied_since_check = 0;
     std::atomic<std::uint64_t> device_bytes = 0;
-    bool takes_snapshots = false;  ///< of regions on devices
+    bool takes_snapshots = false;               ///< of regions on devices
+    std::atomic<bool> has_new_regions = false;  ///< that the predicted layout has no place for
     std::vector<OnDevice> on_device;
   };
-  /// One that a worker seals.
-  class Behind;
+  /// A checkpoint that a worker seals.
+  class PendingSnapshot;
   /// Why a checkpoint with snapshots is sealed in commit. The largest of all ranks counts.
   enum class InCommit : std::uint64_t { no, busy, structure, manifest, failed };
 
@@ -101,10 +102,11 @@ class Writer {
   void finish();
   [[nodiscard]] static std::shared_ptr<const format::Layout> finish_container(
       const Parts& parts, Checkpoint& checkpoint, bool straight, const std::function<void()>& between_regions);
-  [[nodiscard]] bool permits_snapshots(const Expected& expected) const;
+  [[nodiscard]] bool permits_snapshots(const Expected& expected);
   [[nodiscard]] bool take_snapshot(const format::RegionSpec& spec, const device::Span& from);
-  [[nodiscard]] bool is_sealed_behind();
+  [[nodiscard]] bool agree_on_snapshot();
   [[nodiscard]] InCommit why_in_commit() const;
+  void log_in_commit(InCommit why);
   [[nodiscard]] Committed commit_snapshot(double begin_s);
   void seal();
   void save_attributes();

@@ -64,7 +64,7 @@ Manifest ManifestBuilder::build(const comm::Group& group, const format::Containe
   if (group.any(mine)) {
     if (layouts == Layouts::known) {
       throw Error(ErrorCode::mismatch,
-                  "its manifest has a new structure, which cannot be made in the background; the next checkpoint is "
+                  "its manifest has a new structure, which cannot be written in the background; the next checkpoint is "
                   "flushed instead");
     }
     make_layout(group, container, structure);

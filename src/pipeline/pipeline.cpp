@@ -271,8 +271,10 @@ void Pipeline::require(std::string_view tag, Level level) {
     if (schedule_.snapshots) comm::throw_if(group_.vote(why_not_sealed(tag)));
   };
   throw_if_not_sealed();
-  const Level has = ledger_.level(tag);
+  // A snapshot may become an entry meanwhile, and an entry may leave.
+  const auto snapshot = ledger_.snapshot();
   std::optional<commits::Entry> entry = ledger_.find(tag);
+  const Level has = snapshot && snapshot->tag == tag ? Level::snapshot : entry ? entry->level() : Level::none;
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
     throw Error(ErrorCode::not_found, nothing_of(tag));

@@ -83,7 +83,7 @@ class Pipeline {
   [[nodiscard]] Submitted submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level = {});
   /// A commit that the ledger knows as a snapshot, while is_idle() on all ranks: the worker seals it first, then as
   /// submit(). If that fails, it is no commit, and its turns are the next one's.
-  void submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<Unsealed> unsealed);
+  void submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<PendingSeal> unsealed);
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix. `unread`: see recovery::Opened.
   void continue_from(const CommitHead& commit, bool persistent, bool unread);
@@ -123,8 +123,8 @@ class Pipeline {
   /// Local. Whether a commit of these regions can be sealed in the background as far as its manifest is concerned.
   [[nodiscard]] bool can_prepare_behind(std::span<const format::PlacedRegion> regions,
                                         const Attributes& attributes) const;
-  /// Local. Whether there is a worker, and no commit is under way.
-  [[nodiscard]] bool is_idle() const { return worker_ && worker_->pending() == 0; }
+  /// Local. Whether there is a worker, and no commit is under way or still to be protected after it was opened.
+  [[nodiscard]] bool is_idle() const { return worker_ && worker_->is_idle(); }
 
   // Local. What a worker met that ends the engine is to be brought to the call that all ranks begin with.
 
@@ -134,6 +134,8 @@ class Pipeline {
   [[nodiscard]] std::optional<Failure> wait_until_sealed();
   /// Whether a commit that is written now would be one too many.
   [[nodiscard]] bool is_full() const { return worker_ && worker_->pending() >= schedule_.max_pending; }
+  /// Whether a worker may be copying from devices; from any thread.
+  [[nodiscard]] bool is_sealing() const noexcept { return is_sealing_; }
   /// COLLECTIVE. What is not flushed yet is not going to be, but for what has begun anywhere; returns when another
   /// commit may be written.
   void skip_flushes();

@@ -14,7 +14,7 @@ bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions,
   return !may_flush || !flush_->needs_application(group_, regions, attributes);
 }
 
-void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<Unsealed> unsealed) {
+void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<PendingSeal> unsealed) {
   ++commits_;
   ++unflushed_;
   Job job{{commit, {}}, std::move(unsealed), false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
@@ -40,8 +40,8 @@ std::optional<Failure> Pipeline::wait_until_sealed() {
 bool Pipeline::seal(const comm::Group& channel, Job& job) {
   const double begin_s = clock_.seconds();
   const Pause::Seconds stood_before = pause_.stood();
-  const auto failure = job.unsealed->seal(channel);
-  std::unique_ptr<Unsealed> done;  // it may take long to end, so not while others look at the job
+  const auto failure = job.unsealed->seal(patient(channel, job.bytes.own));
+  std::unique_ptr<PendingSeal> done;  // it may take long to end, so not while others look at the job
   worker_->change([&] { done = std::move(job.unsealed); });
   done.reset();
   if (failure) {
@@ -99,8 +99,8 @@ void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Fail
   if (channel.is_root()) {
     const auto newest = ledger_.newest();
     log_.warning(
-        compose("the snapshot of {} could not be brought to the node-local store: {}; {} is the newest "
-                "checkpoint",
+        compose("the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
+                "newest checkpoint, and the next one may succeed",
                 commit.tag, to_string(failure), newest ? newest->commit.tag : Tag("none")));
   }
   is_sealing_ = false;
@@ -108,7 +108,7 @@ void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Fail
   if (failure.code == ErrorCode::device_failed) throw Error(failure);
 }
 
-/// Local. Nothing if the newest commit of this tag is one, or there was none.
+/// Local. Nothing, unless the newest checkpoint of this tag is one that could not be sealed.
 std::optional<Failure> Pipeline::why_not_sealed(std::string_view tag) const {
   const std::lock_guard guard(not_sealed_mutex_);
   if (!not_sealed_ || not_sealed_->commit.tag != tag) return std::nullopt;

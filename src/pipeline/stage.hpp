@@ -14,12 +14,12 @@
 namespace kedge::pipeline {
 
 /// A commit whose containers are not sealed yet: what is left to do is here.
-class Unsealed {
+class PendingSeal {
  public:
-  Unsealed() = default;
-  Unsealed(const Unsealed&) = delete;
-  Unsealed& operator=(const Unsealed&) = delete;
-  virtual ~Unsealed() = default;
+  PendingSeal() = default;
+  PendingSeal(const PendingSeal&) = delete;
+  PendingSeal& operator=(const PendingSeal&) = delete;
+  virtual ~PendingSeal() = default;
   /// COLLECTIVE, once. The commit is local then; or the failure, the same on every rank, and nothing is left of it.
   /// Throws only what ends communication.
   [[nodiscard]] virtual std::optional<Failure> seal(const comm::Group& group) = 0;
@@ -49,8 +49,8 @@ class Stage {
 
   /// The level of a commit for which run() succeeded.
   [[nodiscard]] virtual Level reaches() const noexcept = 0;
-  /// COLLECTIVE. What must be done by the application's thread, as all that uses HDF5; run() may be another's. The
-  /// failure, the same on every rank.
+  /// COLLECTIVE. By the application's thread if it needs HDF5 (needs_application()); else it may run in the worker, as
+  /// run() may. The failure, the same on every rank.
   [[nodiscard]] virtual std::optional<Failure> prepare(const comm::Group& /*group*/, CommitFiles& /*files*/) {
     return std::nullopt;
   }

@@ -145,6 +145,11 @@ std::size_t Worker::pending() const {
   return state_->stopping ? 0 : state_->jobs.size();
 }
 
+bool Worker::is_idle() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->jobs.empty() && state_->to_protect.is_none();
+}
+
 Ahead Worker::ahead() const {
   Ahead ahead;
   const std::lock_guard guard(state_->mutex);
@@ -253,7 +258,7 @@ Waited Worker::wait_for(const Id128& commit_id, const std::function<bool()>& eno
 }
 
 Waited Worker::wait_until(const std::function<bool()>& enough) {
-  return wait_while_not([&](const State& /*state*/) { return enough(); }, Deadline::never());
+  return wait_while_not([&](const State& state) { return state.stopping || enough(); }, Deadline::never());
 }
 
 std::uint64_t Worker::hold() {

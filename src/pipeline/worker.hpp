@@ -21,7 +21,7 @@ namespace kedge::pipeline {
 /// What is to be done with a commit.
 struct Job {
   CommitFiles files;
-  std::unique_ptr<Unsealed> unsealed = {};  ///< if sealing is the first stage
+  std::unique_ptr<PendingSeal> unsealed = {};  ///< if sealing is the first stage
   bool protect = false;
   bool flush = false;
   double submitted_s = 0;  ///< by the engine's clock
@@ -80,6 +80,8 @@ class Worker {
   void submit_upkeep(const Id128& to_protect);
   /// How many jobs are not done.
   [[nodiscard]] std::size_t pending() const;
+  /// Whether no job is, and no commit is to be protected by the upkeep.
+  [[nodiscard]] bool is_idle() const;
   /// What they have still to do, at most.
   [[nodiscard]] Ahead ahead() const;
   /// Returns when fewer jobs than `limit` are not done, or when the worker has ended.
@@ -91,7 +93,7 @@ class Worker {
   [[nodiscard]] bool is_under_way(const Id128& commit_id) const;
   /// Returns when this commit is not under way, or is what it is to become: that is asked after each step.
   [[nodiscard]] Waited wait_for(const Id128& commit_id, const std::function<bool()>& enough, Deadline deadline);
-  /// Returns when this is so: that is asked after each step. Likewise.
+  /// Returns when this is so, which is asked after each step, or stop() was called. Likewise.
   [[nodiscard]] Waited wait_until(const std::function<bool()>& enough);
   /// From the worker's thread, within a job: changes it, which others may look at.
   template <class Change>

@@ -20,6 +20,7 @@ class DeviceGds : public DeviceMemory {
  protected:
   DeviceGds() {
     for (const auto& one : devices) {
+      one->compute_checksums();
       one->write_file = [this](int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
         cache->write_past(descriptor, offset, bytes);
       };

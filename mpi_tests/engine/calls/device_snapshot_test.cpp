@@ -135,10 +135,38 @@ TEST_F(DeviceSnapshot, WithOtherRegionsThanBeforeItIsSealedInCommit) {
       EXPECT_EQ(application.restore(), 5);
     }));
     EXPECT_TRUE(
-        own.logged("3 is sealed in commit, without a snapshot: its regions differ from those of the checkpoint before "
-                   "on some rank"));
-    EXPECT_FALSE(own.logged("4 is sealed in commit")) << "it is said once";
+        own.logged("device.snapshot: 3 is written to the node-local stores before commit returns, because its "
+                   "regions differ from the previous checkpoint's on some rank"));
+    EXPECT_FALSE(own.logged("device.snapshot: 4 is written")) << "it is said once";
   }
+}
+
+// Its place was promised; it is another one now.
+TEST_F(DeviceSnapshot, IsFilledInItsNewPlaceWhereRegionsComeInAnotherOrder) {
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    const ModelDevices::Array field(*of(scope.rank), 0, kSize);
+    const std::vector<std::byte> host(kSize, std::byte{5});
+    engine.create("1");
+    EXPECT_TRUE(engine.save("host", bytes_at(host.data(), host.size())));
+    EXPECT_TRUE(engine.save("field", bytes_at(field.address(), kSize)));
+    engine.commit();
+    fill(field.contents(), 2);
+    const std::vector<std::byte> saved(field.contents().begin(), field.contents().end());
+    engine.create("2");
+    EXPECT_TRUE(engine.save("field", bytes_at(field.address(), kSize)));
+    EXPECT_EQ(of(scope.rank)->copied_within(), kSize);
+    EXPECT_TRUE(engine.save("more", bytes_at(host.data(), 1000)));
+    EXPECT_TRUE(engine.save("host", bytes_at(host.data(), host.size())));
+    engine.commit();
+    EXPECT_EQ(engine.open(), "2");
+    std::vector<std::byte> loaded(kSize);
+    EXPECT_TRUE(engine.load("field", room_at(loaded.data(), kSize)));
+    EXPECT_TRUE(loaded == saved);
+    EXPECT_TRUE(engine.load("host", room_at(loaded.data(), kSize)));
+    EXPECT_TRUE(loaded == host);
+    engine.close();
+  }));
 }
 
 TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
@@ -159,10 +187,11 @@ TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
       EXPECT_EQ(application.restore(), 3);
       EXPECT_EQ(of(scope.rank)->allocated_bytes(), kSize) << "once more there was room";
     }));
-    EXPECT_EQ(own.logged("rank 0: no GPU memory for a snapshot of region 'field' (5.0 MiB)"), on_all);
+    EXPECT_EQ(own.logged("rank 0: not enough GPU memory for a snapshot of region 'field' (5.0 MiB)"), on_all);
     EXPECT_TRUE(
-        own.logged("rank 1: no GPU memory for a snapshot of region 'field' (5.0 MiB): it is copied to the "
-                   "store in save instead; free GPU memory, or set device.snapshot = false"));
+        own.logged("rank 1: not enough GPU memory for a snapshot of region 'field' (5.0 MiB); it is written to the "
+                   "store in save instead, which takes longer (said once): free GPU memory, or set device.snapshot = "
+                   "false"));
   }
 }
 
@@ -178,7 +207,7 @@ TEST_F(DeviceSnapshot, WithoutAWorkerItHasNoEffectAndOneLineSaysSo) {
     EXPECT_EQ(application.restore(), 2);
     EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
   }));
-  EXPECT_TRUE(job.logged("device.snapshot has no effect: nothing brings snapshots to the store in the background"));
+  EXPECT_TRUE(job.logged("device.snapshot has no effect, as this run does no work in the background"));
 }
 
 // Nothing brings it further once the job is killed.

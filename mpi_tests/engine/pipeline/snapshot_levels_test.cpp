@@ -87,7 +87,7 @@ TEST_F(SnapshotLevels, WithNewAttributesItIsSealedInCommitIfItIsToBeFlushed) {
       EXPECT_EQ(engine.counters().flushes_failed, 0U);
     }));
     EXPECT_TRUE(own.logged(
-        "3 is sealed in commit, without a snapshot: the manifest for the parallel filesystem has a new structure"));
+        "device.snapshot: 3 is written to the node-local stores before commit returns, because its manifest has a new structure"));
   }
 }
 

@@ -24,6 +24,7 @@ class ChecksumsOfDevices : public Straight {
   static constexpr std::size_t kFromBytes = 2000;
 
   ChecksumsOfDevices() {
+    devices->compute_checksums();
     fill(array.contents(), 9);
     (void)choosing.reaches(memory(array, 0, 1).location, owned.memory());
   }
@@ -70,7 +71,7 @@ TEST_F(ChecksumsOfDevices, AreTakenWhereTheyAreSeenToBeRightAndFaster) {
 }
 
 TEST_F(ChecksumsOfDevices, AreNotTakenWhereTheHostIsFaster) {
-  devices->spoil_checksums(0, std::chrono::milliseconds(100));
+  devices->compute_checksums(0, std::chrono::milliseconds(100));
   read_into(memory(array, 0, kSize));
   ASSERT_EQ(told.size(), 1U);
   EXPECT_NE(told[0].second.find("are computed on the host"), std::string::npos) << told[0].second;
@@ -80,9 +81,9 @@ TEST_F(ChecksumsOfDevices, AreNotTakenWhereTheHostIsFaster) {
 }
 
 TEST_F(ChecksumsOfDevices, AreNeverTakenFromADeviceThatComputesOthers) {
-  devices->spoil_checksums(1, {});
+  devices->compute_checksums(1);
   read_into(memory(array, 0, kSize));
-  devices->spoil_checksums(0, {});
+  devices->compute_checksums();
   read_into(memory(array, 0, kSize));
   EXPECT_EQ(of_host, kSize);
   ASSERT_EQ(told.size(), 1U);

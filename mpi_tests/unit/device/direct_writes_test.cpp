@@ -28,6 +28,7 @@ class Direct : public StagingTest {
     devices->write_file = [this](int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
       cache->write_past(descriptor, offset, bytes);
     };
+    devices->compute_checksums();
     file.reserve(kFileBytes);
     fill(array.contents(), 7);
   }
@@ -213,7 +214,7 @@ TEST_F(Direct, ADeviceThatIsLostWhileAFileIsRegisteredIsThrown) {
 }
 
 TEST_F(Direct, NeedsChecksumsOfTheDevice) {
-  devices->spoil_checksums(1, {});
+  devices->compute_checksums(1, {});
   DirectWrites on(devices, settings(Gds::on));
   EXPECT_FALSE(write(on, transfer(0)));
   EXPECT_EQ(lines_with("what the GPU computes differs from what the host does"), 1U);
@@ -222,9 +223,24 @@ TEST_F(Direct, NeedsChecksumsOfTheDevice) {
   EXPECT_EQ(devices->written_directly(), 0U);
 }
 
+TEST_F(Direct, ADeviceThatComputesNoneIsNotUsed) {
+  const auto plain = std::make_shared<ModelDevices>();
+  plain->write_file = devices->write_file;
+  const ModelDevices::Array own(*plain, 0, kFileBytes);
+  DirectWrites on(plain, settings(Gds::on));
+  auto what = transfer(0);
+  what.memory = {static_cast<const std::byte*>(own.address()), kSize};
+  EXPECT_FALSE(on.write(what, by_host(what)));
+  on.compare(what, checksums_of(kSize));
+  EXPECT_FALSE(on.write(what, by_host(what)));
+  EXPECT_EQ(lines_with("not by GPUDirect Storage: the checksums of this GPU's memory are computed on the host"), 1U);
+  EXPECT_EQ(plain->written_directly(), 0U);
+  access->end();
+}
+
 // However long the device takes: the host never sees the bytes.
 TEST_F(Direct, TakesTheDevicesChecksumsThoughTheyAreSlower) {
-  devices->spoil_checksums(0, std::chrono::milliseconds(50));
+  devices->compute_checksums(0, std::chrono::milliseconds(50));
   DirectWrites on(devices, settings(Gds::on));
   EXPECT_FALSE(write(on, transfer(0)));
   EXPECT_TRUE(write(on, transfer(0)));

@@ -2,7 +2,7 @@
 
 #ifdef KEDGE_KERNEL_IMAGE
 
-// By the assembler: no array of numbers for a compiler to read.
+// Embedded with .incbin, so that no compiler has to parse a large array.
 asm(".section .rodata\n"
     ".balign 64\n"
     ".hidden kedge_kernel_image\n"

@@ -78,7 +78,7 @@ __device__ __forceinline__ uint4 load(const std::uint8_t* data, std::uint32_t un
   return {words[0], words[1], words[2], words[3]};
 }
 
-/// So many units before that at `at` of the ring.
+/// Index in the ring, `units` before `at`.
 __device__ __forceinline__ unsigned before(unsigned at, unsigned units) {
   return at >= units ? at - units : at + kFoldRing - units;
 }

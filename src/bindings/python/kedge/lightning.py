@@ -178,7 +178,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             written.end()
             is_open = False
             low.commit()
-            low.wait(_tag(mark), Level.LOCAL)  # with device.snapshot it is not yet
+            low.wait(_tag(mark), Level.LOCAL)  # with device.snapshot, commit returns before it is local
             return written.parts(_STATE) if written.is_in_memory() else None
         except Error as error:
             # The file is what lasts, and what a start needs.

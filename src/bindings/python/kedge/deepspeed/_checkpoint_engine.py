@@ -147,7 +147,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         except Exception as error:
             low.refuse(f"checkpoint {saving.place.tag}", words_of(error))
         low.commit()
-        low.wait(saving.tag, Level.LOCAL)  # with device.snapshot it is not yet
+        low.wait(saving.tag, Level.LOCAL)  # with device.snapshot, commit returns before
         self._is_in_memory = saving.written.is_in_memory()
         return True
 
