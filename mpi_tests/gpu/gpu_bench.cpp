@@ -184,7 +184,7 @@ Options options_of(const std::string& directory, const std::string& run, bool di
   options.log.level = LogLevel::info;
   options.log.sink = [](LogLevel level, std::string_view line) {
     const bool is_of_interest = level >= LogLevel::warning || line.find("pinned buffers") != std::string_view::npos ||
-                                line.find("checksums of memory") != std::string_view::npos;
+                                line.find("checksums of GPU") != std::string_view::npos;
     if (is_of_interest) std::printf("  %.*s\n", static_cast<int>(line.size()), line.data());
   };
   return options;
@@ -220,7 +220,7 @@ class KernelRows {
  private:
   static constexpr std::uint32_t kData = 6;
   static constexpr std::uint32_t kParity = 2;
-  static constexpr std::uint64_t kPiece = std::uint64_t{2} << 20U;  // as of a transfer of 1 GiB
+  static constexpr std::uint64_t kPiece = std::uint64_t{4} << 20U;  // as of a transfer of 1 GiB
 
   void add(std::vector<Row>& rows, std::string name, double traffic, std::function<void()> work) const {
     Row row{std::move(name), [this, work = std::move(work)] {
