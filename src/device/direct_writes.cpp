@@ -89,8 +89,10 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
     }
     return found;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::bad_state) throw of_file(error.failure(), *transfer.to.file);
-    refuse(error.failure());
+    // Managed memory, for one, and memory of several allocations: buffers serve it, or say what is wrong with it.
+    const bool is_of_memory = error.code() == ErrorCode::invalid_argument;
+    if (!is_of_memory && error.code() != ErrorCode::bad_state) throw of_file(error.failure(), *transfer.to.file);
+    if (!is_of_memory) refuse(error.failure());
     return std::nullopt;
   }
 }

@@ -66,7 +66,7 @@ class DirectWrites {
 
   /// CRC32C of the blocks, computed by the device, when all is in the file; what shares a page with other data goes
   /// `by_host`. Nothing if this way does not serve: then all of it is to be written by another one. Throws io and
-  /// no_space of the file, invalid_argument, device_failed, and what `by_host` throws.
+  /// no_space of the file, device_failed, and what `by_host` throws but invalid_argument.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> write(const Transfer& transfer, const ByHost& by_host);
   /// After a transfer by another way: whether the device computes what the host has computed is decided by that, once
   /// for each device. Throws device_failed.

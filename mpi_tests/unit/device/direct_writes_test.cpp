@@ -28,6 +28,7 @@ class Direct : public StagingTest {
     devices->write_file = [this](int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
       cache->write_past(descriptor, offset, bytes);
     };
+    devices->compute_checksums();
     file.reserve(kFileBytes);
     fill(array.contents(), 7);
   }
@@ -189,16 +190,26 @@ TEST_F(Direct, AnotherWayServesWhereThisOneFails) {
   EXPECT_EQ(devices->written_directly(), before) << "it is not tried again";
 }
 
+// Managed memory, for one.
+TEST_F(Direct, MemoryThatItDoesNotTakeGoesAnotherWayAndOtherMemoryDoesNot) {
+  DirectWrites on(devices, settings(Gds::on));
+  EXPECT_FALSE(write(on, transfer(0)));
+  devices->fail("direct_write", 1, ErrorCode::invalid_argument);
+  EXPECT_FALSE(write(on, transfer(0)));
+  EXPECT_TRUE(write(on, transfer(0)));
+  EXPECT_EQ(lines_with("not by GPUDirect Storage"), 0U);
+}
+
 TEST_F(Direct, WhatTheFileOrTheDeviceFailsWithIsThrown) {
   DirectWrites on(devices, settings(Gds::on));
   EXPECT_FALSE(write(on, transfer(0)));
   const auto what = transfer(0);
-  for (const ErrorCode code : {ErrorCode::io, ErrorCode::no_space, ErrorCode::invalid_argument}) {
+  for (const ErrorCode code : {ErrorCode::io, ErrorCode::no_space}) {
     devices->fail("direct_write", 1, code);
     const auto failure = attempt([&] { (void)on.write(what, by_host(what)); });
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, code);
-    EXPECT_EQ(failure->path, code == ErrorCode::invalid_argument ? "" : path);
+    EXPECT_EQ(failure->path, path);
     EXPECT_TRUE(write(on, what)) << "the next one is not concerned";
   }
   devices->fail("direct_write", 1, ErrorCode::device_failed);
@@ -221,6 +232,21 @@ TEST_F(Direct, NeedsChecksumsOfTheDevice) {
   EXPECT_FALSE(write(on, transfer(0)));
   EXPECT_EQ(lines_with("not by GPUDirect Storage: the checksums of this GPU's memory are computed by the host"), 1U);
   EXPECT_EQ(devices->written_directly(), 0U);
+}
+
+TEST_F(Direct, ADeviceThatComputesNoneIsNotUsed) {
+  const auto plain = std::make_shared<ModelDevices>();
+  plain->write_file = devices->write_file;
+  const ModelDevices::Array own(*plain, 0, kFileBytes);
+  DirectWrites on(plain, settings(Gds::on));
+  auto what = transfer(0);
+  what.memory = {static_cast<const std::byte*>(own.address()), kSize};
+  EXPECT_FALSE(on.write(what, by_host(what)));
+  on.compare(what, checksums_of(kSize));
+  EXPECT_FALSE(on.write(what, by_host(what)));
+  EXPECT_EQ(lines_with("not by GPUDirect Storage: the checksums of this GPU's memory are computed on the host"), 1U);
+  EXPECT_EQ(plain->written_directly(), 0U);
+  access->end();
 }
 
 // However long the device takes: the host never sees the bytes.
