@@ -229,9 +229,10 @@ struct Options {
     /// for which there is no GPU memory is written to the store in `save`.
     bool snapshot = false;
     /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
-    /// host memory, where libcufile is installed and the GPU computes checksums. Else, and where that fails for another
-    /// reason than the disk's, through pinned buffers. The file has the same bytes.
-    Gds gds = Gds::automatic;
+    /// host memory, where libcufile is installed and the GPU computes checksums. Otherwise, and where that fails for
+    /// another reason than the disk's, through pinned buffers. The file has the same bytes. Off until it has been run on
+    /// machines with the driver nvidia-fs.
+    Gds gds = Gds::off;
   } device;  ///< Memory of GPUs.
 
   /// Which ranks share a node, and what fails together.

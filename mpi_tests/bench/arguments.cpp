@@ -99,6 +99,7 @@ void set_value(Arguments& arguments, const std::string& option, const std::strin
 
 std::string help() {
   return "usage: mpirun -n RANKS kedge-bench [OPTION [VALUE] ...]\n"
+         "       kedge-bench --device [--bytes N] [--rounds N] [--store DIRECTORY] [--json FILE]\n"
          "Measures Kedge against plain writes and reads of the same bytes in the same run.\n"
          "  --size BYTES     of each rank, with or without KiB, MiB, GiB (256MiB)\n"
          "  --rounds N       in which everything is measured once, after one that does not count (7)\n"
@@ -119,6 +120,7 @@ std::string help() {
          "                   said, as what is measured against spreads by more than 15 %, or in fewer than 7 rounds.\n"
          "                   The targets are meant for 4 ranks as 4 nodes with 256 MiB each.\n"
          "Exit code 3: nothing was measured, or what came back was wrong.\n"
+         "--device measures checkpoints of GPU memory (1 GiB), by one process; exit code 77: there is no GPU.\n"
          "What it makes in the two directories is removed at the end.\n";
 }
 

@@ -124,6 +124,15 @@ def refuses(directory, *arguments):
     check(done.returncode == 3 and "kedge-bench: " in done.stdout, arguments, done.stdout)
 
 
+def measures_a_gpu(directory):
+    """Or says that there is none."""
+    arguments = [BENCH, "--device", "--bytes", "1048576", "--rounds", "1", "--store", str(directory)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
+    check(done.returncode == 0 or (done.returncode == 77 and done.stdout.startswith("skipped: ")), done)
+    done = subprocess.run(["timeout", "60", MPIEXEC, "-n", "2", *arguments], capture_output=True, text=True, check=False)
+    check(done.returncode != 0 and "run it without mpirun" in done.stderr, done)
+
+
 with tempfile.TemporaryDirectory(prefix="kedge-bench-test-") as name:
     here = pathlib.Path(name)
     are_written_down(measures(here, ["xor", "rs", "single"])["targets"])
@@ -131,6 +140,7 @@ with tempfile.TemporaryDirectory(prefix="kedge-bench-test-") as name:
     measures(here, ["partner"], "--nodes", "2", "--set-size", "2", nodes=2)
     checks(here)
     notices_a_wrong_byte(here)
+    measures_a_gpu(here)
     refuses(here, "--size", "4MiX")
     refuses(here, "--scheme", "xor,none")
     refuses(here, "--slow", "nothing")

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,9 @@
 #include "tags_rows.hpp"
 #include "timing.hpp"
 #include "workplace.hpp"
+#ifdef KEDGE_HAS_CUDA
+#include "gpu/device_bench.hpp"
+#endif
 
 namespace {
 
@@ -222,9 +227,28 @@ void tell(const Results& results) {
   if (!file) throw std::runtime_error("cannot write " + results.arguments.json);
 }
 
+/// kedge-bench --device: one process, without MPI.
+int of_device(int argc, char** argv) {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* ranks = std::getenv(variable);
+    if (ranks == nullptr || std::string_view(ranks) == "1") continue;
+    std::cerr << "kedge-bench: --device measures one process: run it without mpirun" << std::endl;
+    return kNotMeasured;
+  }
+#ifdef KEDGE_HAS_CUDA
+  return kedge::gpu::device_bench(argc, argv, "kedge-bench --device");
+#else
+  (void)argc;
+  (void)argv;
+  std::cout << "skipped: this kedge-bench was built without CUDA (KEDGE_CUDA)" << std::endl;
+  return 77;
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--device") return of_device(argc - 1, argv + 1);
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   Self self;

@@ -13,10 +13,7 @@
 
 #include <unistd.h>
 
-#include "base/checksum.hpp"
-#include "codec/reed_solomon.hpp"
 #include "gpu/gpu.hpp"
-#include "gpu/kernels.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/real_run.hpp"
 #include "kedge/kedge.hpp"
@@ -257,77 +254,6 @@ TEST(OnGpuJob, RanksSaveAndRecoverAfterALostNode) {
   for (const auto& outcome : job.start(body(true))) EXPECT_TRUE(outcome.returned()) << faults::text_of(outcome.failure);
 }
 
-class KernelsOnGpu : public testing::Test {
- protected:
-  void SetUp() override {
-    gpu.use();
-    if (!kernels.exist()) GTEST_SKIP() << "this build has no kernels: there is no nvcc";
-  }
-  const Gpu& gpu = *the_gpu();
-  const Kernels kernels{gpu};
-};
-
-TEST_F(KernelsOnGpu, ChecksumsAreThoseOfTheProcessor) {
-  const std::size_t far = std::size_t{device::kFoldFar} * device::kUnitBytes;
-  for (const std::size_t size : {std::size_t{1}, std::size_t{15}, std::size_t{17}, far - 1, far + 1, 3 * kMiB + 5}) {
-    for (const std::size_t offset : {0U, 1U, 4U, 16U}) {
-      for (const std::uint64_t piece : {std::uint64_t{100'000}, std::uint64_t{2 * kMiB}}) {
-        const Array array(gpu, size + offset);
-        const auto bytes = noise(size, static_cast<std::uint32_t>(size));
-        gpu.upload(array.at + offset, bytes.data(), size);
-        const std::size_t pieces = (size + piece - 1) / piece;
-        const Array raw(gpu, 4 * pieces);
-        kernels.checksums(array.at + offset, size, piece, raw.at);
-        gpu.synchronize();
-        const auto found = raw.contents();
-        for (std::size_t i = 0; i < pieces; ++i) {
-          const auto own = std::span(bytes).subspan(i * piece, std::min<std::size_t>(piece, size - i * piece));
-          std::uint32_t one = 0;
-          std::memcpy(&one, found.data() + 4 * i, 4);
-          EXPECT_EQ(crc32c_of_raw(one, own.size()), crc32c(own)) << size << " from " << offset << " by " << piece;
-        }
-      }
-    }
-  }
-}
-
-TEST_F(KernelsOnGpu, SumsAreThoseOfTheProcessor) {
-  constexpr std::size_t kSize = 16'000;
-  for (const std::uint32_t parity : {1U, 2U, 3U, 4U}) {
-    for (const std::uint32_t data : {1U, 2U, 7U, 28U}) {
-      const codec::Code code(data, parity);
-      const Array memory(gpu, (data + parity) * kSize);
-      const auto bytes = noise(data * kSize, data);
-      gpu.upload(memory.at, bytes.data(), bytes.size());
-      std::vector<CUdeviceptr> inputs;
-      std::vector<CUdeviceptr> outputs;
-      for (std::uint32_t i = 0; i < data; ++i) inputs.push_back(memory.at + i * kSize);
-      for (std::uint32_t j = 0; j < parity; ++j) outputs.push_back(memory.at + (data + j) * kSize);
-      std::vector<std::vector<std::uint8_t>> rows(parity);
-      for (std::uint32_t j = 0; j < parity; ++j) {
-        for (std::uint32_t i = 0; i < data; ++i) rows[j].push_back(code.coefficient(j, i));
-      }
-      const auto check = [&] {
-        gpu.synchronize();
-        for (std::uint32_t j = 0; j < parity; ++j) {
-          std::vector<codec::Term> terms;
-          for (std::uint32_t i = 0; i < data; ++i)
-            terms.push_back({std::span(bytes).subspan(i * kSize, kSize), rows[j][i]});
-          std::vector<std::byte> expected(kSize);
-          codec::combine(expected, terms);
-          EXPECT_TRUE(gpu.download(outputs[j], kSize) == expected) << j << " of " << parity << " from " << data;
-        }
-      };
-      kernels.combine(inputs, kSize, rows, outputs);
-      check();
-      if (parity > 1) continue;
-      gpu.fill(outputs[0], 0xee, kSize, nullptr);
-      kernels.exclusive_or(inputs, kSize, outputs[0]);
-      check();
-    }
-  }
-}
-
 /// Straight copies, whose checksums the GPU computes after the first: what is loaded is checked by the host.
 TEST_F(OnGpu, ComputesTheChecksumsOfStraightCopies) {
   const std::filesystem::path store = "/dev/shm/kedge-gpu-test-" + std::to_string(::getpid());
@@ -357,7 +283,7 @@ TEST_F(OnGpu, ComputesTheChecksumsOfStraightCopies) {
   }
   std::filesystem::remove_all(store);
   const auto of_checksums = [](const std::string& line) {
-    return line.find("checksums of memory of GPU") != line.npos;
+    return line.find("checksums of GPU") != line.npos;
   };
   ASSERT_EQ(std::ranges::count_if(lines, of_checksums), 1);
   std::printf("%s\n", std::ranges::find_if(lines, of_checksums)->c_str());

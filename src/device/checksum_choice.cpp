@@ -7,6 +7,7 @@
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 
@@ -38,6 +39,7 @@ void begin_blocks(Checksums& device, std::span<const std::byte> memory, std::uin
 std::vector<std::uint32_t> finish_blocks(Checksums& device, std::uint64_t size_bytes, std::uint64_t block_bytes) {
   const std::vector<std::uint32_t> pieces = device.finish();
   const std::uint64_t piece = piece_bytes(size_bytes, block_bytes);
+  invariant(block_bytes % piece == 0, "a block has whole pieces");
   const std::uint64_t each = block_bytes / piece;
   std::vector<std::uint32_t> blocks;
   blocks.reserve(pieces.size() / each + 1);
@@ -48,8 +50,8 @@ std::vector<std::uint32_t> finish_blocks(Checksums& device, std::uint64_t size_b
   return blocks;
 }
 
-ChecksumChoice::ChecksumChoice(std::shared_ptr<Devices> devices, Told told)
-    : devices_(std::move(devices)), told_(std::move(told)) {}
+ChecksumChoice::ChecksumChoice(std::shared_ptr<Devices> devices, LogLine log)
+    : devices_(std::move(devices)), log_(std::move(log)) {}
 
 void ChecksumChoice::release() { choices_.clear(); }
 
@@ -58,8 +60,8 @@ Checksums* ChecksumChoice::on_device(const Location& location) {
   return found == choices_.end() ? nullptr : found->device.get();
 }
 
-bool ChecksumChoice::is_open(const Location& location) const noexcept {
-  return std::ranges::find(choices_, location, &Choice::location) == choices_.end();
+bool ChecksumChoice::is_measured(const Location& location) const noexcept {
+  return std::ranges::find(choices_, location, &Choice::location) != choices_.end();
 }
 
 void ChecksumChoice::measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
@@ -67,11 +69,12 @@ void ChecksumChoice::measure(const Location& location, std::span<const std::byte
   std::unique_ptr<Checksums> device;
   const auto failure = attempt([&] { device = chosen(location, memory, block_bytes, of_host, host_time); });
   if (failure && failure->code == ErrorCode::device_failed) throw Error(*failure);
-  if (failure && told_) {
-    told_(failure->code == ErrorCode::corrupt ? LogLevel::warning : LogLevel::info,
-          compose("checksums of memory of GPU {} are computed on the host: {}", location.ordinal, failure->message));
-  }
   choices_.push_back({location, std::move(device)});
+  if (failure && failure->code == ErrorCode::corrupt) throw Error(*failure);
+  if (failure && log_) {
+    log_(LogLevel::info,
+         compose("checksums of GPU {} memory are computed by the host: {}", location.ordinal, failure->message));
+  }
 }
 
 /// What is chosen: the device's, or null for the host.
@@ -83,17 +86,20 @@ std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std:
   (void)seconds_of(*device, memory, block_bytes, found);  // the first time takes longer
   const double device_s = seconds_of(*device, memory, block_bytes, found);
   if (!std::ranges::equal(found, of_host)) {
-    throw Error(ErrorCode::corrupt, "what the GPU computes differs from what the host does");
+    throw Error(ErrorCode::corrupt,
+                compose("GPU {} and the host computed different CRC32Cs of the same {} bytes, so this checkpoint is not "
+                        "kept; if nothing changed the memory during save, check the GPU for memory errors (nvidia-smi -q "
+                        "-d ECC). From now on the host computes them",
+                        location.ordinal, memory.size()));
   }
   const bool is_chosen = !host_time || device_s < host_time->count();
-  if (told_) {
+  if (log_) {
     const auto rate = [&](double seconds) {
       return static_cast<double>(memory.size()) / 1e9 / std::max(seconds, 1e-9);
     };
-    const std::string of_device = compose("checksums of memory of GPU {} are computed {}: {:.1f} GB/s there",
-                                          location.ordinal, is_chosen ? "by the GPU" : "on the host", rate(device_s));
-    told_(LogLevel::info,
-          host_time ? compose("{}, {:.1f} GB/s on the host", of_device, rate(host_time->count())) : of_device);
+    const std::string of_host_too = host_time ? compose(", host {:.1f} GB/s", rate(host_time->count())) : "";
+    log_(LogLevel::info, compose("checksums of GPU {} memory are computed by the {} (GPU {:.1f} GB/s{})", location.ordinal,
+                                 is_chosen ? "GPU" : "host", rate(device_s), of_host_too));
   }
   return is_chosen ? std::move(device) : nullptr;
 }

@@ -15,22 +15,23 @@
 
 namespace kedge::device {
 
-/// The device, if it was seen to compute what the host does, and faster; measured once for each. For one thread at a
-/// time.
+/// Uses the device if it was measured to compute the same CRC32C as the host, faster; measured once per device. Not
+/// thread-safe.
 class ChecksumChoice {
  public:
-  using Told = std::function<void(LogLevel level, std::string_view line)>;
+  using LogLine = std::function<void(LogLevel level, std::string_view line)>;
 
-  /// What was chosen, in words, is told once for each device.
-  ChecksumChoice(std::shared_ptr<Devices> devices, Told told);
+  /// `log` gets what was chosen, once for each device.
+  ChecksumChoice(std::shared_ptr<Devices> devices, LogLine log);
 
   /// Null if the host computes them.
   [[nodiscard]] Checksums* on_device(const Location& location);
-  [[nodiscard]] bool is_open(const Location& location) const noexcept;
+  [[nodiscard]] bool is_measured(const Location& location) const noexcept;
   /// How long the host took; nothing where only the device can compute them.
   using HostTime = std::optional<std::chrono::duration<double>>;
 
-  /// Measures with what the host has computed, in `host_time`. Throws device_failed.
+  /// Measures with what the host has computed, in `host_time`. Throws device_failed, and corrupt if the device computes
+  /// something else: either may be wrong, or what the host has is no longer what the device had. Not asked again.
   void measure(const Location& location, std::span<const std::byte> memory, std::uint64_t block_bytes,
                std::span<const std::uint32_t> of_host, HostTime host_time);
   void release();
@@ -45,12 +46,13 @@ class ChecksumChoice {
                                                   HostTime host_time) const;
 
   std::shared_ptr<Devices> devices_;
-  Told told_;
+  LogLine log_;
   std::vector<Choice> choices_;
 };
 
-/// By blocks of `block_bytes`, of what begin_blocks() began with.
+/// Begins with the blocks of `block_bytes` of this memory.
 void begin_blocks(Checksums& device, std::span<const std::byte> memory, std::uint64_t block_bytes);
+/// CRC32C of each block of what begin_blocks() was given.
 [[nodiscard]] std::vector<std::uint32_t> finish_blocks(Checksums& device, std::uint64_t size_bytes,
                                                        std::uint64_t block_bytes);
 

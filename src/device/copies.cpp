@@ -1,5 +1,6 @@
 #include "device/copies.hpp"
 
+#include "base/attempt.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::device {
@@ -14,12 +15,13 @@ std::optional<Copies::Copy> Copies::take(const Span& from) {
     queue_ = devices_->queue(from.location);
     location_ = from.location;
   }
-  try {
+  const auto failure = attempt([&] {
     queue_->copy_within_device(memory->data(), from.data, from.size_bytes);
     queue_->wait();
-  } catch (...) {
+  });
+  if (failure) {
     queue_.reset();  // waits for what was begun, before the memory goes
-    throw;
+    throw Error(*failure);
   }
   return Copy(shared_from_this(), kind, std::move(memory));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/invariant.hpp"
 #include "base/text.hpp"
 #include "device/cuda_context.hpp"
 #include "device/kernels/crc32c_fold.hpp"
@@ -34,6 +35,7 @@ class Module {
   /// With so much dynamic shared memory for each block of threads.
   [[nodiscard]] CUfunction function(const char* name, int shared_bytes) const {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     const std::string what = compose("find the kernel {} for GPU {}", name, location_.ordinal);
     CUfunction found = nullptr;
     driver_.check(driver_.module_get_function(&found, module_, name), what);
@@ -60,6 +62,7 @@ class CudaChecksums final : public Checksums {
         stream_(driver, location) {}
 
   void begin(std::span<const std::byte> memory, std::uint64_t piece_bytes) override {
+    invariant(!memory.empty(), "a kernel has something to do");
     size_bytes_ = memory.size();
     piece_bytes_ = piece_bytes;
     const std::uint64_t pieces = (size_bytes_ + piece_bytes - 1) / piece_bytes;
@@ -71,6 +74,7 @@ class CudaChecksums final : public Checksums {
     CUdeviceptr raw = address_of(raw_->bytes().data());  // the GPU writes the results to the host by itself
     void* arguments[] = {&data, &size_bytes_, &piece_bytes_, &raw};
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.launch(kernel_, static_cast<unsigned>(pieces), 1, 1, kFoldStep, 1, 1, kSharedBytes,
                                  stream_.handle(), arguments, nullptr),
                   compose("compute checksums on GPU {}", location_.ordinal));

@@ -35,8 +35,8 @@ class Current {
   const CudaDriver& driver_;
 };
 
-/// As long as this lives, what this thread allocates and frees does not disturb a capture that another thread of the
-/// application has begun.
+/// As long as this lives, what this thread allocates, copies and waits for does not disturb a capture that another
+/// thread of the application has begun.
 class Uncaptured {
  public:
   explicit Uncaptured(const CudaDriver& driver) : driver_(driver) { (void)driver_.exchange_capture_mode(&mode_); }
@@ -102,6 +102,7 @@ class CudaStream {
   /// `what` it was given to do.
   void wait(std::string_view what) const {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.stream_synchronize(stream_), what);
   }
 

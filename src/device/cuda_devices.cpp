@@ -65,16 +65,19 @@ class CudaQueue final : public Queue {
       : driver_(driver), location_(location), stream_(driver, location) {}
   void copy_to_host(std::span<std::byte> to, const std::byte* from) override {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.copy_to_host(to.data(), address_of(from), to.size(), stream_.handle()),
                   compose("copy {} bytes from GPU {}", to.size(), location_.ordinal));
   }
   void copy_to_device(std::byte* to, std::span<const std::byte> from) override {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.copy_to_device(address_of(to), from.data(), from.size(), stream_.handle()),
                   compose("copy {} bytes to GPU {}", from.size(), location_.ordinal));
   }
   void copy_within_device(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     const Current current(driver_, location_);
+    const Uncaptured uncaptured(driver_);
     driver_.check(driver_.copy_within_device(address_of(to), address_of(from), size_bytes, stream_.handle()),
                   compose("copy {} bytes within GPU {}", size_bytes, location_.ordinal));
   }
@@ -192,7 +195,7 @@ Location CudaDevices::location_of(const void* data) {
   cuda->check(result, "query the pointer's attributes");
   // Managed memory may be on either side, and its type is that of where it is now.
   if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED && is_managed == 0) return {};
-  return {Location::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal)};
+  return {Location::Kind::device, ordinal, context != nullptr ? context : context_on(ordinal), is_managed != 0};
 }
 
 void CudaDevices::synchronize(const Location& location, const std::optional<DeviceStream>& stream) {

@@ -22,6 +22,7 @@ struct Location {
   Kind kind = Kind::host;
   int ordinal = -1;         ///< of the device
   void* context = nullptr;  ///< the library's own
+  bool is_managed = false;  ///< it may be on either side, and moves
   bool operator==(const Location&) const = default;
 };
 

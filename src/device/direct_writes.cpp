@@ -61,7 +61,7 @@ void FileAccess::end() noexcept {
 }
 
 DirectWrites::DirectWrites(std::shared_ptr<Devices> devices, Settings settings)
-    : devices_(std::move(devices)), settings_(std::move(settings)), checksums_(devices_, settings_.told) {}
+    : devices_(std::move(devices)), settings_(std::move(settings)), checksums_(devices_, settings_.log) {}
 
 void DirectWrites::release() {
   const std::lock_guard guard(mutex_);
@@ -75,10 +75,10 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
   if (!is_candidate(transfer)) return std::nullopt;
   const std::lock_guard guard(mutex_);
   DirectFile* file = registered(transfer);
-  if (file == nullptr || checksums_.is_open(transfer.location)) return std::nullopt;
+  if (file == nullptr || !checksums_.is_measured(transfer.location)) return std::nullopt;
   Checksums* checksums = checksums_.on_device(transfer.location);
   if (checksums == nullptr) {
-    refuse(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed on the host", -1, {}, 0});
+    refuse(Failure{ErrorCode::bad_state, "the checksums of this GPU's memory are computed by the host", -1, {}, 0});
     return std::nullopt;
   }
   try {
@@ -100,12 +100,12 @@ std::optional<std::vector<std::uint32_t>> DirectWrites::write(const Transfer& tr
 void DirectWrites::compare(const Transfer& transfer, std::span<const std::uint32_t> of_host) {
   if (!is_candidate(transfer)) return;
   const std::lock_guard guard(mutex_);
-  if (registered(transfer) == nullptr || !checksums_.is_open(transfer.location)) return;
+  if (registered(transfer) == nullptr || checksums_.is_measured(transfer.location)) return;
   checksums_.measure(transfer.location, transfer.memory, transfer.block_bytes, of_host, std::nullopt);
 }
 
 bool DirectWrites::is_candidate(const Transfer& transfer) const noexcept {
-  return transfer.to.file != nullptr && transfer.memory.size() >= kBytesMin;
+  return transfer.to.file != nullptr && transfer.memory.size() >= kBytesMin && !transfer.location.is_managed;
 }
 
 /// Null if the file cannot be: after the first one nobody is asked again.
@@ -158,7 +158,7 @@ void DirectWrites::refuse(const Failure& why) {
 }
 
 void DirectWrites::tell(LogLevel level, std::string_view line) const {
-  if (settings_.told) settings_.told(level, line);
+  if (settings_.log) settings_.log(level, line);
 }
 
 }  // namespace kedge::device

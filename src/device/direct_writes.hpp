@@ -45,8 +45,8 @@ class DirectWrites {
 
   struct Settings {
     Gds gds = Gds::off;
-    /// Gets one line if this way is used, or why it is not; and what ChecksumChoice tells.
-    ChecksumChoice::Told told = {};
+    /// Gets one line if this way is used, or why it is not; and what ChecksumChoice logs.
+    ChecksumChoice::LogLine log = {};
   };
 
   /// Memory of a device, where it goes, and by how many threads.

@@ -61,12 +61,12 @@ void DirectAccess::end() noexcept {
   registration_.reset();
 }
 
-Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumChoice::Told told,
+Staging::Staging(std::shared_ptr<Devices> devices, StagingSize size, Refused refused, ChecksumChoice::LogLine log,
                  DirectWrites::Settings direct)
     : devices_(std::move(devices)),
       size_(size),
       refused_(std::move(refused)),
-      checksums_(devices_, std::move(told)),
+      checksums_(devices_, std::move(log)),
       direct_writes_(devices_, std::move(direct)) {}
 
 void Staging::release() {
@@ -143,7 +143,7 @@ std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::b
   const std::lock_guard guard(mutex_);
   prepare(from.location, from.size_bytes);
   const std::span<const std::byte> memory(from.data, from.size_bytes);
-  const bool is_worthwhile = from.size_bytes >= size_.checksums_from_bytes;
+  const bool is_worthwhile = from.size_bytes >= size_.checksums_from_bytes && !from.location.is_managed;
   Checksums* device = is_worthwhile ? checksums_.on_device(from.location) : nullptr;
   if (device == nullptr) {
     std::chrono::duration<double> host_time{};
@@ -154,7 +154,7 @@ std::vector<std::uint32_t> Staging::read_into(const Span& from, std::span<std::b
       return found;
     };
     auto found = read_pieces_into(from, to, timed);
-    if (is_worthwhile && checksums_.is_open(from.location)) {
+    if (is_worthwhile && !checksums_.is_measured(from.location)) {
       checksums_.measure(from.location, memory, block_bytes, found, host_time);
     }
     return found;

@@ -44,7 +44,7 @@ struct HostMemory {
   std::shared_ptr<DirectAccess> access;  ///< shared with its owner
 };
 
-/// How much host memory is pinned on first use of device memory, and what is worth a device's while.
+/// How much host memory is pinned on first use of device memory, and from what size a device computes checksums.
 struct StagingSize {
   std::size_t buffers = 4;
   std::size_t buffer_bytes = std::size_t{16} << 20U;
@@ -61,9 +61,9 @@ class Staging {
   using ChecksumsOf = std::function<std::vector<std::uint32_t>(std::uint64_t offset, std::uint64_t length)>;
 
   /// `refused` is called once, if this system does not register memory; nothing is registered after that. If it is
-  /// empty, nothing is registered at all. `told` gets what ChecksumChoice tells. `direct`: for files on disks.
+  /// empty, nothing is registered at all. `log` gets what ChecksumChoice logs. `direct`: for files on disks.
   explicit Staging(std::shared_ptr<Devices> devices, StagingSize size = {}, Refused refused = {},
-                   ChecksumChoice::Told told = {}, DirectWrites::Settings direct = {});
+                   ChecksumChoice::LogLine log = {}, DirectWrites::Settings direct = {});
 
   [[nodiscard]] Devices& devices() const noexcept { return *devices_; }
   [[nodiscard]] DirectWrites& direct_writes() noexcept { return direct_writes_; }

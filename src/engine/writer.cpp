@@ -186,7 +186,8 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
   if (!on_device) return container.add(spec, on_host);
   checkpoint_->device_bytes += on_device->size_bytes;
   about_region(spec.name, [&] {
-    if (checkpoint_->takes_snapshots && take_snapshot(spec, *on_device)) return;
+    const bool may_be_on_host = on_device->location.is_managed;
+    if (checkpoint_->takes_snapshots && !may_be_on_host && take_snapshot(spec, *on_device)) return;
     // The whole file is registered for it, which must be worth it.
     container.add(spec, parts_.staging, *on_device, mostly_of_devices_);
   });

@@ -58,7 +58,7 @@ class KernelsOfCuda : public Cuda {
   std::vector<std::byte> memory = std::vector<std::byte>(kSize);
   std::shared_ptr<DirectAccess> access = std::make_shared<DirectAccess>();
   std::vector<std::string> told;
-  ChecksumChoice::Told tell = [this](LogLevel, std::string_view line) { told.emplace_back(line); };
+  ChecksumChoice::LogLine tell = [this](LogLevel, std::string_view line) { told.emplace_back(line); };
   StagingSize size{3, 2 * kBlock, kBlock};
 };
 
@@ -82,7 +82,7 @@ TEST_F(KernelsOfCuda, ThatCannotBeLoadedOrRunLeaveTheHostToDoIt) {
     Staging staging(system_devices(), size, [](const Failure&) {}, tell);
     EXPECT_FALSE(computes(staging));
     ASSERT_EQ(told.size(), 1U);
-    EXPECT_NE(told[0].find("are computed on the host: cannot "), std::string::npos) << told[0];
+    EXPECT_NE(told[0].find("are computed by the host: cannot "), std::string::npos) << told[0];
   }
 }
 

@@ -1,0 +1,101 @@
+// Kedge's kernels on a real GPU, against what the processor computes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "codec/reed_solomon.hpp"
+#include "gpu/gpu.hpp"
+#include "gpu/kernels.hpp"
+
+namespace kedge::gpu {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+
+std::vector<std::byte> noise(std::size_t size, std::uint32_t seed) {
+  std::vector<std::byte> bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
+  return bytes;
+}
+
+class KernelsOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    gpu.use();
+    if (!kernels.exist()) GTEST_SKIP() << "this build has no kernels: there is no nvcc";
+  }
+  std::string why;
+  const std::unique_ptr<Gpu> own = Gpu::first(why);
+  const Gpu& gpu = *own;
+  const Kernels kernels{gpu};
+};
+
+TEST_F(KernelsOnGpu, ChecksumsAreThoseOfTheProcessor) {
+  const std::size_t far = std::size_t{device::kFoldFar} * device::kUnitBytes;
+  for (const std::size_t size : {std::size_t{1}, std::size_t{15}, std::size_t{17}, far - 1, far + 1, 3 * kMiB + 5}) {
+    for (const std::size_t offset : {0U, 1U, 4U, 16U}) {
+      for (const std::uint64_t piece : {std::uint64_t{100'000}, std::uint64_t{2 * kMiB}}) {
+        const Array array(gpu, size + offset);
+        const auto bytes = noise(size, static_cast<std::uint32_t>(size));
+        gpu.upload(array.at + offset, bytes.data(), size);
+        const std::size_t pieces = (size + piece - 1) / piece;
+        const Array raw(gpu, 4 * pieces);
+        kernels.checksums(array.at + offset, size, piece, raw.at);
+        gpu.synchronize();
+        const auto found = raw.contents();
+        for (std::size_t i = 0; i < pieces; ++i) {
+          const auto own = std::span(bytes).subspan(i * piece, std::min<std::size_t>(piece, size - i * piece));
+          std::uint32_t one = 0;
+          std::memcpy(&one, found.data() + 4 * i, 4);
+          EXPECT_EQ(crc32c_of_raw(one, own.size()), crc32c(own)) << size << " from " << offset << " by " << piece;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(KernelsOnGpu, SumsAreThoseOfTheProcessor) {
+  constexpr std::size_t kSize = 16'000;
+  for (const std::uint32_t parity : {1U, 2U, 3U, 4U}) {
+    for (const std::uint32_t data : {1U, 2U, 7U, 28U}) {
+      const codec::Code code(data, parity);
+      const Array memory(gpu, (data + parity) * kSize);
+      const auto bytes = noise(data * kSize, data);
+      gpu.upload(memory.at, bytes.data(), bytes.size());
+      std::vector<CUdeviceptr> inputs;
+      std::vector<CUdeviceptr> outputs;
+      for (std::uint32_t i = 0; i < data; ++i) inputs.push_back(memory.at + i * kSize);
+      for (std::uint32_t j = 0; j < parity; ++j) outputs.push_back(memory.at + (data + j) * kSize);
+      std::vector<std::vector<std::uint8_t>> rows(parity);
+      for (std::uint32_t j = 0; j < parity; ++j) {
+        for (std::uint32_t i = 0; i < data; ++i) rows[j].push_back(code.coefficient(j, i));
+      }
+      const auto check = [&] {
+        gpu.synchronize();
+        for (std::uint32_t j = 0; j < parity; ++j) {
+          std::vector<codec::Term> terms;
+          for (std::uint32_t i = 0; i < data; ++i)
+            terms.push_back({std::span(bytes).subspan(i * kSize, kSize), rows[j][i]});
+          std::vector<std::byte> expected(kSize);
+          codec::combine(expected, terms);
+          EXPECT_TRUE(gpu.download(outputs[j], kSize) == expected) << j << " of " << parity << " from " << data;
+        }
+      };
+      kernels.combine(inputs, kSize, rows, outputs);
+      check();
+      if (parity > 1) continue;
+      gpu.fill(outputs[0], 0xee, kSize, nullptr);
+      kernels.exclusive_or(inputs, kSize, outputs[0]);
+      check();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kedge::gpu
