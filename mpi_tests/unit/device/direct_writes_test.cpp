@@ -244,7 +244,7 @@ TEST_F(Direct, ADeviceThatComputesNoneIsNotUsed) {
   EXPECT_FALSE(on.write(what, by_host(what)));
   on.compare(what, checksums_of(kSize));
   EXPECT_FALSE(on.write(what, by_host(what)));
-  EXPECT_EQ(lines_with("not by GPUDirect Storage: the checksums of this GPU's memory are computed on the host"), 1U);
+  EXPECT_EQ(lines_with("not by GPUDirect Storage: the checksums of this GPU's memory are computed by the host"), 1U);
   EXPECT_EQ(plain->written_directly(), 0U);
   access->end();
 }
