@@ -66,7 +66,7 @@ class OnGpuDisk : public testing::Test {
       EXPECT_TRUE(found == saved) << step;
     }
     std::vector<char> newest;
-    std::filesystem::file_time_type newest_time{};
+    auto newest_time = std::filesystem::file_time_type::min();
     for (const auto& one : std::filesystem::recursive_directory_iterator(options.store.path)) {
       if (one.path().extension() != ".h5" || one.last_write_time() < newest_time) continue;
       newest_time = one.last_write_time();

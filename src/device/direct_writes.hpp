@@ -69,7 +69,7 @@ class DirectWrites {
   /// no_space of the file, device_failed, and what `by_host` throws but invalid_argument.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> write(const Transfer& transfer, const ByHost& by_host);
   /// After a transfer by another way: whether the device computes what the host has computed is decided by that, once
-  /// for each device. Throws device_failed.
+  /// for each device. Throws device_failed, and corrupt if they differ.
   void compare(const Transfer& transfer, std::span<const std::uint32_t> of_host);
   /// Ends all registrations.
   void release();
