@@ -11,8 +11,9 @@ namespace kedge {
 /// was already submitted; the other two are how long after its commit a checkpoint reached the level, if it was due
 /// then.
 struct Counters {
-  std::uint64_t commits = 0;             ///< checkpoints that were committed
-  std::uint64_t commits_failed = 0;      ///< checkpoints that failed: in create or commit, or as snapshots that could not be sealed
+  std::uint64_t commits = 0;  ///< checkpoints that were committed
+  std::uint64_t commits_failed =
+      0;  ///< checkpoints that failed: in create or commit, or as snapshots that could not be sealed
   std::uint64_t protections = 0;         ///< commits that became protected
   std::uint64_t protections_failed = 0;  ///< attempts that failed
   std::uint64_t flushes = 0;             ///< commits that became persistent

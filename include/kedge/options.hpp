@@ -225,13 +225,13 @@ struct Options {
     bool direct = true;
     /// `save` copies GPU memory only to other GPU memory, which Kedge allocates and keeps until finalize; `commit`
     /// returns at level snapshot, and the copies are written to the store in the background. Without a worker, or when
-    /// the structure changed, the checkpoint is already local when `commit` returns, as if the option were off. A region
-    /// for which there is no GPU memory is written to the store in `save`.
+    /// the structure changed, the checkpoint is already local when `commit` returns, as if the option were off. A
+    /// region for which there is no GPU memory is written to the store in `save`.
     bool snapshot = false;
     /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
     /// host memory, where libcufile is installed and the GPU computes checksums. Otherwise, and where that fails for
-    /// another reason than the disk's, through pinned buffers. The file has the same bytes. Off until it has been run on
-    /// machines with the driver nvidia-fs.
+    /// another reason than the disk's, through pinned buffers. The file has the same bytes. Off until it has been run
+    /// on machines with the driver nvidia-fs.
     Gds gds = Gds::off;
   } device;  ///< Memory of GPUs.
 

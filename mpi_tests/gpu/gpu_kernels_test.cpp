@@ -31,8 +31,8 @@ class KernelsOnGpu : public testing::Test {
     if (!kernels.exist()) GTEST_SKIP() << "this build has no kernels: there is no nvcc";
   }
   std::string why;
-  const std::unique_ptr<Gpu> own = Gpu::first(why);
-  const Gpu& gpu = *own;
+  const std::unique_ptr<Gpu> first = Gpu::first(why);
+  const Gpu& gpu = *first;
   const Kernels kernels{gpu};
 };
 

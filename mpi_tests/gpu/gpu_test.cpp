@@ -282,9 +282,7 @@ TEST_F(OnGpu, ComputesTheChecksumsOfStraightCopies) {
     straight.finalize();
   }
   std::filesystem::remove_all(store);
-  const auto of_checksums = [](const std::string& line) {
-    return line.find("checksums of GPU") != line.npos;
-  };
+  const auto of_checksums = [](const std::string& line) { return line.find("checksums of GPU") != line.npos; };
   ASSERT_EQ(std::ranges::count_if(lines, of_checksums), 1);
   std::printf("%s\n", std::ranges::find_if(lines, of_checksums)->c_str());
 }

@@ -86,11 +86,12 @@ std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std:
   (void)seconds_of(*device, memory, block_bytes, found);  // the first time takes longer
   const double device_s = seconds_of(*device, memory, block_bytes, found);
   if (!std::ranges::equal(found, of_host)) {
-    throw Error(ErrorCode::corrupt,
-                compose("GPU {} and the host computed different CRC32Cs of the same {} bytes, so this checkpoint is not "
-                        "kept; if nothing changed the memory during save, check the GPU for memory errors (nvidia-smi -q "
-                        "-d ECC). From now on the host computes them",
-                        location.ordinal, memory.size()));
+    throw Error(
+        ErrorCode::corrupt,
+        compose("GPU {} and the host computed different CRC32Cs of the same {} bytes, so this checkpoint is not "
+                "kept; if nothing changed the memory during save, check the GPU for memory errors (nvidia-smi -q "
+                "-d ECC). From now on the host computes them",
+                location.ordinal, memory.size()));
   }
   const bool is_chosen = !host_time || device_s < host_time->count();
   if (log_) {
@@ -98,8 +99,8 @@ std::unique_ptr<Checksums> ChecksumChoice::chosen(const Location& location, std:
       return static_cast<double>(memory.size()) / 1e9 / std::max(seconds, 1e-9);
     };
     const std::string of_host_too = host_time ? compose(", host {:.1f} GB/s", rate(host_time->count())) : "";
-    log_(LogLevel::info, compose("checksums of GPU {} memory are computed by the {} (GPU {:.1f} GB/s{})", location.ordinal,
-                                 is_chosen ? "GPU" : "host", rate(device_s), of_host_too));
+    log_(LogLevel::info, compose("checksums of GPU {} memory are computed by the {} (GPU {:.1f} GB/s{})",
+                                 location.ordinal, is_chosen ? "GPU" : "host", rate(device_s), of_host_too));
   }
   return is_chosen ? std::move(device) : nullptr;
 }

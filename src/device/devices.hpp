@@ -105,9 +105,9 @@ class DirectFile {
   DirectFile& operator=(const DirectFile&) = delete;
   virtual ~DirectFile() = default;
 
-  /// Writes memory of a device, whole pages to whole pages: all is in the file when it returns, and nothing is on stable
-  /// storage. Throws io and no_space, which are the file's, device_failed, invalid_argument if this memory, and bad_state
-  /// if no memory can go this way, though another one may serve. What these pages hold then is undefined.
+  /// Writes memory of a device, whole pages to whole pages: all is in the file when it returns, and nothing is on
+  /// stable storage. Throws io and no_space, which are the file's, device_failed, invalid_argument if this memory, and
+  /// bad_state if no memory can go this way, though another one may serve. What these pages hold then is undefined.
   virtual void write(const Location& location, std::uint64_t offset, std::span<const std::byte> memory) = 0;
   /// Which one that is, for the log.
   [[nodiscard]] virtual std::string_view way() const noexcept = 0;

@@ -93,14 +93,14 @@ bool Writer::agree_on_snapshot() {
 
 /// Local. Each reason once: it is likely to last.
 void Writer::log_in_commit(InCommit why) {
-  const std::string_view words =
-      why == InCommit::structure  ? "its regions differ from the previous checkpoint's on some rank"
-      : why == InCommit::manifest ? "its manifest has a new structure"
-      : why == InCommit::busy     ? "the previous one is still being protected or flushed"
-                                  : "";
+  std::string_view words;
+  if (why == InCommit::structure) words = "its regions differ from the previous checkpoint's on some rank";
+  if (why == InCommit::manifest) words = "its manifest has a new structure";
+  if (why == InCommit::busy) words = "the previous one is still being protected or flushed";
   if (words.empty() || !parts_.group.is_root() || !said_in_commit_.insert(why).second) return;
-  parts_.setup.log.info(compose("device.snapshot: {} is written to the node-local stores before commit returns, because {}",
-                                checkpoint_->commit.tag, words));
+  parts_.setup.log.info(
+      compose("device.snapshot: {} is written to the node-local stores before commit returns, because {}",
+              checkpoint_->commit.tag, words));
 }
 
 /// COLLECTIVE. It is a commit when the worker has sealed it.

@@ -14,7 +14,8 @@ bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions,
   return !may_flush || !flush_->needs_application(group_, regions, attributes);
 }
 
-void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<PendingSeal> unsealed) {
+void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
+                               std::unique_ptr<PendingSeal> unsealed) {
   ++commits_;
   ++unflushed_;
   Job job{{commit, {}}, std::move(unsealed), false, false, clock_.seconds(), cost.bytes, cost.blocked_s};

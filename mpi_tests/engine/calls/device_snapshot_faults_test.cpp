@@ -88,7 +88,8 @@ std::optional<Failure> fails_to_seal(SimulatedJob& job, const std::vector<std::s
   }));
   const auto failure = waited.same();
   EXPECT_EQ(text_of(told.same()), text_of(failure));
-  EXPECT_EQ(job.logged("the snapshot of 3 could not be written to the node-local stores and is lost: "), failure.has_value());
+  EXPECT_EQ(job.logged("the snapshot of 3 could not be written to the node-local stores and is lost: "),
+            failure.has_value());
   EXPECT_EQ(job.logged("; 2 is the newest checkpoint"), failure.has_value());
   return failure;
 }
@@ -256,9 +257,9 @@ TEST_F(SnapshotIsCut, ByFinalizeThatHasNoTimeAndALineSaysSo) {
     EXPECT_FALSE(engine.wait_for("2", Level::local, std::chrono::seconds(0)));
     EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
   }));
-  EXPECT_TRUE(
-      job.logged("finalize stopped waiting at once before 2 was written to the node-local stores: unless the next start "
-                 "finds it complete, 1 is the newest checkpoint; give finalize more time, or call wait(tag, local) first"));
+  EXPECT_TRUE(job.logged(
+      "finalize stopped waiting at once before 2 was written to the node-local stores: unless the next start "
+      "finds it complete, 1 is the newest checkpoint; give finalize more time, or call wait(tag, local) first"));
   expect_found(1);
 }
 

@@ -86,8 +86,9 @@ TEST_F(SnapshotLevels, WithNewAttributesItIsSealedInCommitIfItIsToBeFlushed) {
       engine.wait("4", Level::persistent);
       EXPECT_EQ(engine.counters().flushes_failed, 0U);
     }));
-    EXPECT_TRUE(own.logged(
-        "device.snapshot: 3 is written to the node-local stores before commit returns, because its manifest has a new structure"));
+    EXPECT_TRUE(
+        own.logged("device.snapshot: 3 is written to the node-local stores before commit returns, because its manifest "
+                   "has a new structure"));
   }
 }
 

@@ -48,7 +48,9 @@ class ChecksumsOfDevices : public Straight {
   ModelDevices::Array array{*devices, 0, kSize};
   Owned owned{kSize};
   std::vector<std::pair<LogLevel, std::string>> told;
-  Staging choosing{devices, {3, 1024, kFromBytes}, [](const Failure&) {},
+  Staging choosing{devices,
+                   {3, 1024, kFromBytes},
+                   [](const Failure&) {},
                    [this](LogLevel level, std::string_view line) { told.emplace_back(level, line); }};
 };
 

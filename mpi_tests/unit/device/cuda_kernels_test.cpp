@@ -65,7 +65,8 @@ class KernelsOfCuda : public Cuda {
 TEST_F(KernelsOfCuda, AreTheOnesThatTheLibraryCarries) {
   fake().capture(true);
   {
-    Staging staging(system_devices(), size, [](const Failure&) {}, tell);
+    Staging staging(
+        system_devices(), size, [](const Failure&) {}, tell);
     EXPECT_TRUE(computes(staging)) << (told.empty() ? "" : told[0]);
     EXPECT_EQ(fake().modules(), 1);
   }
@@ -79,7 +80,8 @@ TEST_F(KernelsOfCuda, ThatCannotBeLoadedOrRunLeaveTheHostToDoIt) {
   for (const std::string function : {"cuModuleLoadData", "cuLaunchKernel"}) {
     told.clear();
     fake().fail(function.c_str(), 1, 209, false);
-    Staging staging(system_devices(), size, [](const Failure&) {}, tell);
+    Staging staging(
+        system_devices(), size, [](const Failure&) {}, tell);
     EXPECT_FALSE(computes(staging));
     ASSERT_EQ(told.size(), 1U);
     EXPECT_NE(told[0].find("are computed by the host: cannot "), std::string::npos) << told[0];

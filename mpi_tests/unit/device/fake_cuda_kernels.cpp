@@ -20,9 +20,12 @@ namespace {
 int module_of_kernels = 0;
 
 enum class Kernel { crc32c, exclusive_or, combine_1, combine_2, combine_3, combine_4, breaks };
-std::map<std::string_view, Kernel> kernels{{"kedge_crc32c", Kernel::crc32c},       {"kedge_xor", Kernel::exclusive_or},
-                                           {"kedge_combine_1", Kernel::combine_1}, {"kedge_combine_2", Kernel::combine_2},
-                                           {"kedge_combine_3", Kernel::combine_3}, {"kedge_combine_4", Kernel::combine_4},
+std::map<std::string_view, Kernel> kernels{{"kedge_crc32c", Kernel::crc32c},
+                                           {"kedge_xor", Kernel::exclusive_or},
+                                           {"kedge_combine_1", Kernel::combine_1},
+                                           {"kedge_combine_2", Kernel::combine_2},
+                                           {"kedge_combine_3", Kernel::combine_3},
+                                           {"kedge_combine_4", Kernel::combine_4},
                                            {"breaks", Kernel::breaks}};
 
 bool is_kernel(const void* function) {
@@ -131,7 +134,8 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned
     work = [] { driver().lost = kIllegalAddress; };
   } else {
     const bool is_xor = kernel == Kernel::exclusive_or;
-    work = sums(arguments, is_xor ? 1 : static_cast<unsigned>(kernel) - static_cast<unsigned>(Kernel::exclusive_or), is_xor);
+    work = sums(arguments, is_xor ? 1 : static_cast<unsigned>(kernel) - static_cast<unsigned>(Kernel::exclusive_or),
+                is_xor);
   }
   driver().given[stream].push_back(std::move(work));
   return kSuccess;

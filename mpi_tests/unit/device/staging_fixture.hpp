@@ -61,11 +61,12 @@ class Straight : public StagingTest {
   void read_into(const Span& from, Owned& to) {
     of_host = 0;
     const auto target = std::span(to.bytes).subspan(1, from.size_bytes);
-    const auto found = registering.read_into(from, target, kBlockBytes, [&](std::uint64_t offset, std::uint64_t length) {
-      EXPECT_EQ(offset, of_host);
-      of_host += length;
-      return checksums_of(target.subspan(offset, length));
-    });
+    const auto found =
+        registering.read_into(from, target, kBlockBytes, [&](std::uint64_t offset, std::uint64_t length) {
+          EXPECT_EQ(offset, of_host);
+          of_host += length;
+          return checksums_of(target.subspan(offset, length));
+        });
     EXPECT_EQ(found, checksums_of(target));
   }
   static std::vector<std::uint32_t> checksums_of(std::span<const std::byte> bytes) {

@@ -8,7 +8,8 @@ asm(".section .rodata\n"
     ".hidden kedge_kernel_image\n"
     ".globl kedge_kernel_image\n"
     "kedge_kernel_image:\n"
-    ".incbin \"" KEDGE_KERNEL_IMAGE "\"\n"
+    ".incbin \"" KEDGE_KERNEL_IMAGE
+    "\"\n"
     ".previous\n");
 extern "C" __attribute__((visibility("hidden"))) const unsigned char kedge_kernel_image[];  // NOLINT(*-avoid-c-arrays)
 
