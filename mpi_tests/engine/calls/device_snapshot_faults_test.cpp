@@ -256,6 +256,7 @@ TEST_F(SnapshotIsCut, ByFinalizeThatHasNoTimeAndALineSaysSo) {
     application.checkpoint(2);
     EXPECT_FALSE(engine.wait_for("2", Level::local, std::chrono::seconds(0)));
     EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_TRUE(engine.committed("field").empty()) << "nobody seals it any more";
   }));
   EXPECT_TRUE(job.logged(
       "finalize stopped waiting at once before 2 was written to the node-local stores: unless the next start "
@@ -279,6 +280,42 @@ TEST_F(SnapshotIsCut, ByTheEndOfTheEngine) {
     if (++ending == 2) open_soon();
   }));
   expect_found(8);
+}
+
+// What it has not begun to copy it leaves.
+TEST_F(SnapshotIsCut, BetweenItsRegions) {
+  std::array<std::atomic<int>, 2> copies{};
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    devices[rank]->on_call = [this, &copies, rank](const std::string& what) {
+      if (what != "copy") return;
+      ++copies.at(rank);
+      gate.pass();
+    };
+  }
+  std::atomic<int> ending = 0;
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    const ModelDevices::Array field(*of(scope.rank), 0, kSmall);
+    const auto commit = [&](const char* tag) {
+      engine.create(tag);
+      for (const char* name : {"a", "b", "c", "d"}) {
+        EXPECT_TRUE(engine.save(name, bytes_at(field.address(), kSmall)));
+      }
+      engine.commit();
+    };
+    commit("1");
+    engine.wait("1", Level::local);
+    (void)engine.need_checkpoint();
+    copies.at(static_cast<std::size_t>(scope.rank)) = 0;
+    gate.close();
+    (void)engine.need_checkpoint();
+    commit("2");
+    EXPECT_EQ(engine.level("2"), Level::snapshot);
+    while (copies.at(static_cast<std::size_t>(scope.rank)) == 0) std::this_thread::yield();
+    if (++ending == 2) open_soon();
+  }));
+  EXPECT_EQ(copies[0], 1);
+  EXPECT_EQ(copies[1], 1);
 }
 
 // The newest of a tag is what is asked for, and the older one is as it was.

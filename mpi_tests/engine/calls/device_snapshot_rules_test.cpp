@@ -1,0 +1,78 @@
+// What is no snapshot though it might be, and what a snapshot leaves behind.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <string>
+
+#include "engine/calls/snapshot_fixture.hpp"
+
+namespace kedge::faults {
+namespace {
+
+/// Commits a field of this size, whose bytes are gone when it returns.
+void commit(Engine& engine, ModelDevices& devices, int step, std::size_t size_bytes) {
+  const ModelDevices::Array field(devices, 0, size_bytes);
+  engine.create(std::to_string(step));
+  EXPECT_TRUE(engine.save("field", bytes_at(field.address(), size_bytes)));
+  engine.commit();
+}
+
+// The level that is promised to the last one is taken before the job is killed.
+TEST_F(DeviceSnapshot, TheLastCheckpointIsNoneAlsoIfItTurnsOutToBeThatAfterCreate) {
+  std::array<std::atomic<int>, 2> signals{};
+  const auto ordinary = job.surroundings;
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    ordinary(rank, environment);
+    environment.watch_signals = [&, rank](const auto&, const auto&) {
+      return [&, rank] { return signals.at(static_cast<std::size_t>(rank)).load(); };
+    };
+  };
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Application application(*of(scope.rank), engine);
+    application.checkpoint(1);
+    application.save(2);
+    if (scope.rank == 1) signals[1] = SIGTERM;
+    (void)engine.should_exit();
+    engine.commit();
+    EXPECT_GE(engine.level("2"), Level::local);
+    EXPECT_EQ(application.restore(), 2);
+  }));
+}
+
+TEST_F(DeviceSnapshot, WhereAllRegionsAreNewALineSaysSoAndNoMemoryIsKept) {
+  expect_returned(job.start([&](RankScope& scope) {
+    ModelDevices& own = *of(scope.rank);
+    Engine engine = scope.make_engine();
+    commit(engine, own, 1, kSize);
+    commit(engine, own, 2, kSize);
+    engine.wait("2", Level::local);
+    EXPECT_EQ(own.allocated_bytes(), kSize);
+    commit(engine, own, 3, 2 * kSize);
+    EXPECT_GE(engine.level("3"), Level::local);
+    EXPECT_EQ(own.allocated_bytes(), 0U);
+  }));
+  EXPECT_TRUE(job.logged("device.snapshot: 3 is written to the node-local stores before commit returns, because its "
+                         "regions differ from the previous checkpoint's on some rank"));
+}
+
+TEST_F(DeviceSnapshot, WhileAnotherCommitIsUnderWayALineSaysSo) {
+  job.options.pipeline.max_pending = 2;
+  expect_returned(job.start([&](RankScope& scope) {
+    ModelDevices& own = *of(scope.rank);
+    Engine engine = scope.make_engine();
+    engine.pause();
+    commit(engine, own, 1, kSize);
+    commit(engine, own, 2, kSize);
+    EXPECT_EQ(engine.level("2"), Level::local);
+    EXPECT_EQ(own.allocated_bytes(), 0U);
+    engine.resume();
+  }));
+  EXPECT_TRUE(job.logged("device.snapshot: 2 is written to the node-local stores before commit returns, because the "
+                         "previous one is still being protected or flushed"));
+}
+
+}  // namespace
+}  // namespace kedge::faults
