@@ -60,6 +60,7 @@ TEST_F(DeviceSnapshot, WhereAllRegionsAreNewALineSaysSoAndNoMemoryIsKept) {
 
 TEST_F(DeviceSnapshot, WhileAnotherCommitIsUnderWayALineSaysSo) {
   job.options.pipeline.max_pending = 2;
+  job.options.persistent.every = 1;
   expect_returned(job.start([&](RankScope& scope) {
     ModelDevices& own = *of(scope.rank);
     Engine engine = scope.make_engine();
