@@ -54,8 +54,9 @@ TEST_F(DeviceSnapshot, WhereAllRegionsAreNewALineSaysSoAndNoMemoryIsKept) {
     EXPECT_GE(engine.level("3"), Level::local);
     EXPECT_EQ(own.allocated_bytes(), 0U);
   }));
-  EXPECT_TRUE(job.logged("device.snapshot: 3 is written to the node-local stores before commit returns, because its "
-                         "regions differ from the previous checkpoint's on some rank"));
+  EXPECT_TRUE(
+      job.logged("device.snapshot: 3 is written to the node-local stores before commit returns, because its "
+                 "regions differ from the previous checkpoint's on some rank"));
 }
 
 TEST_F(DeviceSnapshot, WhileAnotherCommitIsUnderWayALineSaysSo) {
@@ -71,8 +72,9 @@ TEST_F(DeviceSnapshot, WhileAnotherCommitIsUnderWayALineSaysSo) {
     EXPECT_EQ(own.allocated_bytes(), 0U);
     engine.resume();
   }));
-  EXPECT_TRUE(job.logged("device.snapshot: 2 is written to the node-local stores before commit returns, because the "
-                         "previous one is still being protected or flushed"));
+  EXPECT_TRUE(
+      job.logged("device.snapshot: 2 is written to the node-local stores before commit returns, because the "
+                 "previous one is still being protected or flushed"));
 }
 
 }  // namespace
