@@ -22,7 +22,7 @@
 namespace kedge::gpu {
 namespace {
 
-constexpr std::size_t kSize = (std::size_t{40} << 20U) + 5;
+constexpr std::size_t kSize = (std::size_t{12} << 20U) + 5;
 constexpr long kTmpfsMagic = 0x01021994;
 
 class OnGpuDisk : public testing::Test {

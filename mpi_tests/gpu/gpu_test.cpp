@@ -110,7 +110,7 @@ TEST_F(OnGpu, IsCopiedOnTheGpuFirstAndSealedInTheBackground) {
   options.device.snapshot = true;
   options.pipeline.mode = PipelineMode::background;
   Engine own_engine(single_process(), options);
-  const std::size_t size = 70 * kMiB + 1;
+  const std::size_t size = 20 * kMiB + 1;
   const Array array(gpu, size);
   CUstream stream = gpu.make_stream();
   Region region = bytes_at(array.address(), size);
@@ -265,7 +265,7 @@ TEST_F(OnGpu, ComputesTheChecksumsOfStraightCopies) {
     options.log.level = LogLevel::info;
     options.log.sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); };
     Engine straight(single_process(), options);
-    const std::size_t size = 40 * kMiB + 5;
+    const std::size_t size = 20 * kMiB + 5;
     const Array array(gpu, size);
     for (std::uint32_t step = 0; step < 6; ++step) {
       const auto saved = noise(size, step);

@@ -146,10 +146,17 @@ class TestGpu(unittest.TestCase):
         self.assertEqual((done.returncode, results["exit_status"]["torch_bench"]), (1, 3))
 
     def test_fails_if_a_test_does(self):
-        (self.directory / "bin/gpu_bench").unlink()
-        done = self.run_script("run", self.directory / "out", LD_LIBRARY_PATH=FAKE)
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("failed: see", done.stdout)
+        for failing, passing in (("gpu_test", "gpu_bench"), ("gpu_bench", "gpu_test")):
+            for program, result in ((failing, "/bin/false"), (passing, "/bin/true")):
+                (self.directory / "bin" / program).unlink()
+                (self.directory / "bin" / program).symlink_to(result)
+            store = self.directory / f"store-{failing}"
+            store.mkdir()
+            done = self.run_script("run", self.directory / "out", LD_LIBRARY_PATH=FAKE, KEDGE_TEST_GPU_BYTES="4194304",
+                                   KEDGE_TEST_GPU_STORE=str(store))
+            self.assertEqual(done.returncode, 1, failing + done.stdout)
+            self.assertIn("failed: see", done.stdout)
+            self.assertNotIn("heat_cuda 512 x 384: failed", done.stdout)
 
     def test_says_how_it_is_used(self):
         self.assertEqual(self.run_script("run").returncode, 2)

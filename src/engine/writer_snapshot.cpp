@@ -21,7 +21,10 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
     checkpoint.sealing.continue_over(group);
     // No region changes the layout: it is the predicted one, for which HDF5 is not called.
     auto local = attempt([&] { (void)finish_container(parts_, checkpoint, straight_, [this] { go_on(); }); });
-    if (local) local->rank = group.rank();
+    if (local) {
+      local->rank = group.rank();
+      checkpoint.on_device.clear();  // also if nobody hears of it any more
+    }
     auto failure = checkpoint.sealing.ready(local);
     if (!failure) failure = checkpoint.sealing.seal_ready();
     if (!failure) {

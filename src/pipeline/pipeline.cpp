@@ -55,6 +55,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   ++commits_;
   ++unflushed_;
+  forget_not_sealed(commit.tag);
   Job job{{commit, {}}, nullptr, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   decide(job, level);
 
@@ -277,6 +278,7 @@ void Pipeline::require(std::string_view tag, Level level) {
   const Level has = snapshot && snapshot->tag == tag ? Level::snapshot : entry ? entry->level() : Level::none;
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
+    throw_if_not_sealed();  // since a moment ago
     throw Error(ErrorCode::not_found, nothing_of(tag));
   }
   if (found == reached) return;

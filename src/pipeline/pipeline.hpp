@@ -178,6 +178,7 @@ class Pipeline {
   void prepare_behind(const comm::Group& channel, Job& job);
   void not_sealed(const comm::Group& channel, const Job& job, const Failure& failure);
   [[nodiscard]] std::optional<Failure> why_not_sealed(std::string_view tag) const;
+  void forget_not_sealed(std::string_view tag);
   void tidy(const comm::Group& channel);
   [[nodiscard]] bool tend(const comm::Group& channel);
   void tend_protection(const comm::Group& channel);

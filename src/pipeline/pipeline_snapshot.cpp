@@ -39,6 +39,10 @@ std::optional<Failure> Pipeline::wait_until_sealed() {
 
 /// COLLECTIVE, on `channel`, in the worker's thread. Whether it is a commit.
 bool Pipeline::seal(const comm::Group& channel, Job& job) {
+  const struct Ends {  // also where the other ranks are gone
+    std::atomic<bool>& is_sealing;
+    ~Ends() { is_sealing = false; }
+  } ends{is_sealing_};
   const double begin_s = clock_.seconds();
   const Pause::Seconds stood_before = pause_.stood();
   const auto failure = job.unsealed->seal(patient(channel, job.bytes.own));
@@ -52,6 +56,7 @@ bool Pipeline::seal(const comm::Group& channel, Job& job) {
   const double took_s = clock_.seconds() - begin_s - (pause_.stood() - stood_before).count();
   timer_.add(Level::local, job.blocked_s + std::max(took_s, 0.0));
   metrics_.committed(job.files.commit, job.bytes, job.blocked_s);
+  forget_not_sealed(job.files.commit.tag);
   worker_->made_progress();
   prepare_behind(channel, job);
   is_sealing_ = false;
@@ -107,6 +112,12 @@ void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Fail
   is_sealing_ = false;
   worker_->made_progress();
   if (failure.code == ErrorCode::device_failed) throw Error(failure);
+}
+
+/// Local. There is a newer commit of this tag.
+void Pipeline::forget_not_sealed(std::string_view tag) {
+  const std::lock_guard guard(not_sealed_mutex_);
+  if (not_sealed_ && not_sealed_->commit.tag == tag) not_sealed_.reset();
 }
 
 /// Local. Nothing, unless the newest checkpoint of this tag is one that could not be sealed.

@@ -314,6 +314,8 @@ TEST_F(SnapshotIsCut, BetweenItsRegions) {
     EXPECT_EQ(engine.level("2"), Level::snapshot);
     while (copies.at(static_cast<std::size_t>(scope.rank)) == 0) std::this_thread::yield();
     if (++ending == 2) open_soon();
+    EXPECT_FALSE(engine.finalize(std::chrono::seconds(0)));
+    EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U) << "the application may reset its GPU now";
   }));
   EXPECT_EQ(copies[0], 1);
   EXPECT_EQ(copies[1], 1);

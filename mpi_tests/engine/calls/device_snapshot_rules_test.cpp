@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -75,6 +76,47 @@ TEST_F(DeviceSnapshot, WhileAnotherCommitIsUnderWayALineSaysSo) {
   EXPECT_TRUE(
       job.logged("device.snapshot: 2 is written to the node-local stores before commit returns, because the "
                  "previous one is still being protected or flushed"));
+}
+
+// It is of one checkpoint, not of all that have its tag.
+TEST_F(DeviceSnapshot, AFailureIsForgottenWithTheNextCommitOfItsTag) {
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Application application(*of(scope.rank), engine, kSmall);
+    application.checkpoint(1);
+    engine.pause();
+    application.checkpoint(2);
+    if (scope.rank == 1) of(1)->fail("copy", 1, ErrorCode::io);
+    EXPECT_EQ(code_of([&] { engine.wait("2", Level::local); }), ErrorCode::io);
+    for (const int step : {2, 3, 4}) {
+      application.checkpoint(step);
+      engine.wait(std::to_string(step), Level::local);
+    }
+    EXPECT_EQ(engine.open(), "4");
+    engine.close();
+    EXPECT_EQ(engine.level("2"), Level::none) << "it left the stores";
+    EXPECT_EQ(code_of([&] { engine.wait("2", Level::local); }), ErrorCode::not_found);
+    EXPECT_EQ(code_of([&] { engine.on_complete("2", Level::local, [](const auto&) {}); }), ErrorCode::not_found);
+  }));
+}
+
+// The application may reset its GPU then.
+TEST_F(DeviceSnapshot, AnEndWithoutTheOtherRanksFreesAll) {
+  SimulatedJob own{2};
+  use(own);
+  (void)own.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Application application(*of(scope.rank), engine);
+    for (int step = 1; step < 7; ++step) application.checkpoint(step);
+    engine.wait("6", Level::local);
+    engine.pause();
+    application.checkpoint(7);
+    if (scope.rank == 1) own.disk.stop_world_after(1, own.disk.operations(1) + 3, 1);
+    EXPECT_TRUE(failure_of([&] { (void)engine.finalize(std::chrono::hours(1)); }));
+    EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
+    EXPECT_EQ(of(scope.rank)->pinned_bytes(), 0U);
+    EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
+  });
 }
 
 }  // namespace

@@ -76,10 +76,12 @@ std::function<void()> sums(void** arguments, unsigned outputs, bool is_xor) {
       for (unsigned k = 0; k < what.inputs; ++k) {
         auto* from = const_cast<void*>(what.input[k].data);
         const auto* data = inside<const std::uint8_t>(&from);
-        const std::uint64_t one = what.products[k][out].of_bits[0] >> 8U & 0xffU;  // the coefficient
-        for (std::uint64_t i = 0; i < what.input[k].words * 16; ++i) {
-          bytes[i] ^= is_xor ? data[i] : kedge::device::product(data[i], static_cast<std::uint32_t>(one));
+        std::array<std::uint8_t, 256> times{};
+        const auto coefficient = static_cast<std::uint32_t>(what.products[k][out].of_bits[0] >> 8U & 0xffU);
+        for (std::uint32_t value = 0; value < 256; ++value) {
+          times[value] = kedge::device::product(value, is_xor ? 1 : coefficient);
         }
+        for (std::uint64_t i = 0; i < what.input[k].words * 16; ++i) bytes[i] ^= times[data[i]];
       }
     }
   };

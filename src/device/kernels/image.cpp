@@ -2,6 +2,8 @@
 
 #ifdef KEDGE_KERNEL_IMAGE
 
+#include <cstdint>
+
 // Embedded with .incbin, so that no compiler has to parse a large array.
 asm(".section .rodata\n"
     ".balign 64\n"
@@ -10,10 +12,21 @@ asm(".section .rodata\n"
     "kedge_kernel_image:\n"
     ".incbin \"" KEDGE_KERNEL_IMAGE
     "\"\n"
+    "1:\n"
+    ".balign 8\n"
+    ".hidden kedge_kernel_image_bytes\n"
+    ".globl kedge_kernel_image_bytes\n"
+    "kedge_kernel_image_bytes:\n"
+    ".8byte 1b - kedge_kernel_image\n"
     ".previous\n");
 extern "C" __attribute__((visibility("hidden"))) const unsigned char kedge_kernel_image[];  // NOLINT(*-avoid-c-arrays)
 
-const void* kedge::device::kernel_image() noexcept { return kedge_kernel_image; }
+extern "C" __attribute__((visibility("hidden"))) const std::uint64_t kedge_kernel_image_bytes;
+
+/// Empty if nvcc could not compile them.
+const void* kedge::device::kernel_image() noexcept {
+  return kedge_kernel_image_bytes == 0 ? nullptr : kedge_kernel_image;
+}
 
 #else
 
