@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -98,25 +97,6 @@ TEST_F(DeviceSnapshot, AFailureIsForgottenWithTheNextCommitOfItsTag) {
     EXPECT_EQ(code_of([&] { engine.wait("2", Level::local); }), ErrorCode::not_found);
     EXPECT_EQ(code_of([&] { engine.on_complete("2", Level::local, [](const auto&) {}); }), ErrorCode::not_found);
   }));
-}
-
-// The application may reset its GPU then.
-TEST_F(DeviceSnapshot, AnEndWithoutTheOtherRanksFreesAll) {
-  SimulatedJob own{2};
-  use(own);
-  (void)own.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    Application application(*of(scope.rank), engine);
-    for (int step = 1; step < 7; ++step) application.checkpoint(step);
-    engine.wait("6", Level::local);
-    engine.pause();
-    application.checkpoint(7);
-    if (scope.rank == 1) own.disk.stop_world_after(1, own.disk.operations(1) + 3, 1);
-    EXPECT_TRUE(failure_of([&] { (void)engine.finalize(std::chrono::hours(1)); }));
-    EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
-    EXPECT_EQ(of(scope.rank)->pinned_bytes(), 0U);
-    EXPECT_EQ(of(scope.rank)->registered_bytes(), 0U);
-  });
 }
 
 }  // namespace
