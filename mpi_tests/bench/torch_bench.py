@@ -39,7 +39,6 @@ RATIOS = [
 ]
 WARM_UP_ROUNDS = 12  # files are new at first, and are registered with the driver when they are used again
 LEAST_ROUNDS = 3
-SETTLES_S = 0.3  # what a row leaves behind, such as files and memory that its processes free, is not the next one's cost
 FILES = 20  # of the state's size at most, of all rows together
 
 
@@ -53,7 +52,6 @@ def measure(measured, rounds, end, wake):
             if number < -1 and row.is_slow:
                 continue
             if number >= -1:
-                time.sleep(SETTLES_S)
                 wake()
             try:
                 parts = row.work()
