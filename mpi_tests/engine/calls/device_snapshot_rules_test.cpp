@@ -1,8 +1,6 @@
 // What is no snapshot though it might be, and what a snapshot leaves behind.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <atomic>
 #include <csignal>
 #include <string>
 
@@ -21,14 +19,7 @@ void commit(Engine& engine, ModelDevices& devices, int step, std::size_t size_by
 
 // The level that is promised to the last one is taken before the job is killed.
 TEST_F(DeviceSnapshot, TheLastCheckpointIsNoneAlsoIfItTurnsOutToBeThatAfterCreate) {
-  std::array<std::atomic<int>, 2> signals{};
-  const auto ordinary = job.surroundings;
-  job.surroundings = [&](int rank, engine::Environment& environment) {
-    ordinary(rank, environment);
-    environment.watch_signals = [&, rank](const auto&, const auto&) {
-      return [&, rank] { return signals.at(static_cast<std::size_t>(rank)).load(); };
-    };
-  };
+  watch_signals();
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     Application application(*of(scope.rank), engine);

@@ -1,8 +1,6 @@
 // Regions in the memory of a GPU that are copied there first (device.snapshot): commit returns before it is sealed.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <span>
@@ -212,14 +210,7 @@ TEST_F(DeviceSnapshot, WithoutAWorkerItHasNoEffectAndOneLineSaysSo) {
 
 // Nothing brings it further once the job is killed.
 TEST_F(DeviceSnapshot, TheLastCheckpointOfAJobIsNone) {
-  std::array<std::atomic<int>, 2> signals{};
-  const auto ordinary = job.surroundings;
-  job.surroundings = [&](int rank, engine::Environment& environment) {
-    ordinary(rank, environment);
-    environment.watch_signals = [&, rank](const auto&, const auto&) {
-      return [&, rank] { return signals.at(static_cast<std::size_t>(rank)).load(); };
-    };
-  };
+  watch_signals();
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     Application application(*of(scope.rank), engine);

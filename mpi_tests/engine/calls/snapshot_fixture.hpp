@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -29,6 +31,16 @@ class DeviceSnapshot : public DeviceMemory {
       environment.waits_for_worker = false;
     };
   }
+  /// From here on `signals` are what the ranks of `job` get.
+  void watch_signals() {
+    job.surroundings = [this, ordinary = job.surroundings](int rank, engine::Environment& environment) {
+      ordinary(rank, environment);
+      environment.watch_signals = [this, rank](const auto&, const auto&) {
+        return [this, rank] { return signals.at(static_cast<std::size_t>(rank)).load(); };
+      };
+    };
+  }
+  std::array<std::atomic<int>, 2> signals{};
 };
 
 /// A rank's application: one field on its device, and a number on the host.
