@@ -15,7 +15,9 @@ void EngineImpl::finalize() {
   const std::optional<Failure> ended = pipeline_.wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
   enter(group_, Call::finalize, 0, ended);
-  const std::optional<Failure> failure = end_phase();
+  std::optional<Failure> failure = end_phase();
+  const std::optional<Failure> lost = pipeline_.lost_snapshot();
+  if (!failure) failure = lost;
   pipeline_.finish();
   leave();
   comm::throw_if(failure);
@@ -28,11 +30,12 @@ bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::Pipeline::Finished;
+  const bool is_lost = in_time && pipeline_.lost_snapshot().has_value();
   const Finished finished = in_time ? pipeline_.finish_within(deadline) : Finished::in_the_midst;
   if (finished == Finished::in_the_midst) give_up(at_most);
   else leave();
   comm::throw_if(failure);
-  return finished == Finished::in_place;
+  return finished == Finished::in_place && !is_lost;
 }
 
 /// COLLECTIVE. The failure of a checkpoint that was open, the same on all ranks: the end goes on.

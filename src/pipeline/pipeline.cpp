@@ -268,24 +268,21 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
 void Pipeline::require(std::string_view tag, Level level) {
   // One rank's worker may have retired it, and another's not yet.
   enum Found : std::uint64_t { reached, lower, nothing };
-  const auto throw_if_not_sealed = [&] {
-    if (schedule_.snapshots) comm::throw_if(group_.vote(why_not_sealed(tag)));
-  };
-  throw_if_not_sealed();
+  throw_if_not_sealed(tag);
   // A snapshot may become an entry meanwhile, and an entry may leave.
   const auto snapshot = ledger_.snapshot();
   std::optional<commits::Entry> entry = ledger_.find(tag);
   const Level has = snapshot && snapshot->tag == tag ? Level::snapshot : entry ? entry->level() : Level::none;
   const std::uint64_t found = group_.max(has == Level::none ? nothing : has < level ? lower : reached);
   if (found == nothing) {
-    throw_if_not_sealed();  // since a moment ago
+    throw_if_not_sealed(tag);  // since a moment ago
     throw Error(ErrorCode::not_found, nothing_of(tag));
   }
   if (found == reached) return;
   if (level == Level::protected_ && !protect_->is_possible()) throw Error(no_protection());
   group_.together([&] { comm::throw_if(wait_until_idle().failure); });
   if (worker_) {  // which may have done it meanwhile
-    throw_if_not_sealed();
+    throw_if_not_sealed(tag);
     if (schedule_.snapshots && group_.any(!entry || has == Level::snapshot)) {
       entry = ledger_.find(tag);
       if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));

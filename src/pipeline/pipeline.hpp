@@ -97,6 +97,9 @@ class Pipeline {
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);
+  /// Why the newest commit is lost: it was a snapshot that could not be sealed, and require() has not said so yet. The
+  /// same on all ranks.
+  [[nodiscard]] std::optional<Failure> lost_snapshot() const;
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();
   /// What became of the end, the same on all ranks.
@@ -178,6 +181,7 @@ class Pipeline {
   void prepare_behind(const comm::Group& channel, Job& job);
   void not_sealed(const comm::Group& channel, const Job& job, const Failure& failure);
   [[nodiscard]] std::optional<Failure> why_not_sealed(std::string_view tag) const;
+  void throw_if_not_sealed(std::string_view tag);
   void forget_not_sealed(std::string_view tag);
   void tidy(const comm::Group& channel);
   [[nodiscard]] bool tend(const comm::Group& channel);
@@ -235,7 +239,8 @@ class Pipeline {
   };
   mutable std::mutex not_sealed_mutex_;
   std::optional<NotSealed> not_sealed_;
-  Upkeep upkeep_;  ///< the worker's, as long as it tends it
+  std::optional<Tag> told_not_sealed_;  ///< of the last snapshot, if the application was told that it is lost
+  Upkeep upkeep_;                       ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others
 };

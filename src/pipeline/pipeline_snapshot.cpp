@@ -26,6 +26,7 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
   within_submit_s_ = 0;
   metrics_.took_snapshot(commit, job.bytes, job.blocked_s);
   if (group_.is_root()) log_.debug(compose("{} is a snapshot; the rest goes on in the background", commit.tag));
+  told_not_sealed_.reset();
   is_sealing_ = true;
   worker_->submit(std::move(job));
   if (schedule_.waits) (void)wait_until_idle();
@@ -127,6 +128,32 @@ std::optional<Failure> Pipeline::why_not_sealed(std::string_view tag) const {
   const auto newest = ledger_.newest_of(tag);
   if (newest && is_newer(*newest, not_sealed_->commit)) return std::nullopt;
   return not_sealed_->failure;
+}
+
+/// COLLECTIVE.
+void Pipeline::throw_if_not_sealed(std::string_view tag) {
+  if (!schedule_.snapshots) return;
+  const auto failure = group_.vote(why_not_sealed(tag));
+  if (failure) told_not_sealed_ = tag;
+  comm::throw_if(failure);
+}
+
+std::optional<Failure> Pipeline::lost_snapshot() const {
+  if (!schedule_.snapshots) return std::nullopt;
+  std::optional<Failure> lost;
+  {
+    const std::lock_guard guard(not_sealed_mutex_);
+    const auto newest = ledger_.newest();
+    const bool is_made_up_for = newest && not_sealed_ && is_newer(newest->commit, not_sealed_->commit);
+    if (not_sealed_ && !is_made_up_for && told_not_sealed_ != not_sealed_->commit.tag) {
+      lost = not_sealed_->failure;
+      lost->message = compose(
+          "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local "
+          "stores: {}; {} is the newest that is left",
+          not_sealed_->commit.tag, lost->message, newest ? newest->commit.tag : Tag("none"));
+    }
+  }
+  return group_.vote(lost);
 }
 
 }  // namespace kedge::pipeline

@@ -175,8 +175,8 @@ class Engine(Counted):
     def finalize(self, timeout: float | None = None) -> bool:
         """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way in the background is
         waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all ranks, if any gave
-        up or the newest commit could not be flushed. The node-local files are then kept for ``kedge drain`` or the next
-        start."""
+        up, or the newest commit could not be flushed or, a snapshot, is lost; without ``timeout``, the latter raises. The
+        node-local files are then kept for ``kedge drain`` or the next start."""
         return self._engine.finalize(timeout)
 
 
