@@ -174,4 +174,10 @@ std::byte* Gpu::allocate_pinned(std::size_t size_bytes) const {
 
 void Gpu::free_pinned(std::byte* data) const { (void)host_free_(data); }
 
+std::vector<std::byte> noise(std::size_t size_bytes, std::uint32_t seed) {
+  std::vector<std::byte> bytes(size_bytes);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
+  return bytes;
+}
+
 }  // namespace kedge::gpu

@@ -93,4 +93,7 @@ class Array {
   const CUdeviceptr at;
 };
 
+/// What a checkpoint may have; other bytes for each seed.
+[[nodiscard]] std::vector<std::byte> noise(std::size_t size_bytes, std::uint32_t seed);
+
 }  // namespace kedge::gpu

@@ -52,9 +52,7 @@ class OnGpuDisk : public testing::Test {
     Engine engine(single_process(), options);
     const Array array(*gpu, kSize);
     for (std::uint32_t step = 0; step < 4; ++step) {
-      std::vector<std::byte> saved(kSize);
-      std::uint32_t seed = step;
-      for (std::byte& byte : saved) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
+      const auto saved = noise(kSize, step);
       gpu->upload(array.at, saved.data(), kSize);
       engine.create("t");
       EXPECT_TRUE(engine.save("field", Region{array.address(), DataType::uint8, Shape{kSize}}));

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
-std::vector<std::byte> noise(std::size_t size, std::uint32_t seed) {
-  std::vector<std::byte> bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
-  return bytes;
-}
-
 class KernelsOnGpu : public testing::Test {
  protected:
   void SetUp() override {

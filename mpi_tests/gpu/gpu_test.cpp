@@ -30,12 +30,6 @@ std::unique_ptr<Gpu>& the_gpu() {
   return one;
 }
 
-std::vector<std::byte> noise(std::size_t size, std::uint32_t seed) {
-  std::vector<std::byte> bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>((seed = seed * 1664525U + 1013904223U) >> 24U);
-  return bytes;
-}
-
 Region bytes_at(const void* data, std::size_t size_bytes) { return {data, DataType::uint8, Shape{size_bytes}}; }
 MutableRegion room_at(void* data, std::size_t size_bytes) { return {data, DataType::uint8, Shape{size_bytes}}; }
 std::byte* behind(const Array& array, std::size_t offset) { return static_cast<std::byte*>(array.address()) + offset; }
