@@ -63,16 +63,16 @@ void run(const heat_cuda::Arguments& arguments, const heat_cuda::Place& place) {
   kedge::Engine engine(heat_cuda::communicator(), options);
   // [kedge] The state is the plate, a block of rows of one global array, and the step. Kedge sees that the address is
   // GPU memory, and with the stream waits for the steps that it was given, and for nothing else. A step moves the field
-  // to another address, so the state is made anew for each checkpoint.
-  const auto state = [&] {
-    kedge::MutableRegion field = kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()});
-    field.stream = kedge::DeviceStream{plate.stream()};
-    kedge::State variables;
-    variables.add("temperature", field, kedge::Shard{{arguments.height, arguments.width}, {plate.first_row(), 0}});
-    variables.add("step", step, kedge::Replicated{});
-    return variables;
+  // to another address: the function says where it is.
+  const auto field = [&] {
+    kedge::MutableRegion now = kedge::mutable_region(plate.data(), {plate.rows(), plate.columns()});
+    now.stream = kedge::DeviceStream{plate.stream()};
+    return now;
   };
-  if (const auto tag = engine.restore(state())) {  // [kedge] into GPU memory, complete when it returns
+  kedge::State state;
+  state.add("temperature", field, kedge::Shard{{arguments.height, arguments.width}, {plate.first_row(), 0}});
+  state.add("step", step, kedge::Replicated{});
+  if (const auto tag = engine.restore(state)) {  // [kedge] into GPU memory, complete when it returns
     print(place, "resumed " + *tag + ' ' + std::to_string(step) + '\n');
   }
 
@@ -84,7 +84,7 @@ void run(const heat_cuda::Arguments& arguments, const heat_cuda::Place& place) {
     ++computed;
     // [kedge] The next step may change the field as soon as checkpoint returns.
     if (engine.need_checkpoint()) {
-      engine.checkpoint(tag_of(step), state(), {{"program", "heat_cuda"}, {"step", static_cast<std::int64_t>(step)}});
+      engine.checkpoint(tag_of(step), state, {{"program", "heat_cuda"}, {"step", static_cast<std::int64_t>(step)}});
     }
     if (engine.should_exit()) break;  // [kedge] a signal came, or the deadline is near
   }

@@ -2,7 +2,8 @@
 #pragma once
 
 #if __cplusplus < 202002L
-#error "Kedge's headers are C++20: compile with -std=c++20 (CMake: kedge::kedge and kedge::core ask for it)"
+#error \
+    "Kedge's headers are C++20: compile with -std=c++20 (CMake: kedge::kedge and kedge::core ask for it, but not in CUDA files)"
 #endif
 
 #include "kedge/attributes.hpp"    // IWYU pragma: export

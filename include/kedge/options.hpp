@@ -223,10 +223,10 @@ struct Options {
     /// comes from GPUs. Files that keep their size are page-locked for this, and stay so until finalize. False: copies
     /// through up to 64 MiB of pinned buffers.
     bool direct = true;
-    /// `save` copies GPU memory only to other GPU memory, which Kedge allocates and keeps until finalize; `commit`
-    /// returns at level snapshot, and the copies are written to the store in the background. Without a worker, or when
-    /// the structure changed, the checkpoint is already local when `commit` returns, as if the option were off. A
-    /// region for which there is no GPU memory is written to the store in `save`.
+    /// `save` only copies within the GPU, to memory that Kedge allocates and keeps until finalize; `commit` returns at
+    /// level snapshot, and the copies are written to the store in the background. Where nothing is done there, or
+    /// names, types or shapes of regions differ from the commit before, the checkpoint is local when `commit` returns.
+    /// For lack of GPU memory a region goes to the store in `save`. Not yet run on a GPU.
     bool snapshot = false;
     /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
     /// host memory, where libcufile is installed and the GPU computes checksums. Otherwise, and where that fails for

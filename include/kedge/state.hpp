@@ -40,6 +40,10 @@ concept Contiguous = requires(T& container) {
 }
 &&!is_std_array<std::remove_const_t<T>>;
 
+/// A function that says where memory is.
+template <class F>
+concept GivesRegion = std::is_invocable_r_v<MutableRegion, F&>;
+
 template <class T>
 concept Resizable = requires(T& container, std::size_t count) {
   container.resize(count);
@@ -57,8 +61,8 @@ class State {
   /// elements are in memory, and how many, is looked up at each checkpoint; restore resizes it to what was saved.
   /// `block` is their shape and, in a global array, their position.
   template <class T>
-  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion>) State& add(const std::string& name, T& variable,
-                                                                              const Block& block = {}) {
+  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
+           !detail::GivesRegion<T>) State& add(const std::string& name, T& variable, const Block& block = {}) {
     return add_item(
         name, view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
@@ -83,6 +87,19 @@ class State {
                                                                            const MutableRegion& fixed, F block) {
     return add_item(
         name, view_of(fixed), {}, [block]() mutable -> Block { return block(); }, true);
+  }
+
+  /// Adds memory that may be elsewhere each time, such as one of two buffers that a step swaps. The function is called
+  /// at each checkpoint and at restore, must not communicate, and what it throws fails either on all ranks; at restore
+  /// it must give as much as was saved.
+  template <detail::GivesRegion F>
+  State& add(const std::string& name, F where, const Placement& placement = {}) {
+    return add_item(
+        name,
+        [where]() mutable {
+          return View{where(), 0};
+        },
+        {}, [placement] { return Block(placement); }, false);
   }
 
   /// Does not compile.

@@ -34,6 +34,13 @@ class TestGpu(unittest.TestCase):
         self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
         self.assertIn("skipped: no CUDA driver", done.stdout)
 
+    def test_says_where_nothing_was_packed(self):
+        out = self.directory / "out"
+        done = subprocess.run([SCRIPT, "run", out], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("run it with pack DIRECTORY, then", done.stderr)
+        self.assertFalse(out.exists())
+
     def test_tests_and_measures(self):
         out = self.directory / "out"
         store = self.directory / "store"

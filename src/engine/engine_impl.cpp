@@ -56,9 +56,10 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
       reader_(parts(), make_source_recovery()) {
   if (started_.commits_exist) ledger_.note_commits_exist();
   if (setup_.options.device.snapshot && !pipeline_.is_behind() && group_.is_root()) {
-    setup_.log.warning(
-        "device.snapshot has no effect, as this run does no work in the background: set pipeline.mode to auto or "
-        "background, or see the message above for what prevents it");
+    setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
+                           ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
+                           : "device.snapshot has no effect, as nothing is done in the background; the message above "
+                             "says what prevents that");
   }
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }

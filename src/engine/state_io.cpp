@@ -85,7 +85,7 @@ auto in_application(const State::Item& item, std::string_view what, Function&& f
 }
 
 State::View view_of(const State::Item& item) {
-  return in_application(item, "gives data() and size() of", [&] { return item.view(); });
+  return in_application(item, "gives the memory of", [&] { return item.view(); });
 }
 
 Block block_of(const State::Item& item) {

@@ -230,14 +230,15 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   auto local = parts_.lifecycle.wrong_phase(Call::commit, {Phase::writing});
   if (!local) local = parts_.pipeline.failure();
   // The largest of all ranks counts.
-  enum Snapshots : std::uint64_t { none, none_of_new_regions, some };
-  const Snapshots mine = !checkpoint_                      ? none
-                         : !checkpoint_->on_device.empty() ? some
-                         : checkpoint_->has_new_regions    ? none_of_new_regions
-                                                           : none;
+  enum Snapshots : std::uint64_t { nothing_on_devices, none, none_of_new_regions, some };
+  const Snapshots mine = !checkpoint_ || checkpoint_->device_bytes == 0 ? nothing_on_devices
+                         : !checkpoint_->on_device.empty()              ? some
+                         : checkpoint_->has_new_regions                 ? none_of_new_regions
+                                                                        : none;
   const std::uint64_t snapshots =
       enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
   if (snapshots == none_of_new_regions) log_in_commit(InCommit::structure);
+  if (snapshots == nothing_on_devices) log_in_commit(InCommit::host);
   const double begin_s = parts_.clock().seconds();
   const double before_s = checkpoint_->blocked_s;
   pipeline::CommitBytes bytes;

@@ -86,7 +86,7 @@ class Writer {
   /// A checkpoint that a worker seals.
   class PendingSnapshot;
   /// Why a checkpoint with snapshots is sealed in commit. The largest of all ranks counts.
-  enum class InCommit : std::uint64_t { no, busy, structure, manifest, failed };
+  enum class InCommit : std::uint64_t { no, host, busy, structure, manifest, failed };
 
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);

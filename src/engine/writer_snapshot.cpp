@@ -97,6 +97,9 @@ bool Writer::agree_on_snapshot() {
 /// Local. Each reason once: it is likely to last.
 void Writer::log_in_commit(InCommit why) {
   std::string_view words;
+  if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.is_behind()) {
+    words = "no region of it is in GPU memory";
+  }
   if (why == InCommit::structure) words = "its regions differ from the previous checkpoint's on some rank";
   if (why == InCommit::manifest) words = "its manifest has a new structure";
   if (why == InCommit::busy) words = "the previous one is still being protected or flushed";

@@ -34,8 +34,8 @@ Outcome run(int count, char** words) {
   CLI::App program{"Inspects, verifies, extracts and removes Kedge's checkpoints, on any node and while a job runs.",
                    "kedge"};
   fit_help(program);
-  program.set_version_flag("--version",
-                           compose("kedge {} (container format {})", KEDGE_VERSION, format::kFormatVersion));
+  program.set_version_flag("--version", compose("kedge {} (container format {}, GPU memory: {})", KEDGE_VERSION,
+                                                format::kFormatVersion, KEDGE_HAS_CUDA ? "yes" : "no"));
   program.require_subcommand(1);
   program.footer(
       "Exit status: 0 ok, 1 something is damaged, 2 something could not be checked.\n"

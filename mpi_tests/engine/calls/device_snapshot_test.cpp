@@ -194,18 +194,50 @@ TEST_F(DeviceSnapshot, WithoutMemoryForItOneRankOrAllGoTheOrdinaryWay) {
 }
 
 TEST_F(DeviceSnapshot, WithoutAWorkerItHasNoEffectAndOneLineSaysSo) {
-  job.options.pipeline.mode = PipelineMode::inline_;
-  expect_returned(job.start([&](RankScope& scope) {
-    Engine engine = scope.make_engine();
-    Application application(*of(scope.rank), engine);
-    for (const int step : {1, 2}) {
-      application.checkpoint(step);
-      EXPECT_GE(engine.level(std::to_string(step)), Level::local);
-    }
-    EXPECT_EQ(application.restore(), 2);
-    EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
-  }));
-  EXPECT_TRUE(job.logged("device.snapshot has no effect, as this run does no work in the background"));
+  for (const bool is_chosen : {false, true}) {
+    SimulatedJob own{2};
+    use(own);
+    if (is_chosen) own.options.pipeline.mode = PipelineMode::inline_;
+    else own.thread_support = ThreadSupport::single;
+    expect_returned(own.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      Application application(*of(scope.rank), engine);
+      for (const int step : {1, 2}) {
+        application.checkpoint(step);
+        EXPECT_GE(engine.level(std::to_string(step)), Level::local);
+      }
+      EXPECT_EQ(application.restore(), 2);
+      EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
+    }));
+    EXPECT_EQ(own.logged("device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"),
+              is_chosen);
+    EXPECT_EQ(own.logged("device.snapshot has no effect, as nothing is done in the background; the message above says "
+                         "what prevents that"),
+              !is_chosen);
+  }
+}
+
+TEST_F(DeviceSnapshot, OfHostMemoryThereIsNoneAndOneLineSaysSo) {
+  for (const bool on_one_rank : {false, true}) {
+    SimulatedJob own{2};
+    use(own);
+    expect_returned(own.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      const ModelDevices::Array field(*of(scope.rank), 0, kSmall);
+      const std::vector<std::byte> host(kSmall, std::byte{5});
+      const void* data = on_one_rank && scope.rank == 1 ? field.address() : host.data();
+      for (const std::string tag : {"1", "2"}) {
+        engine.create(tag);
+        EXPECT_TRUE(engine.save("field", bytes_at(data, kSmall)));
+        engine.commit();
+        EXPECT_TRUE(on_one_rank || engine.level(tag) >= Level::local);
+      }
+    }));
+    EXPECT_EQ(own.logged("device.snapshot: 1 is written to the node-local stores before commit returns, because no "
+                         "region of it is in GPU memory"),
+              !on_one_rank);
+    EXPECT_FALSE(own.logged("device.snapshot: 2 is")) << "it is said once";
+  }
 }
 
 // Nothing brings it further once the job is killed.

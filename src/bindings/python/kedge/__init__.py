@@ -16,7 +16,7 @@
 """
 
 from ._counters import Counters
-from ._engine import Attribute, Checkpoint, Engine, Info, Level, RegionInfo, Restart, Shard
+from ._engine import Checkpoint, Engine, Restart
 from ._errors import (
     BadState,
     Busy,
@@ -32,6 +32,7 @@ from ._errors import (
     Unrecoverable,
 )
 from ._kedge import __version__
+from ._values import Attribute, Info, Level, RegionInfo, Shard
 from .communicators import check_mpi4py
 
 __all__ = [

@@ -28,11 +28,12 @@ from lightning_utilities.core.rank_zero import rank_zero_only  # type: ignore[im
 
 from . import _kedge, _torch_files, communicators
 from ._contents import Opened, Written
-from ._engine import Engine, Level
+from ._engine import Engine
 from ._errors import Busy, Error, InvalidArgument, IoError
 from ._lightning_safe import classes
 from ._options import flat_options, with_defaults
 from ._states import TakenApart, take_apart
+from ._values import Level
 
 __all__ = ["KedgeCheckpointIO"]
 

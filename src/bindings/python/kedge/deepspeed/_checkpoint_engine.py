@@ -9,8 +9,8 @@ from typing import Any
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo, CheckpointEngine  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 from .._contents import Written
-from .._engine import Level
 from .._errors import BadState, Error, RankFailed, Timeout
+from .._values import Level
 from ._find import Place, attributes_of, tag_of
 from ._pending import Pending
 from ._reader import Reader

@@ -6,8 +6,8 @@ import os
 import threading
 
 from .. import _torch_files
-from .._engine import Level
 from .._errors import IoError
+from .._values import Level
 from ._saving import Saving, beside
 from ._shared import Shared
 
