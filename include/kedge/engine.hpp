@@ -173,14 +173,14 @@ class Engine {
 
   /// COLLECTIVE. Flushes the newest commit, if any commits are flushed, and shuts the engine down as store.on_exit
   /// says; afterwards every call but level and counters throws bad_state. A flush that fails is logged, and does not
-  /// throw. Throws, when all that is done, if the newest commit was a snapshot that could not be written to the stores,
-  /// unless wait has said so.
+  /// throw. Then throws if the newest commit was a snapshot that could not be written to the stores, unless wait has
+  /// thrown that already.
   void finalize();
   /// COLLECTIVE. As finalize, but what is done in the background is waited for so long at most, and 10 s more for a
   /// write that has begun. False on all ranks if any gave up: the newest commit keeps the level that it has, and its
   /// node-local files are kept, whatever store.on_exit says, for `kedge drain` or the next start. Also false if the
-  /// newest commit could not be flushed or, a snapshot, is lost, which the log says. 0 gives up at once unless that is
-  /// where it belongs already. Where work is done inline, nothing is given up.
+  /// newest commit could not be flushed, or was a snapshot that is lost; the log says why. 0 gives up at once unless
+  /// the commit is where it belongs already. Where work is done inline, nothing is given up.
   [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
 
  private:

@@ -224,9 +224,9 @@ struct Options {
     /// through up to 64 MiB of pinned buffers.
     bool direct = true;
     /// `save` only copies within the GPU, to memory that Kedge allocates and keeps until finalize; `commit` returns at
-    /// level snapshot, and the copies are written to the store in the background. Where nothing is done there, or
-    /// names, types or shapes of regions differ from the commit before, the checkpoint is local when `commit` returns.
-    /// For lack of GPU memory a region goes to the store in `save`. Not yet run on a GPU.
+    /// level snapshot, and the copies are written to the store in the background. Without background work, and where
+    /// names, types or shapes of regions are not the commit before's, the checkpoint is local when `commit` returns.
+    /// If GPU memory runs out, the region is written to the store in `save`. Not yet run on a GPU.
     bool snapshot = false;
     /// Writes regions of 4 MiB or more from GPU memory to a store on a disk by GPUDirect Storage, without a copy in
     /// host memory, where libcufile is installed and the GPU computes checksums. Otherwise, and where that fails for

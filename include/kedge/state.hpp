@@ -1,6 +1,7 @@
 // The common case: the same variables are saved at each checkpoint and loaded once at the start.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -62,7 +63,8 @@ class State {
   /// `block` is their shape and, in a global array, their position.
   template <class T>
   requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
-           !detail::GivesRegion<T>) State& add(const std::string& name, T& variable, const Block& block = {}) {
+           !detail::GivesRegion<std::remove_const_t<T>>) State& add(const std::string& name, T& variable,
+                                                                    const Block& block = {}) {
     return add_item(
         name, view_of(variable), resize_of(variable), [block] { return block; }, false);
   }
@@ -70,7 +72,7 @@ class State {
   /// throws fails the checkpoint on all ranks. restore does not call it: the saved position is accepted, and a variable
   /// that cannot be resized must have as many elements as were saved.
   template <class T, class F>
-  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> &&
+  requires(!std::is_same_v<std::remove_const_t<T>, MutableRegion> && !detail::GivesRegion<std::remove_const_t<T>> &&
            std::convertible_to<std::invoke_result_t<F&>, Block>) State& add(const std::string& name, T& variable,
                                                                             F block) {
     return add_item(
@@ -89,17 +91,21 @@ class State {
         name, view_of(fixed), {}, [block]() mutable -> Block { return block(); }, true);
   }
 
-  /// Adds memory that may be elsewhere each time, such as one of two buffers that a step swaps. The function is called
-  /// at each checkpoint and at restore, must not communicate, and what it throws fails either on all ranks; at restore
-  /// it must give as much as was saved.
+  /// Adds memory whose address may change between checkpoints, such as one of two buffers that a step swaps. The
+  /// function is copied: it captures by reference what changes. It is called, perhaps more than once, in each
+  /// checkpoint and restore, and must not communicate; what it throws fails them on all ranks. In restore it must
+  /// return as much memory as was saved.
   template <detail::GivesRegion F>
-  State& add(const std::string& name, F where, const Placement& placement = {}) {
+  requires std::copy_constructible<F> State& add(const std::string& name, F where, const Placement& placement = {}) {
     return add_item(
-        name,
-        [where]() mutable {
-          return View{where(), 0};
-        },
-        {}, [placement] { return Block(placement); }, false);
+        name, view_by(std::move(where)), {}, [placement] { return Block(placement); }, false);
+  }
+  /// The same for a block that changes.
+  template <detail::GivesRegion F, class B>
+  requires(std::copy_constructible<F>&& std::convertible_to<std::invoke_result_t<B&>, Block>) State& add(
+      const std::string& name, F where, B block) {
+    return add_item(
+        name, view_by(std::move(where)), {}, [block]() mutable -> Block { return block(); }, true);
   }
 
   /// Does not compile.
@@ -127,11 +133,17 @@ class State {
   [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }  ///< In the order of add.
 
  private:
+  template <class F>
+  static std::function<View()> view_by(F where) {
+    return [where]() mutable { return View{where(), 0}; };
+  }
   static std::function<View()> view_of(const MutableRegion& fixed) {
     return [fixed] { return View{fixed, 0}; };
   }
   template <class T>
   static std::function<View()> view_of(T& variable) {
+    static_assert(!std::is_invocable_v<T&>,
+                  "this would save the function itself: let it return a MutableRegion, which says where memory is");
     static_assert(!std::is_same_v<T, Region>,
                   "a Region only describes memory: add the variable itself, or a MutableRegion");
     static_assert(!detail::is_view<T>,

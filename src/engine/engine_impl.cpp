@@ -58,8 +58,8 @@ EngineImpl::EngineImpl(std::unique_ptr<Communicator> communicator, Options optio
   if (setup_.options.device.snapshot && !pipeline_.is_behind() && group_.is_root()) {
     setup_.log.warning(setup_.options.pipeline.mode == PipelineMode::inline_
                            ? "device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"
-                           : "device.snapshot has no effect, as nothing is done in the background; the message above "
-                             "says what prevents that");
+                           : "device.snapshot has no effect, as nothing is done in the background here (at log level "
+                             "info another message says why)");
   }
   metrics_.started(group_.size(), setup_.environment.clock->seconds() - begun_s_);
 }

@@ -142,7 +142,7 @@ void save(Writer& writer, const State& state) {
       require_fit(item, view, block);
       const MutableRegion& now = view.region;
       const Shape shape = shape_in(block, view);
-      (void)writer.save(item.name, {now.data, now.dtype, shape, now.members}, place_in(block, view, shape));
+      (void)writer.save(item.name, {now.data, now.dtype, shape, now.members, now.stream}, place_in(block, view, shape));
     });
     if (failure) (void)writer.remember(*std::move(failure));
   }

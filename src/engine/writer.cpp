@@ -185,8 +185,9 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
   format::ContainerWriter& container = *checkpoint_->container;
   if (!on_device) return container.add(spec, on_host);
   checkpoint_->device_bytes += on_device->size_bytes;
+  const bool may_be_on_host = on_device->location.is_managed;
+  if (!may_be_on_host) checkpoint_->might_have_snapshots = true;
   about_region(spec.name, [&] {
-    const bool may_be_on_host = on_device->location.is_managed;
     if (checkpoint_->takes_snapshots && !may_be_on_host && take_snapshot(spec, *on_device)) return;
     // The whole file is registered for it, which must be worth it.
     container.add(spec, parts_.staging, *on_device, mostly_of_devices_);
@@ -231,10 +232,11 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
   if (!local) local = parts_.pipeline.failure();
   // The largest of all ranks counts.
   enum Snapshots : std::uint64_t { nothing_on_devices, none, none_of_new_regions, some };
-  const Snapshots mine = !checkpoint_ || checkpoint_->device_bytes == 0 ? nothing_on_devices
-                         : !checkpoint_->on_device.empty()              ? some
-                         : checkpoint_->has_new_regions                 ? none_of_new_regions
-                                                                        : none;
+  const Snapshots mine = !checkpoint_                                                      ? nothing_on_devices
+                         : !checkpoint_->on_device.empty()                                 ? some
+                         : checkpoint_->has_new_regions                                    ? none_of_new_regions
+                         : checkpoint_->might_have_snapshots || checkpoint_->first_failure ? none
+                                                                                           : nothing_on_devices;
   const std::uint64_t snapshots =
       enter(parts_.group, Call::commit, hash_of(checkpoint_ ? checkpoint_->commit.tag : ""), local, mine);
   if (snapshots == none_of_new_regions) log_in_commit(InCommit::structure);

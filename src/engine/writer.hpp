@@ -79,8 +79,9 @@ class Writer {
     double blocked_s = 0;
     std::atomic<std::uint64_t> copied_since_check = 0;
     std::atomic<std::uint64_t> device_bytes = 0;
-    bool takes_snapshots = false;               ///< of regions on devices
-    std::atomic<bool> has_new_regions = false;  ///< that the predicted layout has no place for
+    bool takes_snapshots = false;                    ///< of regions on devices
+    std::atomic<bool> might_have_snapshots = false;  ///< regions that are on devices only, or where that is not known
+    std::atomic<bool> has_new_regions = false;       ///< that the predicted layout has no place for
     std::vector<OnDevice> on_device;
   };
   /// A checkpoint that a worker seals.

@@ -98,7 +98,7 @@ bool Writer::agree_on_snapshot() {
 void Writer::log_in_commit(InCommit why) {
   std::string_view words;
   if (why == InCommit::host && parts_.setup.options.device.snapshot && parts_.pipeline.is_behind()) {
-    words = "no region of it is in GPU memory";
+    words = "no region of it is in GPU memory (managed memory does not count)";
   }
   if (why == InCommit::structure) words = "its regions differ from the previous checkpoint's on some rank";
   if (why == InCommit::manifest) words = "its manifest has a new structure";

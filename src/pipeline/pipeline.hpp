@@ -239,7 +239,7 @@ class Pipeline {
   };
   mutable std::mutex not_sealed_mutex_;
   std::optional<NotSealed> not_sealed_;
-  std::optional<Tag> told_not_sealed_;  ///< of the last snapshot, if the application was told that it is lost
+  std::optional<Tag> told_not_sealed_;  ///< of the last snapshot, if the application knows that it is lost
   Upkeep upkeep_;                       ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others

@@ -97,6 +97,44 @@ TEST_F(DeviceMemory, IsSavedAfterWhatItsStreamWasGiven) {
   }));
 }
 
+// A stream fills memory of the GPU, and pinned memory of the host, when somebody waits for it.
+TEST_F(DeviceMemory, InAStateIsSavedAndLoadedAfterWhatItsStreamWasGiven) {
+  for (const bool by_function : {false, true}) {
+    expect_returned(job.start([&](RankScope& scope) {
+      ModelDevices& own = *of(scope.rank);
+      const ModelDevices::Array array(own, 0, 64);
+      std::vector<std::byte> pinned(64);
+      int stream = 0;
+      int other = 0;
+      bool other_ran = false;
+      const auto launch = [&](std::byte value) {
+        own.give({&stream}, [&, value] {
+          std::ranges::fill(array.contents(), value);
+          std::ranges::fill(pinned, value);
+        });
+        own.give({&other}, [&] { other_ran = true; });
+      };
+      State state;
+      for (const auto& [name, data] :
+           {std::pair<const char*, void*>("gpu", array.address()), {"host", pinned.data()}}) {
+        MutableRegion region = room_at(data, 64);
+        region.stream = DeviceStream{&stream};
+        if (by_function) state.add(name, [region] { return region; });
+        else state.add(name, region);
+      }
+      Engine engine = scope.make_engine();
+      launch(std::byte{1});
+      engine.checkpoint("a", state);
+      EXPECT_FALSE(other_ran) << "it is not waited for";
+      launch(std::byte{2});  // which may not come after what is loaded
+      EXPECT_EQ(engine.restore(state), "a");
+      own.synchronize({}, std::nullopt);
+      EXPECT_TRUE(std::ranges::all_of(array.contents(), [](std::byte byte) { return byte == std::byte{1}; }));
+      EXPECT_TRUE(std::ranges::all_of(pinned, [](std::byte byte) { return byte == std::byte{1}; }));
+    }));
+  }
+}
+
 // Else checkpoints would seem expensive to schedule.overhead, and be too few.
 TEST_F(DeviceMemory, StepsThatAGpuHasYetToDoAreNoCostOfTheCheckpoint) {
   const std::vector<std::shared_ptr<FakeClock>> clocks{std::make_shared<FakeClock>(), std::make_shared<FakeClock>()};

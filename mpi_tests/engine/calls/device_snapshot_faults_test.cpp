@@ -105,8 +105,8 @@ TEST_F(DeviceSnapshot, WhatFailsOnTheWayToTheStoreIsTheSameOnAllRanks) {
 
 /// Until a newer one makes up for it: nobody else would tell a program whose last checkpoint it was.
 TEST_F(DeviceSnapshot, FinalizeTellsThatTheLastOneIsLostUnlessWaitHasTold) {
-  enum class End : std::uint8_t { untold, told, told_of_an_earlier_one, in_time, made_up_for };
-  for (const End end : {End::untold, End::told, End::told_of_an_earlier_one, End::in_time, End::made_up_for}) {
+  enum End : std::uint8_t { untold, told, told_of_an_earlier_one, opened, in_time, made_up_for };
+  for (const End end : {untold, told, told_of_an_earlier_one, opened, in_time, made_up_for}) {
     SimulatedJob own{2};
     use(own);
     OnEachRank thrown(2);
@@ -122,18 +122,21 @@ TEST_F(DeviceSnapshot, FinalizeTellsThatTheLastOneIsLostUnlessWaitHasTold) {
       };
       application.checkpoint(1);
       lose();
-      if (end == End::told || end == End::told_of_an_earlier_one) is_told();
-      if (end == End::told_of_an_earlier_one) lose();
-      if (end == End::made_up_for) application.checkpoint(3);
+      if (end == told || end == told_of_an_earlier_one) is_told();
+      if (end == told_of_an_earlier_one) lose();
+      if (end == opened) {
+        EXPECT_EQ(application.restore(), 1);
+      }
+      if (end == made_up_for) application.checkpoint(3);
       thrown.put(scope.rank, failure_of([&] {
-                   if (end != End::in_time) return engine.finalize();
+                   if (end != in_time) return engine.finalize();
                    EXPECT_FALSE(engine.finalize(std::chrono::hours(1)));
                  }));
       EXPECT_EQ(code_of([&] { engine.finalize(); }), ErrorCode::bad_state) << "it is shut down in any case";
       EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
     }));
     const auto failure = thrown.same();
-    EXPECT_EQ(failure.has_value(), end == End::untold || end == End::told_of_an_earlier_one);
+    EXPECT_EQ(failure.has_value(), end == untold || end == told_of_an_earlier_one);
     if (failure) {
       EXPECT_EQ(failure->code, ErrorCode::io);
       EXPECT_EQ(failure->rank, 1);
@@ -141,11 +144,14 @@ TEST_F(DeviceSnapshot, FinalizeTellsThatTheLastOneIsLostUnlessWaitHasTold) {
           failure->message.starts_with("the newest checkpoint, 2, is lost: its snapshot could not be written to "
                                        "the node-local stores: "))
           << failure->message;
-      EXPECT_TRUE(failure->message.ends_with("; 1 is the newest that is left")) << failure->message;
+      EXPECT_TRUE(
+          failure->message.ends_with("; 1 is the newest that is left. To be able to save again, call wait(tag, "
+                                     "local) before finalize"))
+          << failure->message;
     }
     expect_returned(own.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
-      EXPECT_EQ(Application(*of(scope.rank), engine).restore(), end == End::made_up_for ? 3 : 1);
+      EXPECT_EQ(Application(*of(scope.rank), engine).restore(), end == made_up_for ? 3 : 1);
     }));
   }
 }

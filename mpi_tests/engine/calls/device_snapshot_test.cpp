@@ -211,8 +211,8 @@ TEST_F(DeviceSnapshot, WithoutAWorkerItHasNoEffectAndOneLineSaysSo) {
     }));
     EXPECT_EQ(own.logged("device.snapshot has no effect with pipeline.mode = inline: set that to auto or background"),
               is_chosen);
-    EXPECT_EQ(own.logged("device.snapshot has no effect, as nothing is done in the background; the message above says "
-                         "what prevents that"),
+    EXPECT_EQ(own.logged("device.snapshot has no effect, as nothing is done in the background here (at log level info "
+                         "another message says why)"),
               !is_chosen);
   }
 }
@@ -234,7 +234,7 @@ TEST_F(DeviceSnapshot, OfHostMemoryThereIsNoneAndOneLineSaysSo) {
       }
     }));
     EXPECT_EQ(own.logged("device.snapshot: 1 is written to the node-local stores before commit returns, because no "
-                         "region of it is in GPU memory"),
+                         "region of it is in GPU memory (managed memory does not count)"),
               !on_one_rank);
     EXPECT_FALSE(own.logged("device.snapshot: 2 is")) << "it is said once";
   }

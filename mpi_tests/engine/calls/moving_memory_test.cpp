@@ -63,15 +63,53 @@ TEST(MovingMemory, AnyFunctionThatGivesARegionServes) {
     Engine engine = scope.make_engine();
     double a = 1;
     double b = 2;
+    double c = 3;
+    int calls = 0;
     const auto named = [&] { return mutable_region(&a, {1}); };
+    const auto counting = [&, mine = 0]() mutable {
+      calls += ++mine;
+      return mutable_region(&c, {1});
+    };
     std::function<MutableRegion()> kept = [&] { return mutable_region(&b, {1}); };
-    const State state = State().add("a", named).add("b", kept);
+    const State state = State().add("a", named).add("b", kept).add("c", counting);
     engine.checkpoint("t", state);
-    a = b = 0;
+    EXPECT_GT(calls, 0);
+    a = b = c = 0;
     EXPECT_EQ(engine.restore(state), "t");
     EXPECT_EQ(a, 1);
     EXPECT_EQ(b, 2);
+    EXPECT_EQ(c, 3);
   }));
+}
+
+/// Where it is and which block it is: both are looked up, whether the functions have names or not.
+TEST(MovingMemory, MayBeABlockThatChanges) {
+  for (const bool named : {false, true}) {
+    SimulatedJob job(2);
+    expect_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      TwoBuffers buffers;
+      std::uint64_t half = static_cast<std::uint64_t>(scope.rank);
+      const auto where = [&] { return buffers.now(); };
+      const auto block = [&] { return Shard{{2 * kRows, kColumns}, {half * kRows, 0}}; };
+      State state;
+      if (named) state.add("field", where, block);
+      else
+        state.add(
+            "field", [&] { return buffers.now(); }, [&] { return block(); });
+      for (int step = 1; step < 4; ++step) {
+        buffers.advance(10.0 * step + scope.rank);
+        half = 1 - half;
+        engine.checkpoint(std::to_string(step), state);
+      }
+      buffers.advance(0);
+      EXPECT_EQ(engine.restore(state), "3");
+      EXPECT_THAT(buffers.current, testing::Each(30 + scope.rank));
+      engine.open();
+      EXPECT_EQ(std::get<Shard>(engine.regions().front().placement).offset.front(), half * kRows);
+      engine.close();
+    }));
+  }
 }
 
 TEST(MovingMemory, WhatTheFunctionThrowsOrGivesTooLittleFailsOnAllRanks) {

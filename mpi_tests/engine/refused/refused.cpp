@@ -56,6 +56,9 @@ void add(kedge::State& state) {
 #elif REFUSED == 11
   std::vector<Derived> of_two_bases;
   state.add("a", of_two_bases);
+#elif REFUSED == 12
+  const auto pointer_to = [&] { return values.data(); };
+  state.add("a", pointer_to);
 #else
   state.add("a", values).add("b", kedge::mutable_region(span));
 #endif

@@ -18,6 +18,7 @@ from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_ar
 from ._options import flat_options
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
+
 class Engine(Counted):
     """One run's checkpoint engine.
 
@@ -124,8 +125,8 @@ class Engine(Counted):
     def finalize(self, timeout: float | None = None) -> bool:
         """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way in the background is
         waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all ranks, if any gave
-        up, or the newest commit could not be flushed or, a snapshot, is lost; without ``timeout``, the latter raises. The
-        node-local files are then kept for ``kedge drain`` or the next start."""
+        up (the node-local files are then kept for ``kedge drain`` or the next start), or if the newest commit could not be
+        flushed or was a snapshot that is lost. Without ``timeout`` a lost snapshot raises, unless ``wait`` has raised."""
         return self._engine.finalize(timeout)
 
 
