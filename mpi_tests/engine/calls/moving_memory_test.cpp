@@ -106,7 +106,7 @@ TEST(MovingMemory, MayBeABlockThatChanges) {
       EXPECT_EQ(engine.restore(state), "3");
       EXPECT_THAT(buffers.current, testing::Each(30 + scope.rank));
       engine.open();
-      EXPECT_EQ(std::get<Shard>(engine.regions().front().placement).offset.front(), half * kRows);
+      EXPECT_EQ(std::get<Shard>(engine.regions().front().placement).offset.extents().front(), half * kRows);
       engine.close();
     }));
   }
