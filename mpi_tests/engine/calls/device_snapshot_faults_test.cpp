@@ -87,7 +87,7 @@ std::optional<Failure> fails_to_seal(SimulatedJob& job, const std::vector<std::s
     EXPECT_EQ(own.allocated_bytes(), size_bytes);
     application.checkpoint(5);
   }));
-  const auto failure = waited.same();
+  auto failure = waited.same();
   EXPECT_EQ(text_of(told.same()), text_of(failure));
   EXPECT_EQ(job.logged("the snapshot of 3 could not be written to the node-local stores and is lost: "),
             failure.has_value());
