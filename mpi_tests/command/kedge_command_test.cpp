@@ -245,6 +245,7 @@ TEST_F(KedgeCommand, RefusesANewerFormatByName) {
 
 TEST_F(KedgeCommand, ExplainsWrongUsage) {
   EXPECT_THAT(kedge("--version").text, HasSubstr("kedge " KEDGE_PROJECT_VERSION));
+  EXPECT_THAT(kedge("--version").text, HasSubstr(KEDGE_HAS_CUDA ? "GPU memory: yes)" : "GPU memory: no)"));
   EXPECT_EQ(kedge("--version").status, 0);
   EXPECT_THAT(kedge("--help").text, AllOf(HasSubstr("show"), HasSubstr("verify"), HasSubstr("Exit status")));
   EXPECT_EQ(kedge("verify --help").status, 0);

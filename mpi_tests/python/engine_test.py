@@ -202,6 +202,7 @@ class Brackets(Case):
             self.engine.wait(f"step-{step}", "persistent")
         self.assertEqual(self.engine.level("step-3"), kedge.Level.PERSISTENT)
         self.assertEqual(self.engine.level("none"), kedge.Level.NONE)
+        self.assertEqual(str(kedge.Level.SNAPSHOT), "snapshot")
         with self.engine.restart() as r:
             self.assertEqual((r.tag, r.attributes), ("step-3", {"step": 3, "dt": 0.5, "who": "me", "sizes": [1, 2]}))
             self.assertEqual((r.info.world_size, r.info.logical_rank, r.info.source), (1, 0, "in place"))

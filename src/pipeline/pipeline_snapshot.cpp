@@ -148,9 +148,8 @@ std::optional<Failure> Pipeline::lost_snapshot() const {
     if (not_sealed_ && !is_made_up_for && told_not_sealed_ != not_sealed_->commit.tag) {
       lost = not_sealed_->failure;
       lost->message = compose(
-          "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} is "
-          "the "
-          "newest that is left. To be able to save again, call wait(tag, local) before finalize",
+          "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
+          "is the newest that is left. To be able to save again, call wait(tag, local) before finalize",
           not_sealed_->commit.tag, lost->message, newest ? newest->commit.tag : Tag("none"));
     }
   }
