@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "kedge/options.hpp"
 
@@ -24,7 +25,11 @@ struct RealRun {
     options.pipeline.mode = PipelineMode::background;
     options.log.level = LogLevel::error;
   }
-  ~RealRun() { std::filesystem::remove_all(directory); }
+  ~RealRun() {
+    std::error_code failed;
+    std::filesystem::remove_all(directory, failed);
+    EXPECT_FALSE(failed) << directory << ": " << failed.message() << "; is a thread of an engine still writing?";
+  }
   RealRun(const RealRun&) = delete;
   RealRun& operator=(const RealRun&) = delete;
 

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +16,7 @@
 
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/forwarding_communicator.hpp"
 #include "harness/held_file_system.hpp"
 #include "harness/real_run.hpp"
 #include "harness/several_starts.hpp"
@@ -175,6 +178,26 @@ TEST_P(FinalizeGivesUp, AndTheNextStartHasTheNewestCommit) {
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, FinalizeGivesUp, testing::Values(1, 3));
 
+/// Tells when the worker has ended, which the engine may have left to itself.
+class ReportsThreadEnd final : public testing::ForwardingCommunicator {
+ public:
+  ReportsThreadEnd(std::unique_ptr<Communicator> owned, std::shared_ptr<std::promise<void>> over)
+      : ForwardingCommunicator(*owned), owned_(std::move(owned)), over_(std::move(over)) {}
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    return std::make_unique<ReportsThreadEnd>(inner().duplicate(deadline), over_);
+  }
+  [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> body) override {
+    return inner().start_thread([body = std::move(body), over = over_] {
+      body();
+      over->set_value();
+    });
+  }
+
+ private:
+  std::unique_ptr<Communicator> owned_;
+  std::shared_ptr<std::promise<void>> over_;
+};
+
 /// A write that hangs for longer than the end of an engine waits is left alone, with all that it uses, the store's lock
 /// among it.
 TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
@@ -183,7 +206,10 @@ TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
   gate.close();
   engine::Environment environment = engine::Environment::system();
   environment.file_system = std::make_shared<HeldFileSystem>(environment.file_system, gate);
-  std::optional<Engine> engine(engine::Environment::make_engine(single_process(), run.options, environment));
+  const auto promise = std::make_shared<std::promise<void>>();
+  const std::future<void> over = promise->get_future();  // before that, its directory cannot be removed
+  auto communicator = std::make_unique<ReportsThreadEnd>(single_process(), promise);
+  std::optional<Engine> engine(engine::Environment::make_engine(std::move(communicator), run.options, environment));
   int step = 1;
   State state;
   state.add("step", step);
@@ -195,6 +221,7 @@ TEST(FinalizeAlone, AWriteThatHangsIsLeftBehind) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(19)) << "it was waited for twice";
   EXPECT_EQ(code_of([&] { const Engine next(single_process(), run.options); }), ErrorCode::busy);
   gate.open();
+  EXPECT_EQ(over.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "it did not end by itself";
 }
 
 class FinalizeProtects : public UpkeepFixture {};
