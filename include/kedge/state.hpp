@@ -96,9 +96,9 @@ class State {
   /// checkpoint and restore, and must not communicate; what it throws fails them on all ranks. In restore it must
   /// return as much memory as was saved.
   template <detail::GivesRegion F>
-  requires std::copy_constructible<F> State& add(const std::string& name, F where, const Placement& placement = {}) {
+  requires std::copy_constructible<F> State& add(const std::string& name, F where, const Block& block = {}) {
     return add_item(
-        name, view_by(std::move(where)), {}, [placement] { return Block(placement); }, false);
+        name, view_by(std::move(where)), {}, [block] { return block; }, false);
   }
   /// The same for a block that changes.
   template <detail::GivesRegion F, class B>
@@ -108,6 +108,14 @@ class State {
         name, view_by(std::move(where)), {}, [block]() mutable -> Block { return block(); }, true);
   }
 
+  /// Does not compile: a function that gives something else.
+  template <class F, class... Rest>
+  requires(!std::is_lvalue_reference_v<F> && std::is_invocable_v<F&> &&
+           !detail::GivesRegion<F>) State& add(const std::string&, F&&, const Rest&...) {
+    static_assert(sizeof(F) == 0,
+                  "this would save the function itself: let it return a MutableRegion, which says where memory is");
+    return *this;
+  }
   /// Does not compile.
   template <class T, std::size_t extent, class... Rest>
   State& add(const std::string&, std::span<T, extent>&&, const Rest&...) {

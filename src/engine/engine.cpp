@@ -96,8 +96,9 @@ void Engine::close() {
 }
 
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
-  const std::uint64_t expected_bytes = engine::bytes_of(state);
-  impl_->call([&] { impl_->create(tag, attributes, expected_bytes); });
+  const engine::StateSize size = engine::size_of(state);
+  impl_->call([&] { impl_->create(tag, attributes, size.bytes); });
+  if (size.failure) (void)impl_->writer().remember(*size.failure);  // for commit, also if it does not come again
   engine::save(impl_->writer(), state);
   commit();
 }

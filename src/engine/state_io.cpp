@@ -117,21 +117,25 @@ void load(Reader& reader, const State::Item& item) {
   if (!item.block_is_function) target.shape = shape_in(block, view);
   else if (has_elements_of(view, saved.shape) && count_of(saved.shape.extents()) == count_of(target.shape.extents()))
     target.shape = saved.shape;
+  // The memory is as large as the variable, whatever is said of it.
+  if (target.shape == saved.shape) require_fit(item, view, block);
   (void)reader.load(item.name, target, place_in(block, view, target.shape));
 }
 
 }  // namespace
 
-std::uint64_t bytes_of(const State& state) {
-  std::uint64_t bytes = 0;
+StateSize size_of(const State& state) {
+  StateSize size;
   for (const State::Item& item : state.items()) {
-    (void)attempt([&] {
+    auto failure = attempt([&] {
       const State::View view = view_of(item);
       std::uint64_t elements = 0;
-      if (element_count(view.region.shape, elements)) bytes += elements * size_bytes(view.region.dtype);
+      const bool is_savable = view.region.data != nullptr && element_count(view.region.shape, elements);
+      if (is_savable) size.bytes += elements * size_bytes(view.region.dtype);
     });
+    if (failure && !size.failure) size.failure = std::move(failure);
   }
-  return bytes;
+  return size;
 }
 
 void save(Writer& writer, const State& state) {

@@ -1,14 +1,23 @@
 // A State's variables to the writer and from the reader.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "engine/reader.hpp"
 #include "engine/writer.hpp"
 #include "kedge/state.hpp"
 
 namespace kedge::engine {
 
-/// Local. Bytes that the state's variables have now; those of a variable that cannot be asked do not count.
-[[nodiscard]] std::uint64_t bytes_of(const State& state);
+/// What create is to expect of a state.
+struct StateSize {
+  std::uint64_t bytes = 0;
+  std::optional<Failure> failure;  ///< a variable could not be asked: the first one's
+};
+
+/// Local. What the state's variables have now.
+[[nodiscard]] StateSize size_of(const State& state);
 
 /// Local, between create and commit. What fails is remembered, for commit to throw on all ranks.
 void save(Writer& writer, const State& state);

@@ -151,5 +151,71 @@ TEST(MovingMemory, WhatTheFunctionThrowsOrGivesTooLittleFailsOnAllRanks) {
   EXPECT_EQ(failure->rank, 2);
 }
 
+/// It is asked twice, and what it throws once is not forgotten.
+TEST(MovingMemory, WhatItThrowsOnlyOnceFailsTheCheckpoint) {
+  SimulatedJob job(2);
+  OnEachRank met(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    TwoBuffers buffers;
+    bool throws = scope.rank == 1;
+    const State state = State().add("field", [&] {
+      if (std::exchange(throws, false)) throw std::runtime_error("not yet");
+      return buffers.now();
+    });
+    met.put(scope.rank, failure_of([&] { engine.checkpoint("a", state); }));
+    engine.checkpoint("b", state);
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_THAT(failure->message, testing::HasSubstr("the function that gives the memory of 'field' threw: not yet"));
+}
+
+TEST(MovingMemory, ANullPointerIsNamedWhateverSizeItIsSaidToHave) {
+  SimulatedJob job(2);
+  OnEachRank met(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    const State state =
+        State().add("field", [&] { return mutable_region(static_cast<double*>(nullptr), {std::uint64_t{1} << 50U}); });
+    met.put(scope.rank, failure_of([&] { engine.checkpoint("a", state); }));
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->message, testing::HasSubstr("region 'field' has no memory (null pointer)"));
+}
+
+/// A buffer without a shape of its own, as one from a device often is.
+TEST(MovingMemory, MayGetItsShapeFromABlock) {
+  SimulatedJob job(2);
+  OnEachRank met(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    TwoBuffers buffers;
+    std::uint64_t count = kRows * kColumns;
+    const Block block({kRows, kColumns},
+                      Shard{{2 * kRows, kColumns}, {kRows * static_cast<std::uint64_t>(scope.rank), 0}});
+    const State state = State().add(
+        "field", [&] { return mutable_region(buffers.current.data(), {count}); }, block);
+    buffers.advance(3 + scope.rank);
+    engine.checkpoint("a", state);
+    buffers.advance(0);
+    EXPECT_EQ(engine.restore(state), "a");
+    EXPECT_THAT(buffers.current, testing::Each(3 + scope.rank));
+    engine.open();
+    EXPECT_EQ(engine.regions().front().shape, (Shape{kRows, kColumns}));
+    engine.close();
+    if (scope.rank == 1) --count;  // less memory than the block has elements
+    met.put(scope.rank, failure_of([&] { (void)engine.restore(state); }));
+  }));
+  const auto failure = met.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_THAT(failure->message,
+              testing::HasSubstr("the block of 'field' has shape 3 x 5, but the variable has 14 elements"));
+}
+
 }  // namespace
 }  // namespace kedge::faults

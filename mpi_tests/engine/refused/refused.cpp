@@ -59,6 +59,8 @@ void add(kedge::State& state) {
 #elif REFUSED == 12
   const auto pointer_to = [&] { return values.data(); };
   state.add("a", pointer_to);
+#elif REFUSED == 13
+  state.add("a", [&] { return kedge::region(values.data(), {1}); });
 #else
   state.add("a", values).add("b", kedge::mutable_region(span));
 #endif
