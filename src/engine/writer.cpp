@@ -54,13 +54,9 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   if (auto failure = try_to_begin(expected)) {
     give_up();
     // The next may be smaller: what it needs shows as it is saved.
-    if (failure->code == ErrorCode::no_space) layout_.reset();
-    const std::vector<commits::Entry> kept = parts_.ledger.entries();
-    if (failure->code == ErrorCode::no_space && kept.size() > parts_.setup.options.store.keep) {
-      failure->message +=
-          compose("; {} stays beside newer commits because none of them is protected yet", kept.back().commit.tag);
-    }
-    throw Error(*failure);
+    if (failure->code != ErrorCode::no_space) throw Error(*failure);
+    layout_.reset();
+    throw Error(with_what_stays(*std::move(failure)));
   }
   checkpoint_->blocked_s = parts_.clock().seconds() - begin_s;
   parts_.lifecycle.move_to(Phase::writing);
@@ -84,6 +80,22 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
     layout_.reset();
     failure = begin(expected.bytes);
   }
+  return failure;
+}
+
+/// COLLECTIVE. What else takes up the space, as rank 0 sees it: workers remove commits one rank after the other.
+Failure Writer::with_what_stays(Failure failure) const {
+  std::optional<Failure> said;
+  if (parts_.group.is_root()) {
+    said = failure;
+    const std::vector<commits::Entry> kept = parts_.ledger.entries();
+    std::string_view why;
+    if (parts_.pipeline.pending() != 0) why = "until the background work on them is done";
+    if (parts_.pipeline.protects()) why = "because none of them is protected yet";
+    if (kept.size() > parts_.setup.options.store.keep && !why.empty())
+      said->message += compose("; {} stays beside newer commits {}", kept.back().commit.tag, why);
+  }
+  if (const auto of_root = parts_.group.vote(said)) failure.message = of_root->message;
   return failure;
 }
 

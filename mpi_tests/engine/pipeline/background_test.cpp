@@ -1,5 +1,5 @@
 // Commits that are protected and flushed while the application goes on.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <atomic>
 #include <cerrno>
@@ -107,6 +107,43 @@ TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
   opener.join();
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "b", "a"}));
   EXPECT_EQ(reopen(job).step, 3);
+}
+
+/// Ranks' workers remove superseded commits one after the other: what still takes up the space is told as one rank sees
+/// it, the same on all.
+TEST_F(Background, WithoutSpaceWhatStaysIsNamedAlikeOnAllRanks) {
+  job.options.pipeline.max_pending = 3;
+  for (const Scheme scheme : {Scheme::single, Scheme::xor_}) {
+    job.options.redundancy.scheme = scheme;
+    gate.close();
+    OnEachRank met(4);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      once(engine, scope.rank, [&] { gate.await(4); });
+      commit_step(engine, scope.rank, "b", 2);
+      once(engine, scope.rank, [&] {
+        Volume full;
+        full.write_errno = ENOSPC;
+        job.disk.set_volume("/nodes/node1", full);
+      });
+      met.put(scope.rank, failure_of([&] { engine.create("c"); }));
+      once(engine, scope.rank, [&] {
+        job.disk.set_volume("/nodes/node1", {});
+        gate.open();
+      });
+      commit_step(engine, scope.rank, "d", 4);
+    }));
+    const auto failure = met.same();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, ErrorCode::no_space);
+    EXPECT_EQ(failure->rank, 1);
+    EXPECT_THAT(failure->message,
+                testing::EndsWith(scheme == Scheme::single ? "; a stays beside newer commits until the background work "
+                                                             "on them is done"
+                                                           : "; a stays beside newer commits because none of them is "
+                                                             "protected yet"));
+  }
 }
 
 TEST_F(Background, ManyCommitsNeedNoMoreFilesThanThePromisedOnes) {
