@@ -106,7 +106,8 @@ void kedge_options_free(kedge_options* options);
 typedef struct kedge_engine kedge_engine;
 
 /** COLLECTIVE. Shuts the engine down as store.on_exit says; afterwards every call except kedge_engine_free returns
- * KEDGE_BAD_STATE. An error then, if the newest commit was a snapshot that is lost and kedge_wait has not said so. */
+ * KEDGE_BAD_STATE. An error then, if the newest commit was a snapshot that is lost, and neither kedge_wait has said so
+ * nor was it discarded (KEDGE_DISCARD_NEWER). */
 kedge_error kedge_finalize(kedge_engine* engine);
 
 /** COLLECTIVE. As kedge_finalize, but what is under way in the background is waited for `seconds` at most, and 10

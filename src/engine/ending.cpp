@@ -29,8 +29,8 @@ class Ending {
          CommitNotes& notes)
       : setup_(setup), started_(started), group_(group), ledger_(ledger), notes_(notes) {}
 
-  void run() {
-    const OnExit on_exit = setup_.options.store.on_exit;
+  void run(bool keeps_files) {
+    const OnExit on_exit = keeps_files ? OnExit::keep : setup_.options.store.on_exit;
     if (on_exit == OnExit::remove) remove_on_purpose();
     if (on_exit == OnExit::remove_if_persistent) remove_if_persistent();
     StoreUse use;
@@ -166,8 +166,8 @@ std::string how_to_flush(const Setup& setup, const Started& started) {
 }
 
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-                 CommitNotes& notes) {
-  Ending(setup, started, group, ledger, notes).run();
+                 CommitNotes& notes, bool keeps_files) {
+  Ending(setup, started, group, ledger, notes).run(keeps_files);
 }
 
 }  // namespace kedge::engine

@@ -10,10 +10,10 @@
 
 namespace kedge::engine {
 
-/// COLLECTIVE. As store.on_exit says; releases the locks, and rank 0 logs what stays and how to free it. Throws the
-/// same Error on all ranks if something could not be removed.
+/// COLLECTIVE. As store.on_exit says, unless it `keeps_files` whatever that says; releases the locks, and rank 0 logs
+/// what stays and how to free it. Throws the same Error on all ranks if something could not be removed.
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-                 CommitNotes& notes);
+                 CommitNotes& notes, bool keeps_files);
 
 /// Local. A sentence for whoever has to flush a job's newest checkpoint himself.
 [[nodiscard]] std::string how_to_flush(const Setup& setup, const Started& started);

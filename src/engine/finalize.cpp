@@ -10,17 +10,26 @@
 #include "engine/engine_impl.hpp"
 
 namespace kedge::engine {
+namespace {
+
+/// What the end met, in one: that the newest checkpoint is lost comes first.
+std::optional<Failure> both(std::optional<Failure> lost, const std::optional<Failure>& failure) {
+  if (!lost) return failure;
+  if (failure) lost->message += "; besides, " + to_string(*failure);
+  return lost;
+}
+
+}  // namespace
 
 void EngineImpl::finalize() {
   const std::optional<Failure> ended = pipeline_.wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
   enter(group_, Call::finalize, 0, ended);
-  std::optional<Failure> failure = end_phase();
+  const std::optional<Failure> failure = end_phase();
   const std::optional<Failure> lost = pipeline_.lost_snapshot();
-  if (!failure) failure = lost;
   pipeline_.finish();
-  leave();
-  comm::throw_if(failure);
+  leave(lost.has_value());
+  comm::throw_if(both(lost, failure));
 }
 
 bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
@@ -30,12 +39,12 @@ bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const bool in_time = enter(group_, Call::finalize_within, 0, waited.failure, waited.in_time ? 0 : 1) == 0;
   const std::optional<Failure> failure = end_phase();
   using Finished = pipeline::Pipeline::Finished;
-  const bool is_lost = in_time && pipeline_.lost_snapshot().has_value();
+  const std::optional<Failure> lost = in_time ? pipeline_.lost_snapshot() : std::nullopt;
   const Finished finished = in_time ? pipeline_.finish_within(deadline) : Finished::in_the_midst;
   if (finished == Finished::in_the_midst) give_up(at_most);
-  else leave();
-  comm::throw_if(failure);
-  return finished == Finished::in_place && !is_lost;
+  else leave(lost.has_value());
+  if (failure) throw Error(*both(lost, failure));
+  return finished == Finished::in_place && !lost;
 }
 
 /// COLLECTIVE. The failure of a checkpoint that was open, the same on all ranks: the end goes on.
@@ -52,8 +61,8 @@ std::optional<Failure> EngineImpl::end_phase() {
 }
 
 /// COLLECTIVE.
-void EngineImpl::leave() {
-  leave_store(setup_, started_, group_, ledger_, notes_);
+void EngineImpl::leave(bool keeps_files) {
+  leave_store(setup_, started_, group_, ledger_, notes_, keeps_files);
   end_calls();
 }
 

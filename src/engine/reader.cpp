@@ -89,6 +89,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   if (!opened) return std::nullopt;
   hold(*opened);
   parts_.notes.note(opened->commit.id);
+  if (newer == Newer::discard) parts_.pipeline.forgo_newer();
   parts_.pipeline.continue_from(opened->commit, opened->persistent, opened->unread);
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);

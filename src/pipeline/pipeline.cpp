@@ -55,7 +55,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
   ++commits_;
   ++unflushed_;
-  forget_not_sealed(commit.tag);
+  lost_.forget(commit.tag);
   Job job{{commit, {}}, nullptr, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   decide(job, level);
 
@@ -253,10 +253,9 @@ Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) 
 
 void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callback callback) {
   std::optional<CommitHead> commit = ledger_.newest_of(tag);
-  if (const auto failure = why_not_sealed(tag)) {
-    const std::lock_guard guard(not_sealed_mutex_);
-    commit = not_sealed_->commit;
-    completions_.failed(commit->id, level, *failure);
+  if (const auto lost = find_lost(tag)) {
+    commit = lost->commit;
+    completions_.failed(commit->id, level, lost->failure);
   }
   if (!commit) throw Error(ErrorCode::not_found, nothing_of(tag));
   // What becomes persistent is protected, too.

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +20,7 @@
 #include "pipeline/commit_lines.hpp"
 #include "pipeline/completions.hpp"
 #include "pipeline/flush_record.hpp"
+#include "pipeline/lost_snapshots.hpp"
 #include "pipeline/metrics.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/protect_stage.hpp"
@@ -97,6 +97,8 @@ class Pipeline {
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);
+  /// Commits newer than the one that is opened now are given up on purpose: of a lost one nobody need hear.
+  void forgo_newer() noexcept { loss_is_known_ = true; }
   /// Why the newest commit is lost: it was a snapshot that could not be sealed, and require() has not said so yet. The
   /// same on all ranks.
   [[nodiscard]] std::optional<Failure> lost_snapshot() const;
@@ -180,9 +182,8 @@ class Pipeline {
   [[nodiscard]] bool seal(const comm::Group& channel, Job& job);
   void prepare_behind(const comm::Group& channel, Job& job);
   void not_sealed(const comm::Group& channel, const Job& job, const Failure& failure);
-  [[nodiscard]] std::optional<Failure> why_not_sealed(std::string_view tag) const;
+  [[nodiscard]] std::optional<LostSnapshots::Lost> find_lost(std::string_view tag) const;
   void throw_if_not_sealed(std::string_view tag);
-  void forget_not_sealed(std::string_view tag);
   void tidy(const comm::Group& channel);
   [[nodiscard]] bool tend(const comm::Group& channel);
   void tend_protection(const comm::Group& channel);
@@ -232,15 +233,10 @@ class Pipeline {
   std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
   std::atomic<bool> protect_lost_ = false;  ///< the last commit whose turn it was could not be sealed
   std::atomic<bool> is_sealing_ = false;    ///< a snapshot, or making its manifest
-  /// The last commit that could not be sealed, and why.
-  struct NotSealed {
-    CommitHead commit;
-    Failure failure;
-  };
-  mutable std::mutex not_sealed_mutex_;
-  std::optional<NotSealed> not_sealed_;
-  std::optional<Tag> told_not_sealed_;  ///< of the last snapshot, if the application knows that it is lost
-  Upkeep upkeep_;                       ///< the worker's, as long as it tends it
+  LostSnapshots lost_;
+  Tag last_snapshot_;
+  bool loss_is_known_ = false;  ///< to the application, of the last snapshot
+  Upkeep upkeep_;               ///< the worker's, as long as it tends it
   UnreadFiles unread_files_{store_};
   std::unique_ptr<Worker> worker_;  ///< in the background; the last member: it uses the others
 };

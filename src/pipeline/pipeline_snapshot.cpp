@@ -1,12 +1,29 @@
 // Commits that are submitted as snapshots: the worker seals them before anything else.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/text.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
+namespace {
+
+/// How a message names the lost one and the newest that is left. Their tags may be the same.
+struct Names {
+  Names(const CommitHead& lost_one, const std::optional<commits::Entry>& newest)
+      : lost(lost_one.tag), left(newest ? newest->commit.tag : Tag("none")) {
+    if (lost != left) return;
+    lost += compose(" (generation {})", lost_one.generation);
+    left += compose(" (generation {})", newest ? newest->commit.generation : 0);
+  }
+  std::string lost;
+  std::string left;
+};
+
+}  // namespace
 
 bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions, const Attributes& attributes) const {
   const bool may_flush =
@@ -26,7 +43,8 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
   within_submit_s_ = 0;
   metrics_.took_snapshot(commit, job.bytes, job.blocked_s);
   if (group_.is_root()) log_.debug(compose("{} is a snapshot; the rest goes on in the background", commit.tag));
-  told_not_sealed_.reset();
+  last_snapshot_ = commit.tag;
+  loss_is_known_ = false;
   is_sealing_ = true;
   worker_->submit(std::move(job));
   if (schedule_.waits) (void)wait_until_idle();
@@ -57,7 +75,7 @@ bool Pipeline::seal(const comm::Group& channel, Job& job) {
   const double took_s = clock_.seconds() - begin_s - (pause_.stood() - stood_before).count();
   timer_.add(Level::local, job.blocked_s + std::max(took_s, 0.0));
   metrics_.committed(job.files.commit, job.bytes, job.blocked_s);
-  forget_not_sealed(job.files.commit.tag);
+  lost_.forget(job.files.commit.tag);
   worker_->made_progress();
   prepare_behind(channel, job);
   is_sealing_ = false;
@@ -92,10 +110,7 @@ void Pipeline::prepare_behind(const comm::Group& channel, Job& job) {
 /// COLLECTIVE, on `channel`. It was never a commit; the one before it still is the newest.
 void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Failure& failure) {
   const CommitHead& commit = job.files.commit;
-  {
-    const std::lock_guard guard(not_sealed_mutex_);
-    not_sealed_ = NotSealed{commit, failure};
-  }
+  lost_.add(commit, failure);
   for (const Level level : {Level::snapshot, Level::local, Level::protected_, Level::persistent}) {
     completions_.failed(commit.id, level, failure);
   }
@@ -104,56 +119,48 @@ void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Fail
   ledger_.drop_snapshot();
   metrics_.checkpoint_failed(commit.tag, failure);
   if (channel.is_root()) {
-    const auto newest = ledger_.newest();
+    const Names names(commit, ledger_.newest());
     log_.warning(
         compose("the snapshot of {} could not be written to the node-local stores and is lost: {}; {} is still the "
                 "newest checkpoint, and the next one may succeed",
-                commit.tag, to_string(failure), newest ? newest->commit.tag : Tag("none")));
+                names.lost, to_string(failure), names.left));
   }
   is_sealing_ = false;
   worker_->made_progress();
   if (failure.code == ErrorCode::device_failed) throw Error(failure);
 }
 
-/// Local. There is a newer commit of this tag.
-void Pipeline::forget_not_sealed(std::string_view tag) {
-  const std::lock_guard guard(not_sealed_mutex_);
-  if (not_sealed_ && not_sealed_->commit.tag == tag) not_sealed_.reset();
-}
-
 /// Local. Nothing, unless the newest checkpoint of this tag is one that could not be sealed.
-std::optional<Failure> Pipeline::why_not_sealed(std::string_view tag) const {
-  const std::lock_guard guard(not_sealed_mutex_);
-  if (!not_sealed_ || not_sealed_->commit.tag != tag) return std::nullopt;
+std::optional<LostSnapshots::Lost> Pipeline::find_lost(std::string_view tag) const {
+  auto lost = lost_.find(tag);
   const auto newest = ledger_.newest_of(tag);
-  if (newest && is_newer(*newest, not_sealed_->commit)) return std::nullopt;
-  return not_sealed_->failure;
+  if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
+  return lost;
 }
 
 /// COLLECTIVE.
 void Pipeline::throw_if_not_sealed(std::string_view tag) {
   if (!schedule_.snapshots) return;
-  const auto failure = group_.vote(why_not_sealed(tag));
-  if (failure) told_not_sealed_ = tag;
+  const auto lost = find_lost(tag);
+  const auto failure = group_.vote(lost ? std::optional(lost->failure) : std::nullopt);
+  if (failure && tag == last_snapshot_) loss_is_known_ = true;
   comm::throw_if(failure);
 }
 
 std::optional<Failure> Pipeline::lost_snapshot() const {
   if (!schedule_.snapshots) return std::nullopt;
-  std::optional<Failure> lost;
-  {
-    const std::lock_guard guard(not_sealed_mutex_);
-    const auto newest = ledger_.newest();
-    const bool is_made_up_for = newest && not_sealed_ && is_newer(newest->commit, not_sealed_->commit);
-    if (not_sealed_ && !is_made_up_for && told_not_sealed_ != not_sealed_->commit.tag) {
-      lost = not_sealed_->failure;
-      lost->message = compose(
-          "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
-          "is the newest that is left. To be able to save again, call wait(tag, local) before finalize",
-          not_sealed_->commit.tag, lost->message, newest ? newest->commit.tag : Tag("none"));
-    }
+  const auto newest = ledger_.newest();
+  const auto lost = lost_.newest();
+  std::optional<Failure> failure;
+  if (lost && !loss_is_known_ && !(newest && is_newer(newest->commit, lost->commit))) {
+    const Names names(lost->commit, newest);
+    failure = lost->failure;
+    failure->message = compose(
+        "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
+        "is the newest that is left. To be able to save again, call wait(tag, local) before finalize",
+        names.lost, failure->message, names.left);
   }
-  return group_.vote(lost);
+  return group_.vote(failure);
 }
 
 }  // namespace kedge::pipeline

@@ -19,10 +19,6 @@ constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
 }  // namespace
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unread) {
-  {
-    const std::lock_guard guard(not_sealed_mutex_);
-    if (not_sealed_) told_not_sealed_ = not_sealed_->commit.tag;  // the application goes on from another one
-  }
   // A job that never lives for N commits must get something to the prefix all the same.
   unflushed_ = persistent ? 0 : schedule_.flush_every;
   const Protections found = judge_protection(commit);

@@ -103,59 +103,6 @@ TEST_F(DeviceSnapshot, WhatFailsOnTheWayToTheStoreIsTheSameOnAllRanks) {
   EXPECT_NE(failure->message.find("region 'field'"), std::string::npos) << failure->message;
 }
 
-/// Until a newer one makes up for it: nobody else would tell a program whose last checkpoint it was.
-TEST_F(DeviceSnapshot, FinalizeTellsThatTheLastOneIsLostUnlessWaitHasTold) {
-  enum End : std::uint8_t { untold, told, told_of_an_earlier_one, opened, in_time, made_up_for };
-  for (const End end : {untold, told, told_of_an_earlier_one, opened, in_time, made_up_for}) {
-    SimulatedJob own{2};
-    use(own);
-    OnEachRank thrown(2);
-    expect_returned(own.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      Application application(*of(scope.rank), engine);
-      const auto is_told = [&] { EXPECT_EQ(code_of([&] { engine.wait("2", Level::local); }), ErrorCode::io); };
-      const auto lose = [&] {
-        engine.pause();
-        application.checkpoint(2);
-        if (scope.rank == 1) of(1)->fail("copy", 1, ErrorCode::io);
-        engine.resume();
-      };
-      application.checkpoint(1);
-      lose();
-      if (end == told || end == told_of_an_earlier_one) is_told();
-      if (end == told_of_an_earlier_one) lose();
-      if (end == opened) {
-        EXPECT_EQ(application.restore(), 1);
-      }
-      if (end == made_up_for) application.checkpoint(3);
-      thrown.put(scope.rank, failure_of([&] {
-                   if (end != in_time) return engine.finalize();
-                   EXPECT_FALSE(engine.finalize(std::chrono::hours(1)));
-                 }));
-      EXPECT_EQ(code_of([&] { engine.finalize(); }), ErrorCode::bad_state) << "it is shut down in any case";
-      EXPECT_EQ(of(scope.rank)->allocated_bytes(), 0U);
-    }));
-    const auto failure = thrown.same();
-    EXPECT_EQ(failure.has_value(), end == untold || end == told_of_an_earlier_one);
-    if (failure) {
-      EXPECT_EQ(failure->code, ErrorCode::io);
-      EXPECT_EQ(failure->rank, 1);
-      EXPECT_TRUE(
-          failure->message.starts_with("the newest checkpoint, 2, is lost: its snapshot could not be written to "
-                                       "the node-local stores: "))
-          << failure->message;
-      EXPECT_TRUE(
-          failure->message.ends_with("; 1 is the newest that is left. To be able to save again, call wait(tag, "
-                                     "local) before finalize"))
-          << failure->message;
-    }
-    expect_returned(own.start([&](RankScope& scope) {
-      Engine engine = scope.make_engine();
-      EXPECT_EQ(Application(*of(scope.rank), engine).restore(), end == made_up_for ? 3 : 1);
-    }));
-  }
-}
-
 /// Each piece that is written, and each file that is synced.
 TEST_F(DeviceSnapshot, AFullStoreAtAnyOperationOfTheSealIsTheSameOnAllRanks) {
   for (const bool durable : {false, true}) {
