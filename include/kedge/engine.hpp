@@ -173,8 +173,8 @@ class Engine {
 
   /// COLLECTIVE. Flushes the newest commit, if any commits are flushed, and shuts the engine down as store.on_exit
   /// says; afterwards every call but level and counters throws bad_state. A flush that fails is logged, and does not
-  /// throw. Then throws if the newest commit was a snapshot that could not be written to the stores, unless wait has
-  /// thrown that already or open was told to discard what is newer; the node-local files are kept then.
+  /// throw. Then throws, and keeps the node-local files, if the newest commit was a snapshot that could not be written
+  /// to the stores; not if wait has thrown that already, or open was told to discard what is newer.
   void finalize();
   /// COLLECTIVE. As finalize, but what is done in the background is waited for so long at most, and 10 s more for a
   /// write that has begun. False on all ranks if any gave up: the newest commit keeps the level that it has, and its

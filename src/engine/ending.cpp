@@ -26,13 +26,12 @@ struct StoreUse {
 class Ending {
  public:
   Ending(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
-         CommitNotes& notes)
-      : setup_(setup), started_(started), group_(group), ledger_(ledger), notes_(notes) {}
+         CommitNotes& notes, OnExit on_exit)
+      : setup_(setup), started_(started), group_(group), ledger_(ledger), notes_(notes), on_exit_(on_exit) {}
 
-  void run(bool keeps_files) {
-    const OnExit on_exit = keeps_files ? OnExit::keep : setup_.options.store.on_exit;
-    if (on_exit == OnExit::remove) remove_on_purpose();
-    if (on_exit == OnExit::remove_if_persistent) remove_if_persistent();
+  void run() {
+    if (on_exit_ == OnExit::remove) remove_on_purpose();
+    if (on_exit_ == OnExit::remove_if_persistent) remove_if_persistent();
     StoreUse use;
     use.nodes = is_first_of_node() ? 1 : 0;
     // What was not given back is swept by the next start.
@@ -114,7 +113,7 @@ class Ending {
   /// The reason was logged when it was flushed.
   void log_what_is_not() const {
     const std::optional<commits::Entry> newest = ledger_.newest();
-    const bool is_meant = setup_.options.persistent.every != 0 && setup_.options.store.on_exit != OnExit::remove;
+    const bool is_meant = setup_.options.persistent.every != 0 && on_exit_ != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || ledger_.is_lost()) return;
     setup_.log.warning(compose("the newest checkpoint, {}, is in the node-local stores only. {}", newest->commit.tag,
                                how_to_flush(setup_, started_)));
@@ -152,6 +151,7 @@ class Ending {
   const comm::Group& group_;
   commits::Ledger& ledger_;
   CommitNotes& notes_;
+  OnExit on_exit_;
 };
 
 }  // namespace
@@ -167,7 +167,8 @@ std::string how_to_flush(const Setup& setup, const Started& started) {
 
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes, bool keeps_files) {
-  Ending(setup, started, group, ledger, notes).run(keeps_files);
+  const OnExit on_exit = keeps_files ? OnExit::keep : setup.options.store.on_exit;
+  Ending(setup, started, group, ledger, notes, on_exit).run();
 }
 
 }  // namespace kedge::engine

@@ -151,16 +151,21 @@ TEST_F(LostSnapshot, FinalizeTellsBesideWhatElseItThrows) {
 
 /// What is left is all that there is.
 TEST_F(LostSnapshot, NothingIsRemovedAtTheEnd) {
+  Volume full;
+  full.write_errno = ENOSPC;
   for (const OnExit on_exit : {OnExit::remove, OnExit::remove_if_persistent}) {
     SimulatedJob own{2};
     use(own);
     own.options.store.on_exit = on_exit;
-    own.options.persistent.every = 1;
+    own.options.persistent.every = 10;
     const auto failure = thrown_at_end(own, [&](Engine& engine, Application& application, RankScope& scope) {
       application.checkpoint(1);
       lose(scope, engine, application, 2);
+      if (scope.rank == 0) own.disk.set_volume("/prefix", full);
     });
     EXPECT_TRUE(failure);
+    EXPECT_TRUE(own.logged("the newest checkpoint, 1, is in the node-local stores only. To flush it"));
+    own.disk.set_volume("/prefix", {});
     EXPECT_TRUE(own.logged(" kept for the next start"));
     expect_found(own, 1);
   }
