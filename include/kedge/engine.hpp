@@ -177,9 +177,9 @@ class Engine {
   /// to the stores; not if wait has thrown that already, or open was told to discard what is newer.
   void finalize();
   /// COLLECTIVE. As finalize, but what is done in the background is waited for so long at most, and 10 s more for a
-  /// write that has begun. False on all ranks if any gave up: the newest commit keeps the level that it has, and its
-  /// node-local files are kept, whatever store.on_exit says, for `kedge drain` or the next start. Also false if the
-  /// newest commit could not be flushed, or was a snapshot that is lost; the log says why. 0 gives up at once unless
+  /// write that has begun. False on all ranks if any gave up, if the newest commit could not be flushed, or if it was a
+  /// snapshot that is lost; the log says why. The newest commit then keeps the level that it has, and the node-local
+  /// files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at once unless
   /// the commit is where it belongs already. Where work is done inline, nothing is given up.
   [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
 

@@ -94,7 +94,7 @@ class State {
   /// Adds memory whose address may change between checkpoints, such as one of two buffers that a step swaps. The
   /// function is copied: it captures by reference what changes. It is called, perhaps more than once, in each
   /// checkpoint and restore, and must not communicate; what it throws fails them on all ranks. In restore it must
-  /// return as much memory as was saved.
+  /// return as much memory as was saved. `block` is its shape, of as many elements, and its position in a global array.
   template <detail::GivesRegion F>
   requires std::copy_constructible<F> State& add(const std::string& name, F where, const Block& block = {}) {
     return add_item(

@@ -98,7 +98,7 @@ void Engine::close() {
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
   const engine::StateSize size = engine::size_of(state);
   impl_->call([&] { impl_->create(tag, attributes, size.bytes); });
-  if (size.failure) (void)impl_->writer().remember(*size.failure);  // for commit, also if it does not come again
+  if (size.failure) (void)impl_->writer().remember(*size.failure);  // commit throws it, even if save succeeds
   engine::save(impl_->writer(), state);
   commit();
 }

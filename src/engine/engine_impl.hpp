@@ -83,7 +83,7 @@ class EngineImpl {
 
  private:
   [[nodiscard]] std::optional<Failure> end_phase();
-  void leave(bool keeps_files);
+  void leave(const std::optional<Failure>& lost);
   void end_calls();
   void give_up(std::chrono::duration<double> after);
   [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;

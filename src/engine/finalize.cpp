@@ -12,10 +12,10 @@
 namespace kedge::engine {
 namespace {
 
-/// What the end met, in one: that the newest checkpoint is lost comes first.
+/// Both failures as one; that the newest checkpoint is lost comes first.
 std::optional<Failure> both(std::optional<Failure> lost, const std::optional<Failure>& failure) {
   if (!lost) return failure;
-  if (failure) lost->message += "; besides, " + to_string(*failure);
+  if (failure) lost->message += "; also: " + to_string(*failure);
   return lost;
 }
 
@@ -28,7 +28,7 @@ void EngineImpl::finalize() {
   const std::optional<Failure> failure = end_phase();
   const std::optional<Failure> lost = pipeline_.lost_snapshot();
   pipeline_.finish();
-  leave(lost.has_value());
+  leave(lost);
   comm::throw_if(both(lost, failure));
 }
 
@@ -42,7 +42,7 @@ bool EngineImpl::finalize_within(std::chrono::duration<double> at_most) {
   const std::optional<Failure> lost = in_time ? pipeline_.lost_snapshot() : std::nullopt;
   const Finished finished = in_time ? pipeline_.finish_within(deadline) : Finished::in_the_midst;
   if (finished == Finished::in_the_midst) give_up(at_most);
-  else leave(lost.has_value());
+  else leave(lost);
   if (failure) throw Error(*both(lost, failure));
   return finished == Finished::in_place && !lost;
 }
@@ -60,9 +60,14 @@ std::optional<Failure> EngineImpl::end_phase() {
   return std::nullopt;
 }
 
-/// COLLECTIVE.
-void EngineImpl::leave(bool keeps_files) {
-  leave_store(setup_, started_, group_, ledger_, notes_, keeps_files);
+/// COLLECTIVE. `lost`: why the newest checkpoint is; then all files are kept.
+void EngineImpl::leave(const std::optional<Failure>& lost) {
+  try {
+    leave_store(setup_, started_, group_, ledger_, notes_, lost.has_value());
+  } catch (const Error& error) {
+    if (!lost || comm::ends_communication(error.code())) throw;
+    throw Error(*both(lost, error.failure()));
+  }
   end_calls();
 }
 

@@ -117,7 +117,7 @@ void load(Reader& reader, const State::Item& item) {
   if (!item.block_is_function) target.shape = shape_in(block, view);
   else if (has_elements_of(view, saved.shape) && count_of(saved.shape.extents()) == count_of(target.shape.extents()))
     target.shape = saved.shape;
-  // The memory is as large as the variable, whatever is said of it.
+  // The block is what was saved, so the variable must have room for it. Any other block load refuses.
   if (target.shape == saved.shape) require_fit(item, view, block);
   (void)reader.load(item.name, target, place_in(block, view, target.shape));
 }

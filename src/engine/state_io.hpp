@@ -13,7 +13,7 @@ namespace kedge::engine {
 /// What create is to expect of a state.
 struct StateSize {
   std::uint64_t bytes = 0;
-  std::optional<Failure> failure;  ///< a variable could not be asked: the first one's
+  std::optional<Failure> failure;  ///< why a variable could not be asked, the first such one
 };
 
 /// Local. What the state's variables have now.

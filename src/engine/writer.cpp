@@ -56,7 +56,8 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     // The next may be smaller: what it needs shows as it is saved.
     if (failure->code != ErrorCode::no_space) throw Error(*failure);
     layout_.reset();
-    throw Error(with_what_stays(*std::move(failure)));
+    failure->message += what_stays();
+    throw Error(*failure);
   }
   checkpoint_->blocked_s = parts_.clock().seconds() - begin_s;
   parts_.lifecycle.move_to(Phase::writing);
@@ -84,19 +85,18 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
 }
 
 /// COLLECTIVE. What else takes up the space, as rank 0 sees it: workers remove commits one rank after the other.
-Failure Writer::with_what_stays(Failure failure) const {
-  std::optional<Failure> said;
+std::string Writer::what_stays() const {
+  std::string text;
   if (parts_.group.is_root()) {
-    said = failure;
+    const std::uint32_t keep = parts_.setup.options.store.keep;
     const std::vector<commits::Entry> kept = parts_.ledger.entries();
     std::string_view why;
-    if (parts_.pipeline.pending() != 0) why = "until the background work on them is done";
-    if (parts_.pipeline.protects()) why = "because none of them is protected yet";
-    if (kept.size() > parts_.setup.options.store.keep && !why.empty())
-      said->message += compose("; {} stays beside newer commits {}", kept.back().commit.tag, why);
+    if (kept.size() > keep && parts_.pipeline.pending() != 0) why = "until the background work on them is done";
+    if (parts_.ledger.staying(keep).size() > keep) why = "because none of them is protected yet";
+    if (!why.empty()) text = compose("; {} stays beside newer commits {}", kept.back().commit.tag, why);
   }
-  if (const auto of_root = parts_.group.vote(said)) failure.message = of_root->message;
-  return failure;
+  parts_.group.broadcast(text);
+  return text;
 }
 
 /// COLLECTIVE. Rank 0 draws the id and takes the time; everything else all ranks know.

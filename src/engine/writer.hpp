@@ -92,7 +92,7 @@ class Writer {
   [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
-  [[nodiscard]] Failure with_what_stays(Failure failure) const;
+  [[nodiscard]] std::string what_stays() const;
   [[nodiscard]] std::optional<device::Span> wait_for_device(std::string_view name, const Region& region,
                                                             std::uint64_t bytes, double& waited_s);
   void copy(const format::RegionSpec& spec, std::span<const std::byte> on_host,

@@ -61,7 +61,7 @@ bool Writer::permits_snapshots(const Expected& expected) {
 /// Local. Whether the region needs nothing more in save.
 bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& from) {
   if (!checkpoint_->container->promise(spec)) {
-    checkpoint_->has_new_regions = layout_ != nullptr;  // else it is the first of this start
+    checkpoint_->has_new_regions = layout_ != nullptr;  // without a layout there is nothing to differ from
     return false;
   }
   auto copy = parts_.copies.take(from);

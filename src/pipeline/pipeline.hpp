@@ -97,10 +97,10 @@ class Pipeline {
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);
-  /// Commits newer than the one that is opened now are given up on purpose: of a lost one nobody need hear.
+  /// Local. open discards what is newer: finalize need not report a snapshot that is lost.
   void forgo_newer() noexcept { loss_is_known_ = true; }
-  /// Why the newest commit is lost: it was a snapshot that could not be sealed, and require() has not said so yet. The
-  /// same on all ranks.
+  /// Why the newest commit is lost: it was a snapshot that could not be sealed, require() has not said so yet, and
+  /// nobody forgoes it. The same on all ranks.
   [[nodiscard]] std::optional<Failure> lost_snapshot() const;
   /// The job ends: its newest commit goes to the prefix, if any does. A failure is logged. The last call.
   void finish();

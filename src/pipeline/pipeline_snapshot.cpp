@@ -132,8 +132,8 @@ void Pipeline::not_sealed(const comm::Group& channel, const Job& job, const Fail
 
 /// Local. Nothing, unless the newest checkpoint of this tag is one that could not be sealed.
 std::optional<LostSnapshots::Lost> Pipeline::find_lost(std::string_view tag) const {
+  const auto newest = ledger_.newest_of(tag);  // first: the worker notes a loss before it drops the snapshot
   auto lost = lost_.find(tag);
-  const auto newest = ledger_.newest_of(tag);
   if (lost && newest && is_newer(*newest, lost->commit)) return std::nullopt;
   return lost;
 }
@@ -157,8 +157,11 @@ std::optional<Failure> Pipeline::lost_snapshot() const {
     failure = lost->failure;
     failure->message = compose(
         "the newest checkpoint, {}, is lost: its snapshot could not be written to the node-local stores: {}; {} "
-        "is the newest that is left. To be able to save again, call wait(tag, local) before finalize",
-        names.lost, failure->message, names.left);
+        "is the newest that is left, and the node-local files are kept. To be able to save again, call wait(tag, "
+        "local) before finalize",
+        names.lost, to_string(lost->failure), names.left);
+    failure->path.clear();  // they are in the text
+    failure->system_errno = 0;
   }
   return group_.vote(failure);
 }

@@ -54,7 +54,7 @@ class LostSnapshot : public DeviceSnapshot {
   }
 };
 
-TEST_F(LostSnapshot, FinalizeTellsIfNobodyHas) {
+TEST_F(LostSnapshot, FinalizeReportsItIfNobodyHas) {
   const auto failure = thrown_at_end(job, [&](Engine& engine, Application& application, RankScope& scope) {
     application.checkpoint(1);
     lose(scope, engine, application, 2);
@@ -64,14 +64,14 @@ TEST_F(LostSnapshot, FinalizeTellsIfNobodyHas) {
   EXPECT_EQ(failure->rank, 1);
   EXPECT_THAT(failure->message, StartsWith("the newest checkpoint, 2, is lost: its snapshot could not "
                                            "be written to the node-local stores: "));
-  EXPECT_THAT(failure->message, EndsWith("; 1 is the newest that is left. To be able to save again, "
-                                         "call wait(tag, local) before finalize"));
+  EXPECT_THAT(failure->message,
+              EndsWith("; 1 is the newest that is left, and the node-local "
+                       "files are kept. To be able to save again, call wait(tag, local) before finalize"));
   expect_found(job, 1);
 }
 
 /// To look at another checkpoint, or to go back to it, says nothing of the one that is lost.
-TEST_F(LostSnapshot, FinalizeTellsAlsoAfterAnOpen) {
-  job.options.store.keep = 3;
+TEST_F(LostSnapshot, FinalizeReportsItAlsoAfterAnOpen) {
   for (const Selection& selection : {Selection(latest), Selection(Tag("1"))}) {
     SimulatedJob own{2};
     use(own);
@@ -89,7 +89,7 @@ TEST_F(LostSnapshot, FinalizeTellsAlsoAfterAnOpen) {
   }
 }
 
-TEST_F(LostSnapshot, FinalizeDoesNotTellWhatIsKnownGivenUpOrMadeUpFor) {
+TEST_F(LostSnapshot, FinalizeDoesNotReportWhatIsKnownGivenUpOrMadeUpFor) {
   const std::vector<Program> programs = {
       [](Engine& engine, Application&, RankScope&) { expect_told(engine, "2"); },
       [](Engine& engine, Application&, RankScope&) {
@@ -111,7 +111,8 @@ TEST_F(LostSnapshot, FinalizeDoesNotTellWhatIsKnownGivenUpOrMadeUpFor) {
   }
 }
 
-TEST_F(LostSnapshot, WithALimitFinalizeIsFalse) {
+TEST_F(LostSnapshot, FinalizeWithALimitReturnsFalseAndKeepsTheFiles) {
+  job.options.store.on_exit = OnExit::remove;
   expect_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     Application application(*of(scope.rank), engine);
@@ -123,8 +124,20 @@ TEST_F(LostSnapshot, WithALimitFinalizeIsFalse) {
   expect_found(job, 1);
 }
 
+TEST_F(LostSnapshot, FinalizeReportsOneThatIsLostAfterAnotherWasGivenUp) {
+  const auto failure = thrown_at_end(job, [&](Engine& engine, Application& application, RankScope& scope) {
+    application.checkpoint(1);
+    lose(scope, engine, application, 2);
+    EXPECT_EQ(engine.open(latest, Newer::discard), "1");
+    engine.close();
+    lose(scope, engine, application, 3);
+  });
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->message, StartsWith("the newest checkpoint, 3, is lost"));
+}
+
 /// A load that failed, and was not closed: whoever reads of it still has to read of the checkpoint.
-TEST_F(LostSnapshot, FinalizeTellsBesideWhatElseItThrows) {
+TEST_F(LostSnapshot, FinalizeReportsItBeforeWhatElseItThrows) {
   for (const bool has_limit : {false, true}) {
     SimulatedJob own{2};
     use(own);
@@ -145,30 +158,49 @@ TEST_F(LostSnapshot, FinalizeTellsBesideWhatElseItThrows) {
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::io);
     EXPECT_THAT(failure->message, StartsWith("the newest checkpoint, 2, is lost: "));
-    EXPECT_THAT(failure->message, HasSubstr("; besides, not_found on rank 0: 1 has no region 'nothing'"));
+    EXPECT_THAT(failure->message, HasSubstr("; also: not_found on rank 0: 1 has no region 'nothing'"));
   }
 }
 
 /// What is left is all that there is.
 TEST_F(LostSnapshot, NothingIsRemovedAtTheEnd) {
-  Volume full;
-  full.write_errno = ENOSPC;
   for (const OnExit on_exit : {OnExit::remove, OnExit::remove_if_persistent}) {
     SimulatedJob own{2};
     use(own);
     own.options.store.on_exit = on_exit;
-    own.options.persistent.every = 10;
+    own.options.persistent.every = on_exit == OnExit::remove ? 10 : 1;
     const auto failure = thrown_at_end(own, [&](Engine& engine, Application& application, RankScope& scope) {
       application.checkpoint(1);
+      if (on_exit == OnExit::remove_if_persistent) engine.wait("1", Level::persistent);
       lose(scope, engine, application, 2);
-      if (scope.rank == 0) own.disk.set_volume("/prefix", full);
     });
     EXPECT_TRUE(failure);
-    EXPECT_TRUE(own.logged("the newest checkpoint, 1, is in the node-local stores only. To flush it"));
-    own.disk.set_volume("/prefix", {});
+    EXPECT_EQ(own.logged("the newest checkpoint, 1, is in the node-local stores only. To flush it"),
+              on_exit == OnExit::remove);
     EXPECT_TRUE(own.logged(" kept for the next start"));
     expect_found(own, 1);
   }
+}
+
+/// The end itself fails where the store has become read-only.
+TEST_F(LostSnapshot, FinalizeReportsItBeforeALockThatStays) {
+  OnEachRank thrown(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    Application application(*of(scope.rank), engine);
+    application.checkpoint(1);
+    engine.pause();
+    application.checkpoint(2);
+    Volume read_only;
+    read_only.write_errno = EROFS;
+    if (scope.rank == 1) job.disk.set_volume("/nodes", read_only);
+    engine.resume();
+    thrown.put(scope.rank, failure_of([&] { engine.finalize(); }));
+  }));
+  const auto failure = thrown.same();
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->message, StartsWith("the newest checkpoint, 2, is lost: "));
+  EXPECT_THAT(failure->message, ContainsRegex("; also: io on rank [01]: cannot remove: "));
 }
 
 /// Each is answered for, and only the newest is finalize's.

@@ -109,20 +109,27 @@ TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
   EXPECT_EQ(reopen(job).step, 3);
 }
 
-/// Ranks' workers remove superseded commits one after the other: what still takes up the space is told as one rank sees
-/// it, the same on all.
-TEST_F(Background, WithoutSpaceWhatStaysIsNamedAlikeOnAllRanks) {
-  job.options.pipeline.max_pending = 3;
-  for (const Scheme scheme : {Scheme::single, Scheme::xor_}) {
-    job.options.redundancy.scheme = scheme;
-    gate.close();
+TEST_F(Background, WithoutSpaceTheErrorSaysWhatStaysAndWhy) {
+  const std::string not_protected = "; a stays beside newer commits because none of them is protected yet";
+  struct Case {
+    Scheme scheme;
+    std::uint32_t protect_every;
+    std::string words;
+  };
+  for (const Case& each :
+       {Case{Scheme::single, 1, "; a stays beside newer commits until the background work on them is done"},
+        Case{Scheme::xor_, 1, not_protected}, Case{Scheme::xor_, 0, not_protected}}) {
+    job.options.redundancy.scheme = each.scheme;
+    job.options.redundancy.every = each.protect_every;
     OnEachRank met(4);
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
-      once(engine, scope.rank, [&] { gate.await(4); });
+      if (each.scheme != Scheme::single) engine.wait("a", Level::protected_);
+      once(engine, scope.rank, [&] { gate.close(); });
       commit_step(engine, scope.rank, "b", 2);
       once(engine, scope.rank, [&] {
+        if (each.protect_every != 0) gate.await(4);
         Volume full;
         full.write_errno = ENOSPC;
         job.disk.set_volume("/nodes/node1", full);
@@ -132,17 +139,12 @@ TEST_F(Background, WithoutSpaceWhatStaysIsNamedAlikeOnAllRanks) {
         job.disk.set_volume("/nodes/node1", {});
         gate.open();
       });
-      commit_step(engine, scope.rank, "d", 4);
     }));
     const auto failure = met.same();
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_EQ(failure->rank, 1);
-    EXPECT_THAT(failure->message,
-                testing::EndsWith(scheme == Scheme::single ? "; a stays beside newer commits until the background work "
-                                                             "on them is done"
-                                                           : "; a stays beside newer commits because none of them is "
-                                                             "protected yet"));
+    EXPECT_THAT(failure->message, testing::EndsWith(each.words));
   }
 }
 

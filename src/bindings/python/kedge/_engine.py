@@ -125,8 +125,9 @@ class Engine(Counted):
     def finalize(self, timeout: float | None = None) -> bool:
         """COLLECTIVE. Shuts the engine down; afterwards every call raises BadState. What is under way in the background is
         waited for ``timeout`` seconds at most, and 10 s more for a write that has begun: False, on all ranks, if any gave
-        up (the node-local files are then kept for ``kedge drain`` or the next start), or if the newest commit could not be
-        flushed or was a snapshot that is lost. Without ``timeout`` a lost snapshot raises, unless ``wait`` has raised."""
+        up, or if the newest commit could not be flushed or was a snapshot that is lost: the node-local files are then kept
+        for ``kedge drain`` or the next start. Without ``timeout`` a lost snapshot raises, unless ``wait`` has raised it or
+        ``restart`` discarded what is newer."""
         return self._engine.finalize(timeout)
 
 
