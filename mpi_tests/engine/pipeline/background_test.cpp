@@ -110,6 +110,7 @@ TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
 }
 
 TEST_F(Background, WithoutSpaceTheErrorSaysWhatStaysAndWhy) {
+  job.options.pipeline.max_pending = 3;
   const std::string not_protected = "; a stays beside newer commits because none of them is protected yet";
   struct Case {
     Scheme scheme;
@@ -124,12 +125,17 @@ TEST_F(Background, WithoutSpaceTheErrorSaysWhatStaysAndWhy) {
     OnEachRank met(4);
     expect_all_returned(job.start([&](RankScope& scope) {
       Engine engine = scope.make_engine();
+      const bool on_demand = each.protect_every == 0;
+      if (!on_demand) once(engine, scope.rank, [&] { gate.close(); });
       commit_step(engine, scope.rank, "a", 1);
-      if (each.scheme != Scheme::single) engine.wait("a", Level::protected_);
-      once(engine, scope.rank, [&] { gate.close(); });
+      if (on_demand) {
+        engine.wait("a", Level::protected_);
+        engine.wait("a", Level::persistent);
+        once(engine, scope.rank, [&] { gate.close(); });
+      }
       commit_step(engine, scope.rank, "b", 2);
       once(engine, scope.rank, [&] {
-        if (each.protect_every != 0) gate.await(4);
+        gate.await(4);
         Volume full;
         full.write_errno = ENOSPC;
         job.disk.set_volume("/nodes/node1", full);
