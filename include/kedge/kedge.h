@@ -110,10 +110,9 @@ typedef struct kedge_engine kedge_engine;
  * returned it or KEDGE_DISCARD_NEWER gave it up; the node-local files are then kept. */
 kedge_error kedge_finalize(kedge_engine* engine);
 
-/** COLLECTIVE. As kedge_finalize, but what is under way in the background is waited for `seconds` at most, and 10
- * s more for a write that has begun. `*done` becomes 1, or 0 on all ranks if any gave up, or if the newest commit could
- * not be flushed or was lost: the node-local files are then kept for `kedge drain` or the next start. A NULL `done` is
- * reported on that rank alone. */
+/** COLLECTIVE. As kedge_finalize, but waits for background work `seconds` at most, and 10 s more for a write that has
+ * begun. `*done` becomes 1, or 0 on all ranks if any gave up, or if the newest commit could not be flushed or was lost:
+ * the node-local files are then kept. A NULL `done` is reported on that rank alone. */
 KEDGE_MUST_CHECK kedge_error kedge_finalize_within(kedge_engine* engine, double seconds, int* done);
 
 /** Frees the engine. Never communicates, safe after MPI_Finalize; call kedge_finalize first to shut down in order. */
