@@ -12,9 +12,9 @@
 namespace kedge::codec {
 namespace {
 
-constexpr std::size_t kTableBytes = 32;                      // ISA-L's, of one coefficient
-constexpr std::size_t kMostBytes = std::size_t{1} << 30U;    // of one call, whose length is an int
-constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;  // where the result is one of the sources
+constexpr std::size_t kTableBytes = 32;                         // ISA-L's, of one coefficient
+constexpr std::size_t kEncodeBytesMax = std::size_t{1} << 30U;  // of one call, whose length is an int
+constexpr std::size_t kSumBlockBytes = std::size_t{64} << 10U;  // where the result is one of the sources
 
 /// out = sum of equally long terms, none of which is `out`.
 void multiply(std::span<std::byte> out, std::span<const Term> terms) {
@@ -24,15 +24,15 @@ void multiply(std::span<std::byte> out, std::span<const Term> terms) {
   const int count = static_cast<int>(terms.size());
   ec_init_tables(count, 1, coefficients.data(), tables.data());
   std::vector<unsigned char*> sources(terms.size());
-  for (std::size_t done = 0; done < out.size(); done += kMostBytes) {
+  for (std::size_t done = 0; done < out.size(); done += kEncodeBytesMax) {
     // ISA-L's prototype lacks const; it writes to the result only.
     std::ranges::transform(terms, sources.begin(), [&](const Term& term) {
       return const_cast<unsigned char*>(                                      // NOLINT(*-const-cast)
           reinterpret_cast<const unsigned char*>(term.bytes.data() + done));  // NOLINT(*-reinterpret-cast)
     });
     auto* result = reinterpret_cast<unsigned char*>(out.data() + done);  // NOLINT(*-reinterpret-cast)
-    ec_encode_data(static_cast<int>(std::min(kMostBytes, out.size() - done)), count, 1, tables.data(), sources.data(),
-                   &result);
+    ec_encode_data(static_cast<int>(std::min(kEncodeBytesMax, out.size() - done)), count, 1, tables.data(),
+                   sources.data(), &result);
   }
 }
 
@@ -43,10 +43,10 @@ void multiply_in_place(std::span<std::byte> out, std::span<const Term> terms) {
     multiply(out, terms);
     return;
   }
-  std::vector<std::byte> sum(std::min(kBlockBytes, out.size()));
+  std::vector<std::byte> sum(std::min(kSumBlockBytes, out.size()));
   std::vector<Term> blocks(terms.begin(), terms.end());
-  for (std::size_t done = 0; done < out.size(); done += kBlockBytes) {
-    const auto block = std::span(sum).first(std::min(kBlockBytes, out.size() - done));
+  for (std::size_t done = 0; done < out.size(); done += kSumBlockBytes) {
+    const auto block = std::span(sum).first(std::min(kSumBlockBytes, out.size() - done));
     for (std::size_t i = 0; i < terms.size(); ++i) blocks[i].bytes = terms[i].bytes.subspan(done, block.size());
     multiply(block, blocks);
     std::ranges::copy(block, out.subspan(done).begin());

@@ -16,9 +16,9 @@ namespace {
 using Sources = std::vector<const std::byte*>;
 
 constexpr std::size_t kAlignment = 32;  // what xor_gen asks of every pointer
-constexpr std::size_t kMostBytes = std::size_t{1}
-                                   << 30U;    // of one xor_gen, whose length is an int; keeps the alignment
-constexpr std::size_t kBlockBytes = 4096;     // on the stack
+constexpr std::size_t kXorBytesMax = std::size_t{1}
+                                     << 30U;  // of one xor_gen, whose length is an int; keeps the alignment
+constexpr std::size_t kXorBlockBytes = 4096;  // on the stack
 constexpr std::size_t kWorthAlignment = 256;  // below, the detour costs more than it gains
 
 std::size_t misalignment(const std::byte* bytes) {
@@ -28,13 +28,13 @@ std::size_t misalignment(const std::byte* bytes) {
 /// At least two sources, everything aligned.
 void generate(std::span<std::byte> out, const Sources& sources) {
   std::vector<void*> vectors(sources.size() + 1);
-  for (std::size_t done = 0; done < out.size(); done += kMostBytes) {
+  for (std::size_t done = 0; done < out.size(); done += kXorBytesMax) {
     // ISA-L's prototype lacks const; it writes to the last one only.
     std::ranges::transform(sources, vectors.begin(), [&](const std::byte* source) {
       return const_cast<std::byte*>(source + done);  // NOLINT(*-const-cast)
     });
     vectors.back() = out.data() + done;
-    const std::size_t length = std::min(kMostBytes, out.size() - done);
+    const std::size_t length = std::min(kXorBytesMax, out.size() - done);
     if (xor_gen(static_cast<int>(vectors.size()), static_cast<int>(length), vectors.data()) != 0) {
       throw Error(ErrorCode::bad_state,
                   "ISA-L's xor_gen rejected its arguments; please report this with the CPU's model");
@@ -44,9 +44,9 @@ void generate(std::span<std::byte> out, const Sources& sources) {
 
 /// Any alignment. By way of a block, because `out` may be one of the sources.
 void add_up(std::span<std::byte> out, const Sources& sources) {
-  std::array<std::byte, kBlockBytes> sum;  // NOLINT(*-member-init): filled below
-  for (std::size_t done = 0; done < out.size(); done += kBlockBytes) {
-    const std::size_t length = std::min(kBlockBytes, out.size() - done);
+  std::array<std::byte, kXorBlockBytes> sum;  // NOLINT(*-member-init): filled below
+  for (std::size_t done = 0; done < out.size(); done += kXorBlockBytes) {
+    const std::size_t length = std::min(kXorBlockBytes, out.size() - done);
     std::memcpy(sum.data(), sources.front() + done, length);
     for (std::size_t source = 1; source < sources.size(); ++source) {
       const std::byte* bytes = sources[source] + done;

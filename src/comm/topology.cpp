@@ -20,7 +20,7 @@ namespace kedge::comm {
 namespace {
 
 constexpr std::size_t kNameBytes = 1024;
-constexpr int kNobody = -1;
+constexpr int kNoRank = -1;
 
 constexpr std::uint8_t kNode = 0;
 constexpr std::uint8_t kDomain = 1;
@@ -31,7 +31,7 @@ struct Membership {
   std::int32_t kind = 0;
   std::int32_t size = 0;
   std::int32_t index = 0;         // in the ascending list of members
-  std::int32_t parent = kNobody;  // in a binomial tree over that list
+  std::int32_t parent = kNoRank;  // in a binomial tree over that list
 };
 static_assert(std::is_trivially_copyable_v<Membership>);
 
@@ -90,7 +90,7 @@ std::vector<Communicator::Message> answers(const std::map<std::string, std::vect
   std::vector<Communicator::Message> messages;
   for (const auto& [name, members] : groups) {
     for (std::size_t index = 0; index < members.size(); ++index) {
-      const int parent = index == 0 ? kNobody : members[index & (index - 1)];
+      const int parent = index == 0 ? kNoRank : members[index & (index - 1)];
       const Membership membership{name.front(), static_cast<std::int32_t>(members.size()),
                                   static_cast<std::int32_t>(index), parent};
       std::vector<std::byte> bytes;
@@ -106,7 +106,7 @@ std::vector<Communicator::Message> answers(const std::map<std::string, std::vect
 std::vector<int> share_members(Communicator& communicator, const Membership& mine, std::vector<int> members,
                                Deadline deadline) {
   members.resize(static_cast<std::size_t>(mine.size));
-  if (mine.parent != kNobody) {
+  if (mine.parent != kNoRank) {
     auto request = communicator.receive(mine.parent, kMembersChannel, std::as_writable_bytes(std::span<int>(members)));
     communicator.wait(std::span(&request, 1), deadline);
   }
@@ -195,7 +195,7 @@ std::map<int, std::vector<int>> ask_homes(Communicator& communicator, const std:
     std::vector<int> ranks;
     for (const std::uint64_t place : values_in<std::uint64_t>(message.bytes)) {
       const auto found = here.find(place);
-      ranks.push_back(found == here.end() ? kNobody : found->second);
+      ranks.push_back(found == here.end() ? kNoRank : found->second);
     }
     message.bytes.clear();
     append<int>(message.bytes, ranks);
@@ -230,7 +230,7 @@ std::vector<int> ranks_at(Communicator& communicator, const Topology& topology, 
   for (const std::uint64_t place : places) {
     const int home = home_of(communicator, place);
     ranks.push_back(told.at(home)[next[home]++]);
-    if (ranks.back() != kNobody || local) continue;
+    if (ranks.back() != kNoRank || local) continue;
     local = Failure{ErrorCode::invalid_argument,
                     compose("there is no rank at place {}; places are 0 to {}", place, communicator.size() - 1),
                     -1,

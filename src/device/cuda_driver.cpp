@@ -9,7 +9,7 @@ namespace kedge::device {
 namespace {
 
 template <class Function>
-void find(void* library, const char* name, Function& function) {
+void require_driver_function(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));  // NOLINT(*-reinterpret-cast): what dlsym is for
   if (function != nullptr) return;
   throw Error(ErrorCode::device_failed, compose("the CUDA driver is missing {}; update the driver", name));
@@ -65,34 +65,34 @@ std::string_view advice(ErrorCode code) noexcept {
 
 std::unique_ptr<const CudaDriver> CudaDriver::of(void* library) {
   auto driver = std::make_unique<CudaDriver>();
-  find(library, "cuGetErrorName", driver->get_error_name);
-  find(library, "cuGetErrorString", driver->get_error_string);
-  find(library, "cuPointerGetAttributes", driver->pointer_get_attributes);
-  find(library, "cuDeviceGet", driver->device_get);
-  find(library, "cuDevicePrimaryCtxRetain", driver->primary_context_retain);
-  find(library, "cuCtxPushCurrent_v2", driver->context_push);
-  find(library, "cuCtxPopCurrent_v2", driver->context_pop);
-  find(library, "cuCtxGetCurrent", driver->context_get_current);
-  find(library, "cuCtxGetDevice", driver->context_get_device);
-  find(library, "cuThreadExchangeStreamCaptureMode", driver->exchange_capture_mode);
-  find(library, "cuCtxSynchronize", driver->context_synchronize);
-  find(library, "cuStreamCreate", driver->stream_create);
-  find(library, "cuStreamDestroy_v2", driver->stream_destroy);
-  find(library, "cuStreamSynchronize", driver->stream_synchronize);
-  find(library, "cuMemcpyDtoHAsync_v2", driver->copy_to_host);
-  find(library, "cuMemcpyHtoDAsync_v2", driver->copy_to_device);
-  find(library, "cuMemcpyDtoDAsync_v2", driver->copy_within_device);
-  find(library, "cuMemAlloc_v2", driver->memory_alloc);
-  find(library, "cuMemFree_v2", driver->memory_free);
-  find(library, "cuMemHostAlloc", driver->host_alloc);
-  find(library, "cuMemFreeHost", driver->host_free);
-  find(library, "cuMemHostRegister_v2", driver->host_register);
-  find(library, "cuMemHostUnregister", driver->host_unregister);
-  find(library, "cuModuleLoadData", driver->module_load);
-  find(library, "cuModuleUnload", driver->module_unload);
-  find(library, "cuModuleGetFunction", driver->module_get_function);
-  find(library, "cuFuncSetAttribute", driver->function_set_attribute);
-  find(library, "cuLaunchKernel", driver->launch);
+  require_driver_function(library, "cuGetErrorName", driver->get_error_name);
+  require_driver_function(library, "cuGetErrorString", driver->get_error_string);
+  require_driver_function(library, "cuPointerGetAttributes", driver->pointer_get_attributes);
+  require_driver_function(library, "cuDeviceGet", driver->device_get);
+  require_driver_function(library, "cuDevicePrimaryCtxRetain", driver->primary_context_retain);
+  require_driver_function(library, "cuCtxPushCurrent_v2", driver->context_push);
+  require_driver_function(library, "cuCtxPopCurrent_v2", driver->context_pop);
+  require_driver_function(library, "cuCtxGetCurrent", driver->context_get_current);
+  require_driver_function(library, "cuCtxGetDevice", driver->context_get_device);
+  require_driver_function(library, "cuThreadExchangeStreamCaptureMode", driver->exchange_capture_mode);
+  require_driver_function(library, "cuCtxSynchronize", driver->context_synchronize);
+  require_driver_function(library, "cuStreamCreate", driver->stream_create);
+  require_driver_function(library, "cuStreamDestroy_v2", driver->stream_destroy);
+  require_driver_function(library, "cuStreamSynchronize", driver->stream_synchronize);
+  require_driver_function(library, "cuMemcpyDtoHAsync_v2", driver->copy_to_host);
+  require_driver_function(library, "cuMemcpyHtoDAsync_v2", driver->copy_to_device);
+  require_driver_function(library, "cuMemcpyDtoDAsync_v2", driver->copy_within_device);
+  require_driver_function(library, "cuMemAlloc_v2", driver->memory_alloc);
+  require_driver_function(library, "cuMemFree_v2", driver->memory_free);
+  require_driver_function(library, "cuMemHostAlloc", driver->host_alloc);
+  require_driver_function(library, "cuMemFreeHost", driver->host_free);
+  require_driver_function(library, "cuMemHostRegister_v2", driver->host_register);
+  require_driver_function(library, "cuMemHostUnregister", driver->host_unregister);
+  require_driver_function(library, "cuModuleLoadData", driver->module_load);
+  require_driver_function(library, "cuModuleUnload", driver->module_unload);
+  require_driver_function(library, "cuModuleGetFunction", driver->module_get_function);
+  require_driver_function(library, "cuFuncSetAttribute", driver->function_set_attribute);
+  require_driver_function(library, "cuLaunchKernel", driver->launch);
   return driver;
 }
 

@@ -12,14 +12,14 @@ namespace kedge::device {
 namespace {
 
 template <class Function>
-bool find(void* library, const char* name, Function& function) {
+bool find_function(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));  // NOLINT(*-reinterpret-cast): what dlsym is for
   return function != nullptr;
 }
 
 template <class Function>
-void require(void* library, const char* name, Function& function) {
-  if (find(library, name, function)) return;
+void require_function(void* library, const char* name, Function& function) {
+  if (find_function(library, name, function)) return;
   throw Error(ErrorCode::bad_state, compose("libcufile is missing {}; update GPUDirect Storage", name));
 }
 
@@ -64,12 +64,12 @@ std::unique_ptr<const CuFile> CuFile::load(const char* name) {
                         why == nullptr ? name : why));
   }
   auto cufile = std::make_unique<CuFile>();
-  require(library, "cuFileDriverOpen", cufile->driver_open);
-  require(library, "cuFileDriverGetProperties", cufile->driver_get_properties);
-  require(library, "cuFileHandleRegister", cufile->handle_register);
-  require(library, "cuFileHandleDeregister", cufile->handle_deregister);
-  require(library, "cuFileWrite", cufile->write);
-  (void)find(library, "cuFileGetParameterBool", cufile->get_flag);
+  require_function(library, "cuFileDriverOpen", cufile->driver_open);
+  require_function(library, "cuFileDriverGetProperties", cufile->driver_get_properties);
+  require_function(library, "cuFileHandleRegister", cufile->handle_register);
+  require_function(library, "cuFileHandleDeregister", cufile->handle_deregister);
+  require_function(library, "cuFileWrite", cufile->write);
+  (void)find_function(library, "cuFileGetParameterBool", cufile->get_flag);
   return cufile;
 }
 

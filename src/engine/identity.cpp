@@ -8,6 +8,7 @@
 
 #include "base/attempt.hpp"
 #include "base/random.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "comm/wire.hpp"
 #include "fs/system_error.hpp"
@@ -169,10 +170,6 @@ Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
   }
   comm::throw_if(refused);
   return {};
-}
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
 }
 
 /// The stores' part in finding out who the run is. All calls are COLLECTIVE.

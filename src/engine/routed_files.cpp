@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/attempt.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"
@@ -17,10 +18,6 @@ using Kind = fs::FileStatus::Kind;
 constexpr std::uint32_t kDirectoryMode = 0700;
 constexpr std::size_t kFileNameBytesMax = 255;  // NAME_MAX of every filesystem that a store lies on
 constexpr std::size_t kPathBytesMax = 4095;     // PATH_MAX without the zero; KEDGE_PATH_SIZE promises it
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
-}
 
 std::string_view without_slash(std::string_view name) noexcept {
   if (name.ends_with('/')) name.remove_suffix(1);

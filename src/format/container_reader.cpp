@@ -4,16 +4,13 @@
 
 #include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "format/fields.hpp"
 #include "format/region_copy.hpp"
 
 namespace kedge::format {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 20U;  // between two reports of progress
-
-[[noreturn]] void refuse(const std::string& path, std::string message) {
-  throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, path, 0});
-}
 
 void report(const std::function<void(std::uint64_t)>& progress, std::uint64_t bytes) {
   if (progress) progress(bytes);

@@ -145,10 +145,6 @@ class Search {
   std::optional<Point> found_;
 };
 
-bool has_elements(const Shape& shape) {
-  return std::ranges::none_of(shape.extents(), [](std::uint64_t extent) { return extent == 0; });
-}
-
 Box box_of(const Shape& offset, const Shape& shape) {
   Box box;
   for (std::size_t d = 0; d < shape.dimensions(); ++d) {
@@ -193,6 +189,10 @@ Failure describe(std::string_view array, const Shape& global_shape, const std::v
 }
 
 }  // namespace
+
+bool has_elements(const Shape& shape) noexcept {
+  return std::ranges::none_of(shape.extents(), [](std::uint64_t extent) { return extent == 0; });
+}
 
 std::optional<Failure> check_cover(std::string_view array, const Shape& global_shape, std::vector<Block> blocks,
                                    bool holes_allowed) {

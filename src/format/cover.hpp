@@ -19,6 +19,9 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
+/// Pure. Whether an array of this shape has any element: a scalar has one.
+[[nodiscard]] bool has_elements(const Shape& shape) noexcept;
+
 /// Pure. Nothing if every element lies in exactly one block, or in at most one where holes are allowed; otherwise
 /// `mismatch` that names the array and the first element in row-major order that lies in none, or in two and in whose.
 /// Blocks without elements count for nothing. Works in time n log n for grids of n blocks, even or not.

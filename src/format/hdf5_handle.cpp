@@ -49,10 +49,10 @@ Hdf5Handle complex_of(hid_t part) {
 // As h5py writes numpy.bool_.
 Hdf5Handle boolean_type() {
   Hdf5Handle type(checked(H5Tenum_create(H5T_STD_I8LE), "create a type"), H5Tclose);
-  constexpr signed char kFalse = 0;
-  constexpr signed char kTrue = 1;
-  checked(H5Tenum_insert(type.get(), "FALSE", &kFalse), "add to a type");
-  checked(H5Tenum_insert(type.get(), "TRUE", &kTrue), "add to a type");
+  constexpr signed char kHdf5False = 0;
+  constexpr signed char kHdf5True = 1;
+  checked(H5Tenum_insert(type.get(), "FALSE", &kHdf5False), "add to a type");
+  checked(H5Tenum_insert(type.get(), "TRUE", &kHdf5True), "add to a type");
   return type;
 }
 

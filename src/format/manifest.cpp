@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
@@ -13,14 +14,13 @@
 namespace kedge::format {
 namespace {
 
-[[noreturn]] void refuse_argument(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
-
 void fill_table(const ManifestLayout& layout, const Id128& commit_id, std::span<const ShardRow> rows,
                 std::span<std::byte> table) {
   for (std::uint32_t rank = 0; rank < rows.size(); ++rank) {
     if (rows[rank].file != layout.shard_files[rank]) {
-      refuse_argument(kedge::compose("the container of rank {} is '{}', but the manifest was laid out for '{}'", rank,
-                                     rows[rank].file, layout.shard_files[rank]));
+      refuse(ErrorCode::invalid_argument,
+             kedge::compose("the container of rank {} is '{}', but the manifest was laid out for '{}'", rank,
+                            rows[rank].file, layout.shard_files[rank]));
     }
     encode_row(rows[rank], {commit_id, LogicalRank{rank}}, table.subspan(rank * kShardRowBytes, kShardRowBytes));
   }
@@ -87,12 +87,12 @@ bool takes(const ManifestLayout& layout, const Attributes& attributes) {
 std::vector<std::byte> encode_manifest(const ManifestLayout& layout, ManifestHead head, std::span<const ShardRow> rows,
                                        const Attributes& attributes) {
   if (rows.size() != layout.shard_files.size() || head.commit.world_size != rows.size()) {
-    refuse_argument(kedge::compose("a manifest laid out for {} ranks got {} rows and world size {}",
-                                   layout.shard_files.size(), rows.size(), head.commit.world_size));
+    refuse(ErrorCode::invalid_argument, kedge::compose("a manifest laid out for {} ranks got {} rows and world size {}",
+                                                       layout.shard_files.size(), rows.size(), head.commit.world_size));
   }
   if (auto problem = check(attributes)) throw Error(*std::move(problem));
   if (!takes(layout, attributes)) {
-    refuse_argument("the manifest was laid out for other attributes; create a new layout");
+    refuse(ErrorCode::invalid_argument, "the manifest was laid out for other attributes; create a new layout");
   }
   std::vector<std::byte> file = layout.file;
   const auto room = std::span(file).subspan(layout.attributes_offset, layout.attributes_room);

@@ -12,11 +12,9 @@
 namespace kedge::format {
 namespace {
 
-constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
-
 static_assert(sizeof(Id128) == 16 && sizeof(ExtentKind) == 4);
 
-void check_header(std::span<const std::byte> bytes, std::string_view path) {
+void check_manifest(std::span<const std::byte> bytes, std::string_view path) {
   if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge manifest: shorter than 4096 bytes");
   if (is_unsealed(bytes.first(kSuperblockBytes))) refuse(path, "not a sealed Kedge manifest: it was never finished");
   if (std::memcmp(bytes.data(), kManifestMagic.data(), kManifestMagic.size()) != 0) {
@@ -34,7 +32,7 @@ void check_header(std::span<const std::byte> bytes, std::string_view path) {
   }
 }
 
-[[noreturn]] void refuse_fields(std::string_view path, std::string_view what) {
+[[noreturn]] void refuse_manifest(std::string_view path, std::string_view what) {
   refuse(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
 }
 
@@ -43,7 +41,7 @@ std::string text_at(std::span<const std::byte> bytes, std::size_t size_at, std::
                     std::string_view path) {
   const auto size = get<std::uint32_t>(bytes, size_at);
   if (size > room || !is_unsealed(bytes.subspan(at + size, room - size))) {
-    refuse_fields(path, "tag or run is too long for its field");
+    refuse_manifest(path, "tag or run is too long for its field");
   }
   std::string text;
   for (const std::byte letter : bytes.subspan(at, size)) text += static_cast<char>(letter);
@@ -94,9 +92,9 @@ std::optional<std::string> contradiction(const ManifestHead& head) {
 }
 
 // Bytes without a meaning must be zero, so that a later version may give them one.
-void check_unused(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
+void check_unused_of_manifest(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
   const auto unused = [&](std::size_t begin, std::size_t end) {
-    if (!is_unsealed(bytes.subspan(begin, end - begin))) refuse_fields(path, "unused bytes are not zero");
+    if (!is_unsealed(bytes.subspan(begin, end - begin))) refuse_manifest(path, "unused bytes are not zero");
   };
   unused(manifest_at::kFieldsEnd, manifest_at::kTableSize);
   unused(manifest_at::kTableSize + 4, manifest_at::kTable);
@@ -141,7 +139,7 @@ SuperblockBytes encode(const ManifestHead& head) {
 }
 
 ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_view path) {
-  check_header(bytes, path);
+  check_manifest(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   ManifestHead head;
   head.commit.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
@@ -151,7 +149,7 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.commit.incarnation = get<std::uint64_t>(bytes, manifest_at::kIncarnation);
   head.commit.world_size = get<std::uint32_t>(bytes, manifest_at::kWorldSize);
   const auto has_view = get<std::uint32_t>(bytes, manifest_at::kHasView);
-  if (has_view > 1) refuse_fields(path, "the view flag is neither 0 nor 1");
+  if (has_view > 1) refuse_manifest(path, "the view flag is neither 0 nor 1");
   head.has_view = has_view == 1;
   head.commit.time_ns = get<std::int64_t>(bytes, manifest_at::kTimeNs);
   head.file_size = get<std::uint64_t>(bytes, manifest_at::kFileSize);
@@ -163,10 +161,10 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
 
   const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);
-  if (extents > kTableEntriesMax) refuse_fields(path, "too many extents");
+  if (extents > kTableEntriesMax) refuse_manifest(path, "too many extents");
   head.extents = get_extents(bytes, extents);
-  if (const auto what = contradiction(head)) refuse_fields(path, *what);
-  check_unused(bytes, extents, path);
+  if (const auto what = contradiction(head)) refuse_manifest(path, *what);
+  check_unused_of_manifest(bytes, extents, path);
   return head;
 }
 

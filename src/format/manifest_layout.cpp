@@ -8,8 +8,10 @@
 #include <unordered_set>
 
 #include "base/checksum.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "format/attributes.hpp"
+#include "format/cover.hpp"
 #include "format/fill_value.hpp"
 #include "format/hdf5_structure.hpp"
 #include "format/manifest.hpp"
@@ -22,12 +24,6 @@ namespace {
 
 constexpr std::uint64_t kMetaBlockBytes = 2048;  // HDF5's own default: a manifest has few extents whatever it is
 constexpr std::uint64_t kAttributesRoomMin = 512;
-
-[[noreturn]] void refuse_argument(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
-
-bool has_elements(const Shape& shape) {
-  return std::ranges::none_of(shape.extents(), [](std::uint64_t extent) { return extent == 0; });
-}
 
 void require(const RegionSpec& spec) {
   if (auto problem = check(spec)) throw Error(*std::move(problem));
@@ -77,10 +73,10 @@ class ManifestBuilder {
 
 ManifestBuilder::ManifestBuilder(std::span<const std::string> files) {
   if (files.empty() || files.size() > std::numeric_limits<std::uint32_t>::max()) {
-    refuse_argument(kedge::compose("a manifest of {} containers is impossible", files.size()));
+    refuse(ErrorCode::invalid_argument, kedge::compose("a manifest of {} containers is impossible", files.size()));
   }
   for (const std::string& file : files) {
-    if (const auto problem = shard_file_problem(file)) refuse_argument(*problem);
+    if (const auto problem = shard_file_problem(file)) refuse(ErrorCode::invalid_argument, *problem);
   }
   layout_->shard_files.assign(files.begin(), files.end());
   scratch_.create_group(".kedge");
@@ -186,24 +182,26 @@ void ManifestBuilder::add_replica(const View::Replica& replica) {
 
 const std::string& ManifestBuilder::file_of(std::uint32_t rank, const std::string& name) const {
   if (rank < layout_->shard_files.size()) return layout_->shard_files[rank];
-  refuse_argument(kedge::compose("'{}' is saved by rank {}, but there are only {} ranks", shown(name), rank,
-                                 layout_->shard_files.size()));
+  refuse(ErrorCode::invalid_argument, kedge::compose("'{}' is saved by rank {}, but there are only {} ranks",
+                                                     shown(name), rank, layout_->shard_files.size()));
 }
 
 // Ranks save under names that fit each other; different ranks' names may not.
 void ManifestBuilder::add_name(const std::string& name) {
   if (groups_.contains(name)) {
-    refuse_argument(
-        kedge::compose("'{0}' is saved by one rank, and a region below '{0}/' by another; rename one", shown(name)));
+    refuse(ErrorCode::invalid_argument,
+           kedge::compose("'{0}' is saved by one rank, and a region below '{0}/' by another; rename one", shown(name)));
   }
   if (!names_.insert(name).second) {
-    refuse_argument(kedge::compose("'{}' names two global arrays or replicated regions; rename one", shown(name)));
+    refuse(ErrorCode::invalid_argument,
+           kedge::compose("'{}' names two global arrays or replicated regions; rename one", shown(name)));
   }
   for_each_group(name, [&](const std::string& group) {
     if (groups_.contains(group)) return;
     if (names_.contains(group)) {
-      refuse_argument(kedge::compose("'{}' is saved by one rank, and '{}' below it by another; rename one",
-                                     shown(group), shown(name)));
+      refuse(ErrorCode::invalid_argument,
+             kedge::compose("'{}' is saved by one rank, and '{}' below it by another; rename one", shown(group),
+                            shown(name)));
     }
     scratch_.create_group(group);
     groups_.insert(group);

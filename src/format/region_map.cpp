@@ -4,13 +4,10 @@
 #include <numeric>
 
 #include "base/text.hpp"
+#include "format/fields.hpp"
 
 namespace kedge::format {
 namespace {
-
-[[noreturn]] void refuse(std::string_view path, std::string message) {
-  throw Error(Failure{ErrorCode::corrupt, std::move(message), -1, std::string(path), 0});
-}
 
 void order(RegionMap& map, std::string_view path) {
   const auto& regions = map.regions;

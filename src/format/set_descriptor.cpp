@@ -20,12 +20,10 @@ constexpr std::uint32_t kCauchyCoefficients = 1;
 constexpr std::uint32_t kParitiesMin = 2;  // one is xor
 constexpr std::uint32_t kParitiesMax = 4;
 
-constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
-
 static_assert(sizeof(Id128) == 16 && sizeof(SetFileKind) == 4);
 static_assert(kSetMemberBytes == sizeof(LogicalRank) + sizeof(SetMember::crc) + sizeof(SetMember::size_bytes));
 
-void check_header(std::span<const std::byte> bytes, std::string_view path) {
+void check_set(std::span<const std::byte> bytes, std::string_view path) {
   if (bytes.size() < kSuperblockBytes) refuse(path, "neither parity nor set descriptor: shorter than 4096 bytes");
   if (is_unsealed(bytes.first(kSuperblockBytes))) {
     refuse(path, "not sealed: this parity file or set descriptor was retired or never finished");
@@ -86,7 +84,7 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
   return wrong_members(descriptor);
 }
 
-[[noreturn]] void refuse_fields(std::string_view path, std::string_view what) {
+[[noreturn]] void refuse_set(std::string_view path, std::string_view what) {
   refuse(path, kedge::compose("the set's description is inconsistent: {}; the file is damaged", what));
 }
 
@@ -95,7 +93,7 @@ Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
   for (const Scheme scheme : {Scheme::partner, Scheme::xor_, Scheme::rs}) {
     if (number == static_cast<std::uint32_t>(scheme)) return scheme;
   }
-  refuse_fields(path, kedge::compose("scheme {} is not partner, xor or rs", number));
+  refuse_set(path, kedge::compose("scheme {} is not partner, xor or rs", number));
 }
 
 // How many parities, which only rs writes down, with what they are made by.
@@ -103,24 +101,24 @@ std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::
   const auto parities = get<std::uint32_t>(bytes, set_at::kParities);
   const auto coefficients = get<std::uint32_t>(bytes, set_at::kCoefficients);
   if (scheme != Scheme::rs) {
-    if (parities != 0 || coefficients != 0) refuse_fields(path, "unused bytes are not zero");
+    if (parities != 0 || coefficients != 0) refuse_set(path, "unused bytes are not zero");
     return 1;
   }
   if (parities < kParitiesMin || parities > kParitiesMax) {
-    refuse_fields(path, kedge::compose("parity {} is not in the range {} to {}", parities, kParitiesMin, kParitiesMax));
+    refuse_set(path, kedge::compose("parity {} is not in the range {} to {}", parities, kParitiesMin, kParitiesMax));
   }
   if (coefficients != kCauchyCoefficients) {
-    refuse_fields(path, kedge::compose("unknown coefficients {}", coefficients));
+    refuse_set(path, kedge::compose("unknown coefficients {}", coefficients));
   }
   return parities;
 }
 
 // Bytes without a meaning must be zero, so that a later version may give them one.
-void check_unused(std::span<const std::byte> bytes, std::size_t members, std::string_view path) {
+void check_unused_of_set(std::span<const std::byte> bytes, std::size_t members, std::string_view path) {
   const std::size_t end = set_at::kTable + members * kSetMemberBytes;
   if (!is_unsealed(bytes.subspan(set_at::kFieldsEnd, set_at::kTable - set_at::kFieldsEnd)) ||
       !is_unsealed(bytes.subspan(end, set_at::kCrc - end))) {
-    refuse_fields(path, "unused bytes are not zero");
+    refuse_set(path, "unused bytes are not zero");
   }
 }
 
@@ -165,7 +163,7 @@ SetDescriptorBytes encode(const SetDescriptor& descriptor) {
 }
 
 SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path) {
-  check_header(bytes, path);
+  check_set(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   SetDescriptor descriptor;
   descriptor.kind = get<SetFileKind>(bytes, set_at::kKind);
@@ -183,16 +181,15 @@ SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path
 
   const auto members = get<std::uint32_t>(bytes, set_at::kMembers);
   if (members < 2 || members > kSetMembersMax) {
-    refuse_fields(path,
-                  kedge::compose("the number of members, {}, is not in the range 2 to {}", members, kSetMembersMax));
+    refuse_set(path, kedge::compose("the number of members, {}, is not in the range 2 to {}", members, kSetMembersMax));
   }
   for (std::size_t i = 0; i < members; ++i) {
     const std::size_t place = set_at::kTable + i * kSetMemberBytes;
     descriptor.members.push_back({LogicalRank{get<std::uint32_t>(bytes, place)}, get<std::uint32_t>(bytes, place + 4),
                                   get<std::uint64_t>(bytes, place + 8)});
   }
-  if (const auto what = contradiction(descriptor)) refuse_fields(path, *what);
-  check_unused(bytes, members, path);
+  if (const auto what = contradiction(descriptor)) refuse_set(path, *what);
+  check_unused_of_set(bytes, members, path);
   return descriptor;
 }
 

@@ -35,7 +35,7 @@ void check_table(const Superblock& superblock, std::string_view path) {
   if (indexes != 1) refuse(path, "the superblock does not name exactly one index; the container is damaged");
 }
 
-void check_header(std::span<const std::byte> bytes, std::string_view path) {
+void check_superblock(std::span<const std::byte> bytes, std::string_view path) {
   if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge container: shorter than its superblock");
   if (is_unsealed(bytes)) refuse(path, "not a sealed Kedge container: it was retired or never finished");
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
@@ -109,7 +109,7 @@ SuperblockBytes encode(const Superblock& superblock) {
 }
 
 Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
-  check_header(bytes, path);
+  check_superblock(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   Superblock superblock;
   superblock.sealed = true;

@@ -16,24 +16,13 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "fs/linux.hpp"
 
 namespace kedge::fs {
 namespace {
 
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20U;
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kStepBytesMax = 8 * kHugePageBytes;
-
-#ifdef MADV_POPULATE_WRITE
-constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
-#else
-constexpr int kPopulateWrite = 23;  // the number in Linux since 5.14; older kernels refuse it
-#endif
-#ifdef MADV_COLLAPSE
-constexpr int kCollapse = MADV_COLLAPSE;
-#else
-constexpr int kCollapse = 25;       // the number in Linux since 6.1; older kernels refuse it
-#endif
 
 bool advised(int descriptor) noexcept {
   struct stat info {};

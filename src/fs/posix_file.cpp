@@ -12,6 +12,8 @@
 #include "base/file_size_signal.hpp"
 #include "base/text.hpp"
 #include "fs/huge_pages.hpp"
+#include "fs/linux.hpp"
+#include "fs/pieces.hpp"
 #include "fs/posix_mapping.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
@@ -19,19 +21,10 @@
 namespace kedge::fs {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;       // fits the second-level cache: copy, then checksum
 constexpr std::size_t kTransferBytes = std::size_t{4} << 20U;      // one system call
 constexpr std::size_t kDirectBytesMin = std::size_t{1} << 20U;     // smaller ones the page cache takes quicker
 constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20U;  // one fallocate; an interrupted one starts anew
-constexpr std::uint64_t kPageBytes = 4096;  // what st_blocks of a memory filesystem goes by, at least
 constexpr std::uint64_t kFolioBytesMax = std::uint64_t{2} << 20U;
-constexpr long kTmpfsMagic = 0x01021994;
-
-/// Calls step(offset, length) for consecutive steps of at most `step_bytes`.
-template <class Step>
-void in_steps(std::uint64_t length, std::uint64_t step_bytes, Step&& step) {
-  for (std::uint64_t done = 0; done < length; done += step_bytes) step(done, std::min(step_bytes, length - done));
-}
 
 class PosixFile final : public File {
  public:
@@ -47,7 +40,7 @@ class PosixFile final : public File {
     return write_through_cache(offset, bytes, crc);
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
-    in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+    in_pieces(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
       const auto chunk = bytes.subspan(at, length);
       read_at(offset + at, chunk);
       crc = crc32c(chunk, crc);
@@ -55,8 +48,8 @@ class PosixFile final : public File {
     return crc;
   }
   std::uint32_t checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t crc) override {
-    std::vector<std::byte> buffer(std::min<std::uint64_t>(length, kPieceBytes));
-    in_steps(length, kPieceBytes, [&](std::uint64_t at, std::uint64_t size) {
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(length, kCachedPieceBytes));
+    in_pieces(length, kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t size) {
       crc = copy_out(offset + at, std::span(buffer).first(size), crc);
     });
     return crc;
@@ -102,7 +95,7 @@ class PosixFile final : public File {
 
 std::uint32_t PosixFile::write_through_cache(std::uint64_t offset, std::span<const std::byte> bytes,
                                              std::uint32_t crc) {
-  in_steps(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
+  in_pieces(bytes.size(), kTransferBytes, [&](std::uint64_t at, std::uint64_t length) {
     const auto chunk = bytes.subspan(at, length);
     crc = crc32c(chunk, crc);
     write_at(offset + at, chunk);
@@ -200,8 +193,8 @@ int PosixFile::allocate(std::uint64_t begin, std::uint64_t end) {
 
 void PosixFile::write_zeros(std::uint64_t begin, std::uint64_t end) {
   const std::vector<std::byte> zeros(std::min<std::uint64_t>(end - begin, kTransferBytes));
-  in_steps(end - begin, kTransferBytes,
-           [&](std::uint64_t at, std::uint64_t length) { write_at(begin + at, std::span(zeros).first(length)); });
+  in_pieces(end - begin, kTransferBytes,
+            [&](std::uint64_t at, std::uint64_t length) { write_at(begin + at, std::span(zeros).first(length)); });
 }
 
 std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {

@@ -10,30 +10,17 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "fs/linux.hpp"
+#include "fs/pieces.hpp"
 #include "fs/stream_copy.hpp"
 #include "fs/system_error.hpp"
 
 namespace kedge::fs {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;      // fits the second-level cache: copy, then checksum
 constexpr std::size_t kStreamBytes = std::size_t{1} << 20U;       // less may still be in a cache when it is used
 constexpr std::size_t kChunkBytes = std::size_t{2} << 20U;        // entered into the page table at once; a huge page
 constexpr std::uint64_t kAroundBytes = std::uint64_t{64} << 10U;  // what Linux enters around a page that is read
-
-#ifdef MADV_POPULATE_READ
-constexpr int kPopulate = MADV_POPULATE_READ;
-constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
-#else
-constexpr int kPopulate = 22;  // the numbers in Linux since 5.14; older kernels refuse them
-constexpr int kPopulateWrite = 23;
-#endif
-
-/// Calls step(offset, length) for consecutive pieces.
-template <class Step>
-void in_pieces(std::uint64_t length, std::uint64_t piece_bytes, Step&& step) {
-  for (std::uint64_t done = 0; done < length; done += piece_bytes) step(done, std::min(piece_bytes, length - done));
-}
 
 class PosixMapping final : public Mapping {
  public:
@@ -81,7 +68,7 @@ class PosixMapping final : public Mapping {
 
  private:
   static std::uint32_t copy_through_cache(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {
-    in_pieces(to.size(), kPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
+    in_pieces(to.size(), kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
       const auto piece = to.subspan(at, length);
       std::memcpy(piece.data(), from.data() + at, length);
       crc = crc32c(piece, crc);
@@ -117,7 +104,7 @@ void PosixMapping::enter(std::uint64_t offset, std::uint64_t length) noexcept {
     if (entered_[chunk].load(std::memory_order_relaxed)) continue;
     entered_[chunk].store(true, std::memory_order_relaxed);  // two threads may both do it: harmless
     const std::uint64_t begin = chunk * kChunkBytes;
-    (void)::madvise(data_ + begin, std::min<std::uint64_t>(kChunkBytes, size_bytes_ - begin), kPopulate);
+    (void)::madvise(data_ + begin, std::min<std::uint64_t>(kChunkBytes, size_bytes_ - begin), kPopulateRead);
   }
 }
 

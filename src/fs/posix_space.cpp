@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "fs/linux.hpp"
 #include "fs/system_error.hpp"
 #include "fs/transfer.hpp"
 
@@ -22,8 +23,6 @@ namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;  // version 1 says LONG_MAX in whole pages
-constexpr long kTmpfsMagic = 0x01021994;
-constexpr long kRamfsMagic = 0x858458f6;
 
 /// The files that one version of cgroups keeps its memory numbers in, and lines of its memory.stat.
 struct Version {

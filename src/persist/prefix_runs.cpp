@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/attempt.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
@@ -18,14 +19,11 @@ constexpr std::string_view kUnnamed = "main";
 
 using Kind = fs::FileStatus::Kind;
 
-[[noreturn]] void refuse(std::string message, const std::string& path) {
-  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
-}
-
 void refuse_if_open_to_all(fs::FileSystem& file_system, const std::string& directory) {
   const fs::FileStatus status = directory_status(file_system, directory);
   if (!fs::is_open_to_all(status)) return;
   refuse(
+      ErrorCode::io,
       compose("every user can replace files in the prefix (mode {:04o}); run chmod o-w on this directory", status.mode),
       directory);
 }
@@ -46,7 +44,8 @@ std::string scavenge_directory(std::string_view records) { return fs::join(recor
 
 fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path) {
   const auto status = file_system.status(path);
-  if (!status || status->kind != Kind::directory) refuse("not a directory; remove it or choose another prefix", path);
+  if (!status || status->kind != Kind::directory)
+    refuse(ErrorCode::io, "not a directory; remove it or choose another prefix", path);
   return *status;
 }
 

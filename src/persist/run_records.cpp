@@ -11,6 +11,7 @@
 #include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "base/random.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
 #include "format/utf8.hpp"
@@ -18,6 +19,7 @@
 #include "fs/system_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
+#include "persist/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/record_json.hpp"
 
@@ -33,7 +35,6 @@ constexpr std::string_view kUnfinishedPrefix = "unfinished-";
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kFirstCommit = "first-commit";
 constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
-constexpr std::uint32_t kGroupOrOthersWrite = 022;
 constexpr int kIncarnationTries = 1000;
 constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kIncarnationTries;
 constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;
@@ -53,10 +54,6 @@ std::optional<Unfinished> parse_unfinished(std::string_view name) {
   if (parsed.ec != std::errc{} || parsed.ptr == end || *parsed.ptr != '-') return std::nullopt;
   found.directory.assign(parsed.ptr + 1, end);
   return found;
-}
-
-[[noreturn]] void refuse(std::string message, const std::string& path) {
-  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
 }
 
 std::string read_text(fs::FileSystem& file_system, const std::string& path) {
@@ -159,11 +156,13 @@ RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::s
   file_system_->make_directory(directory_, 0755);
   const fs::FileStatus mine = directory_status(*file_system_, directory_);
   if (mine.owner != file_system_->user()) {
-    refuse(compose("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
+    refuse(ErrorCode::io,
+           compose("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
            directory_);
   }
   if ((mine.mode & kGroupOrOthersWrite) != 0) {
-    refuse(compose("others can write the run's records (mode {:04o}); run chmod go-w on the directory", mine.mode),
+    refuse(ErrorCode::io,
+           compose("others can write the run's records (mode {:04o}); run chmod go-w on the directory", mine.mode),
            directory_);
   }
   // Records that nobody finds after a power loss would let a start begin from zero.
@@ -185,7 +184,8 @@ std::uint64_t RunRecords::take_incarnation() {
     incarnation_ = number;
     return number;
   }
-  refuse("no incarnation number could be taken: another program keeps creating files here; end it and start again",
+  refuse(ErrorCode::io,
+         "no incarnation number could be taken: another program keeps creating files here; end it and start again",
          directory_);
 }
 
@@ -244,7 +244,9 @@ void RunRecords::write_nonce(const Id128& nonce) {
   const std::string path = record(nonce_name(incarnation_));
   file_system_->remove(path);  // of a start that failed and could not remove it
   const auto file = file_system_->create(path, 0644);
-  if (!file) refuse("file already exists: another program writes to this directory; end it or remove the file", path);
+  if (!file)
+    refuse(ErrorCode::io, "file already exists: another program writes to this directory; end it or remove the file",
+           path);
   const std::string text = to_string(nonce) + "\n";
   file->copy_in(0, std::as_bytes(std::span(text)), 0);
 }

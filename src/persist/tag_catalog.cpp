@@ -19,12 +19,12 @@ constexpr std::string_view kCrcMember = ",\"crc\":\"";
 constexpr std::size_t kTailBytes = kCrcMember.size() + 8 + 2;  // ,"crc":"01234567"}
 constexpr std::size_t kDeadLinesMin = 100;                     // fewer are not worth writing the file anew
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> text_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 // `object` is JSON text that ends with its brace.
 std::string with_crc(std::string object) {
   object.pop_back();
-  const std::uint32_t crc = crc32c(bytes_of(object));
+  const std::uint32_t crc = crc32c(text_bytes(object));
   return object + compose("{}{:08x}\"}}\n", kCrcMember, crc);
 }
 
@@ -50,7 +50,7 @@ std::string removed_line(const std::string& directory) {
 bool is_intact(std::string_view line) {
   if (line.size() <= kTailBytes) return false;
   const std::string_view content = line.substr(0, line.size() - kTailBytes);
-  return line.substr(content.size()) == compose("{}{:08x}\"}}", kCrcMember, crc32c(bytes_of(content)));
+  return line.substr(content.size()) == compose("{}{:08x}\"}}", kCrcMember, crc32c(text_bytes(content)));
 }
 
 Id128 id_of(const Json& fields, const char* key) {
@@ -185,7 +185,7 @@ void TagCatalog::append(std::string_view line) {
     if (last != std::byte{'\n'}) text = "\n";  // what a crash tore must not spoil this line
   }
   text += line;
-  file->copy_in(end, bytes_of(text), 0);
+  file->copy_in(end, text_bytes(text), 0);
   file->sync();
   if (name_is_durable_) return;
   file_system_.sync_directory(directory_);  // also if an earlier start made the file: it may have died before this
@@ -199,7 +199,7 @@ void TagCatalog::rewrite(const std::vector<TagEntry>& entries) {
   if (!file) throw Error(Failure{ErrorCode::io, "file already exists; remove it", -1, temporary, 0});
   std::string text;
   for (const TagEntry& entry : entries) text += added_line(entry);
-  file->copy_in(0, bytes_of(text), 0);
+  file->copy_in(0, text_bytes(text), 0);
   file->sync();
   file_system_.rename(temporary, path_);
   file_system_.sync_directory(directory_);

@@ -4,8 +4,10 @@
 #include <unordered_map>
 
 #include "base/attempt.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "format/manifest.hpp"
+#include "persist/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
@@ -14,8 +16,6 @@ namespace kedge::persist {
 namespace {
 
 using Kind = fs::FileStatus::Kind;
-
-constexpr std::uint32_t kGroupOrOthersWrite = 022;
 
 // What a catalog says, and whose it is.
 struct Claim {
@@ -51,10 +51,6 @@ Claims read_claims(fs::FileSystem& file_system, const std::string& prefix) {
     }
   }));
   return claims;
-}
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
 }
 
 void require_directory(fs::FileSystem& file_system, const std::string& path) {

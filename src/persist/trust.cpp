@@ -1,6 +1,8 @@
 // Whose files on a prefix are trusted.
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
+#include "persist/file_mode.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::persist {
@@ -8,23 +10,17 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-constexpr std::uint32_t kGroupWrites = 0020;
-constexpr std::uint32_t kOthersWrite = 0002;
-constexpr std::uint32_t kSticky = 01000;
-
-[[noreturn]] void refuse(std::string message, const std::string& path) {
-  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
-}
-
 void require_own(const fs::FileSystem& file_system, const fs::FileStatus& status, const std::string& path) {
   if (status.owner != file_system.user()) {
-    refuse(compose("it belongs to user {} and persistent.trust = self trusts only what user {} owns; set "
+    refuse(ErrorCode::io,
+           compose("it belongs to user {} and persistent.trust = self trusts only what user {} owns; set "
                    "persistent.trust = group if you share the prefix with a group, or any to trust everybody",
                    status.owner, file_system.user()),
            path);
   }
   if ((status.mode & (kGroupWrites | kOthersWrite)) == 0) return;
-  refuse(compose("others can write to it (mode {:04o}) and persistent.trust = self trusts only what nobody else can "
+  refuse(ErrorCode::io,
+         compose("others can write to it (mode {:04o}) and persistent.trust = self trusts only what nobody else can "
                  "change; run chmod go-w on it{}",
                  status.mode,
                  (status.mode & kOthersWrite) == 0 ? ", or set persistent.trust = group if that is intended" : ""),
@@ -33,13 +29,15 @@ void require_own(const fs::FileSystem& file_system, const fs::FileStatus& status
 
 void require_groups(const fs::FileSystem& file_system, const fs::FileStatus& status, const std::string& path) {
   if (status.owner != file_system.user() && !file_system.in_group(status.group)) {
-    refuse(compose("it belongs to user {} and group {}, and persistent.trust = group trusts only what you or a group "
+    refuse(ErrorCode::io,
+           compose("it belongs to user {} and group {}, and persistent.trust = group trusts only what you or a group "
                    "of yours own; have it given to your group (chgrp), or set persistent.trust = any",
                    status.owner, status.group),
            path);
   }
   if ((status.mode & kOthersWrite) == 0) return;
   refuse(
+      ErrorCode::io,
       compose("every user can write to it (mode {:04o}) and persistent.trust = group trusts only what nobody outside "
               "the group can change; run chmod o-w on it",
               status.mode),
@@ -51,8 +49,9 @@ void require_groups(const fs::FileSystem& file_system, const fs::FileStatus& sta
 void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust) {
   const auto status = file_system.status(path);
   if (!status) throw Error(Failure{ErrorCode::not_found, "no such file or directory; check the path", -1, path, 0});
-  if (status->kind == Kind::link) refuse("it is a symbolic link, which is not followed; put the real one here", path);
-  if (status->kind == Kind::other) refuse("it is neither a file nor a directory; move it away", path);
+  if (status->kind == Kind::link)
+    refuse(ErrorCode::io, "it is a symbolic link, which is not followed; put the real one here", path);
+  if (status->kind == Kind::other) refuse(ErrorCode::io, "it is neither a file nor a directory; move it away", path);
   switch (trust) {
     case Trust::self: return require_own(file_system, *status, path);
     case Trust::group: return require_groups(file_system, *status, path);
@@ -63,16 +62,18 @@ void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust) {
   const auto status = file_system.status(path);
   if (!status) throw Error(Failure{ErrorCode::not_found, "no such file or directory; check the path", -1, path, 0});
-  if (status->kind != Kind::directory) refuse("it is not a directory; check the path", path);
+  if (status->kind != Kind::directory) refuse(ErrorCode::io, "it is not a directory; check the path", path);
   if (trust == Trust::any || (status->mode & kSticky) != 0) return;
   if ((status->mode & kOthersWrite) != 0) {
-    refuse(compose(
+    refuse(ErrorCode::io,
+           compose(
                "every user can replace what is in it (mode {:04o}); run chmod o-w on it, or set persistent.trust = any",
                status->mode),
            path);
   }
   if (trust == Trust::group || (status->mode & kGroupWrites) == 0) return;
-  refuse(compose("its group can replace what is in it (mode {:04o}); set persistent.trust = group if that is intended",
+  refuse(ErrorCode::io,
+         compose("its group can replace what is in it (mode {:04o}); set persistent.trust = group if that is intended",
                  status->mode),
          path);
 }

@@ -10,13 +10,13 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
+#include "pipeline/patience.hpp"
 #include "store/sealing.hpp"
 
 namespace kedge::pipeline {
 namespace {
 
 constexpr std::uint64_t kMeasuredBytesMin = std::uint64_t{64} << 20U;
-constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
 // What a flush removes, it removes in pieces, each far below any timeout. A piece takes away at least one commit: with
 // two of them the history gets shorter even where removing one takes longer than the budget.
 constexpr int kPieces = 2;
@@ -108,9 +108,8 @@ std::optional<Failure> FlushStage::tidy(const comm::Group& group) {
 /// COLLECTIVE. In the worst case all bytes of the job go through one slow link, and the rank that bandwidth_limit keeps
 /// back longest takes its time.
 comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const {
-  const double slow_link = static_cast<double>(total_bytes) / static_cast<double>(kBytesPerTimeout);
   const auto paced_ms = group.max(pace_ ? static_cast<std::uint64_t>(pace_->seconds_for(own_bytes) * 1000) : 0);
-  return group.with_timeout(group.timeout() * (1 + slow_link) + std::chrono::milliseconds(paced_ms));
+  return group.with_timeout(group.timeout() * timeouts_for(total_bytes) + std::chrono::milliseconds(paced_ms));
 }
 
 /// For a small commit it takes longer to measure than to write.

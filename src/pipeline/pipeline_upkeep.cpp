@@ -8,15 +8,10 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "pipeline/patience.hpp"
 #include "pipeline/pipeline.hpp"
 
 namespace kedge::pipeline {
-namespace {
-
-// So much is read in one timeout where a disk is slow.
-constexpr std::uint64_t kBytesPerTimeout = std::uint64_t{1} << 30U;
-
-}  // namespace
 
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unread) {
   // A job that never lives for N commits must get something to the prefix all the same.
@@ -98,8 +93,7 @@ void Pipeline::read_on(const comm::Group& channel) {
   const UnreadCommit what = upkeep_.unread.front();
   const bool is_known = ledger_.find(what.commit.id).has_value();
   const std::uint64_t bytes = channel.max(is_known ? unread_files_.bytes_left(what) : 0);
-  const comm::Group waiting = channel.with_timeout(
-      channel.timeout() * (1 + static_cast<double>(bytes) / static_cast<double>(kBytesPerTimeout)));
+  const comm::Group waiting = channel.with_timeout(channel.timeout() * timeouts_for(bytes));
   ReadFiles read;
   if (is_known) {
     read = unread_files_.read(what, [&] {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/invariant.hpp"
+#include "comm/wire.hpp"
 #include "redundancy/plan_stripes.hpp"
 
 namespace kedge::recovery {
@@ -46,9 +47,7 @@ struct Offer {
   std::uint64_t size_bytes = 0;
 };
 
-template <class... Records>
-constexpr bool kNoUnsetByte = (std::has_unique_object_representations_v<Records> && ...);
-static_assert(kNoUnsetByte<ContainerRecord, Question, Answer, Offer>, "no byte is sent that nobody has set");
+static_assert(comm::kNoUnsetByte<ContainerRecord, Question, Answer, Offer>, "no byte is sent that nobody has set");
 
 /// What makes a set one set.
 using SetKey = std::tuple<Id128, Id128, std::uint64_t>;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/invariant.hpp"
+#include "comm/wire.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -42,9 +43,7 @@ struct SetOrderRecord {
   std::uint8_t rebuild = 0;
 };
 
-template <class... Records>
-constexpr bool kNoUnsetByte = (std::has_unique_object_representations_v<Records> && ...);
-static_assert(kNoUnsetByte<MoveRecord, FetchRecord, RebuildRequest>, "no byte is sent that nobody has set");
+static_assert(comm::kNoUnsetByte<MoveRecord, FetchRecord, RebuildRequest>, "no byte is sent that nobody has set");
 static_assert(alignof(SetOrderRecord) == 1, "the same");
 
 class OrderPlanner {

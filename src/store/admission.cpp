@@ -17,7 +17,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kQueue = "taking.queue";
 constexpr int kNotesMax = 8;  // that a process has at once
-constexpr std::chrono::milliseconds kPollInterval{1};
+constexpr std::chrono::milliseconds kAdmissionPollInterval{1};
 
 std::uint64_t number_in(const std::string& text) {
   std::uint64_t number = 0;
@@ -77,7 +77,7 @@ Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fi
     while (SteadyClock::now() < give_up_at) {
       turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", mine_.value));
       if (turn) return;
-      std::this_thread::sleep_for(kPollInterval);
+      std::this_thread::sleep_for(kAdmissionPollInterval);
     }
   });
   while (true) {
@@ -87,7 +87,7 @@ Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fi
     if (!failure) return std::move(announced.note);
     if (others == 0 || SteadyClock::now() >= give_up_at) throw Error(*std::move(failure));
     announced.note.reset();
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kAdmissionPollInterval);
   }
 }
 

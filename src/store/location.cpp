@@ -5,6 +5,7 @@
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
@@ -15,23 +16,22 @@ namespace {
 
 constexpr std::uint32_t kOthersMask = 077;
 
-[[noreturn]] void refuse(std::string message, const std::string& path) {
-  throw Error(Failure{ErrorCode::io, std::move(message), -1, path, 0});
-}
-
 void check_private(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(directory);
   if (!status || status->kind != fs::FileStatus::Kind::directory) {
-    refuse("the path of the node-local store exists and is not a directory; remove it or set store.path", directory);
+    refuse(ErrorCode::io, "the path of the node-local store exists and is not a directory; remove it or set store.path",
+           directory);
   }
   if (status->owner != file_system.user()) {
-    refuse(compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
+    refuse(ErrorCode::io,
+           compose("the node-local store belongs to user {}, not to this process (user {}); set store.path to a "
                    "directory of your own",
                    status->owner, file_system.user()),
            directory);
   }
   if ((status->mode & kOthersMask) != 0) {
-    refuse(compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
+    refuse(ErrorCode::io,
+           compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
                    "is yours, or set store.path",
                    status->mode),
            directory);
@@ -54,13 +54,15 @@ void require_safe_way(fs::FileSystem& file_system, const std::string& path) {
     if (status && status->kind == fs::FileStatus::Kind::link && status->owner != file_system.user() &&
         status->owner != 0) {
       refuse(
+          ErrorCode::io,
           compose("the path of the node-local store goes through a symbolic link owned by user {}; set store.path to a "
                   "directory that nobody else can replace",
                   status->owner),
           part);
     }
     if (status && fs::is_open_to_all(*status)) {
-      refuse(compose("every user can replace the node-local store: this directory on its path has mode {:04o}; run "
+      refuse(ErrorCode::io,
+             compose("every user can replace the node-local store: this directory on its path has mode {:04o}; run "
                      "chmod o-w or chmod +t on it, or set store.path",
                      status->mode),
              part);
@@ -107,7 +109,8 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Sur
                             !belongs_to(file_system, directory, owner);
     if (!is_another) return directory;
   }
-  refuse(compose("{} stores that this run had here belong to other prefixes now; free those that are not wanted with "
+  refuse(ErrorCode::io,
+         compose("{} stores that this run had here belong to other prefixes now; free those that are not wanted with "
                  "kedge drop",
                  kNumbersMax),
          root);

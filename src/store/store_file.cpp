@@ -4,15 +4,16 @@
 #include <array>
 #include <utility>
 
+#include "format/on_disk.hpp"
+
 namespace kedge::store {
 namespace {
 
-constexpr std::uint64_t kSuperblockBytes = 4096;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20U;  // so little more is taken before it is written
 constexpr std::uint64_t kWorthACall = 16384;                     // less is copied sooner than a system call is made
 
-constexpr std::array<std::byte, kSuperblockBytes> kNoSuperblock{};
+constexpr std::array<std::byte, format::kSuperblockBytes> kNoSuperblock{};
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -96,7 +97,7 @@ void StoreFile::set_size(std::uint64_t size_bytes) {
 }
 
 void StoreFile::grow_as_written(std::uint64_t size_bytes) {
-  if (!memory_backed_ || size_bytes_ != 0 || size_bytes < kSuperblockBytes) {
+  if (!memory_backed_ || size_bytes_ != 0 || size_bytes < format::kSuperblockBytes) {
     set_size(size_bytes);
     return;
   }
@@ -225,7 +226,7 @@ void StoreFile::flush(bool durable) {
 }
 
 void StoreFile::unseal() {
-  if (size_bytes_ < kSuperblockBytes) return;  // too short to have ever been sealed
+  if (size_bytes_ < format::kSuperblockBytes) return;  // too short to have ever been sealed
   check_present();
   bytes().copy_in(0, kNoSuperblock, 0);
   if (!grows_) flush(!memory_backed_);

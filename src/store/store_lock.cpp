@@ -16,7 +16,7 @@
 namespace kedge::store {
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{50};
+constexpr std::chrono::milliseconds kLockPollInterval{50};
 constexpr double kSilent_s = 2;  // a job that was just killed needs no line
 
 /// What the name of a lock file says; nothing for other names.
@@ -114,7 +114,7 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
                                     timeout_s, *holder),
                             -1, path, 0});
       }
-      clock.sleep_for(kPollInterval);
+      clock.sleep_for(kLockPollInterval);
       holder = lock_holder(*file_system_, path);
     }
     if (lock->incarnation < incarnation_) file_system_->remove(path);

@@ -30,7 +30,7 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
   return bytes;
 }
 
-[[noreturn]] void refuse(const std::string& used_by, const std::string& directory) {
+[[noreturn]] void refuse_in_use(const std::string& used_by, const std::string& directory) {
   throw Error(Failure{ErrorCode::busy, compose("in use by a job ({}); end that job first", used_by), -1, directory, 0});
 }
 
@@ -70,7 +70,7 @@ std::size_t remove_store(fs::FileSystem& file_system, const std::string& directo
   const std::string path = fs::join(directory, own_lock());
   {
     const auto lock = file_system.try_lock(path, compose("kedge drop, process {}", ::getpid()));
-    if (!lock) refuse(lock_holder(file_system, path).value_or("another kedge drop"), directory);
+    if (!lock) refuse_in_use(lock_holder(file_system, path).value_or("another kedge drop"), directory);
     StoreContent content;
     const auto failure = attempt([&] {
       content = content_of_store(file_system, directory);
@@ -78,7 +78,7 @@ std::size_t remove_store(fs::FileSystem& file_system, const std::string& directo
     });
     file_system.remove(path);
     if (failure) throw Error(*failure);
-    if (!content.used_by.empty()) refuse(content.used_by, directory);
+    if (!content.used_by.empty()) refuse_in_use(content.used_by, directory);
   }
   const std::size_t left = file_system.list(directory).size();
   if (left == 0) file_system.remove(directory);

@@ -13,8 +13,7 @@
 namespace kedge::store {
 namespace {
 
-using format::kSuperblockBytes;
-using Head = std::array<std::byte, kSuperblockBytes>;
+using Head = std::array<std::byte, format::kSuperblockBytes>;
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;  // between two reports of progress
 
@@ -26,7 +25,7 @@ struct Refusal : std::exception {
   std::string message;
 };
 
-[[noreturn]] void refuse(FileFault fault, std::string message) { throw Refusal(fault, std::move(message)); }
+[[noreturn]] void reject(FileFault fault, std::string message) { throw Refusal(fault, std::move(message)); }
 
 bool begins_with(const Head& head, const std::array<unsigned char, 8>& magic) {
   return std::memcmp(head.data(), magic.data(), magic.size()) == 0;
@@ -74,21 +73,21 @@ class Verification {
       return std::forward<Step>(step)();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt) throw;
-      refuse(fault, error.failure().message);
+      reject(fault, error.failure().message);
     }
   }
 
   void read_head() {
-    if (size_bytes_ < kSuperblockBytes) {
-      refuse(FileFault::truncated, compose("truncated to {} bytes, too short for a {}", size_bytes_,
+    if (size_bytes_ < format::kSuperblockBytes) {
+      reject(FileFault::truncated, compose("truncated to {} bytes, too short for a {}", size_bytes_,
                                            expected_.kind ? noun(*expected_.kind) : "Kedge file"));
     }
     (void)bytes_.copy_out(0, head_, 0);
-    if (format::is_unsealed(head_)) refuse(FileFault::unsealed, "nothing is sealed in it");
+    if (format::is_unsealed(head_)) reject(FileFault::unsealed, "nothing is sealed in it");
     const FileKind of_set_files = expected_.kind && is_set_file(*expected_.kind) ? *expected_.kind : FileKind::parity;
     const std::optional<FileKind> by_magic = kind_by_magic(head_, of_set_files);
     has_magic_ = by_magic.has_value();
-    if (!has_magic_ && !expected_.kind) refuse(FileFault::bad_magic, "bad magic number");
+    if (!has_magic_ && !expected_.kind) reject(FileFault::bad_magic, "bad magic number");
     // The reader of what it should be says so in its own words.
     read_as_ = has_magic_ ? *by_magic : *expected_.kind;
   }
@@ -97,47 +96,47 @@ class Verification {
 
   void check_kind() const {
     if (!expected_.kind || found_.kind == expected_.kind) return;
-    refuse(FileFault::kind, compose("it is not a {}, as its name says", noun(*expected_.kind)));
+    reject(FileFault::kind, compose("it is not a {}, as its name says", noun(*expected_.kind)));
   }
 
   void check_run(const Id128& run_id) const {
-    if (expected_.run_id && run_id != *expected_.run_id) refuse(FileFault::run, "it belongs to another run");
+    if (expected_.run_id && run_id != *expected_.run_id) reject(FileFault::run, "it belongs to another run");
   }
 
   void check_rank(LogicalRank logical_rank, std::uint32_t world_size) const {
     if (expected_.logical_rank && logical_rank != *expected_.logical_rank) {
-      refuse(FileFault::rank, compose("it is the {} of rank {}", noun(*found_.kind), logical_rank.value));
+      reject(FileFault::rank, compose("it is the {} of rank {}", noun(*found_.kind), logical_rank.value));
     }
     if (logical_rank.value >= world_size) {
-      refuse(FileFault::rank, compose("it is the {} of rank {}, and its commit has {} ranks", noun(*found_.kind),
+      reject(FileFault::rank, compose("it is the {} of rank {}, and its commit has {} ranks", noun(*found_.kind),
                                       logical_rank.value, world_size));
     }
   }
 
   void check_commit(const FileKey& key, std::uint64_t generation, std::uint32_t world_size) const {
     if (expected_.key && key.commit_id != expected_.key->commit_id) {
-      refuse(FileFault::commit, compose("it is the {} of another commit", noun(*found_.kind)));
+      reject(FileFault::commit, compose("it is the {} of another commit", noun(*found_.kind)));
     }
     if (expected_.generation && generation != *expected_.generation) {
-      refuse(FileFault::commit, compose("it is of generation {} instead of {}", generation, *expected_.generation));
+      reject(FileFault::commit, compose("it is of generation {} instead of {}", generation, *expected_.generation));
     }
     if (expected_.world_size && world_size != *expected_.world_size) {
-      refuse(FileFault::commit,
+      reject(FileFault::commit,
              compose("it is of a commit of {} ranks instead of {}", world_size, *expected_.world_size));
     }
     if (expected_.key && key.protection_id != expected_.key->protection_id) {
-      refuse(FileFault::protection, compose("it is the {} of another protection", noun(*found_.kind)));
+      reject(FileFault::protection, compose("it is the {} of another protection", noun(*found_.kind)));
     }
   }
 
   void check_tag(const Tag& tag) const {
     if (!expected_.tag || tag == *expected_.tag) return;
-    refuse(FileFault::commit, compose("it is of tag '{}' instead of '{}'", tag, *expected_.tag));
+    reject(FileFault::commit, compose("it is of tag '{}' instead of '{}'", tag, *expected_.tag));
   }
 
   void check_size(std::uint64_t by_head) const {
     if (size_bytes_ == by_head) return;
-    refuse(FileFault::size, compose("it has {} bytes instead of {}: {}", size_bytes_, by_head,
+    reject(FileFault::size, compose("it has {} bytes instead of {}: {}", size_bytes_, by_head,
                                     size_bytes_ < by_head ? "truncated" : "bytes were appended"));
   }
 
@@ -164,20 +163,20 @@ class Verification {
     check_run(set.run_id);
     check_rank(set.members.at(set.position).logical_rank, set.world_size);
     check_commit({set.commit_id, set.protection_id}, set.generation, set.world_size);
-    check_size(kSuperblockBytes + (found_.kind == FileKind::parity ? set.parity_bytes : 0));
-    if (on_progress_) on_progress_(kSuperblockBytes);
+    check_size(format::kSuperblockBytes + (found_.kind == FileKind::parity ? set.parity_bytes : 0));
+    if (on_progress_) on_progress_(format::kSuperblockBytes);
     if (found_.kind != FileKind::parity || verify_ != Verify::all) return;
     if (parity_crc() == set.parity_crc) return;
-    found_.damages = {{"parity", kSuperblockBytes, set.parity_bytes}};
-    refuse(FileFault::content, "its parity is damaged");
+    found_.damages = {{"parity", format::kSuperblockBytes, set.parity_bytes}};
+    reject(FileFault::content, "its parity is damaged");
   }
 
   [[nodiscard]] std::uint32_t parity_crc() const {
-    if (!on_progress_) return bytes_.checksum(kSuperblockBytes, found_.set->parity_bytes, 0);
+    if (!on_progress_) return bytes_.checksum(format::kSuperblockBytes, found_.set->parity_bytes, 0);
     std::uint32_t crc = 0;
     for (std::uint64_t done = 0; done < found_.set->parity_bytes;) {
       const std::uint64_t piece = std::min(kPieceBytes, found_.set->parity_bytes - done);
-      crc = bytes_.checksum(kSuperblockBytes + done, piece, crc);
+      crc = bytes_.checksum(format::kSuperblockBytes + done, piece, crc);
       done += piece;
       on_progress_(piece);
     }
@@ -200,7 +199,7 @@ class Verification {
   void check_content(std::vector<format::Damage> damages) {
     if (damages.empty()) return;
     found_.damages = std::move(damages);
-    refuse(FileFault::content, found_.damages.front().what + " is damaged");
+    reject(FileFault::content, found_.damages.front().what + " is damaged");
   }
 
   fs::ByteAccess& bytes_;

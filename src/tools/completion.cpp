@@ -13,7 +13,7 @@ namespace kedge::tools {
 namespace {
 
 /// What a word on the command line may be.
-struct Kind {
+struct WordKind {
   bool tags = false;
   bool files = false;
   bool directories = false;
@@ -21,9 +21,9 @@ struct Kind {
 };
 
 /// The names of positionals and values say what they stand for.
-Kind kind_of(const CLI::App& program, const std::string& name) {
+WordKind kind_of(const CLI::App& program, const std::string& name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  Kind kind;
+  WordKind kind;
   kind.tags = has("TAG");
   kind.files = has("FILE");
   kind.directories = !kind.files && (has("DIRECTORY") || has("PREFIX") || has("STORE"));
@@ -96,7 +96,7 @@ std::string command_names(const std::vector<Words>& commands) {
 
 // --- bash ---
 
-std::string bash_reply(const Kind& kind, const std::string& options) {
+std::string bash_reply(const WordKind& kind, const std::string& options) {
   std::string line = compose("      words={}", in_quotes(joined({options, kind.words}, " ")));
   if (kind.tags) line += "; tags=1";
   if (kind.files) line += "; files=-f";
@@ -152,7 +152,7 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
-std::string zsh_action(const Kind& kind) {
+std::string zsh_action(const WordKind& kind) {
   if (!kind.words.empty()) return "(" + kind.words + ")";
   if (kind.tags) return "_kedge_tags";
   if (kind.files) return "_files";
@@ -207,7 +207,7 @@ std::string zsh(const CLI::App& program) {
 
 // --- fish ---
 
-std::string fish_arguments(const Kind& kind) {
+std::string fish_arguments(const WordKind& kind) {
   std::string text;
   if (!kind.words.empty()) text += " -a " + in_quotes(kind.words);
   if (kind.tags) text += " -a '(kedge ls --tags (__kedge_prefix) 2>/dev/null)'";
@@ -240,7 +240,7 @@ std::string fish(const CLI::App& program) {
     text += compose("complete -c kedge -n __fish_use_subcommand -a {} -d {}\n", command.name,
                     in_quotes(command.description));
     for (const Option& option : command.options) text += fish_option(option, condition, program);
-    const Kind kind = kind_of(program, command.positional);
+    const WordKind kind = kind_of(program, command.positional);
     const std::string arguments = fish_arguments(kind);
     if (kind.files) text += "complete -c kedge -n " + in_quotes(condition) + " -F\n";
     if (!arguments.empty()) text += "complete -c kedge -n " + in_quotes(condition) + arguments + "\n";

@@ -21,7 +21,7 @@
 namespace kedge::tools {
 namespace {
 
-struct Arguments {
+struct DrainArguments {
   std::string prefix;
   std::string run;
   std::string store;
@@ -68,7 +68,7 @@ std::string version_of(const std::string& launcher) {
 }
 
 /// The launcher with what tells it how many processes to start: one on each node, unless somebody says otherwise.
-std::vector<std::string> launcher_words(const Arguments& arguments) {
+std::vector<std::string> launcher_words(const DrainArguments& arguments) {
   const auto count = [](unsigned processes) { return std::vector<std::string>{"-n", compose("{}", processes)}; };
   const auto join = [](std::vector<std::string> words, const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
@@ -100,7 +100,7 @@ std::vector<std::string> option_words(const Options& options) {
   return words;
 }
 
-Options options_for(const Arguments& arguments) {
+Options options_for(const DrainArguments& arguments) {
   Options options = load_options(process_environment(), ".").options;
   if (options.load_failure) throw Error(*options.load_failure);
   if (!arguments.prefix.empty()) options.persistent.path = arguments.prefix;
@@ -115,7 +115,7 @@ Options options_for(const Arguments& arguments) {
   return options;
 }
 
-Outcome drain(const Arguments& arguments) {
+Outcome drain(const DrainArguments& arguments) {
   std::vector<std::string> words = launcher_words(arguments);
   words.push_back(beside("kedge-mpi", "this Kedge was built without MPI"));
   words.emplace_back("drain");
@@ -133,7 +133,7 @@ Outcome drain(const Arguments& arguments) {
 }  // namespace
 
 Command add_drain(CLI::App& program) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DrainArguments>();
   CLI::App* parser = program.add_subcommand("drain", "Flush what a job that has ended left in its nodes' stores");
   parser->add_option("PREFIX", arguments->prefix, "The job's prefix; default: the configured one (persistent.path)");
   parser->add_option("--run", arguments->run, "The run, if the prefix has several")->type_name("NAME");

@@ -9,6 +9,7 @@
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
+#include "base/refuse.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -26,16 +27,12 @@
 namespace kedge::tools {
 namespace {
 
-struct Arguments {
+struct DropArguments {
   std::vector<std::string> stores;
   std::string prefix;
   std::string run;
   bool yes = false;
 };
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
-}
 
 std::string text_of(const std::vector<Store>& stores) {
   Table table("llrlp");
@@ -70,7 +67,7 @@ void refuse_if_used(const Store& one) {
          one.directory);
 }
 
-Outcome drop_stores(fs::FileSystem& file_system, const Arguments& arguments) {
+Outcome drop_stores(fs::FileSystem& file_system, const DropArguments& arguments) {
   std::vector<Store> stores;
   for (const std::string& path : arguments.stores) stores.push_back(look_at(file_system, path));
   print(text_of(stores));
@@ -150,7 +147,7 @@ std::string remains_text(fs::FileSystem& file_system, const std::string& prefix,
   return text;
 }
 
-Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const Arguments& arguments) {
+Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const DropArguments& arguments) {
   if (!arguments.stores.empty()) {
     refuse(ErrorCode::invalid_argument, "name either stores, or a run with --run and its prefix with --prefix", {});
   }
@@ -170,7 +167,7 @@ Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const Argum
   return removed.unreadable.empty() ? Outcome::ok : Outcome::cannot_look;
 }
 
-Outcome drop(const Arguments& arguments) {
+Outcome drop(const DropArguments& arguments) {
   const auto file_system = fs::posix_file_system();
   if (!arguments.run.empty()) return drop_run(file_system, arguments);
   if (!arguments.prefix.empty())
@@ -186,7 +183,7 @@ Outcome drop(const Arguments& arguments) {
 }  // namespace
 
 Command add_drop(CLI::App& program) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DropArguments>();
   // An empty variable of a script must not mean something else.
   const CLI::Validator not_empty([](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); },
                                  "");

@@ -9,6 +9,7 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/refuse.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -28,7 +29,7 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-struct Arguments {
+struct ExtractArguments {
   std::string what;
   Wanted wanted;
   std::string prefix;
@@ -36,10 +37,6 @@ struct Arguments {
   bool force = false;
   bool json = false;
 };
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path = {}) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
-}
 
 /// An open container and what reads it.
 struct Container {
@@ -89,7 +86,7 @@ Containers containers_of_file(fs::FileSystem& file_system, const std::string& pa
 /// Extracts, and remembers what became of it.
 class Extraction {
  public:
-  Extraction(fs::FileSystem& file_system, const Arguments& arguments, Containers containers)
+  Extraction(fs::FileSystem& file_system, const ExtractArguments& arguments, Containers containers)
       : file_system_(file_system), arguments_(arguments), containers_(std::move(containers)) {}
 
   [[nodiscard]] Outcome run();
@@ -106,7 +103,7 @@ class Extraction {
   void report() const;
 
   fs::FileSystem& file_system_;
-  const Arguments& arguments_;
+  const ExtractArguments& arguments_;
   Containers containers_;
   std::string directory_;            ///< canonical
   std::vector<RoutedFile> files_;    ///< all that the checkpoint has
@@ -266,7 +263,7 @@ void Extraction::report() const {
                 human_bytes(bytes), printable(arguments_.output)));
 }
 
-Outcome extract(const Arguments& arguments) {
+Outcome extract(const ExtractArguments& arguments) {
   const auto file_system = fs::posix_file_system();
   const auto place = tag_meant(*file_system, arguments.what, arguments.prefix);
   Containers containers =
@@ -277,7 +274,7 @@ Outcome extract(const Arguments& arguments) {
 }  // namespace
 
 Command add_extract(CLI::App& program) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExtractArguments>();
   CLI::App* parser = program.add_subcommand("extract", "Write the routed files of a checkpoint as plain files");
   parser
       ->add_option("TAG|DIRECTORY|FILE", arguments->what,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "persist/tags.hpp"
 #include "tools/place.hpp"
@@ -13,7 +14,7 @@
 namespace kedge::tools {
 namespace {
 
-struct Arguments {
+struct LsArguments {
   std::string path;
   bool json = false;
   bool tags = false;
@@ -27,10 +28,6 @@ std::string tags_of(fs::FileSystem& file_system, const std::string& path) {
     if (seen.insert(entry.commit.tag).second) text += printable(entry.commit.tag) + "\n";
   }
   return text;
-}
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
 }
 
 Listing look(fs::FileSystem& file_system, const std::string& path, bool configured, bool json) {
@@ -63,7 +60,7 @@ Listing look(fs::FileSystem& file_system, const std::string& path, bool configur
       path);
 }
 
-Outcome ls(const Arguments& arguments) {
+Outcome ls(const LsArguments& arguments) {
   const auto file_system = fs::posix_file_system();
   const bool configured = arguments.path.empty();
   const std::string path = configured ? configured_prefix() : arguments.path;
@@ -79,7 +76,7 @@ Outcome ls(const Arguments& arguments) {
 }  // namespace
 
 Command add_ls(CLI::App& program) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<LsArguments>();
   CLI::App* parser = program.add_subcommand("ls", "List the checkpoints on a prefix or in a node's store");
   parser->add_option("PREFIX|STORE", arguments->path,
                      "A directory with tag directories, or a run's directory on a node-local store; default: the "

@@ -46,9 +46,9 @@ struct Broken {
   std::string reason;
 };
 
-class Store {
+class StoreListing {
  public:
-  Store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown) : shown_(shown) {
+  StoreListing(fs::FileSystem& file_system, const std::string& directory, const std::string& shown) : shown_(shown) {
     (void)attempt([&] { failed_flush_ = store::read_failed_flush(file_system, directory); });
     for (const std::string& name : file_system.list(directory)) {
       const auto parsed = store::parse_file_name(name);
@@ -85,7 +85,7 @@ class Store {
   Outcome outcome_ = Outcome::ok;
 };
 
-void Store::add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name) {
+void StoreListing::add(fs::FileSystem& file_system, const std::string& path, const store::FileName& name) {
   const OpenedFile opened = open_file(file_system, path);
   if (opened.kind == FileKind::unsealed) {
     ++unsealed_;
@@ -104,14 +104,14 @@ void Store::add(fs::FileSystem& file_system, const std::string& path, const stor
   else add_set_file(*found.set, opened.size_bytes);
 }
 
-void Store::add_container(const format::Superblock& superblock) {
+void StoreListing::add_container(const format::Superblock& superblock) {
   Commit& commit = commits_[{superblock.commit.generation, superblock.commit.id}];
   commit.head = superblock.commit;
   commit.bytes += superblock.file_size;
   commit.containers.insert(superblock.logical_rank.value);
 }
 
-void Store::add_set_file(const format::SetDescriptor& set, std::uint64_t file_bytes) {
+void StoreListing::add_set_file(const format::SetDescriptor& set, std::uint64_t file_bytes) {
   Commit& commit = commits_[{set.generation, set.commit_id}];
   commit.head.run_id = set.run_id;
   commit.head.world_size = set.world_size;
@@ -122,7 +122,7 @@ void Store::add_set_file(const format::SetDescriptor& set, std::uint64_t file_by
 }
 
 /// They come and go while it is looked at.
-void Store::add_routed(fs::FileSystem& file_system, const std::string& directory) {
+void StoreListing::add_routed(fs::FileSystem& file_system, const std::string& directory) {
   (void)attempt([&] {
     for (const fs::TreeFile& file : fs::files_below(file_system, directory)) {
       ++routed_files_;
@@ -131,13 +131,13 @@ void Store::add_routed(fs::FileSystem& file_system, const std::string& directory
   });
 }
 
-void Store::add_storage(fs::FileSystem& file_system, const std::string& path) {
+void StoreListing::add_storage(fs::FileSystem& file_system, const std::string& path) {
   (void)attempt([&] {
     if (const auto status = file_system.status(path)) storage_bytes_ += status->allocated_bytes;
   });
 }
 
-void Store::note(const std::string& path, const Failure& failure) {
+void StoreListing::note(const std::string& path, const Failure& failure) {
   const bool damaged = failure.code == ErrorCode::corrupt;
   if (damaged) outcome_ = Outcome::damaged;
   else if (outcome_ == Outcome::ok) outcome_ = Outcome::cannot_look;
@@ -149,7 +149,7 @@ void Store::note(const std::string& path, const Failure& failure) {
 std::string tag_cell(const Commit& commit) { return commit.containers.empty() ? "?" : printable(commit.head.tag); }
 
 /// With what its owner plans a node's memory: how many checkpoints it amounts to.
-std::string Store::storage_text() const {
+std::string StoreListing::storage_text() const {
   const auto newest = std::ranges::find_if(commits_, [](const auto& one) { return one.second.bytes > 0; });
   if (newest == commits_.end()) return {};
   const auto times = static_cast<double>(storage_bytes_) / static_cast<double>(newest->second.bytes);
@@ -157,12 +157,12 @@ std::string Store::storage_text() const {
 }
 
 /// Of a commit that is here: another one's does not matter any more.
-std::string Store::flush_text() const {
+std::string StoreListing::flush_text() const {
   if (!failed_flush_ || !commits_.contains({failed_flush_->generation, failed_flush_->commit_id})) return {};
   return "\n" + failed_flush_text(*failed_flush_);
 }
 
-std::string Store::text() const {
+std::string StoreListing::text() const {
   std::string text;
   if (commits_.empty()) text = compose("nothing is sealed in {} yet\n", printable(shown_));
   if (!commits_.empty()) {
@@ -191,7 +191,7 @@ std::string Store::text() const {
   return text + "\n" + table.text();
 }
 
-Json Store::json() const {
+Json StoreListing::json() const {
   Json json = {{"path", shown_},
                {"kind", "store"},
                {"checkpoints", Json::array()},
@@ -225,12 +225,12 @@ Json Store::json() const {
   return json;
 }
 
-Listing Store::listing(bool as_json) const { return {as_json ? json_text(json()) : folded(text()), outcome_}; }
+Listing StoreListing::listing(bool as_json) const { return {as_json ? json_text(json()) : folded(text()), outcome_}; }
 
 }  // namespace
 
 Listing list_store(fs::FileSystem& file_system, const std::string& directory, const std::string& shown, bool json) {
-  return Store(file_system, directory, shown).listing(json);
+  return StoreListing(file_system, directory, shown).listing(json);
 }
 
 }  // namespace kedge::tools

@@ -4,19 +4,14 @@
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "store/file_name.hpp"
 #include "store/location.hpp"
 #include "tools/place.hpp"
 
 namespace kedge::tools {
-namespace {
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, const std::string& path) {
-  throw Error(Failure{code, std::move(message), -1, path, 0});
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Store look_at(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);

@@ -17,7 +17,7 @@
 namespace kedge::tools {
 namespace {
 
-struct Arguments {
+struct ShowArguments {
   std::string what;
   std::string prefix;
   TagViewOptions view;
@@ -56,7 +56,7 @@ Marked open_marked(fs::FileSystem& file_system, const std::string& path) {
 }
 
 // The rest may be lost: what the beginning says is shown all the same.
-Outcome show_set(const Arguments& arguments, const store::VerifiedFile& found) {
+Outcome show_set(const ShowArguments& arguments, const store::VerifiedFile& found) {
   const format::SetDescriptor& set = found.set.value();
   std::optional<Failure> damage;
   if (!found.is_intact()) damage = Failure{ErrorCode::corrupt, found.message, -1, arguments.what, 0};
@@ -72,7 +72,7 @@ Outcome show_set(const Arguments& arguments, const store::VerifiedFile& found) {
   return Outcome::damaged;
 }
 
-Outcome show_file(fs::FileSystem& file_system, const Arguments& arguments) {
+Outcome show_file(fs::FileSystem& file_system, const ShowArguments& arguments) {
   const auto [opened, found] = open_marked(file_system, arguments.what);
   if (arguments.view.rank || arguments.view.containers) {
     throw Error(Failure{ErrorCode::invalid_argument,
@@ -87,7 +87,7 @@ Outcome show_file(fs::FileSystem& file_system, const Arguments& arguments) {
   return Outcome::damaged;
 }
 
-Outcome show(const Arguments& arguments) {
+Outcome show(const ShowArguments& arguments) {
   const auto file_system = fs::posix_file_system();
   const auto place = tag_meant(*file_system, arguments.what, arguments.prefix);
   return place ? show_tag(*file_system, *place, arguments.view) : show_file(*file_system, arguments);
@@ -96,7 +96,7 @@ Outcome show(const Arguments& arguments) {
 }  // namespace
 
 Command add_show(CLI::App& program) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ShowArguments>();
   CLI::App* parser = program.add_subcommand("show", "Show the content of a checkpoint or of one of its files");
   parser
       ->add_option("TAG|DIRECTORY|FILE", arguments->what,

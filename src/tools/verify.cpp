@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kDamagesShown = 20;  // per container; --json lists all
 
-struct Arguments {
+struct VerifyArguments {
   std::vector<std::string> paths;  // or tags
   std::string prefix;
   bool json = false;
@@ -254,7 +254,8 @@ struct Tally {
 
 class Verification {
  public:
-  explicit Verification(const Arguments& arguments) : arguments_(arguments), file_system_(fs::posix_file_system()) {}
+  explicit Verification(const VerifyArguments& arguments)
+      : arguments_(arguments), file_system_(fs::posix_file_system()) {}
 
   Outcome run() {
     const auto clock = system_clock();
@@ -344,7 +345,7 @@ class Verification {
     }
   }
 
-  const Arguments& arguments_;
+  const VerifyArguments& arguments_;
   std::shared_ptr<fs::FileSystem> file_system_;
   std::vector<Task> tasks_;
   std::vector<Finding> unreadable_;
@@ -356,7 +357,7 @@ class Verification {
 }  // namespace
 
 Command add_verify(CLI::App& program) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* parser = program.add_subcommand("verify", "Check every checksum of checkpoints, containers and parity");
   parser
       ->add_option(

@@ -42,6 +42,9 @@ struct kedge_engine {
 
 namespace kedge::bindings {
 
+/// Not a tag: the engine refuses it on all ranks. Short enough for a string without memory of its own.
+inline constexpr std::string_view kUnusableTag = "(unusable)";
+
 /// The element type of this number; none, which the engine refuses, if there is no such type.
 inline DataType data_type_of(kedge_dtype dtype) noexcept {
   const bool known = dtype >= KEDGE_INT8 && static_cast<int>(dtype) <= static_cast<int>(kLastDataType);

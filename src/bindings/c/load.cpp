@@ -10,9 +10,6 @@
 namespace kedge::bindings {
 namespace {
 
-/// No tag: the engine refuses it on all ranks. Short enough for a string without memory of its own.
-constexpr const char* kRefused = "(null)";
-
 /// Opens what `selected` makes; `selected` throws if the arguments cannot be used.
 template <class Selected>
 kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int* found, Selected&& selected) {
@@ -26,7 +23,7 @@ kedge_error open(kedge_engine* engine, const char* call, kedge_newer newer, int*
     }
     selection = selected();
   });
-  if (problem) return refuse_on_all_ranks(*problem, [&] { (void)engine->engine.open(Tag(kRefused)); });
+  if (problem) return refuse_on_all_ranks(*problem, [&] { (void)engine->engine.open(Tag(std::string(kUnusableTag))); });
   return guarded([&] {
     const auto tag = engine->engine.open(selection, newer == KEDGE_DISCARD_NEWER ? Newer::discard : Newer::keep);
     *found = tag ? 1 : 0;

@@ -20,9 +20,6 @@ static_assert(KEDGE_LEVEL_LOCAL == static_cast<int>(Level::local));
 static_assert(KEDGE_LEVEL_PROTECTED == static_cast<int>(Level::protected_));
 static_assert(KEDGE_LEVEL_PERSISTENT == static_cast<int>(Level::persistent));
 
-/// No tag: the engine refuses it on all ranks.
-constexpr std::string_view kRefused = "(null or unusable)";
-
 /// A place in a global array, as C gives it.
 struct Block {
   const std::uint64_t* global_shape;
@@ -119,7 +116,7 @@ kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attr
     if (tag == nullptr) bindings::refuse_argument("kedge_create: tag must not be NULL");
     given = bindings::attributes_of(attributes, attribute_count);
   });
-  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.create(bindings::kRefused); });
+  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.create(bindings::kUnusableTag); });
   return bindings::guarded([&] { engine->engine.create(tag, given); });
 }
 
@@ -174,7 +171,7 @@ kedge_error kedge_pin(kedge_engine* engine, const char* tag, int pinned) {
   const auto problem = attempt([&] {
     if (tag == nullptr) bindings::refuse_argument("kedge_pin: tag must not be NULL");
   });
-  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.pin(bindings::kRefused); });
+  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.pin(bindings::kUnusableTag); });
   return bindings::guarded([&] {
     if (pinned != 0) engine->engine.pin(tag);
     else engine->engine.unpin(tag);

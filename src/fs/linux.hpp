@@ -1,0 +1,30 @@
+// Numbers of Linux that its older headers lack, or that none has.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kedge::fs {
+
+inline constexpr std::uint64_t kPageBytes =
+    4096;  ///< of memory, at least: what st_blocks of a filesystem in memory goes by
+inline constexpr long kTmpfsMagic = 0x01021994;
+inline constexpr long kRamfsMagic = 0x858458f6;
+
+// Advice to madvise; kernels that are too old for it refuse it.
+#ifdef MADV_POPULATE_READ
+inline constexpr int kPopulateRead = MADV_POPULATE_READ;  ///< since Linux 5.14
+inline constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
+#else
+inline constexpr int kPopulateRead = 22;
+inline constexpr int kPopulateWrite = 23;
+#endif
+#ifdef MADV_COLLAPSE
+inline constexpr int kCollapse = MADV_COLLAPSE;  ///< since Linux 6.1
+#else
+inline constexpr int kCollapse = 25;
+#endif
+
+}  // namespace kedge::fs

@@ -1,0 +1,19 @@
+// Long transfers in pieces.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace kedge::fs {
+
+inline constexpr std::size_t kCachedPieceBytes = std::size_t{256}
+                                                 << 10U;  ///< fits the second-level cache: copy, then checksum
+
+/// Calls step(offset, length) for consecutive pieces of at most `piece_bytes`.
+template <class Step>
+void in_pieces(std::uint64_t length, std::uint64_t piece_bytes, Step&& step) {
+  for (std::uint64_t done = 0; done < length; done += piece_bytes) step(done, std::min(piece_bytes, length - done));
+}
+
+}  // namespace kedge::fs
