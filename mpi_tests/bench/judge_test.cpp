@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace kedge_bench {
+namespace kedge_bench::judge_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -152,4 +152,4 @@ TEST(Judge, ATargetIsNotHeldAgainstAnotherRowThanItsOwn) {
 }
 
 }  // namespace
-}  // namespace kedge_bench
+}  // namespace kedge_bench::judge_test

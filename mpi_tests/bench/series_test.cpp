@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace kedge_bench {
+namespace kedge_bench::series_test {
 namespace {
 
 TEST(Series, MedianOfOddAndEvenNumbers) {
@@ -27,4 +27,4 @@ TEST(Series, RatiosAreOfPairsAndNotOfMedians) {
 TEST(Series, NothingMeasuredIsAnErrorAndNoZero) { EXPECT_THROW((void)summarize({}), std::invalid_argument); }
 
 }  // namespace
-}  // namespace kedge_bench
+}  // namespace kedge_bench::series_test

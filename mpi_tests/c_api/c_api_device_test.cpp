@@ -11,7 +11,7 @@
 #include "harness/model_devices.hpp"
 #include "kedge/kedge_device.h"
 
-namespace kedge::faults {
+namespace kedge::faults::c_api_device_test {
 namespace {
 
 constexpr std::uint64_t kSize = 64;
@@ -68,4 +68,4 @@ TEST_F(CApiDevice, IsReadAfterTheStreamThatWasSet) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::c_api_device_test

@@ -13,7 +13,7 @@
 #include "harness/testing_world.hpp"
 #include "kedge/kedge_device.h"
 
-namespace kedge::faults {
+namespace kedge::faults::c_api_misuse_test {
 namespace {
 
 using testing::HasSubstr;
@@ -381,4 +381,4 @@ TEST(CApiMisuse, NamesOfNumbers) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::c_api_misuse_test

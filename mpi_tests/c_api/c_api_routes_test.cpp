@@ -7,7 +7,7 @@
 
 #include "c_api/c_engines.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::c_api_routes_test {
 namespace {
 
 using testing::EndsWith;
@@ -131,4 +131,4 @@ TEST(CApiRoutes, ABufferOfJustTheRightSizeIsEnough) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::c_api_routes_test

@@ -9,7 +9,7 @@
 #include "bindings/c/attributes.hpp"
 #include "c_api/c_engines.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::c_api_test {
 namespace {
 
 using testing::ElementsAre;
@@ -372,4 +372,4 @@ TEST(CApi, AnAttributeThatIsNotThereIsNotFound) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::c_api_test

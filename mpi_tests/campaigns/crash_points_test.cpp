@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "harness/history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::crash_points_test {
 namespace {
 
 constexpr int kRanks = 3;  // two on the first node, one on the second
@@ -105,4 +105,4 @@ TEST_P(CrashPoints, R19_R32_DiesAgainAndAgain) {
 INSTANTIATE_TEST_SUITE_P(Keep, CrashPoints, testing::Values(1U, 2U));
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::crash_points_test

@@ -10,7 +10,7 @@
 #include "format/superblock.hpp"
 #include "harness/history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::failing_rank_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -227,4 +227,4 @@ INSTANTIATE_TEST_SUITE_P(Storage, FullStore, testing::Bool(),
                          [](const auto& tested) { return tested.param ? "memory" : "block"; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::failing_rank_test

@@ -10,7 +10,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/redundancy_history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::fetch_faults_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -126,4 +126,4 @@ TEST_F(FetchFaults, R32_R46_OneRanksStorageFailsOnce) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::fetch_faults_test

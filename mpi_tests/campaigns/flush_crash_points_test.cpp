@@ -6,7 +6,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/redundancy_history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::flush_crash_points_test {
 namespace {
 
 struct Case {
@@ -144,4 +144,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, FlushCrashPoints,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::flush_crash_points_test

@@ -5,7 +5,7 @@
 
 #include "harness/history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::power_loss_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -87,4 +87,4 @@ INSTANTIATE_TEST_SUITE_P(Verify, PowerLoss, testing::Values(Verify::all, Verify:
                          [](const auto& tested) { return tested.param == Verify::all ? "all" : "headers"; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::power_loss_test

@@ -11,7 +11,7 @@
 #include "harness/redundancy_history.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::prefix_calls_test {
 namespace {
 
 constexpr int kRanks = 3;
@@ -156,4 +156,4 @@ TEST_F(PrefixCalls, R35_OneRanksStorageFailsOnce) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::prefix_calls_test

@@ -13,7 +13,7 @@
 #include "harness/seeds.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::prefix_history_test {
 namespace {
 
 class PrefixHistory : public FlushFixture {};
@@ -282,7 +282,7 @@ class Story {
 };
 
 TEST_F(PrefixHistory, R32_WhatIsPersistentStaysWhateverHappens) {
-  for_each_seed({60, 800}, "campaign_prefix_history", [](std::uint64_t seed) {
+  for_each_seed({60, 800}, "campaigns", [](std::uint64_t seed) {
     Story story(seed);
     story.run();
     if (HasFailure()) ADD_FAILURE() << story.told;
@@ -290,4 +290,4 @@ TEST_F(PrefixHistory, R32_WhatIsPersistentStaysWhateverHappens) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::prefix_history_test

@@ -8,7 +8,7 @@
 #include "harness/random_history.hpp"
 #include "harness/seeds.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::random_history_test {
 namespace {
 
 class RandomHistories : public testing::TestWithParam<Harm> {};
@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, RandomHistories,
                          });
 
 TEST_P(RandomHistories, R31_R32_WhatCanBeHadIsOpenedByteForByte) {
-  for_each_seed({.normal = 18, .full = 600}, "campaign_random_history", [](std::uint64_t seed) {
+  for_each_seed({.normal = 18, .full = 600}, "campaigns", [](std::uint64_t seed) {
     RandomHistory history(seed, GetParam());
     history.run();
     if (HasFailure()) ADD_FAILURE() << history.story();
@@ -30,4 +30,4 @@ TEST_P(RandomHistories, R31_R32_WhatCanBeHadIsOpenedByteForByte) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::random_history_test

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "harness/redundancy_history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::redundancy_crash_points_test {
 namespace {
 
 constexpr int kSteps = 3;  ///< committed and protected before a start that recovers
@@ -325,4 +325,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, RedundancyCrashPoints,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::redundancy_crash_points_test

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "harness/redundancy_history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::redundancy_failing_rank_test {
 namespace {
 
 constexpr int kSteps = 3;
@@ -332,4 +332,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::redundancy_failing_rank_test

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "harness/redundancy_history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::redundancy_messages_test {
 namespace {
 
 constexpr int kSteps = 2;  ///< committed and protected before the start that is disturbed
@@ -113,4 +113,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, RedundancyMessages, testing::ValuesIn(cases()),
                          [](const auto& tested) { return Case::name_of(tested.param); });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::redundancy_messages_test

@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "harness/redundancy_history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::redundancy_power_loss_test {
 namespace {
 
 constexpr int kSteps = 2;
@@ -85,4 +85,4 @@ INSTANTIATE_TEST_SUITE_P(Scenes, RedundancyPowerLoss,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::redundancy_power_loss_test

@@ -8,7 +8,7 @@
 #include "base/attempt.hpp"
 #include "harness/history.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::vote_messages_test {
 namespace {
 
 // The smallest tree with a rank that receives from one and forwards to another: 3 is below 2, 2 below 0.
@@ -139,4 +139,4 @@ TEST(VoteMessages, R19_CommitInDoubtIsWholeOrNotOffered) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::vote_messages_test

@@ -13,7 +13,7 @@
 #include "kedge/kedge.h"
 #include "kedge/kedge_mpi.h"
 
-namespace kedge {
+namespace kedge::c_api_test {
 namespace {
 
 using testing::HasSubstr;
@@ -157,4 +157,4 @@ TEST_F(CApiOverMpi, AStoreThatCannotBeTellsItsPathAndErrno) {
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::c_api_test

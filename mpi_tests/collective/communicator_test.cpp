@@ -12,7 +12,7 @@
 #include "kedge/error.hpp"
 #include "kedge/mpi.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::communicator_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -212,4 +212,4 @@ TEST(MpiTimeout, OfConnect) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::communicator_test

@@ -18,7 +18,7 @@
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
-namespace kedge {
+namespace kedge::engine_test {
 namespace {
 
 int rank_in(MPI_Comm comm) {
@@ -339,4 +339,4 @@ INSTANTIATE_TEST_SUITE_P(Storage, EngineOverMpi,
                          [](const auto& each) { return each.param.name; });
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::engine_test

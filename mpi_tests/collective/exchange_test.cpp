@@ -11,7 +11,7 @@
 #include "kedge/mpi.hpp"
 #include "redundancy/exchange.hpp"
 
-namespace kedge::redundancy {
+namespace kedge::redundancy::exchange_test {
 namespace {
 
 constexpr std::uint64_t kHeader = 4096;
@@ -116,4 +116,4 @@ INSTANTIATE_TEST_SUITE_P(All, MpiExchange,
                          });
 
 }  // namespace
-}  // namespace kedge::redundancy
+}  // namespace kedge::redundancy::exchange_test

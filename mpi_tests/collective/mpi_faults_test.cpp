@@ -44,7 +44,7 @@ extern "C" int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return PMPI_Test(request, flag, status);
 }
 
-namespace kedge {
+namespace kedge::mpi_faults_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -179,4 +179,4 @@ TEST_F(MpiFaults, AFailedProcessIsToldAsSuch) {
 #endif
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::mpi_faults_test

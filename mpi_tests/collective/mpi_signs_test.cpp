@@ -12,7 +12,7 @@
 #include "comm/mpi/mpi_launcher.hpp"
 #include "kedge/mpi.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::mpi_signs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(SignsOfAnotherMpi, TheCommunicatorAsksTheProcessesOwnWorldAndVariables) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::mpi_signs_test

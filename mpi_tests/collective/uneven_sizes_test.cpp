@@ -18,7 +18,7 @@
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
-namespace kedge {
+namespace kedge::uneven_sizes_test {
 namespace {
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
@@ -174,4 +174,4 @@ INSTANTIATE_TEST_SUITE_P(Schemes, UnevenSizes, testing::Values(Case{Scheme::xor_
                          });
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::uneven_sizes_test

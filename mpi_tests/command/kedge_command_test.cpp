@@ -13,7 +13,7 @@
 #include "fs/file_system.hpp"
 #include "harness/sample_store.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_command_test {
 namespace {
 
 using ::testing::AllOf;
@@ -273,4 +273,4 @@ TEST_F(KedgeCommand, NeedsNeitherMpiNorHdf5) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_command_test

@@ -9,7 +9,7 @@
 #include "command/kedge_program.hpp"
 #include "harness/sample_store.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -70,4 +70,4 @@ TEST_F(KedgeConfig, AWrongValueIsStatusTwoAndNamed) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_config_test

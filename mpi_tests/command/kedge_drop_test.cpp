@@ -9,7 +9,7 @@
 #include "store/location.hpp"
 #include "store/node_records.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_drop_test {
 namespace {
 
 using ::testing::AllOf;
@@ -197,4 +197,4 @@ TEST_F(KedgeDrop, WordsThatDoNotGoTogetherAreRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_drop_test

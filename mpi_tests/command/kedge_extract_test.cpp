@@ -11,7 +11,7 @@
 #include "kedge/kedge.hpp"
 #include "kedge/testing/in_process_job.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_extract_test {
 namespace {
 
 using ::testing::AllOf;
@@ -283,4 +283,4 @@ TEST_F(KedgeExtract, TellsInJson) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_extract_test

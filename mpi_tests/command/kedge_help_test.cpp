@@ -13,7 +13,7 @@
 #include "command/checkpoints_fixture.hpp"
 #include "harness/sample_store.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_help_test {
 namespace {
 
 using ::testing::AllOf;
@@ -254,4 +254,4 @@ TEST_F(KedgeHelp, FishOffersCommandsAndTags) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_help_test

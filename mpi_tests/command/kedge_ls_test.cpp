@@ -11,7 +11,7 @@
 #include "store/failed_flush.hpp"
 #include "store/store_record.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_ls_test {
 namespace {
 
 using persist::TagEntry;
@@ -227,4 +227,4 @@ TEST_F(KedgeCheckpoints, OfAPrefixShowsFlushesThatFailedOnThisNode) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_ls_test

@@ -12,7 +12,7 @@
 #include "format/set_descriptor.hpp"
 #include "harness/sample_store.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_set_files_test {
 namespace {
 
 using ::testing::AllOf;
@@ -149,4 +149,4 @@ TEST_F(KedgeSetFiles, TheListOfAStoreTellsWhatIsProtected) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_set_files_test

@@ -5,7 +5,7 @@
 #include "command/checkpoints_fixture.hpp"
 #include "persist/tag_directory.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_show_tag_test {
 namespace {
 
 using persist::TagEntry;
@@ -134,4 +134,4 @@ TEST_F(KedgeCheckpoints, WhatIsNotThereIsExplained) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_show_tag_test

@@ -8,7 +8,7 @@
 #include "kedge/kedge.hpp"
 #include "kedge/testing/in_process_job.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_spaces_test {
 namespace {
 
 using ::testing::AllOf;
@@ -137,4 +137,4 @@ TEST_F(KedgeSpacesExtract, TheStoreIsListedAndFreed) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_spaces_test

@@ -12,7 +12,7 @@
 #include "tools/progress.hpp"
 #include "tools/table.hpp"
 
-namespace kedge::tools {
+namespace kedge::tools::kedge_tools_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(Progress, IsSilentWhereNobodyWatches) {
 }
 
 }  // namespace
-}  // namespace kedge::tools
+}  // namespace kedge::tools::kedge_tools_test

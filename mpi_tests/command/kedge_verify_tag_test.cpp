@@ -5,7 +5,7 @@
 #include "command/checkpoints_fixture.hpp"
 #include "format/container_reader.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::kedge_verify_tag_test {
 namespace {
 
 using persist::TagEntry;
@@ -150,4 +150,4 @@ TEST_F(KedgeCheckpoints, ACopyUnderAnyNameIsVerifiedWhereItLies) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::kedge_verify_tag_test

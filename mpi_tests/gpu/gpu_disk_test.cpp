@@ -19,7 +19,7 @@
 #include "kedge/kedge.hpp"
 #include "kedge/transport.hpp"
 
-namespace kedge::gpu {
+namespace kedge::gpu::gpu_disk_test {
 namespace {
 
 constexpr std::size_t kSize = (std::size_t{12} << 20U) + 5;
@@ -107,4 +107,4 @@ TEST_F(OnGpuDisk, TheFileIsTheSameByGpuDirectStorage) {
 }
 
 }  // namespace
-}  // namespace kedge::gpu
+}  // namespace kedge::gpu::gpu_disk_test

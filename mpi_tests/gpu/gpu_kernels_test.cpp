@@ -13,7 +13,7 @@
 #include "gpu/gpu.hpp"
 #include "gpu/kernels.hpp"
 
-namespace kedge::gpu {
+namespace kedge::gpu::gpu_kernels_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
@@ -92,4 +92,4 @@ TEST_F(KernelsOnGpu, SumsAreThoseOfTheProcessor) {
 }
 
 }  // namespace
-}  // namespace kedge::gpu
+}  // namespace kedge::gpu::gpu_kernels_test

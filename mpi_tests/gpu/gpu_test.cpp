@@ -20,7 +20,7 @@
 #include "kedge/testing/in_process_job.hpp"
 #include "kedge/transport.hpp"
 
-namespace kedge::gpu {
+namespace kedge::gpu::gpu_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
@@ -303,17 +303,17 @@ TEST(OnGpuLost, AfterAnIllegalAddressTheEngineEndsAndWhatWasCommittedStays) {
 }
 
 }  // namespace
-}  // namespace kedge::gpu
+}  // namespace kedge::gpu::gpu_test
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   std::string why;
-  kedge::gpu::the_gpu() = kedge::gpu::Gpu::first(why);
-  if (!kedge::gpu::the_gpu()) {
+  kedge::gpu::gpu_test::the_gpu() = kedge::gpu::Gpu::first(why);
+  if (!kedge::gpu::gpu_test::the_gpu()) {
     std::printf("skipped: %s\n", why.c_str());
     return 77;
   }
-  std::printf("GPU: %s, driver of CUDA %d\n", kedge::gpu::the_gpu()->name().c_str(),
-              kedge::gpu::the_gpu()->driver_version());
+  std::printf("GPU: %s, driver of CUDA %d\n", kedge::gpu::gpu_test::the_gpu()->name().c_str(),
+              kedge::gpu::gpu_test::the_gpu()->driver_version());
   return RUN_ALL_TESTS();
 }

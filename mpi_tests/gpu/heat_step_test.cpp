@@ -12,7 +12,7 @@
 #include "heat2d/picture.hpp"
 #include "heat2d/plate.hpp"
 
-namespace kedge::gpu {
+namespace kedge::gpu::heat_step_test {
 namespace {
 
 /// The whole plate with a row above and below, as a GPU alone has it.
@@ -80,4 +80,4 @@ TEST(HeatCuda, ItsPlateBeginsAsHeat2dsBuiltInPicture) {
 }
 
 }  // namespace
-}  // namespace kedge::gpu
+}  // namespace kedge::gpu::heat_step_test

@@ -14,7 +14,7 @@
 #include "interop/golden.hpp"
 #include "unit/format/support.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::golden_test {
 namespace {
 
 using format::testing::MemoryFile;
@@ -227,4 +227,4 @@ TEST(Golden, R9_OtherVersionsAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::golden_test

@@ -11,7 +11,7 @@
 
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::backup_test {
 namespace {
 
 using Contents = std::map<std::string, std::string>;
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(On, Backup, ::testing::Values("/dev/shm", "/tmp"),
                          [](const auto& place) { return std::string(place.param == "/tmp" ? "disk" : "memory"); });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::backup_test

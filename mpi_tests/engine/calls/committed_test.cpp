@@ -4,7 +4,7 @@
 
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::committed_test {
 namespace {
 
 std::string at(const Engine& engine, std::string_view name) {
@@ -61,4 +61,4 @@ TEST(Committed, GivesNothingOnBlockStorage) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::committed_test

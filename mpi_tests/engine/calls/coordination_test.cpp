@@ -8,7 +8,7 @@
 
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::coordination_test {
 namespace {
 
 /// Message events of the busiest rank in one start that opens and commits twice.
@@ -49,4 +49,4 @@ TEST(Coordination, R41_GrowsWithTheDepthOfATreeOfRanksAndNotWithTheirNumber) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::coordination_test

@@ -15,7 +15,7 @@
 #include "harness/simulated_job.hpp"
 #include "harness/testing_world.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::copy_threads_test {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
@@ -210,4 +210,4 @@ TEST_P(CopyThreadsJob, AProcessThatDiesWhileItsThreadsCopyLeavesTheCommitBefore)
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::copy_threads_test

@@ -12,7 +12,7 @@
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::deadline_test {
 namespace {
 
 using std::chrono::seconds;
@@ -242,4 +242,4 @@ TEST(JobDeadline, ADeadlineInThePastEndsTheJobAfterItsFirstPass) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::deadline_test

@@ -9,7 +9,7 @@
 
 #include "engine/calls/device_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_direct_test {
 namespace {
 
 class DeviceDirect : public DeviceMemory {};
@@ -195,4 +195,4 @@ TEST_F(DeviceDirect, ADeviceThatIsLostWhileItIsRegisteredEndsTheEngineOnAllRanks
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_direct_test

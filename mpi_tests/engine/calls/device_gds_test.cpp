@@ -10,7 +10,7 @@
 #include "engine/calls/device_fixture.hpp"
 #include "harness/cached_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_gds_test {
 namespace {
 
 constexpr std::size_t kSize = 9 * kMiB + 77;
@@ -227,4 +227,4 @@ TEST_F(DeviceGds, ADeviceThatIsLostEndsTheEngineOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_gds_test

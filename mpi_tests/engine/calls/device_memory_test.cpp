@@ -10,7 +10,7 @@
 
 #include "engine/calls/device_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_memory_test {
 namespace {
 
 TEST_F(DeviceMemory, GoesThereAndBackAndToTheHost) {
@@ -254,4 +254,4 @@ INSTANTIATE_TEST_SUITE_P(Calls, DeviceFails,
                          [](const auto& one) { return one.param.what + std::to_string(one.param.nth); });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_memory_test

@@ -19,7 +19,7 @@
 #include "engine/calls/snapshot_fixture.hpp"
 #include "harness/held_file_system.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_snapshot_faults_test {
 namespace {
 
 TEST_F(DeviceSnapshot, ACopyThatFailsOnOneRankFailsCommitOnAll) {
@@ -344,4 +344,4 @@ TEST_F(DeviceSnapshot, OfATagThatIsThereTwiceTheNewestFailed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_snapshot_faults_test

@@ -11,7 +11,7 @@
 
 #include "engine/calls/snapshot_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_snapshot_lost_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -303,4 +303,4 @@ TEST_F(LostSnapshot, FinalizeSaysThatTheLastOneIsLostIfAndOnlyIfItIs) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_snapshot_lost_test

@@ -8,7 +8,7 @@
 
 #include "engine/calls/snapshot_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_snapshot_rules_test {
 namespace {
 
 /// Commits a field of this size, whose bytes are gone when it returns.
@@ -113,4 +113,4 @@ TEST_F(DeviceSnapshot, ARestartIsNoReasonAndAChangeAfterItIs) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_snapshot_rules_test

@@ -10,7 +10,7 @@
 
 #include "engine/calls/snapshot_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::device_snapshot_test {
 namespace {
 
 TEST_F(DeviceSnapshot, CommitReturnsBeforeItIsSealed) {
@@ -312,4 +312,4 @@ TEST_F(DeviceSnapshot, WhereItIsNotAskedForNothingIsAllocated) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::device_snapshot_test

@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::harmed_files_test {
 namespace {
 
 constexpr int kHarmed = 1;                            // the rank whose file it is
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(Harms, HarmedFiles,
                          [](const auto& one) { return one.param.name; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::harmed_files_test

@@ -14,7 +14,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::job_end_test {
 namespace {
 
 TEST(JobEnd, ASignalToOneRankEndsTheLoopOfAllAfterALastCheckpoint) {
@@ -310,4 +310,4 @@ TEST(JobEnd, NoSignalIsTouchedThatNobodyNamed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::job_end_test

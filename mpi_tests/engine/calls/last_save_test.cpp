@@ -5,7 +5,7 @@
 
 #include "base/recent.hpp"
 
-namespace kedge::engine {
+namespace kedge::engine::last_save_test {
 namespace {
 
 constexpr double kMargin = 20;
@@ -167,4 +167,4 @@ TEST(Recent, IsTheLargestOfTheLastOnes) {
 }
 
 }  // namespace
-}  // namespace kedge::engine
+}  // namespace kedge::engine::last_save_test

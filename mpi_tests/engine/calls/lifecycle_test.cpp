@@ -9,7 +9,7 @@
 #include "base/attempt.hpp"
 #include "base/invariant.hpp"
 
-namespace kedge::engine {
+namespace kedge::engine::lifecycle_test {
 namespace {
 
 /// What the first of two calls throws that meets `thrown`, and what the second does.
@@ -78,4 +78,4 @@ TEST(Lifecycle, WritingAndReadingBeginAndEndInIdleAndNothingFollowsFinished) {
 }
 
 }  // namespace
-}  // namespace kedge::engine
+}  // namespace kedge::engine::lifecycle_test

@@ -6,7 +6,7 @@
 
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::misuse_arguments_test {
 namespace {
 
 using testing::HasSubstr;
@@ -257,4 +257,4 @@ TEST(Misuse, R26_ASelectionThatNamesNothingOpensNothing) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::misuse_arguments_test

@@ -5,7 +5,7 @@
 
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::misuse_calls_test {
 namespace {
 
 enum Given : std::size_t { idle, writing, reading, finalized, dead, kStates };
@@ -210,4 +210,4 @@ TEST(Misuse, TheLevelOfATagIsKnownWithoutCommunication) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::misuse_calls_test

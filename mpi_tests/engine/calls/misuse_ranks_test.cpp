@@ -6,7 +6,7 @@
 
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::misuse_ranks_test {
 namespace {
 
 using testing::AllOf;
@@ -294,4 +294,4 @@ TEST(Misuse, TwoEnginesOverTwoGroupsWithTwoRunNames) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::misuse_ranks_test

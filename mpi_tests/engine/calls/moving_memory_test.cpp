@@ -9,7 +9,7 @@
 
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::moving_memory_test {
 namespace {
 
 constexpr std::uint64_t kRows = 3;
@@ -218,4 +218,4 @@ TEST(MovingMemory, MayGetItsShapeFromABlock) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::moving_memory_test

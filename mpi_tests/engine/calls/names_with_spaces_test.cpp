@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "harness/routed_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::names_with_spaces_test {
 namespace {
 
 using testing::EndsWith;
@@ -118,4 +118,4 @@ INSTANTIATE_TEST_SUITE_P(Storage, NamesWithSpaces, testing::Bool(),
                          [](const auto& each) { return each.param ? "Memory" : "Block"; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::names_with_spaces_test

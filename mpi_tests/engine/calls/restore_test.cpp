@@ -6,7 +6,7 @@
 
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::restore_test {
 namespace {
 
 /// One start that saves a state and restores a part of it, or does as much of this as asked; rank 1 dies at this event.
@@ -61,4 +61,4 @@ TEST(RestoreTest, ARankThatDiesWhileAStateIsSavedLeavesADeadEngine) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::restore_test

@@ -6,7 +6,7 @@
 
 #include "harness/routed_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::routed_names_test {
 namespace {
 
 using testing::EndsWith;
@@ -361,4 +361,4 @@ TEST(RoutedNames, R30_DirectoriesOfADeadStartAreSweptWhateverIsInThem) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::routed_names_test

@@ -7,7 +7,7 @@
 #include "harness/forwarding_file_system.hpp"
 #include "harness/routed_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::routed_streams_test {
 namespace {
 
 using testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST(RoutedStreams, R35_AFileThatChangesWhileItIsTakenInIsRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::routed_streams_test

@@ -3,7 +3,7 @@
 
 #include "harness/routed_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::routes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -319,4 +319,4 @@ TEST(Routes, R30_EverythingThatIsMadeLiesBelowTheRunsDirectories) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::routes_test

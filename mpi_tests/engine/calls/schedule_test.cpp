@@ -12,7 +12,7 @@
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::schedule_test {
 namespace {
 
 using Schedule = engine::CheckpointSchedule;
@@ -146,4 +146,4 @@ TEST(Schedule, IsTheSameOnAllRanksByDefault) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::schedule_test

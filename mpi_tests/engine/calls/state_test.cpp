@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "harness/engine_checks.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::state_test {
 namespace {
 
 constexpr std::array kAllTypes = {DataType::int8,          DataType::int16,      DataType::int32,   DataType::int64,
@@ -396,4 +396,4 @@ INSTANTIATE_TEST_SUITE_P(Storage, StateTest, testing::Values(true, false),
                          [](const auto& each) { return each.param ? "Memory" : "Block"; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::state_test

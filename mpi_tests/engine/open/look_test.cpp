@@ -8,7 +8,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::look_test {
 namespace {
 
 using format::SetFileKind;
@@ -273,4 +273,4 @@ TEST(Look, R31_R32_ARebuildThatFailsDoesNotCostTheOlderCommit) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::look_test

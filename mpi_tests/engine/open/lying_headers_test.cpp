@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::lying_headers_test {
 namespace {
 
 struct Lie {
@@ -139,4 +139,4 @@ TEST(LyingHeadersOfAll, AManifestThatContradictsTheStoresIsNotFetchedFrom) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::lying_headers_test

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::protected_timelines_test {
 namespace {
 
 /// Both are protected; one rank per node.
@@ -138,4 +138,4 @@ TEST(Prefix, RecoveryReadsNoCheckpointDataFromIt) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::protected_timelines_test

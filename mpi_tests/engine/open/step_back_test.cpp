@@ -7,7 +7,7 @@
 #include "format/container_reader.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::step_back_test {
 namespace {
 
 enum class Harm { superblock, index, metadata, data, cut, cut_to_little, emptied, removed, older, another_ranks };
@@ -307,4 +307,4 @@ TEST(StepBack, AnotherRankCountIsRefusedInWordsAndKeepsTheOthersContainers) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::step_back_test

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::timelines_test {
 namespace {
 
 std::string node_directory(int node) { return compose("/nodes/node{}", node); }
@@ -336,4 +336,4 @@ TEST_P(GoingBack, ADiscardThatCannotBeRecordedFailsOnAllAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::timelines_test

@@ -22,7 +22,7 @@
 #include "kedge/transport.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::background_ends_test {
 namespace {
 
 class BackgroundEnds : public FlushFixture {
@@ -172,4 +172,4 @@ TEST_F(BackgroundEnds, ByTheDeathOfARankAtAnyMessage) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::background_ends_test

@@ -19,7 +19,7 @@
 #include "harness/held_file_system.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::background_test {
 namespace {
 
 /// The system gives no second thread.
@@ -355,4 +355,4 @@ TEST_F(Background, FinalizeFlushesTheNewest) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::background_test

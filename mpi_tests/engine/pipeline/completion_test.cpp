@@ -17,7 +17,7 @@
 #include "kedge/transport.hpp"
 #include "pipeline/worker.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::completion_test {
 namespace {
 
 /// In the background if the parameter is true. The prefix can be held up by `gate`.
@@ -305,4 +305,4 @@ TEST_P(BackgroundCompletion, WhenFullFlushesThatHaveNotBegunAreSkipped) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::completion_test

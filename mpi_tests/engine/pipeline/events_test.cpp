@@ -25,7 +25,7 @@
 #include "kedge/transport.hpp"
 #include "pipeline/event_log.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::events_test {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -357,4 +357,4 @@ TEST_F(RealEvents, APipeOrALinkIsRefusedAndHoldsNobodyUp) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::events_test

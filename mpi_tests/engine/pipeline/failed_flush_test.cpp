@@ -23,7 +23,7 @@
 #include "kedge/transport.hpp"
 #include "store/failed_flush.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::failed_flush_test {
 namespace {
 
 /// Of one rank: calls `meet` before a container of this tag is made on the prefix.
@@ -308,4 +308,4 @@ TEST_F(FailedFlush, AWorkerThatHangsIsNamedByTheNextCall) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::failed_flush_test

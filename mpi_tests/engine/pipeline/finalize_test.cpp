@@ -23,7 +23,7 @@
 #include "harness/upkeep_fixture.hpp"
 #include "kedge/transport.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::finalize_test {
 namespace {
 
 constexpr std::chrono::hours kLong{1};
@@ -245,4 +245,4 @@ TEST_F(FinalizeProtects, GivesUpOnProtectionToo) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::finalize_test

@@ -22,7 +22,7 @@
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::gentle_test {
 namespace {
 
 using ::testing::AllOf;
@@ -308,4 +308,4 @@ TEST(GentleProtection, TheEndDoesNotWaitForTheLimit) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::gentle_test

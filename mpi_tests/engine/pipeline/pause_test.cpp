@@ -14,7 +14,7 @@
 #include "kedge/transport.hpp"
 #include "pipeline/pause.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::pause_test {
 namespace {
 
 using pipeline::Pause;
@@ -157,4 +157,4 @@ TEST(PauseOfWork, EndsWithTheWork) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::pause_test

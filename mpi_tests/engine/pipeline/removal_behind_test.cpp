@@ -6,7 +6,7 @@
 
 #include "harness/upkeep_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::removal_behind_test {
 namespace {
 
 class RemovalBehind : public UpkeepFixture {
@@ -68,4 +68,4 @@ TEST_F(RemovalBehind, IsWaitedForByAPin) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::removal_behind_test

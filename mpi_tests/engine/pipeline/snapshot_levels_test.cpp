@@ -10,7 +10,7 @@
 #include "harness/held_file_system.hpp"
 #include "persist/tags.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::snapshot_levels_test {
 namespace {
 
 /// Each rank on a node of its own, and every commit flushed; the prefix can be held up.
@@ -172,4 +172,4 @@ TEST_F(SnapshotLevels, ATurnIsMadeUpForIfTheCommitIsNotSealed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::snapshot_levels_test

@@ -11,7 +11,7 @@
 
 #include "harness/upkeep_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::upkeep_ends_test {
 namespace {
 
 using format::SetFileKind;
@@ -222,4 +222,4 @@ TEST_F(UpkeepEnds, AtAnyOperationOfAStore) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::upkeep_ends_test

@@ -14,7 +14,7 @@
 #include "base/text.hpp"
 #include "harness/upkeep_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::upkeep_test {
 namespace {
 
 using format::SetFileKind;
@@ -375,4 +375,4 @@ TEST_F(Upkeep, StorageOfTheFirstCheckpointIsMadeReady) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::upkeep_test

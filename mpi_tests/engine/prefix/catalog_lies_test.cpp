@@ -9,7 +9,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::catalog_lies_test {
 namespace {
 
 const std::string kCatalog = "/prefix/.kedge/test/tags.jsonl";
@@ -84,4 +84,4 @@ TEST_F(CatalogLies, AboutTheRun) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::catalog_lies_test

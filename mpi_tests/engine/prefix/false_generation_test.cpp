@@ -13,7 +13,7 @@
 #include "harness/several_starts.hpp"
 #include "persist/tag_catalog.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::false_generation_test {
 namespace {
 
 const std::string kRecords = "/prefix/.kedge/test";
@@ -111,4 +111,4 @@ TEST_F(GreatestGeneration, IsToldInWordsAndTheRunGoesOnWithoutIt) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::false_generation_test

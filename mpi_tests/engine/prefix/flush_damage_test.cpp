@@ -12,7 +12,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::flush_damage_test {
 namespace {
 
 class FlushDamage : public FlushFixture {
@@ -292,4 +292,4 @@ TEST_F(FlushDamage, WhatAFailedFlushLeftIsSweptByTheNext) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::flush_damage_test

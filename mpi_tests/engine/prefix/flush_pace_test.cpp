@@ -12,7 +12,7 @@
 #include "harness/probed_file_system.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::flush_pace_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
@@ -101,4 +101,4 @@ TEST(FlushPace, RankZeroMeasuresOnceHowAllRanksWrite) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::flush_pace_test

@@ -10,7 +10,7 @@
 #include "harness/several_starts.hpp"
 #include "harness/watched_communicator.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::flush_schedule_test {
 namespace {
 
 class FlushSchedule : public FlushFixture {};
@@ -215,4 +215,4 @@ TEST_F(FlushSchedule, WhatThePrefixHasIsNotWrittenAgain) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::flush_schedule_test

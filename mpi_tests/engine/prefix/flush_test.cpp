@@ -10,7 +10,7 @@
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::flush_test {
 namespace {
 
 class FlushTest : public FlushFixture {};
@@ -310,4 +310,4 @@ TEST_F(FlushTest, ACopyOfTheManifestIsKeptInTwoFailureDomains) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::flush_test

@@ -18,7 +18,7 @@
 #include "persist/run_records.hpp"
 #include "persist/tier_retention.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::overtaken_test {
 namespace {
 
 using ::testing::Contains;
@@ -181,4 +181,4 @@ TEST_F(Overtaken, AWaitThatFindsALaterStartIsTheLastCallOfTheOld) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::overtaken_test

@@ -10,7 +10,7 @@
 #include "harness/redundancy_history.hpp"
 #include "harness/slow_to_remove.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::plain_routed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -298,4 +298,4 @@ TEST_F(PlainRouted, R32_EveryOperation) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::plain_routed_test

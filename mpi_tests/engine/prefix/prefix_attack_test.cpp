@@ -15,7 +15,7 @@
 #include "harness/several_starts.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::prefix_attack_test {
 namespace {
 
 class PrefixAttack : public FlushFixture {
@@ -340,4 +340,4 @@ TEST_F(PrefixAttack, RemoveOnExitLeavesThePrefix) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::prefix_attack_test

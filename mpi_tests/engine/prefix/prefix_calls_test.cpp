@@ -13,7 +13,7 @@
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::prefix_calls_test {
 namespace {
 
 /// Calls that name something below the prefix, by rank.
@@ -137,4 +137,4 @@ TEST(PrefixCalls, AreTheSameForARankOfALargeJob) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::prefix_calls_test

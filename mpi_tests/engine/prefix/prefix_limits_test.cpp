@@ -13,7 +13,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::prefix_limits_test {
 namespace {
 
 class PrefixLimits : public FlushFixture {};
@@ -242,4 +242,4 @@ TEST_F(PrefixLimits, HostileManifestsAreRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::prefix_limits_test

@@ -15,7 +15,7 @@
 #include "persist/posix_tier.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::prefix_reach_test {
 namespace {
 
 std::string text_of_failure(const std::optional<Failure>& failure) { return failure ? to_string(*failure) : "success"; }
@@ -230,4 +230,4 @@ TEST_F(PrefixReach, FetchWithoutRoomInTheStoreIsNoSpaceAndTheNextTrySucceeds) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::prefix_reach_test

@@ -10,7 +10,7 @@
 #include "harness/several_starts.hpp"
 #include "harness/slow_to_remove.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::removal_test {
 namespace {
 
 class Removal : public FlushFixture {
@@ -290,4 +290,4 @@ TEST_F(Removal, WhatACommitCostsDoesNotGrowWithTheNumberOfTags) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::removal_test

@@ -5,7 +5,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::source_test {
 namespace {
 
 class SourceTest : public FlushFixture {
@@ -251,4 +251,4 @@ TEST_F(SourceTest, RanksThatDisagreeAboutAnArrayAreNamed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::source_test

@@ -10,7 +10,7 @@
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::what_is_persistent_test {
 namespace {
 
 using testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST_F(WhatIsPersistent, NothingIsSaidOfNothingAndOfWhatCannotBeListed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::what_is_persistent_test

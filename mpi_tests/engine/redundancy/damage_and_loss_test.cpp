@@ -9,7 +9,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::damage_and_loss_test {
 namespace {
 
 using format::SetFileKind;
@@ -98,11 +98,11 @@ TEST_P(Damage, R31_R32_WithALostNodeIsRebuiltInAnotherSetAndStepsBackInTheSame) 
   }
 }
 
-class EveryScheme : public testing::TestWithParam<Scheme> {};
-INSTANTIATE_TEST_SUITE_P(DamageAndLoss, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
+class DamageByScheme : public testing::TestWithParam<Scheme> {};
+INSTANTIATE_TEST_SUITE_P(DamageAndLoss, DamageByScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
-TEST_P(EveryScheme, R31_OneContainerAndAnotherMembersParity) {
+TEST_P(DamageByScheme, R31_OneContainerAndAnotherMembersParity) {
   Job job(GetParam());
   const auto committed = job.disk.snapshot();
   for (int with_parity = 0; with_parity < kRanks; ++with_parity) {
@@ -119,7 +119,7 @@ TEST_P(EveryScheme, R31_OneContainerAndAnotherMembersParity) {
   }
 }
 
-TEST_P(EveryScheme, R31_DamagedParityOrDescriptorsAreMadeAgain) {
+TEST_P(DamageByScheme, R31_DamagedParityOrDescriptorsAreMadeAgain) {
   for (const SetFileKind kind : {SetFileKind::parity, SetFileKind::descriptor}) {
     for (const std::uint64_t offset : {64U, 4095U, 5000U}) {
       if (kind == SetFileKind::descriptor && offset > 4095) continue;
@@ -135,7 +135,7 @@ TEST_P(EveryScheme, R31_DamagedParityOrDescriptorsAreMadeAgain) {
   }
 }
 
-TEST_P(EveryScheme, R31_ParityFlippedBesideALostNodeIsNotUsed) {
+TEST_P(DamageByScheme, R31_ParityFlippedBesideALostNodeIsNotUsed) {
   for (int with_parity = 1; with_parity < kRanks; ++with_parity) {
     SCOPED_TRACE(with_parity);
     Job job(GetParam());
@@ -145,7 +145,7 @@ TEST_P(EveryScheme, R31_ParityFlippedBesideALostNodeIsNotUsed) {
   }
 }
 
-TEST_P(EveryScheme, AllDescriptorsGoneAndContainersThereIsNoLoss) {
+TEST_P(DamageByScheme, AllDescriptorsGoneAndContainersThereIsNoLoss) {
   for (const bool parity_too : {false, true}) {
     Job job(GetParam());
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -159,7 +159,7 @@ TEST_P(EveryScheme, AllDescriptorsGoneAndContainersThereIsNoLoss) {
   }
 }
 
-TEST_P(EveryScheme, AllDescriptorsGoneAndANodeLostIsRebuiltByWhatParityFilesSay) {
+TEST_P(DamageByScheme, AllDescriptorsGoneAndANodeLostIsRebuiltByWhatParityFilesSay) {
   Job job(GetParam());
   for (int rank = 0; rank < kRanks; ++rank) {
     job.disk.remove_all(set_file_of(job.disk, SetFileKind::descriptor, rank, "b"));
@@ -168,7 +168,7 @@ TEST_P(EveryScheme, AllDescriptorsGoneAndANodeLostIsRebuiltByWhatParityFilesSay)
   expect_protected(job, 1, 2);
 }
 
-TEST_P(EveryScheme, ACommitWithoutParityOpensWhileAllContainersAreThere) {
+TEST_P(DamageByScheme, ACommitWithoutParityOpensWhileAllContainersAreThere) {
   Job job(GetParam());
   job.options.redundancy.every = 0;
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).step, 2);
@@ -296,7 +296,7 @@ TEST(DamageAndLoss, R32_AWholeProtectionIsNotGivenUpForAPieceOfANewerOne) {
   }
 }
 
-TEST_P(EveryScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
+TEST_P(DamageByScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
   for (int survivor = 1; survivor < kRanks; ++survivor) {
     SCOPED_TRACE(survivor);
     Job job(GetParam(), Verify::headers);
@@ -321,7 +321,7 @@ TEST_P(EveryScheme, R31_HeadersAloneNeverLetAWrongByteThrough) {
   }
 }
 
-TEST_P(EveryScheme, R31_ABitThatOnlyTheRebuildSeesFlippedCountsAsLost) {
+TEST_P(DamageByScheme, R31_ABitThatOnlyTheRebuildSeesFlippedCountsAsLost) {
   for (int survivor = 1; survivor < kRanks; ++survivor) {
     if (!in_one_set(GetParam(), 0, survivor)) continue;
     for (const std::uint64_t part : {0U, 1U, 2U}) {
@@ -390,4 +390,4 @@ TEST(DamageAndLoss, AStartThatAsksForMoreParitiesProtectsWhatItOpensWithThem) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::damage_and_loss_test

@@ -8,7 +8,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::failed_protection_test {
 namespace {
 
 using format::SetFileKind;
@@ -44,11 +44,11 @@ Sizes sizes_of(Scheme scheme) {
           job.disk.read_all(set_file_of(job.disk, SetFileKind::descriptor, 0, "a")).size()};
 }
 
-class EveryScheme : public testing::TestWithParam<Scheme> {};
-INSTANTIATE_TEST_SUITE_P(FailedProtection, EveryScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
+class FailureByScheme : public testing::TestWithParam<Scheme> {};
+INSTANTIATE_TEST_SUITE_P(FailedProtection, FailureByScheme, testing::Values(Scheme::xor_, Scheme::partner, Scheme::rs),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
-TEST_P(EveryScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
+TEST_P(FailureByScheme, AFullNodeLeavesTheCommitLocalAndTheNextIsProtected) {
   const Sizes sizes = sizes_of(GetParam());
   for (const std::uint64_t room : {std::uint64_t{0}, sizes.parity / 2, sizes.parity}) {
     SCOPED_TRACE(compose("{} free for parity of {}", room, sizes.parity));
@@ -133,7 +133,7 @@ TEST(FailedProtection, AQuotaThatLeavesNoRoomForParity) {
   EXPECT_EQ(reopen(job).step, 9);
 }
 
-TEST_P(EveryScheme, EveryOperationThatFailsLeavesTheCommitLocalAndTheNextTryWorks) {
+TEST_P(FailureByScheme, EveryOperationThatFailsLeavesTheCommitLocalAndTheNextTryWorks) {
   Job job(GetParam());
   job.options.redundancy.every = 0;
   commit_steps(job, {{"a", 1}});
@@ -174,7 +174,7 @@ TEST_P(EveryScheme, EveryOperationThatFailsLeavesTheCommitLocalAndTheNextTryWork
   }
 }
 
-TEST_P(EveryScheme, AnErrorInTheProtectionOfACommitIsToldInOneLine) {
+TEST_P(FailureByScheme, AnErrorInTheProtectionOfACommitIsToldInOneLine) {
   // Where in the commit the writing of parity begins differs: the last few operations are its.
   Job job(GetParam());
   std::uint64_t last = 0;
@@ -201,7 +201,7 @@ TEST_P(EveryScheme, AnErrorInTheProtectionOfACommitIsToldInOneLine) {
   EXPECT_GT(told, 0);
 }
 
-TEST_P(EveryScheme, R31_ABitThatFlippedSinceTheCommitIsNotProtectedAsGood) {
+TEST_P(FailureByScheme, R31_ABitThatFlippedSinceTheCommitIsNotProtectedAsGood) {
   for (const bool in_data : {true, false}) {
     Job job(GetParam());
     job.options.redundancy.every = 0;
@@ -229,4 +229,4 @@ TEST_P(EveryScheme, R31_ABitThatFlippedSinceTheCommitIsNotProtectedAsGood) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::failed_protection_test

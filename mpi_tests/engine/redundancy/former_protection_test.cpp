@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::former_protection_test {
 namespace {
 
 /// Opened again after the loss of each node in turn.
@@ -137,4 +137,4 @@ TEST(FormerProtection, OfAnOlderCommitThatIsOpenIsKnownAndCanBeRaised) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::former_protection_test

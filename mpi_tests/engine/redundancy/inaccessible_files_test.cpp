@@ -13,7 +13,7 @@
 #include "harness/set_files.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::inaccessible_files_test {
 namespace {
 
 using format::SetFileKind;
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(Where, InaccessiblePrefix, ::testing::ValuesIn(obstacle
                          [](const auto& each) { return each.param.name; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::inaccessible_files_test

@@ -14,7 +14,7 @@
 #include "harness/obstacles.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::inaccessible_test {
 namespace {
 
 /// Files that are inaccessible: what is done to them is done to their bytes as well, or shows in their names.
@@ -169,4 +169,4 @@ INSTANTIATE_TEST_SUITE_P(On, InaccessibleIdle, ::testing::Bool(),
                          [](const auto& each) { return each.param ? "memory" : "disk"; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::inaccessible_test

@@ -9,7 +9,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::layouts_test {
 namespace {
 
 using format::SetFileKind;
@@ -230,4 +230,4 @@ TEST(Layouts, WaitSaysWhyALevelCannotBeReached) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::layouts_test

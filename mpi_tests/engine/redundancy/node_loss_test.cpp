@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::node_loss_test {
 namespace {
 
 struct Case {
@@ -259,4 +259,4 @@ TEST_P(NodeAfterNode, R32_WhatCannotBeHadNowCanBeHadWhenANodeIsBack) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::node_loss_test

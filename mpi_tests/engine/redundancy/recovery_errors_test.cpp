@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::recovery_errors_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -198,4 +198,4 @@ TEST_F(RebuiltByALie, R31_R32_ItIsTheContainerOfJustThisRankAndCommit) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::recovery_errors_test

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "harness/set_files.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::relocation_test {
 namespace {
 
 using format::SetFileKind;
@@ -315,4 +315,4 @@ TEST(Relocation, FilesOfOthersStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::relocation_test

@@ -9,7 +9,7 @@
 #include "harness/engine_checks.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::tight_node_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -257,4 +257,4 @@ TEST_F(TightNode, R33_WhatIsRebuiltForAllRanksOfANodeIsAddedUp) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::tight_node_test

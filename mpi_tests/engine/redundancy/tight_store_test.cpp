@@ -9,7 +9,7 @@
 #include "harness/set_files.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::tight_store_test {
 namespace {
 
 class TightStore : public testing::Test {
@@ -99,4 +99,4 @@ TEST_F(TightStore, ALargerOneFitsBesideASmallerOneAndItsProtection) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::tight_store_test

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::copied_stores_test {
 namespace {
 
 class CopiedStores : public RightRun {
@@ -154,4 +154,4 @@ TEST_F(CopiedStores, OfAnotherJobAreNotTakenUnderThisOnesName) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::copied_stores_test

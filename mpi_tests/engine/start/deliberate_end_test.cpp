@@ -13,7 +13,7 @@
 #include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::deliberate_end_test {
 namespace {
 
 const std::string kNote = "/prefix/.kedge/test/first-commit";
@@ -280,4 +280,4 @@ TEST(DeliberateEnd, ContainersOfRanksThatTheJobDoesNotHaveAreRemovedToo) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::deliberate_end_test

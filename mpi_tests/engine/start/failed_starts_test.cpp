@@ -17,7 +17,7 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::failed_starts_test {
 namespace {
 
 constexpr int kNothing = -1;  // is found: no step
@@ -227,4 +227,4 @@ INSTANTIATE_TEST_SUITE_P(Situations, FailedStarts,
                          });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::failed_starts_test

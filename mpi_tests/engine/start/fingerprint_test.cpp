@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::fingerprint_test {
 namespace {
 
 class Fingerprints : public RightRun {
@@ -252,4 +252,4 @@ TEST_F(Fingerprints, RanksThatDoNotSeeTheFilesNeedNot) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::fingerprint_test

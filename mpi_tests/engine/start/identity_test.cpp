@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::identity_test {
 namespace {
 
 constexpr auto kAnyTime = std::chrono::seconds(60);
@@ -390,4 +390,4 @@ TEST(Identity, R19_WithinOneStartACommitThatCouldBeNotedNowhereStillCounts) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::identity_test

@@ -17,7 +17,7 @@
 #include "persist/run_records.hpp"
 #include "store/store_lock.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::locks_test {
 namespace {
 
 constexpr auto kAnyTime = std::chrono::seconds(60);
@@ -384,4 +384,4 @@ TEST_F(RealLocks, AnOlderLockThatCannotBeOpenedIsNamedWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::locks_test

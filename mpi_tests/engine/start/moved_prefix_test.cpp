@@ -13,7 +13,7 @@
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::moved_prefix_test {
 namespace {
 
 /// A directory whose names cannot be looked up, for this reason.
@@ -292,4 +292,4 @@ TEST_F(MovedPrefix, AStartThatFailsAnywhereLosesTheStoresToNeitherPlace) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::moved_prefix_test

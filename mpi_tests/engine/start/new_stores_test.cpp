@@ -12,7 +12,7 @@
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::new_stores_test {
 namespace {
 
 class NewStores : public RightRun {
@@ -148,4 +148,4 @@ TEST_F(NewStores, AStartThatEndsBeforeItOpensDoesNotHideIt) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::new_stores_test

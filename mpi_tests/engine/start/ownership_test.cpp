@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::ownership_test {
 namespace {
 
 using Kind = fs::FileStatus::Kind;
@@ -233,4 +233,4 @@ TEST_F(Ownership, ALinkInPlaceOfTheRecordsDirectoryIsRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::ownership_test

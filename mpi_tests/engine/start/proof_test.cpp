@@ -17,7 +17,7 @@
 #include "harness/start_each.hpp"
 #include "harness/watched_communicator.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::proof_test {
 namespace {
 
 const std::string kRecords = "/prefix/.kedge/test";
@@ -321,4 +321,4 @@ TEST(Proof, AStoreOfOneRankAloneIsLookedAtToo) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::proof_test

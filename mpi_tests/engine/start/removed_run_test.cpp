@@ -14,7 +14,7 @@
 #include "harness/forwarding_file_system.hpp"
 #include "persist/prefix_runs.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::removed_run_test {
 namespace {
 
 constexpr const char* kPrefix = "/case/checkpoints";
@@ -112,4 +112,4 @@ TEST_F(RemovedRun, WhatIsPublishedWhileItIsRemovedGoesToo) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::removed_run_test

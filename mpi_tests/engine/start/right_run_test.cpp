@@ -8,7 +8,7 @@
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::right_run_test {
 namespace {
 
 /// A communicator with a name of its own.
@@ -375,4 +375,4 @@ TEST(ChooseRun, IsByWhatHasCheckpoints) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::right_run_test

@@ -14,7 +14,7 @@
 #include "harness/several_starts.hpp"
 #include "store/store_lock.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::stale_locks_test {
 namespace {
 
 struct Obstacle {
@@ -112,4 +112,4 @@ TEST_F(StaleLocks, AreNotToBeRemovedBecauseTooManyFilesAreOpen) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::stale_locks_test

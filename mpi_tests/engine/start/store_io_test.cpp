@@ -11,7 +11,7 @@
 #include "harness/probed_file_system.hpp"
 #include "harness/several_starts.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::store_io_test {
 namespace {
 
 const fs::WriteProbe kDirectIsFaster{1e9, 2e9, ""};
@@ -87,4 +87,4 @@ TEST(StoreIo, DirectIsDirectWhereThatIsPossible) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::store_io_test

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::stores_and_prefix_test {
 namespace {
 
 /// The stores lie in the case's directory, beside the prefix.
@@ -215,4 +215,4 @@ TEST_F(OfAnotherUser, BothDoNotKeepThisUsersRunFromTheSharedDirectory) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::stores_and_prefix_test

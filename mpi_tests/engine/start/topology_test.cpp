@@ -9,7 +9,7 @@
 #include "harness/several_starts.hpp"
 #include "harness/start_each.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::topology_test {
 namespace {
 
 std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
@@ -93,4 +93,4 @@ TEST(CoresOfANode, MatterNotIfThreadsAreAskedFor) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::topology_test

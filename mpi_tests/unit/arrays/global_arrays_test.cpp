@@ -13,7 +13,7 @@
 #include "harness/forwarding_communicator.hpp"
 #include "harness/testing_world.hpp"
 
-namespace kedge::arrays {
+namespace kedge::arrays::global_arrays_test {
 namespace {
 
 using testing::HasSubstr;
@@ -267,4 +267,4 @@ TEST(StructureHash, ARanksOwnRegionsCountOnlyWhereTheyAreShown) {
 }
 
 }  // namespace
-}  // namespace kedge::arrays
+}  // namespace kedge::arrays::global_arrays_test

@@ -15,7 +15,7 @@
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
 
-namespace kedge {
+namespace kedge::base_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
@@ -141,4 +141,4 @@ TEST(Networks, ASubnetContainsWhatSharesItsPrefix) {
 TEST(Random, IdsDiffer) { EXPECT_NE(random_id(), random_id()); }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::base_test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace kedge {
+namespace kedge::exit_signals_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -229,4 +229,4 @@ TEST_F(ExitSignalsTest, HandlersThatAreLeftOverAreAtMostFourAndNoneCallsItself) 
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::exit_signals_test

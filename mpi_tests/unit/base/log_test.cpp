@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kedge {
+namespace kedge::log_test {
 namespace {
 
 TEST(Log, GoesToTheSinkFromItsLevelOn) {
@@ -54,4 +54,4 @@ TEST(Log, SurvivesASinkThatThrows) {
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::log_test

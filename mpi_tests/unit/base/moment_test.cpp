@@ -6,7 +6,7 @@
 #include <ctime>
 #include <string>
 
-namespace kedge {
+namespace kedge::moment_test {
 namespace {
 
 constexpr double kMoment = 1'764'108'000;  // date -u -d @1764108000: 2025-11-25T22:00:00Z
@@ -122,4 +122,4 @@ TEST(Moment, IsPrintedAsItIsParsed) {
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::moment_test

@@ -14,7 +14,7 @@
 #include "base/options_values.hpp"
 #include "base/suggest.hpp"
 
-namespace kedge {
+namespace kedge::options_test {
 namespace {
 
 using testing::AllOf;
@@ -389,4 +389,4 @@ TEST(OptionsLoad, ReadsThisProcess) {
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::options_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace kedge {
+namespace kedge::page_buffer_test {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
@@ -60,4 +60,4 @@ TEST(PageBuffer, GivesEverythingBack) {
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::page_buffer_test

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace kedge {
+namespace kedge::shell_word_test {
 namespace {
 
 /// What a shell makes of its first argument. Variables, because popen's own shell reads its command first.
@@ -51,4 +51,4 @@ TEST(ShellWord, AShellReadsTheTextBack) {
 }
 
 }  // namespace
-}  // namespace kedge
+}  // namespace kedge::shell_word_test

@@ -9,7 +9,7 @@
 #include "harness/naive_gf256.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::codec {
+namespace kedge::codec::codec_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -276,4 +276,4 @@ TEST(Code, CoefficientsAreThoseThatTheFormatNames) {
 }
 
 }  // namespace
-}  // namespace kedge::codec
+}  // namespace kedge::codec::codec_test

@@ -14,7 +14,7 @@
 #include "base/invariant.hpp"
 #include "harness/testing_world.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::group_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -223,4 +223,4 @@ TEST(Group, ARankThatIsGoneIsATimeoutForTheOthers) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::group_test

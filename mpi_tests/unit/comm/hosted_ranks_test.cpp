@@ -15,7 +15,7 @@
 #include "harness/communicator_contract.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::hosted_ranks_test {
 namespace {
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
@@ -209,4 +209,4 @@ TEST(HostedRanks, ARankThatThrowsDoesNotHoldUpTheOthers) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::hosted_ranks_test

@@ -14,7 +14,7 @@
 #include "harness/communicator_contract.hpp"
 #include "harness/testing_world.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::in_process_test {
 namespace {
 
 using testing::InProcessWorld;
@@ -312,4 +312,4 @@ TEST(Vote, CostsOneAllReduceWhenNobodyFailed) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::in_process_test

@@ -10,7 +10,7 @@
 #include "kedge/error.hpp"
 #include "kedge/testing/in_process_world.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::reductions_proof_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(ReductionsProof, UnsignedIntegersComparedAsSignedAreRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::reductions_proof_test

@@ -15,7 +15,7 @@
 #include "harness/socket_ranks.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::sockets_death_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -157,4 +157,4 @@ TEST(SocketsDeath, ARankThatGaveUpOnAMessageDoesNotLeaveInOrder) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::sockets_death_test

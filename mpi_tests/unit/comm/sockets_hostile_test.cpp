@@ -20,7 +20,7 @@
 #include "harness/stranger.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::sockets_hostile_test {
 namespace {
 
 using testing::greeting;
@@ -260,4 +260,4 @@ TEST(SocketsHostile, ASecondConnectionOfTheSameRankChangesNothing) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::sockets_hostile_test

@@ -28,7 +28,7 @@
 #include "harness/thread_transport.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::sockets_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -394,4 +394,4 @@ TEST(SocketsJoin, WhereThereIsNoneAllRanksHearWhy) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::sockets_test

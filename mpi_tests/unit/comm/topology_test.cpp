@@ -12,7 +12,7 @@
 #include "harness/topology_checks.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::topology_test {
 namespace {
 
 using testing::InProcessWorld;
@@ -164,4 +164,4 @@ TEST(Scan, SumsWhatLowerRanksHave) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::topology_test

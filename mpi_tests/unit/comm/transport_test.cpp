@@ -11,7 +11,7 @@
 #include "harness/thread_transport.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::comm {
+namespace kedge::comm::transport_test {
 namespace {
 
 using testing::ThreadMessages;
@@ -141,4 +141,4 @@ TEST(TransportTransfer, AWaitForNobodyTimesOutAndNamesThePeer) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::transport_test

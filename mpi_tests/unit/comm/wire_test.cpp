@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-namespace kedge::comm {
+namespace kedge::comm::wire_test {
 namespace {
 
 enum class Colour : std::uint8_t { red, green, blue };
@@ -88,4 +88,4 @@ TEST(Wire, ImpossibleValuesAreNotSent) {
 }
 
 }  // namespace
-}  // namespace kedge::comm
+}  // namespace kedge::comm::wire_test

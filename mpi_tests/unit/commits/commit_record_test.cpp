@@ -8,7 +8,7 @@
 
 #include "commits/commit_record.hpp"
 
-namespace kedge::commits {
+namespace kedge::commits::commit_record_test {
 namespace {
 
 Id128 id_of(std::uint8_t first) {
@@ -59,4 +59,4 @@ TEST(CommitHead, IsNewerByGenerationThenById) {
 }
 
 }  // namespace
-}  // namespace kedge::commits
+}  // namespace kedge::commits::commit_record_test

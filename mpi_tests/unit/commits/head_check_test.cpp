@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-namespace kedge::commits {
+namespace kedge::commits::head_check_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(HeadCheck, ATagIsWhatCreateTakes) {
 }
 
 }  // namespace
-}  // namespace kedge::commits
+}  // namespace kedge::commits::head_check_test

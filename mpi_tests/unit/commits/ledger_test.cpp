@@ -16,7 +16,7 @@
 #include "base/invariant.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::commits {
+namespace kedge::commits::ledger_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -351,4 +351,4 @@ TEST_F(LedgerTest, RandomHistoriesKeepTheNewestAndTheParent) {
 }
 
 }  // namespace
-}  // namespace kedge::commits
+}  // namespace kedge::commits::ledger_test

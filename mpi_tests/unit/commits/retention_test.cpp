@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 
-namespace kedge::commits {
+namespace kedge::commits::retention_test {
 namespace {
 
 constexpr Level kLocal = Level::local;
@@ -62,4 +62,4 @@ TEST(Retention, EveryHistoryKeepsTheNewestOfEachLevelAndNoMoreThanTheInvariantAl
 }
 
 }  // namespace
-}  // namespace kedge::commits
+}  // namespace kedge::commits::retention_test

@@ -14,7 +14,7 @@
 #include "base/checksum.hpp"
 #include "unit/device/staging_fixture.hpp"
 
-namespace kedge::device {
+namespace kedge::device::checksum_choice_test {
 namespace {
 
 /// What the host computes takes a millisecond, so that a device is faster.
@@ -155,4 +155,4 @@ TEST_F(ChecksumsOfDevices, ManyPiecesMakeABlock) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::checksum_choice_test

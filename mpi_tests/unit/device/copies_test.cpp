@@ -12,7 +12,7 @@
 
 #include "harness/model_devices.hpp"
 
-namespace kedge::device {
+namespace kedge::device::copies_test {
 namespace {
 
 using faults::ModelDevices;
@@ -95,4 +95,4 @@ TEST_F(CopiesTest, MayOutliveTheirOwner) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::copies_test

@@ -15,7 +15,7 @@
 
 #if KEDGE_HAS_CUDA
 
-namespace kedge::device {
+namespace kedge::device::cuda_kernels_test {
 namespace {
 
 /// A transfer straight to memory, and whether the GPU computed its checksums, after one to choose by.
@@ -89,6 +89,6 @@ TEST_F(KernelsOfCuda, ThatCannotBeLoadedOrRunLeaveTheHostToDoIt) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::cuda_kernels_test
 
 #endif

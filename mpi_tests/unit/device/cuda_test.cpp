@@ -21,7 +21,7 @@
 #include "kedge/transport.hpp"
 #include "unit/device/cuda_fixture.hpp"
 
-namespace kedge::device {
+namespace kedge::device::cuda_test {
 namespace {
 
 TEST(CudaFirst, NothingIsOfADeviceWhereNoDriverIsLoaded) {
@@ -303,4 +303,4 @@ TEST_F(Cuda, MemoryOfAGpuIsRefusedInWords) {
 #endif
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::cuda_test

@@ -15,7 +15,7 @@
 #include "unit/device/cuda_fixture.hpp"
 #include "unit/device/fake_cufile.hpp"
 
-namespace kedge::device {
+namespace kedge::device::cufile_test {
 namespace {
 
 constexpr unsigned kNvme = 1U << 4U;
@@ -216,4 +216,4 @@ TEST(StorageKinds, AreThoseThatCuFileCounts) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::cufile_test

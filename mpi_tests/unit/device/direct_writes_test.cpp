@@ -11,7 +11,7 @@
 #include "harness/cached_files.hpp"
 #include "unit/device/staging_fixture.hpp"
 
-namespace kedge::device {
+namespace kedge::device::direct_writes_test {
 namespace {
 
 using faults::CachedFile;
@@ -272,4 +272,4 @@ TEST_F(Direct, RegistrationsEndWithTheirFileOrWithAll) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::direct_writes_test

@@ -15,7 +15,7 @@
 #include "base/checksum.hpp"
 #include "codec/reed_solomon.hpp"
 
-namespace kedge::device {
+namespace kedge::device::kernels_test {
 namespace {
 
 std::vector<std::byte> noise(std::size_t size, unsigned seed) {
@@ -112,4 +112,4 @@ TEST(Kernels, SumsAreThoseOfTheProcessor) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::kernels_test

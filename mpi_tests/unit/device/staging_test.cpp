@@ -14,7 +14,7 @@
 #include "base/attempt.hpp"
 #include "unit/device/staging_fixture.hpp"
 
-namespace kedge::device {
+namespace kedge::device::staging_test {
 namespace {
 
 TEST_F(StagingTest, BytesAreThoseOfTheDeviceWhateverTheSize) {
@@ -250,4 +250,4 @@ TEST_F(StagingTest, ThreadsTakeTurns) {
 }
 
 }  // namespace
-}  // namespace kedge::device
+}  // namespace kedge::device::staging_test

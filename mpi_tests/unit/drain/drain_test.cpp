@@ -7,7 +7,7 @@
 #include "drain/placement.hpp"
 #include "drain/survivors.hpp"
 
-namespace kedge::drain {
+namespace kedge::drain::drain_test {
 namespace {
 
 using Hosts = std::vector<int>;
@@ -76,4 +76,4 @@ TEST(NodePattern, FitsAnyNode) {
 }
 
 }  // namespace
-}  // namespace kedge::drain
+}  // namespace kedge::drain::drain_test

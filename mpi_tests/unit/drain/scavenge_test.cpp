@@ -15,7 +15,7 @@
 #include "kedge/engine.hpp"
 #include "kedge/testing/in_process_job.hpp"
 
-namespace kedge::drain {
+namespace kedge::drain::scavenge_test {
 namespace {
 
 /// Something happens between the look into a directory, once, and what is made of it.
@@ -106,4 +106,4 @@ TEST_F(Scavenge, ACopyThatComesWhileAnotherNodeDecidesIsNotLeftAlone) {
 }
 
 }  // namespace
-}  // namespace kedge::drain
+}  // namespace kedge::drain::scavenge_test

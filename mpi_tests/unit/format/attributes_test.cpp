@@ -7,7 +7,7 @@
 
 #include "format/attributes.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::attributes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(FormatAttributes, DamagedOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::attributes_test

@@ -4,7 +4,7 @@
 #include "format/hdf5_structure.hpp"
 #include "unit/format/support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::container_test {
 namespace {
 
 TEST(FormatContainer, AllTypesAndNumbersOfDimensionsComeBack) {
@@ -234,4 +234,4 @@ TEST(FormatContainer, TheWholeFilesChecksumIsKnownWithoutReadingIt) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::container_test

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "format/cover.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::cover_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST(FormatCover, AThousandArraysTakeLittleTime) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::cover_test

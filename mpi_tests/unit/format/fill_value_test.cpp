@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-namespace kedge::format {
+namespace kedge::format::fill_value_test {
 namespace {
 
 template <class T>
@@ -57,4 +57,4 @@ TEST(FillValue, R31_AStructHasThatOfEachMemberAndZerosBetween) {
 }
 
 }  // namespace
-}  // namespace kedge::format
+}  // namespace kedge::format::fill_value_test

@@ -5,7 +5,7 @@
 #include "base/loaded_objects.hpp"
 #include "format/hdf5_loaded.hpp"
 
-namespace kedge::format {
+namespace kedge::format::hdf5_linked_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -25,4 +25,4 @@ TEST(Hdf5Linked, AStaticOneCountsAndIsNamedByTheProgram) {
 }
 
 }  // namespace
-}  // namespace kedge::format
+}  // namespace kedge::format::hdf5_linked_test

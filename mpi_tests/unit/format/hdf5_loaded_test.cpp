@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <hdf5.h>
 
-namespace kedge::format {
+namespace kedge::format::hdf5_loaded_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -36,4 +36,4 @@ TEST(Hdf5Loaded, TwoAreNamedWhereKedgeIsPartOfTheProgram) {
 }
 
 }  // namespace
-}  // namespace kedge::format
+}  // namespace kedge::format::hdf5_loaded_test

@@ -13,7 +13,7 @@
 #include "format/hdf5_structure.hpp"
 #include "unit/format/support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::hdf5_test {
 namespace {
 
 std::uint64_t number_at(const MemoryFile& file, std::size_t at) {
@@ -201,4 +201,4 @@ TEST(FormatHdf5, StructureOfAHugeContainerCostsNothing) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::hdf5_test

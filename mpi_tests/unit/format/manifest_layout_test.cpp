@@ -8,7 +8,7 @@
 #include "format/hdf5_structure.hpp"
 #include "unit/format/manifest_support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::manifest_layout_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST(FormatManifestLayout, LargeOnesTakeLittleTime) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::manifest_layout_test

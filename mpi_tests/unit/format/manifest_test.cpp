@@ -9,7 +9,7 @@
 #include "format/manifest_rows.hpp"
 #include "unit/format/manifest_support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::manifest_test {
 namespace {
 
 using ::testing::AllOf;
@@ -223,4 +223,4 @@ TEST(FormatManifest, FieldsThatContradictEachOtherAreRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::manifest_test

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "format/region_spec.hpp"
 
-namespace kedge::format {
+namespace kedge::format::members_test {
 namespace {
 
 TEST(Members, ATextIsReadAsItWasWritten) {
@@ -88,4 +88,4 @@ TEST(Members, OnlyOpaqueRegionsOfWholeStructsHaveThem) {
 }
 
 }  // namespace
-}  // namespace kedge::format
+}  // namespace kedge::format::members_test

@@ -6,7 +6,7 @@
 #include "format/hdf5_structure.hpp"
 #include "unit/format/support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::prediction_test {
 namespace {
 
 std::vector<Sample> numbered(int count) {
@@ -211,4 +211,4 @@ TEST(FormatPrediction, AWriterThatDiesInACopyCannotBeFinished) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::prediction_test

@@ -6,7 +6,7 @@
 #include "format/index.hpp"
 #include "unit/format/support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::rules_test {
 namespace {
 
 bool accepted(std::string name) { return !check({std::move(name), DataType::int8, Shape{1}, {}, false}).has_value(); }
@@ -262,4 +262,4 @@ TEST_F(HostileIndex, RegionsMayNotOverlapOrLieElsewhere) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::rules_test

@@ -12,7 +12,7 @@
 #include "format/set_descriptor.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::set_descriptor_test {
 namespace {
 
 using ::testing::AllOf;
@@ -237,4 +237,4 @@ TEST(SetDescriptor, HasTheseBytes) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::set_descriptor_test

@@ -6,7 +6,7 @@
 #include "format/shown_attributes.hpp"
 #include "unit/format/manifest_support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::shown_attributes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(ShownAttributes, EachIsFoundExactlyOnceOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::shown_attributes_test

@@ -3,7 +3,7 @@
 
 #include "unit/format/support.hpp"
 
-namespace kedge::format::testing {
+namespace kedge::format::testing::streaming_test {
 namespace {
 
 /// Remembers the longest piece that was asked of it.
@@ -90,4 +90,4 @@ TEST(FormatStreaming, BytesThatAreNotAsManyAsTheShapeSaysAreRefused) {
 }
 
 }  // namespace
-}  // namespace kedge::format::testing
+}  // namespace kedge::format::testing::streaming_test

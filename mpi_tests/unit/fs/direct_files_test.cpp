@@ -13,7 +13,7 @@
 
 #include "fs/file_system.hpp"
 
-namespace kedge::fs {
+namespace kedge::fs::direct_files_test {
 namespace {
 
 constexpr std::size_t kSize = std::size_t{4} << 20U;
@@ -81,4 +81,4 @@ TEST_F(DirectFiles, LeaveTheCacheToTheLastPage) {
 }
 
 }  // namespace
-}  // namespace kedge::fs
+}  // namespace kedge::fs::direct_files_test

@@ -18,7 +18,7 @@
 #include "fs/posix_file.hpp"
 #include "fs/write_probe.hpp"
 
-namespace kedge::fs {
+namespace kedge::fs::direct_writer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -303,4 +303,4 @@ TEST_F(Direct, TheProbeTellsWhyThereIsNoDirectWay) {
 }
 
 }  // namespace
-}  // namespace kedge::fs
+}  // namespace kedge::fs::direct_writer_test

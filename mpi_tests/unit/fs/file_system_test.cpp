@@ -12,7 +12,7 @@
 #include "harness/faulty_file_system.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::fs {
+namespace kedge::fs::file_system_test {
 namespace {
 
 using testing::ElementsAre;
@@ -317,4 +317,4 @@ TEST_P(Contract, OneProcessLocksOnceAndIsNamedAsHolder) {
 }
 
 }  // namespace
-}  // namespace kedge::fs
+}  // namespace kedge::fs::file_system_test

@@ -23,7 +23,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::fs {
+namespace kedge::fs::huge_pages_test {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
@@ -238,4 +238,4 @@ TEST_P(HugePagesOnAMount, AreTakenAndChangeNoByteAndNoLimit) {
 }
 
 }  // namespace
-}  // namespace kedge::fs
+}  // namespace kedge::fs::huge_pages_test

@@ -22,7 +22,7 @@
 #include "fs/transfer.hpp"
 #include "kedge/error.hpp"
 
-namespace kedge::fs {
+namespace kedge::fs::posix_test {
 namespace {
 
 using testing::HasSubstr;
@@ -393,4 +393,4 @@ TEST(Machine, AvailableMemoryIsRead) {
 }
 
 }  // namespace
-}  // namespace kedge::fs
+}  // namespace kedge::fs::posix_test

@@ -14,7 +14,7 @@
 #include "base/checksum.hpp"
 #include "fs/file_system.hpp"
 
-namespace kedge::fs {
+namespace kedge::fs::stream_copy_test {
 namespace {
 
 std::vector<std::byte> noise(std::size_t size) {
@@ -123,4 +123,4 @@ TEST_F(Mapped, SeveralThreadsCopyAtOnce) {
 }
 
 }  // namespace
-}  // namespace kedge::fs
+}  // namespace kedge::fs::stream_copy_test

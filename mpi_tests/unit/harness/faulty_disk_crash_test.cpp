@@ -11,7 +11,7 @@
 
 #include "harness/faulty_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::faulty_disk_crash_test {
 namespace {
 
 using fs::Access;
@@ -107,4 +107,4 @@ TEST_F(Faulty, MemoryIsEmptyAfterAPowerLoss) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::faulty_disk_crash_test

@@ -11,7 +11,7 @@
 
 #include "harness/faulty_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::faulty_disk_test {
 namespace {
 
 using fs::Access;
@@ -302,4 +302,4 @@ TEST_F(Faulty, RanksAsThreadsShareTheDisk) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::faulty_disk_test

@@ -10,7 +10,7 @@
 #include "harness/testing_world.hpp"
 #include "unit/persist/support.hpp"
 
-namespace kedge::persist {
+namespace kedge::persist::manifest_builder_test {
 namespace {
 
 using testing::Bytes;
@@ -157,4 +157,4 @@ TEST(ManifestBuilder, ARowThatIsThereTwiceIsNoManifest) {
 }
 
 }  // namespace
-}  // namespace kedge::persist
+}  // namespace kedge::persist::manifest_builder_test

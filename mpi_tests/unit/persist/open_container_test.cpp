@@ -10,7 +10,7 @@
 #include "harness/faulty_fixture.hpp"
 #include "unit/persist/support.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::open_container_test {
 namespace {
 
 using persist::ContainerError;
@@ -257,4 +257,4 @@ TEST_F(OpenContainer, WithoutAManifestThereIsNone) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::open_container_test

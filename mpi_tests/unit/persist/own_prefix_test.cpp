@@ -14,7 +14,7 @@
 #include "unit/persist/prefix_start.hpp"
 #include "unit/persist/support.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::own_prefix_test {
 namespace {
 
 using persist::PosixTier;
@@ -343,4 +343,4 @@ TEST_F(OwnPrefix, ThePathIsSyncedOnceAndAgainOnlyIfThatFailed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::own_prefix_test

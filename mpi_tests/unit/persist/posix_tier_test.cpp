@@ -13,7 +13,7 @@
 #include "unit/persist/support.hpp"
 #include "unit/persist/tier_contract.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::posix_tier_test {
 namespace {
 
 using persist::PosixTier;
@@ -140,4 +140,4 @@ TEST_F(PosixTierTest, APrefixWithoutRoomIsNoSpaceBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::posix_tier_test

@@ -12,7 +12,7 @@
 
 #include "harness/faulty_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::run_records_test {
 namespace {
 
 using persist::RunRecords;
@@ -365,4 +365,4 @@ TEST_F(RunRecordsTest, APrefixIsMadeWithAllThatLeadsToItAndAFileIsNone) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::run_records_test

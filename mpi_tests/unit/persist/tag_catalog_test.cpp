@@ -12,7 +12,7 @@
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::tag_catalog_test {
 namespace {
 
 using persist::TagCatalog;
@@ -232,4 +232,4 @@ TEST_F(Catalog, FollowsNoLink) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::tag_catalog_test

@@ -5,7 +5,7 @@
 
 #include "persist/tag_directory.hpp"
 
-namespace kedge::persist {
+namespace kedge::persist::tag_directory_test {
 namespace {
 
 Id128 id(std::uint8_t fill) {
@@ -78,4 +78,4 @@ TEST(TagDirectory, ContainersAreSpreadOverDirectoriesAndFitTheShardTable) {
 }
 
 }  // namespace
-}  // namespace kedge::persist
+}  // namespace kedge::persist::tag_directory_test

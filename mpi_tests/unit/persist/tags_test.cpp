@@ -13,7 +13,7 @@
 #include "persist/tag_directory.hpp"
 #include "persist/tags.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::tags_test {
 namespace {
 
 using persist::TagEntry;
@@ -232,4 +232,4 @@ TEST_F(Tags, ListingThrowsOnlyIfTheDirectoryItselfCannotBeListed) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::tags_test

@@ -7,7 +7,7 @@
 #include "harness/faulty_fixture.hpp"
 #include "persist/tags.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::trust_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST_F(TrustTest, TheRealFileSystemKnowsItsGroups) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::trust_test

@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "redundancy/plan_stripes.hpp"
 
-namespace kedge::recovery {
+namespace kedge::recovery::agreement_test {
 namespace {
 
 using ByProcess = std::vector<std::vector<Holding>>;
@@ -340,4 +340,4 @@ TEST(Agreement, R32_RandomHoldingsAreJudgedAsByTheOracle) {
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::agreement_test

@@ -5,7 +5,7 @@
 
 #include "base/invariant.hpp"
 
-namespace kedge::recovery {
+namespace kedge::recovery::found_tag_test {
 namespace {
 
 TEST(FoundTag, WhatIsPackedIsUnpackedWithTextsOfEveryLength) {
@@ -52,4 +52,4 @@ TEST(FoundTag, ATagThatIsTooLongIsAFailureBeforeAnythingIsSent) {
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::found_tag_test

@@ -19,7 +19,7 @@
 #include "recovery/agreement.hpp"
 #include "recovery/orders.hpp"
 
-namespace kedge::recovery {
+namespace kedge::recovery::homes_test {
 namespace {
 
 using store::FileKind;
@@ -394,4 +394,4 @@ TEST(Homes, R31_R32_RandomLossesOfContainersParityAndDescriptorsAreJudgedAndOrde
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::homes_test

@@ -11,7 +11,7 @@
 #include "harness/testing_world.hpp"
 #include "unit/store/store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::rebuild_inputs_test {
 namespace {
 
 using recovery::Candidate;
@@ -106,4 +106,4 @@ TEST_P(RebuildInputs, ThereAreNoneWhereNothingIsRebuilt) {
 INSTANTIATE_TEST_SUITE_P(Memory, RebuildInputs, testing::Values(true));
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::rebuild_inputs_test

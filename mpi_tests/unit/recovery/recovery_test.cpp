@@ -8,7 +8,7 @@
 #include "recovery/relocate.hpp"
 #include "unit/recovery/fixture.hpp"
 
-namespace kedge::recovery {
+namespace kedge::recovery::recovery_test {
 namespace {
 
 using testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST_F(RecoveryTest, R31_WhatArrivesWhenAFileMovesIsTheFileOfJustThisRankAndComm
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::recovery_test

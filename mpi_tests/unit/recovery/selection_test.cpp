@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace kedge::recovery {
+namespace kedge::recovery::selection_test {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(Selection, CandidatesOfOneGenerationKeepTheSurveysOrder) {
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::selection_test

@@ -6,7 +6,7 @@
 #include "recovery/found_tag.hpp"
 #include "unit/recovery/fixture.hpp"
 
-namespace kedge::recovery {
+namespace kedge::recovery::survey_test {
 namespace {
 
 using testing::ElementsAre;
@@ -384,4 +384,4 @@ TEST_F(SurveyTest, WhatTheVerificationFindsIsInTheNextSurveyWithoutAnotherLook) 
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::survey_test

@@ -12,7 +12,7 @@
 #include "harness/testing_world.hpp"
 #include "recovery/orders.hpp"
 
-namespace kedge::recovery {
+namespace kedge::recovery::wire_damage_test {
 namespace {
 
 using store::FileKind;
@@ -266,4 +266,4 @@ TEST(WireDamage, R31_AnOrderOnItsWayIsRefusedOrHarmless) {
 }
 
 }  // namespace
-}  // namespace kedge::recovery
+}  // namespace kedge::recovery::wire_damage_test

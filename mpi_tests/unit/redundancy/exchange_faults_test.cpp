@@ -10,7 +10,7 @@
 #include "redundancy/plan_pieces.hpp"
 #include "unit/redundancy/exchange_fixture.hpp"
 
-namespace kedge::redundancy {
+namespace kedge::redundancy::exchange_faults_test {
 namespace {
 
 using testing::HasSubstr;
@@ -235,4 +235,4 @@ TEST(ExchangeMemory, WhatIsUnderWayStaysWithinTheBudgetWhateverTheSize) {
 }
 
 }  // namespace
-}  // namespace kedge::redundancy
+}  // namespace kedge::redundancy::exchange_faults_test

@@ -10,7 +10,7 @@
 #include "harness/seeds.hpp"
 #include "unit/redundancy/exchange_fixture.hpp"
 
-namespace kedge::redundancy {
+namespace kedge::redundancy::exchange_fuzz_test {
 namespace {
 
 using faults::Choices;
@@ -217,4 +217,4 @@ TEST_F(ExchangeFuzz, AMemberThatFailsSaysSoAndOneThatDiesLeavesTimeouts) {
 }
 
 }  // namespace
-}  // namespace kedge::redundancy
+}  // namespace kedge::redundancy::exchange_fuzz_test

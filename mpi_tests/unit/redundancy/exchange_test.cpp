@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "unit/redundancy/exchange_fixture.hpp"
 
-namespace kedge::redundancy {
+namespace kedge::redundancy::exchange_test {
 namespace {
 
 struct Case {
@@ -135,4 +135,4 @@ TEST_F(Exchange, CountsWhatItSends) {
 }
 
 }  // namespace
-}  // namespace kedge::redundancy
+}  // namespace kedge::redundancy::exchange_test

@@ -8,7 +8,7 @@
 #include "kedge/error.hpp"
 #include "redundancy/plan.hpp"
 
-namespace kedge::redundancy {
+namespace kedge::redundancy::plan_test {
 namespace {
 
 using testing::HasSubstr;
@@ -229,4 +229,4 @@ TEST(Plan, AMillionRanksAreAnsweredForOneByOne) {
 }
 
 }  // namespace
-}  // namespace kedge::redundancy
+}  // namespace kedge::redundancy::plan_test

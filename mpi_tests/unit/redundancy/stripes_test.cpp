@@ -8,7 +8,7 @@
 #include "redundancy/exchange.hpp"
 #include "redundancy/plan_pieces.hpp"
 
-namespace kedge::redundancy {
+namespace kedge::redundancy::stripes_test {
 namespace {
 
 /// Bit i of `lost_containers`, `lost_parities`: that of member i is gone.
@@ -328,4 +328,4 @@ TEST(Pieces, CoverTheWhole) {
 }
 
 }  // namespace
-}  // namespace kedge::redundancy
+}  // namespace kedge::redundancy::stripes_test

@@ -12,7 +12,7 @@
 #include "harness/forwarding_file_system.hpp"
 #include "store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::admission_test {
 namespace {
 
 using testing::HasSubstr;
@@ -223,4 +223,4 @@ TEST_F(AdmissionTest, NotesOfAStartThatCrashedAreRemovedByTheNext) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::admission_test

@@ -8,7 +8,7 @@
 #include "kedge/error.hpp"
 #include "unit/store/store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::adopted_test {
 namespace {
 
 using testing::ElementsAre;
@@ -209,4 +209,4 @@ TEST_P(Adopting, AnOwnerThatComesBackReusesItsFiles) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::adopted_test

@@ -8,7 +8,7 @@
 #include "kedge/error.hpp"
 #include "unit/store/store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::files_in_turn_test {
 namespace {
 
 class StoreFilesInTurn : public StoreFiles {};
@@ -85,4 +85,4 @@ TEST_P(StoreFilesInTurn, AnEmptyFileIsMadeReadyAndNotBegunBeforeOneThatIs) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::files_in_turn_test

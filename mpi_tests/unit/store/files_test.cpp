@@ -6,7 +6,7 @@
 #include "kedge/error.hpp"
 #include "unit/store/store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::files_test {
 namespace {
 
 using testing::AllOf;
@@ -366,4 +366,4 @@ TEST_P(StoreFiles, AfterAPowerLossNoOldHeaderStandsBeforeNewParity) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::files_test

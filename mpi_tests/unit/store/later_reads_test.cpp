@@ -9,7 +9,7 @@
 
 #include "unit/store/store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::later_reads_test {
 namespace {
 
 using store::LeftOut;
@@ -90,4 +90,4 @@ TEST_P(LaterReads, ARejectedFileThatIsPinnedStaysUntilItIsNot) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::later_reads_test

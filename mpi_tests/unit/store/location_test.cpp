@@ -9,7 +9,7 @@
 #include "store/location.hpp"
 #include "store/node_records.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::location_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST(StoresOfName, AreThoseThatSayThatTheyAreAndAreCalledSo) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::location_test

@@ -11,7 +11,7 @@
 #include "harness/model_devices.hpp"
 #include "store/store_file.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::memory_test {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
@@ -105,4 +105,4 @@ TEST_F(MemoryOfAFile, ThereIsNoneOnBlockStorage) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::memory_test

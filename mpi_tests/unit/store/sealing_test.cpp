@@ -19,7 +19,7 @@
 #include "harness/forwarding_communicator.hpp"
 #include "harness/testing_world.hpp"
 
-namespace kedge::store {
+namespace kedge::store::sealing_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -326,4 +326,4 @@ TEST(Slot, GoesFromStateToStateAsAFileDoes) {
 }
 
 }  // namespace
-}  // namespace kedge::store
+}  // namespace kedge::store::sealing_test

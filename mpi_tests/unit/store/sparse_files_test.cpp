@@ -14,7 +14,7 @@
 #include "base/text.hpp"
 #include "store_fixture.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::sparse_files_test {
 namespace {
 
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 40U;
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(Storage, SparseFiles, testing::Bool(),
                          [](const auto& tested) { return tested.param ? "memory" : "block"; });
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::sparse_files_test

@@ -13,7 +13,7 @@
 #include "store/node_records.hpp"
 #include "store/store_lock.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::store_removal_test {
 namespace {
 
 using testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST_F(StoreRemoval, OneThatCannotBeCompletedCanBeTriedAgain) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::store_removal_test

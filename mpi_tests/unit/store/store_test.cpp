@@ -10,7 +10,7 @@
 #include "harness/simulated_job.hpp"
 #include "store/write_combiner.hpp"
 
-namespace kedge::faults {
+namespace kedge::faults::store_test {
 namespace {
 
 using testing::HasSubstr;
@@ -300,4 +300,4 @@ TEST(StoreSpeed, ASaveIntoARecycledContainerLooksAtTheFileOncePerMebibyte) {
 }
 
 }  // namespace
-}  // namespace kedge::faults
+}  // namespace kedge::faults::store_test

@@ -13,7 +13,7 @@
 #include "format/container_writer.hpp"
 #include "harness/redundancy_support.hpp"
 
-namespace kedge::store {
+namespace kedge::store::verify_file_test {
 namespace {
 
 using redundancy::Bytes;
@@ -283,4 +283,4 @@ TEST(VerifyFile, WhoRequiresAFileGetsItOrAnError) {
 }
 
 }  // namespace
-}  // namespace kedge::store
+}  // namespace kedge::store::verify_file_test

@@ -10,7 +10,7 @@
 #include "unit/structure/project.hpp"
 #include "unit/structure/rules.hpp"
 
-namespace kedge::structure {
+namespace kedge::structure::structure_test {
 namespace {
 
 using testing::ElementsAre;
@@ -201,4 +201,4 @@ TEST(StructureRules, SeeALongFileAStrayNameAndAMissingWord) {
 }
 
 }  // namespace
-}  // namespace kedge::structure
+}  // namespace kedge::structure::structure_test

@@ -5,7 +5,7 @@
 #include "unit/structure/project.hpp"
 #include "unit/structure/test_page.hpp"
 
-namespace kedge::structure {
+namespace kedge::structure::test_page_test {
 namespace {
 
 using testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST(TestPageRules, SeeAHeadingOfTheContractsThatIsMissing) {
 }
 
 }  // namespace
-}  // namespace kedge::structure
+}  // namespace kedge::structure::test_page_test

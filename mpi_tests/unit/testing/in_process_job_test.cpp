@@ -9,7 +9,7 @@
 #include "harness/testing_world.hpp"
 #include "kedge/kedge.hpp"
 
-namespace kedge::testing {
+namespace kedge::testing::in_process_job_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -139,4 +139,4 @@ TEST(InProcess, CommunicatorsOfOneRankBelongTogetherInTheOrderTheyConnect) {
 }
 
 }  // namespace
-}  // namespace kedge::testing
+}  // namespace kedge::testing::in_process_job_test

@@ -91,6 +91,7 @@ class Kedge(CMakePackage):
             self.define_from_variant("KEDGE_CUDA", "cuda"),
             self.define("KEDGE_TESTS", self.run_tests),
             self.define("KEDGE_WARNINGS_AS_ERRORS", False),
+            self.define("KEDGE_BATCHES", True),
             self.define("KEDGE_SANITIZE", ""),
             self.define("CMAKE_SKIP_INSTALL_ALL_DEPENDENCY", True),
             # Without it the header of another HDF5 may be found before that of this library.
