@@ -132,6 +132,8 @@ TEST_F(Background, WithoutSpaceTheErrorSaysWhatStaysAndWhy) {
         engine.wait("a", Level::protected_);
         engine.wait("a", Level::persistent);
         once(engine, scope.rank, [&] { gate.close(); });
+      } else {
+        once(engine, scope.rank, [&] { gate.await(4); });  // else b might supersede it before its work begins
       }
       commit_step(engine, scope.rank, "b", 2);
       once(engine, scope.rank, [&] {
