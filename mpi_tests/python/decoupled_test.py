@@ -1,37 +1,40 @@
 """decoupled_test.py [LAUNCHER]: three ranks use DeepSpeed's interface in decoupled mode, with torch files and without.
 
-By torchrun, and with LAUNCHER also by mpirun, where the flush goes on in the background.
+As torchrun starts them, and with LAUNCHER also by mpirun, where the flush goes on in the background.
 """
 
 import io
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import place
+from warm import Warm, free_port
 
 place.need("torch", "deepspeed")
 
 import torch  # noqa: E402
 
 PROGRAM = str(Path(__file__).resolve().parent / "decoupled_ranks.py")
+launcher = sys.argv[1:]
+warm = Warm("deepspeed", {**os.environ, **place.DEEPSPEED})
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
+def run(launcher, *arguments):
+    """Three ranks, by mpirun if a launcher is given."""
+    if launcher:
+        return subprocess.run([*launcher, "-n", "3", sys.executable, PROGRAM, *arguments], text=True, timeout=200,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, **place.DEEPSPEED, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()})
+    return warm.run(PROGRAM, *arguments, ranks=3, timeout=200)
 
 
-def run(start, directory, torch_files, store, *tests):
-    done = subprocess.run([*start, PROGRAM, directory, "1", torch_files, store, *tests], text=True, timeout=200, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT,
-                          env={**os.environ, **place.DEEPSPEED, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()})
+def check(launcher, directory, torch_files, store, *tests):
+    done = run(launcher, directory, "1", torch_files, store, *tests)
     if done.returncode != 0 or any(f"rank {rank}: done" not in done.stdout for rank in range(3)):
-        sys.exit(f"{start}, torch_files {torch_files}, store {store}:\n{done.stdout}")
+        sys.exit(f"launcher {launcher}, torch_files {torch_files}, store {store}:\n{done.stdout}")
     assert tests or Path(directory, "last", "latest").read_text() == "last", done.stdout
 
 
@@ -66,7 +69,8 @@ for words, section in (
     else:
         raise AssertionError(section)
 """
-subprocess.run([sys.executable, "-c", SETTINGS], check=True, timeout=120, env={**os.environ, **place.DEEPSPEED})
+done = warm.run(SETTINGS)
+assert done.returncode == 0, done.stdout
 FROM_THE_ENVIRONMENT = """
 import kedge
 from kedge.deepspeed._settings import settings_of
@@ -78,8 +82,8 @@ except kedge.InvalidArgument as error:
 else:
     raise AssertionError("the environment does not count")
 """
-subprocess.run([sys.executable, "-c", FROM_THE_ENVIRONMENT], check=True, timeout=120,
-               env={**os.environ, **place.DEEPSPEED, "KEDGE_PERSISTENT_EVERY": "7"})
+done = warm.run(FROM_THE_ENVIRONMENT, environment={"KEDGE_PERSISTENT_EVERY": "7"})
+assert done.returncode == 0, done.stdout
 
 COMMON = """
 import os, sys, torch, torch.distributed as dist, kedge, kedge.deepspeed as k
@@ -130,34 +134,32 @@ os._exit(0)
 """
 
 
-def run_program(start, text):
+def run_program(text, ranks=None):
     """Runs it, and returns its directory's files and what it printed."""
     with place.directory() as directory, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
-        Path(directory, "program.py").write_text(text)
-        done = subprocess.run([*start, f"{directory}/program.py", directory, memory], text=True, timeout=120,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+        done = warm.run(text, directory, memory, ranks=ranks)
         assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
         return {path.relative_to(directory).as_posix(): path.read_bytes() for path in Path(directory).rglob("*")
                 if path.is_file()}, done.stdout
 
 
-torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3"]
-files, output = run_program([sys.executable], AT_EXIT)
+files, output = run_program(AT_EXIT)
 assert files["latest"] == b"t1", output
 for number in range(2):
     state = files[f"t{number}/zero_pp_rank_0_mp_rank_00_optim_states.pt"]
     assert torch.equal(torch.load(io.BytesIO(state))["x"], torch.full((1 << 21,), number)), output
 assert not [name for name in files if "/.kedge-" in name and "prefix" not in name], files.keys()
-_, output = run_program([sys.executable], ENDED)
+_, output = run_program(ENDED)
 assert output.count("ended before kedge.deepspeed.finalize()") == 1, output
-_, output = run_program(torchrun, GONE)
+_, output = run_program(GONE, ranks=3)
 assert all(f"rank {rank} heard" in output for rank in (0, 2)), output
 
-for start in (torchrun, *([[*sys.argv[1:], "-n", "3", sys.executable]] if sys.argv[1:] and place.has("mpi4py") else [])):
+for start in ([], *([launcher] if launcher and place.has("mpi4py") else [])):
     for torch_files in ("true", "false"):
         with place.directory() as directory, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
-            run(start, directory, torch_files, memory)
+            check(start, directory, torch_files, memory)
 with place.directory() as directory:
     tests = ("test_the_next_checkpoint_finishes_the_one_before", "test_a_load_drains", "test_an_engine_that_never_asks",
              "test_a_commit_that_is_asked_for_waits_on_a_disk")
-    run(torchrun, directory, "true", "disk", *(f"Ranks.{test}" for test in tests))
+    check([], directory, "true", "disk", *(f"Ranks.{test}" for test in tests))
+warm.close()

@@ -2,26 +2,24 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import place
+from warm import Warm
 
 place.need("torch", "deepspeed")
-PROGRAM = Path(__file__).resolve().parent / "deepspeed_ranks.py"
+HERE = Path(__file__).resolve().parent
+warm = Warm("deepspeed", {**os.environ, **place.DEEPSPEED})
 
 
 def run(directory, phase, torch_files):
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", str(PROGRAM), directory,
-                           phase, torch_files], text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, **place.DEEPSPEED})
+    done = warm.run(str(HERE / "deepspeed_ranks.py"), directory, phase, torch_files, ranks=3)
     if done.returncode != 0 or any(f"rank {rank}: done" not in done.stdout for rank in range(3)):
         sys.exit(f"phase {phase}, torch_files {torch_files}:\n{done.stdout}")
 
 
-late = subprocess.run([sys.executable, "-c", "import kedge.deepspeed as k; k.install(); k.finalize()"], text=True, timeout=120,
-                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+late = warm.run("import kedge.deepspeed as k\nk.install()\nk.finalize()\n")
 assert late.returncode == 0 and "call install before deepspeed.initialize" in late.stdout, late.stdout
 
 # A process group that ends before the engine, and another one after it.
@@ -53,8 +51,7 @@ if child == 0:
 os.waitpid(child, 0)
 """
 with place.directory() as directory:
-    again = subprocess.run([sys.executable, "-c", AGAIN, directory], text=True, timeout=120, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+    again = warm.run(AGAIN, directory)
     assert again.returncode == 0 and again.stdout.count("ended before kedge.deepspeed.finalize()") == 1, again.stdout
     assert "no engine was made" not in again.stdout, again.stdout
 
@@ -85,10 +82,7 @@ for call in (lambda: engine.create(info), k.finalize):
 os._exit(0)
 """
 with place.directory() as directory:
-    Path(directory, "gone.py").write_text(GONE)
-    gone = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "gone.py", directory],
-                          cwd=directory, text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, **place.DEEPSPEED})
+    gone = warm.run(GONE, directory, ranks=3)
     assert gone.returncode == 0 and gone.stdout.count("start the job again") >= 4, gone.stdout
     assert "GLHF" not in gone.stdout and all(f"rank {rank} heard" in gone.stdout for rank in (0, 2)), gone.stdout
 
@@ -124,8 +118,7 @@ for torch_files, words in (("true", "None {'step': 1}\nNone {'step': 1}\n"),
                            ("false", "raised unrecoverable\nraised not_found\n")):
     with place.directory() as directory:
         for when in ("saves", "loads"):
-            lost = subprocess.run([sys.executable, "-c", LOST, directory, torch_files, when], text=True, timeout=120,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+            lost = warm.run(LOST, directory, torch_files, when)
             assert lost.returncode == 0, lost.stdout
             if when == "saves":
                 shutil.rmtree(f"{directory}/store")
@@ -145,14 +138,11 @@ if sys.argv[2] == "fails":
 """
 for ends in ("fails", "ends"):
     with place.directory() as directory:
-        failed = subprocess.run([sys.executable, "-c", FAILED, directory, ends], text=True, timeout=120,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+        failed = warm.run(FAILED, directory, ends)
         assert ("finalized" in failed.stdout) == (ends == "ends"), failed.stdout
 
 with place.directory() as directory:
-    engines = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
-                              str(PROGRAM.with_name("deepspeed_engines.py")), directory], text=True, timeout=120,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **place.DEEPSPEED})
+    engines = warm.run(str(HERE / "deepspeed_engines.py"), directory, ranks=2)
     assert engines.returncode == 0 and all(f"rank {rank}: done" in engines.stdout for rank in range(2)), engines.stdout
 
 for torch_files, lost in (("true", 1), ("false", 0)):
@@ -160,3 +150,4 @@ for torch_files, lost in (("true", 1), ("false", 0)):
         run(directory, "1", torch_files)
         shutil.rmtree(f"{directory}/store/node{lost}")
         run(directory, "2", torch_files)
+warm.close()
