@@ -1,19 +1,16 @@
-# Sources are compiled in batches: a file of 100 lines brings 70,000 of headers, which a batch reads once. With
+# Sources are compiled in batches: a file of 40 lines pulls in 72,000 lines of headers, which a batch reads once. With
 # -DKEDGE_BATCHES=OFF (preset `edit`) each is compiled alone, so that a change compiles one file.
-set(kedge_batch_size 16)  # most rooms are one batch or two
+set(kedge_batch_size 16)  # most rooms make one or two batches
 
-# kedge_compile_in_batches(TARGET [DIRECTORY]): the C++ sources of TARGET below DIRECTORY (default: the current source
-# directory), each batch from one room, the directory right below it. To be called when all sources are added. The
-# batches are written here and not by UNITY_BUILD, which names sources by absolute paths: a compiler cache would find
-# nothing again in another clone.
+# kedge_compile_in_batches(TARGET): the C++ sources of TARGET below the current source directory. A batch has sources of
+# one room (first-level directory) only; properties of a source are lost in it. Call it after the last target_sources.
+# The batches are written here and not by UNITY_BUILD, which names sources by absolute paths: a compiler cache would get
+# no hits in another clone.
 function(kedge_compile_in_batches target)
   if(NOT KEDGE_BATCHES)
     return()
   endif()
   set(top ${CMAKE_CURRENT_SOURCE_DIR})
-  if(ARGC GREATER 1)
-    set(top ${ARGV1})
-  endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(directory ${target} SOURCE_DIR)
   set(rooms)
@@ -56,7 +53,7 @@ function(kedge_add_batches target room)
   foreach(source IN LISTS ARGN)
     math(EXPR batch "${index} * ${batches} / ${count} + 1")
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
-    string(REGEX REPLACE "^(src|mpi_tests)/" "" name "${name}")  # both are looked in
+    string(REGEX REPLACE "^(src|mpi_tests)/" "" name "${name}")  # both are include directories
     string(APPEND text_${batch} "#include \"${name}\"\n")
     math(EXPR index "${index} + 1")
   endforeach()

@@ -1,9 +1,7 @@
-// JSON and CBOR for the whole house: nlohmann-json is included here alone.
+// JSON and CBOR for the whole house: nlohmann-json is included here and, by its names alone, in json_forward.hpp. For
+// sources: headers name it by that one.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
-namespace kedge {
-using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;  ///< members in the order in which they were added
-}  // namespace kedge
+#include "base/json_forward.hpp"

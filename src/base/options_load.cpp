@@ -14,13 +14,12 @@
 #include <string_view>
 
 #include "base/options_fields.hpp"
+#include "base/refuse.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 
 namespace kedge {
 namespace {
-
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::invalid_argument, std::move(message)); }
 
 // "; did you mean store.path?", or the names that there are.
 std::string hint(std::string_view word, const std::vector<std::string>& known) {
@@ -32,7 +31,8 @@ std::string hint(std::string_view word, const std::vector<std::string>& known) {
 
 void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
   if (!field.set(loaded.options, value) || !field.valid(loaded.options)) {
-    refuse(compose("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
+    refuse(ErrorCode::invalid_argument,
+           compose("{}: {} must be {}, not \"{}\"", origin, dotted_name(field), field.expects, value));
   }
   loaded.origin[dotted_name(field)] = origin;
 }
@@ -67,9 +67,11 @@ std::vector<std::string> known_names(std::string_view section) {
   const std::string name = section.empty() ? std::string(key) : compose("{}.{}", section, key);
   for (const Field& field : option_fields()) {  // the right key in the wrong section
     if (field.key == key)
-      refuse(compose("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
+      refuse(ErrorCode::invalid_argument,
+             compose("{}: there is no option {}; did you mean {}?", origin, name, dotted_name(field)));
   }
-  refuse(compose("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
+  refuse(ErrorCode::invalid_argument,
+         compose("{}: there is no option {}{}", origin, name, hint(name, known_names(section))));
 }
 
 // A path with a colon in it would be two.
@@ -117,7 +119,8 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
     if (section.empty() && is_section(key.str())) {
       const toml::table* inner = node.as_table();
       if (inner == nullptr)
-        refuse(compose("{}: {} is a section; write [{}] on its own line and the section's options below it", origin,
+        refuse(ErrorCode::invalid_argument,
+               compose("{}: {} is a section; write [{}] on its own line and the section's options below it", origin,
                        key.str(), key.str()));
       apply_table(loaded, *inner, std::string(key.str()), path);
       continue;
@@ -125,7 +128,9 @@ void apply_table(LoadedOptions& loaded, const toml::table& table, const std::str
     const Field* field = find_field(section, key.str());
     if (field == nullptr) refuse_unknown(origin, section, key.str());
     const auto text = as_text(node, field->kind);
-    if (!text) refuse(compose("{}: {} must be {}, not {}", origin, dotted_name(*field), field->expects, shown(node)));
+    if (!text)
+      refuse(ErrorCode::invalid_argument,
+             compose("{}: {} must be {}, not {}", origin, dotted_name(*field), field->expects, shown(node)));
     assign(loaded, *field, *text, origin);
   }
 }
@@ -144,11 +149,12 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
   while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
     text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
   }
-  if (file.bad()) refuse(compose("{}: cannot be read; it must be a regular file", path));
+  if (file.bad()) refuse(ErrorCode::invalid_argument, compose("{}: cannot be read; it must be a regular file", path));
   try {
     apply_table(loaded, toml::parse(text, path), "", path);
   } catch (const toml::parse_error& error) {
-    refuse(compose("{}: not valid TOML: {} (text, and a number with a unit, are written in quotes: \"64 GiB\")",
+    refuse(ErrorCode::invalid_argument,
+           compose("{}: not valid TOML: {} (text, and a number with a unit, are written in quotes: \"64 GiB\")",
                    place(path, error.source()), error.description()));
   }
 }
@@ -176,7 +182,7 @@ void apply_variable(LoadedOptions& loaded, const std::string& name, const std::s
   if (is_no_option(name)) return;
   std::vector<std::string> known;
   for (const Field& field : option_fields()) known.push_back(variable_name(field));
-  refuse(compose("unknown environment variable {}{}", name, hint(name, known)));
+  refuse(ErrorCode::invalid_argument, compose("unknown environment variable {}{}", name, hint(name, known)));
 }
 
 std::optional<std::string> value_of(const std::vector<std::string>& environment, std::string_view name) {

@@ -1,4 +1,4 @@
-// An error about a file or directory that no system call failed on.
+// An error that no system call caused.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kedge {
 
-/// Throws Error for `path`, with no rank and no errno.
+/// Throws an Error about `path`, if one is given; without rank and errno.
 [[noreturn]] inline void refuse(ErrorCode code, std::string message, std::string path = {}) {
   throw Error(Failure{code, std::move(message), -1, std::move(path), 0});
 }

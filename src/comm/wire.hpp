@@ -27,9 +27,9 @@ concept Plain =
     std::is_trivially_copyable_v<Value> && std::has_unique_object_representations_v<Value> && !std::is_enum_v<Value> &&
     !std::is_same_v<Value, bool> && !std::is_pointer_v<Value>;
 
-/// Of records that are sent as they lie in memory.
+/// Whether these records have no padding, so that somebody set every byte that is sent.
 template <class... Records>
-inline constexpr bool kNoUnsetByte = (std::has_unique_object_representations_v<Records> && ...);
+inline constexpr bool kHasNoPadding = (std::has_unique_object_representations_v<Records> && ...);
 
 /// The sender's side. What it is given must be such that the receiver will take it.
 class Packer {

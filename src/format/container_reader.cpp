@@ -19,7 +19,7 @@ void report(const std::function<void(std::uint64_t)>& progress, std::uint64_t by
 Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std::string& path) {
   std::vector<std::byte> stored(superblock.index_size);
   if (bytes.copy_out(superblock.index_offset, stored, 0) != superblock.index_crc) {
-    refuse(path, "the index's checksum is wrong; the container is damaged");
+    refuse_corrupt(path, "the index's checksum is wrong; the container is damaged");
   }
   return decode_index(stored, superblock.extents, superblock.file_size, path);
 }
@@ -28,13 +28,14 @@ Index read_index(fs::ByteAccess& bytes, const Superblock& superblock, const std:
 
 Superblock read_superblock(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
   if (file_size < kSuperblockBytes)
-    refuse(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
+    refuse_corrupt(path, kedge::compose("not a Kedge container: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
   Superblock superblock = decode(stored, path);
   if (superblock.file_size != file_size) {
-    refuse(path, kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
-                                file_size, file_size < superblock.file_size ? "truncated" : "bytes were appended"));
+    refuse_corrupt(path,
+                   kedge::compose("the container was written with {} bytes and now has {}: {}", superblock.file_size,
+                                  file_size, file_size < superblock.file_size ? "truncated" : "bytes were appended"));
   }
   return superblock;
 }
@@ -96,8 +97,8 @@ void ContainerReader::check_blocks(const PlacedRegion& region, std::size_t first
     const std::size_t block = first + i;
     const std::uint32_t crc = large ? with_padding(extent_of(region), region, block, found[i]) : found[i];
     if (crc != stored[block]) {
-      refuse(path_, kedge::compose("region '{}' is damaged near byte {} of the file: its checksum is wrong",
-                                   region.spec.name, region.offset + block * kBlockBytes));
+      refuse_corrupt(path_, kedge::compose("region '{}' is damaged near byte {} of the file: its checksum is wrong",
+                                           region.spec.name, region.offset + block * kBlockBytes));
     }
   }
 }

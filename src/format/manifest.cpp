@@ -45,13 +45,13 @@ bool changes(const ManifestLayout& layout, const Extent& extent) {
 
 ManifestHead read_head(fs::ByteAccess& bytes, std::uint64_t file_size, const std::string& path) {
   if (file_size < kSuperblockBytes)
-    refuse(path, kedge::compose("not a Kedge manifest: it has only {} bytes", file_size));
+    refuse_corrupt(path, kedge::compose("not a Kedge manifest: it has only {} bytes", file_size));
   SuperblockBytes stored{};
   static_cast<void>(bytes.copy_out(0, stored, 0));
   ManifestHead head = decode_manifest_head(stored, path);
   if (head.file_size != file_size) {
-    refuse(path, kedge::compose("the manifest was written with {} bytes and now has {}: {}", head.file_size, file_size,
-                                file_size < head.file_size ? "truncated" : "bytes were appended"));
+    refuse_corrupt(path, kedge::compose("the manifest was written with {} bytes and now has {}: {}", head.file_size,
+                                        file_size, file_size < head.file_size ? "truncated" : "bytes were appended"));
   }
   return head;
 }
@@ -143,7 +143,7 @@ Attributes ManifestReader::attributes() const {
   const Extent& extent = extent_of(head_, ExtentKind::attributes);
   std::string text(extent.length, ' ');
   if (bytes_.copy_out(extent.offset, std::as_writable_bytes(std::span(text)), 0) != extent.crc) {
-    refuse(path_, "the checksum of the manifest's attributes is wrong; the manifest is damaged");
+    refuse_corrupt(path_, "the checksum of the manifest's attributes is wrong; the manifest is damaged");
   }
   return decode_attributes(std::string_view(text).substr(0, head_.attributes_size), path_);
 }

@@ -14,26 +14,27 @@ namespace {
 
 static_assert(sizeof(Id128) == 16 && sizeof(ExtentKind) == 4);
 
-void check_manifest(std::span<const std::byte> bytes, std::string_view path) {
-  if (bytes.size() < kSuperblockBytes) refuse(path, "not a Kedge manifest: shorter than 4096 bytes");
-  if (is_unsealed(bytes.first(kSuperblockBytes))) refuse(path, "not a sealed Kedge manifest: it was never finished");
+void check_manifest_header(std::span<const std::byte> bytes, std::string_view path) {
+  if (bytes.size() < kSuperblockBytes) refuse_corrupt(path, "not a Kedge manifest: shorter than 4096 bytes");
+  if (is_unsealed(bytes.first(kSuperblockBytes)))
+    refuse_corrupt(path, "not a sealed Kedge manifest: it was never finished");
   if (std::memcmp(bytes.data(), kManifestMagic.data(), kManifestMagic.size()) != 0) {
-    refuse(path, "not a Kedge manifest: bad magic number");
+    refuse_corrupt(path, "not a Kedge manifest: bad magic number");
   }
   if (crc32c(bytes.first(manifest_at::kCrc)) != get<std::uint32_t>(bytes, manifest_at::kCrc)) {
-    refuse(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
+    refuse_corrupt(path, "the checksum of the manifest's head is wrong; the manifest is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, manifest_at::kVersion);
   if (auto problem = version_problem("the manifest's format version", version, kManifestVersion)) {
     throw Error(Failure{ErrorCode::mismatch, std::move(*problem), -1, std::string(path), 0});
   }
   if (get<std::uint32_t>(bytes, manifest_at::kSealed) != 1) {
-    refuse(path, "not a sealed Kedge manifest: the sealed flag is invalid");
+    refuse_corrupt(path, "not a sealed Kedge manifest: the sealed flag is invalid");
   }
 }
 
 [[noreturn]] void refuse_manifest(std::string_view path, std::string_view what) {
-  refuse(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
+  refuse_corrupt(path, kedge::compose("the manifest's head is inconsistent: {}; the manifest is damaged", what));
 }
 
 // A text in its place, zeros behind it.
@@ -92,7 +93,7 @@ std::optional<std::string> contradiction(const ManifestHead& head) {
 }
 
 // Bytes without a meaning must be zero, so that a later version may give them one.
-void check_unused_of_manifest(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
+void check_unused_manifest_bytes(std::span<const std::byte> bytes, std::size_t extents, std::string_view path) {
   const auto unused = [&](std::size_t begin, std::size_t end) {
     if (!is_unsealed(bytes.subspan(begin, end - begin))) refuse_manifest(path, "unused bytes are not zero");
   };
@@ -139,7 +140,7 @@ SuperblockBytes encode(const ManifestHead& head) {
 }
 
 ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_view path) {
-  check_manifest(bytes, path);
+  check_manifest_header(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   ManifestHead head;
   head.commit.run_id.bytes = get<std::array<std::uint8_t, 16>>(bytes, manifest_at::kRunId);
@@ -164,7 +165,7 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   if (extents > kTableEntriesMax) refuse_manifest(path, "too many extents");
   head.extents = get_extents(bytes, extents);
   if (const auto what = contradiction(head)) refuse_manifest(path, *what);
-  check_unused_of_manifest(bytes, extents, path);
+  check_unused_manifest_bytes(bytes, extents, path);
   return head;
 }
 

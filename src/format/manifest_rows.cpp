@@ -48,8 +48,8 @@ void encode_row(const ShardRow& row, const RowPlace& place, std::span<std::byte>
 
 ShardRow decode_row(std::span<const std::byte> bytes, const RowPlace& place, std::string_view path) {
   const auto refuse_row = [&](std::string_view why) {
-    refuse(path,
-           kedge::compose("the manifest's row of rank {} {}; the manifest is damaged", place.logical_rank.value, why));
+    refuse_corrupt(path, kedge::compose("the manifest's row of rank {} {}; the manifest is damaged",
+                                        place.logical_rank.value, why));
   };
   if (row_crc(bytes, place) != get<std::uint32_t>(bytes, row_at::kRowCrc)) {
     refuse_row("has a wrong checksum");

@@ -13,7 +13,7 @@ namespace kedge::format {
 static_assert(std::endian::native == std::endian::little, "all fields are little-endian and copied as they are");
 
 inline constexpr std::uint64_t kSuperblockBytes = 4096;                                   ///< the HDF5 user block
-inline constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();  ///< off_t has no more
+inline constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();  ///< the largest off_t
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kIndexVersion = 1;
 inline constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20U;  ///< of a large region, one CRC32C each

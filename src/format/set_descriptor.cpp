@@ -23,21 +23,23 @@ constexpr std::uint32_t kParitiesMax = 4;
 static_assert(sizeof(Id128) == 16 && sizeof(SetFileKind) == 4);
 static_assert(kSetMemberBytes == sizeof(LogicalRank) + sizeof(SetMember::crc) + sizeof(SetMember::size_bytes));
 
-void check_set(std::span<const std::byte> bytes, std::string_view path) {
-  if (bytes.size() < kSuperblockBytes) refuse(path, "neither parity nor set descriptor: shorter than 4096 bytes");
+void check_set_header(std::span<const std::byte> bytes, std::string_view path) {
+  if (bytes.size() < kSuperblockBytes)
+    refuse_corrupt(path, "neither parity nor set descriptor: shorter than 4096 bytes");
   if (is_unsealed(bytes.first(kSuperblockBytes))) {
-    refuse(path, "not sealed: this parity file or set descriptor was retired or never finished");
+    refuse_corrupt(path, "not sealed: this parity file or set descriptor was retired or never finished");
   }
   if (std::memcmp(bytes.data(), kSetMagic.data(), kSetMagic.size()) != 0) {
-    refuse(path, "neither parity nor set descriptor: bad magic number");
+    refuse_corrupt(path, "neither parity nor set descriptor: bad magic number");
   }
   if (crc32c(bytes.first(set_at::kCrc)) != get<std::uint32_t>(bytes, set_at::kCrc)) {
-    refuse(path, "the checksum of the set's description is wrong; the file is damaged");
+    refuse_corrupt(path, "the checksum of the set's description is wrong; the file is damaged");
   }
   const auto version = get<std::uint32_t>(bytes, set_at::kVersion);
-  if (const auto problem = version_problem("the set's format version", version, kSetVersion)) refuse(path, *problem);
+  if (const auto problem = version_problem("the set's format version", version, kSetVersion))
+    refuse_corrupt(path, *problem);
   if (get<std::uint32_t>(bytes, set_at::kSealed) != 1) {
-    refuse(path, "not sealed: the sealed flag of the set's description is invalid");
+    refuse_corrupt(path, "not sealed: the sealed flag of the set's description is invalid");
   }
 }
 
@@ -85,7 +87,7 @@ std::optional<std::string> contradiction(const SetDescriptor& descriptor) {
 }
 
 [[noreturn]] void refuse_set(std::string_view path, std::string_view what) {
-  refuse(path, kedge::compose("the set's description is inconsistent: {}; the file is damaged", what));
+  refuse_corrupt(path, kedge::compose("the set's description is inconsistent: {}; the file is damaged", what));
 }
 
 Scheme scheme_of(std::span<const std::byte> bytes, std::string_view path) {
@@ -114,7 +116,7 @@ std::uint32_t parities_of(std::span<const std::byte> bytes, Scheme scheme, std::
 }
 
 // Bytes without a meaning must be zero, so that a later version may give them one.
-void check_unused_of_set(std::span<const std::byte> bytes, std::size_t members, std::string_view path) {
+void check_unused_set_bytes(std::span<const std::byte> bytes, std::size_t members, std::string_view path) {
   const std::size_t end = set_at::kTable + members * kSetMemberBytes;
   if (!is_unsealed(bytes.subspan(set_at::kFieldsEnd, set_at::kTable - set_at::kFieldsEnd)) ||
       !is_unsealed(bytes.subspan(end, set_at::kCrc - end))) {
@@ -163,7 +165,7 @@ SetDescriptorBytes encode(const SetDescriptor& descriptor) {
 }
 
 SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path) {
-  check_set(bytes, path);
+  check_set_header(bytes, path);
   bytes = bytes.first(kSuperblockBytes);
   SetDescriptor descriptor;
   descriptor.kind = get<SetFileKind>(bytes, set_at::kKind);
@@ -189,7 +191,7 @@ SetDescriptor decode_set(std::span<const std::byte> bytes, std::string_view path
                                   get<std::uint64_t>(bytes, place + 8)});
   }
   if (const auto what = contradiction(descriptor)) refuse_set(path, *what);
-  check_unused_of_set(bytes, members, path);
+  check_unused_set_bytes(bytes, members, path);
   return descriptor;
 }
 

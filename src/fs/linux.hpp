@@ -1,4 +1,4 @@
-// Numbers of Linux that its older headers lack, or that none has.
+// Constants of Linux that older headers lack, or that take a header of the kernel.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,12 +8,12 @@
 
 namespace kedge::fs {
 
-inline constexpr std::uint64_t kPageBytes =
-    4096;  ///< of memory, at least: what st_blocks of a filesystem in memory goes by
+/// The smallest page of memory; tmpfs counts its blocks (st_blocks) in whole ones.
+inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr long kTmpfsMagic = 0x01021994;
 inline constexpr long kRamfsMagic = 0x858458f6;
 
-// Advice to madvise; kernels that are too old for it refuse it.
+// Advice for madvise; older kernels reject it.
 #ifdef MADV_POPULATE_READ
 inline constexpr int kPopulateRead = MADV_POPULATE_READ;  ///< since Linux 5.14
 inline constexpr int kPopulateWrite = MADV_POPULATE_WRITE;

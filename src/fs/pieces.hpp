@@ -7,8 +7,8 @@
 
 namespace kedge::fs {
 
-inline constexpr std::size_t kCachedPieceBytes = std::size_t{256}
-                                                 << 10U;  ///< fits the second-level cache: copy, then checksum
+/// Fits in the L2 cache, so that the checksum reads there what was just copied.
+inline constexpr std::size_t kCachedPieceBytes = std::size_t{256} << 10U;
 
 /// Calls step(offset, length) for consecutive pieces of at most `piece_bytes`.
 template <class Step>

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/attempt.hpp"
+#include "fs/file_mode.hpp"
 
 namespace kedge::fs {
 namespace {
@@ -67,8 +68,6 @@ void make_directories(FileSystem& file_system, const std::string& path, std::uin
 }
 
 bool is_open_to_all(const FileStatus& status) noexcept {
-  constexpr std::uint32_t kOthersWrite = 0002;
-  constexpr std::uint32_t kSticky = 01000;
   return status.kind == Kind::directory && (status.mode & kOthersWrite) != 0 && (status.mode & kSticky) == 0;
 }
 

@@ -16,10 +16,10 @@
 #include "commits/head_check.hpp"
 #include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
+#include "fs/file_mode.hpp"
 #include "fs/system_error.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
-#include "persist/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/record_json.hpp"
 
@@ -160,7 +160,7 @@ RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::s
            compose("the run '{}' on this prefix belongs to user {}; give this job another run name", run_, mine.owner),
            directory_);
   }
-  if ((mine.mode & kGroupOrOthersWrite) != 0) {
+  if ((mine.mode & fs::kGroupOrOthersWrite) != 0) {
     refuse(ErrorCode::io,
            compose("others can write the run's records (mode {:04o}); run chmod go-w on the directory", mine.mode),
            directory_);

@@ -7,7 +7,7 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "format/manifest.hpp"
-#include "persist/file_mode.hpp"
+#include "fs/file_mode.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"
@@ -32,7 +32,8 @@ void add_claims(fs::FileSystem& file_system, const std::string& records, const s
   const auto directory_status = file_system.status(directory);
   const auto status = file_system.status(fs::join(directory, kTagCatalogFile));
   if (!is_kind(directory_status, Kind::directory) || !is_kind(status, Kind::file)) return;
-  if (((directory_status->mode | status->mode) & kGroupOrOthersWrite) != 0 || directory_status->owner != status->owner)
+  if (((directory_status->mode | status->mode) & fs::kGroupOrOthersWrite) != 0 ||
+      directory_status->owner != status->owner)
     return;
   for (TagEntry& entry : TagCatalog(file_system, directory).read()) {
     if (entry.run != run) continue;  // nobody speaks for another run

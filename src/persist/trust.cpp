@@ -1,8 +1,8 @@
 // Whose files on a prefix are trusted.
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "fs/file_mode.hpp"
 #include "kedge/error.hpp"
-#include "persist/file_mode.hpp"
 #include "persist/tags.hpp"
 
 namespace kedge::persist {
@@ -18,12 +18,12 @@ void require_own(const fs::FileSystem& file_system, const fs::FileStatus& status
                    status.owner, file_system.user()),
            path);
   }
-  if ((status.mode & (kGroupWrites | kOthersWrite)) == 0) return;
+  if ((status.mode & (fs::kGroupWrites | fs::kOthersWrite)) == 0) return;
   refuse(ErrorCode::io,
          compose("others can write to it (mode {:04o}) and persistent.trust = self trusts only what nobody else can "
                  "change; run chmod go-w on it{}",
                  status.mode,
-                 (status.mode & kOthersWrite) == 0 ? ", or set persistent.trust = group if that is intended" : ""),
+                 (status.mode & fs::kOthersWrite) == 0 ? ", or set persistent.trust = group if that is intended" : ""),
          path);
 }
 
@@ -35,7 +35,7 @@ void require_groups(const fs::FileSystem& file_system, const fs::FileStatus& sta
                    status.owner, status.group),
            path);
   }
-  if ((status.mode & kOthersWrite) == 0) return;
+  if ((status.mode & fs::kOthersWrite) == 0) return;
   refuse(
       ErrorCode::io,
       compose("every user can write to it (mode {:04o}) and persistent.trust = group trusts only what nobody outside "
@@ -48,7 +48,7 @@ void require_groups(const fs::FileSystem& file_system, const fs::FileStatus& sta
 
 void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust trust) {
   const auto status = file_system.status(path);
-  if (!status) throw Error(Failure{ErrorCode::not_found, "no such file or directory; check the path", -1, path, 0});
+  if (!status) refuse(ErrorCode::not_found, "no such file or directory; check the path", path);
   if (status->kind == Kind::link)
     refuse(ErrorCode::io, "it is a symbolic link, which is not followed; put the real one here", path);
   if (status->kind == Kind::other) refuse(ErrorCode::io, "it is neither a file nor a directory; move it away", path);
@@ -61,17 +61,17 @@ void require_trusted(fs::FileSystem& file_system, const std::string& path, Trust
 
 void require_trusted_parent(fs::FileSystem& file_system, const std::string& path, Trust trust) {
   const auto status = file_system.status(path);
-  if (!status) throw Error(Failure{ErrorCode::not_found, "no such file or directory; check the path", -1, path, 0});
+  if (!status) refuse(ErrorCode::not_found, "no such file or directory; check the path", path);
   if (status->kind != Kind::directory) refuse(ErrorCode::io, "it is not a directory; check the path", path);
-  if (trust == Trust::any || (status->mode & kSticky) != 0) return;
-  if ((status->mode & kOthersWrite) != 0) {
+  if (trust == Trust::any || (status->mode & fs::kSticky) != 0) return;
+  if ((status->mode & fs::kOthersWrite) != 0) {
     refuse(ErrorCode::io,
            compose(
                "every user can replace what is in it (mode {:04o}); run chmod o-w on it, or set persistent.trust = any",
                status->mode),
            path);
   }
-  if (trust == Trust::group || (status->mode & kGroupWrites) == 0) return;
+  if (trust == Trust::group || (status->mode & fs::kGroupWrites) == 0) return;
   refuse(ErrorCode::io,
          compose("its group can replace what is in it (mode {:04o}); set persistent.trust = group if that is intended",
                  status->mode),

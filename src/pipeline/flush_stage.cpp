@@ -109,7 +109,7 @@ std::optional<Failure> FlushStage::tidy(const comm::Group& group) {
 /// back longest takes its time.
 comm::Group FlushStage::patient(const comm::Group& group, std::uint64_t total_bytes, std::uint64_t own_bytes) const {
   const auto paced_ms = group.max(pace_ ? static_cast<std::uint64_t>(pace_->seconds_for(own_bytes) * 1000) : 0);
-  return group.with_timeout(group.timeout() * timeouts_for(total_bytes) + std::chrono::milliseconds(paced_ms));
+  return group.with_timeout(group.timeout() * timeout_factor(total_bytes) + std::chrono::milliseconds(paced_ms));
 }
 
 /// For a small commit it takes longer to measure than to write.

@@ -5,8 +5,8 @@
 
 namespace kedge::pipeline {
 
-/// Pure. How many times the timeout: once more for each GiB, since all of it may go through one slow link.
-[[nodiscard]] constexpr double timeouts_for(std::uint64_t bytes) noexcept {
+/// Pure. What to multiply comm.timeout_s by: 1, and 1 more for each GiB, as all of it may go through one slow link.
+[[nodiscard]] constexpr double timeout_factor(std::uint64_t bytes) noexcept {
   constexpr double kBytesPerTimeout = 1U << 30U;
   return 1 + static_cast<double>(bytes) / kBytesPerTimeout;
 }

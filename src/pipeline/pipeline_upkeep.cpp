@@ -93,7 +93,7 @@ void Pipeline::read_on(const comm::Group& channel) {
   const UnreadCommit what = upkeep_.unread.front();
   const bool is_known = ledger_.find(what.commit.id).has_value();
   const std::uint64_t bytes = channel.max(is_known ? unread_files_.bytes_left(what) : 0);
-  const comm::Group waiting = channel.with_timeout(channel.timeout() * timeouts_for(bytes));
+  const comm::Group waiting = channel.with_timeout(channel.timeout() * timeout_factor(bytes));
   ReadFiles read;
   if (is_known) {
     read = unread_files_.read(what, [&] {

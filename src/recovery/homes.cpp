@@ -47,7 +47,7 @@ struct Offer {
   std::uint64_t size_bytes = 0;
 };
 
-static_assert(comm::kNoUnsetByte<ContainerRecord, Question, Answer, Offer>, "no byte is sent that nobody has set");
+static_assert(comm::kHasNoPadding<ContainerRecord, Question, Answer, Offer>, "padding would be sent, which nobody set");
 
 /// What makes a set one set.
 using SetKey = std::tuple<Id128, Id128, std::uint64_t>;

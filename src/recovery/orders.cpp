@@ -43,7 +43,7 @@ struct SetOrderRecord {
   std::uint8_t rebuild = 0;
 };
 
-static_assert(comm::kNoUnsetByte<MoveRecord, FetchRecord, RebuildRequest>, "no byte is sent that nobody has set");
+static_assert(comm::kHasNoPadding<MoveRecord, FetchRecord, RebuildRequest>, "padding would be sent, which nobody set");
 static_assert(alignof(SetOrderRecord) == 1, "the same");
 
 class OrderPlanner {

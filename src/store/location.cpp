@@ -7,14 +7,13 @@
 #include "base/checksum.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "fs/file_mode.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"
 #include "store/store_record.hpp"
 
 namespace kedge::store {
 namespace {
-
-constexpr std::uint32_t kOthersMask = 077;
 
 void check_private(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(directory);
@@ -29,7 +28,7 @@ void check_private(fs::FileSystem& file_system, const std::string& directory) {
                    status->owner, file_system.user()),
            directory);
   }
-  if ((status->mode & kOthersMask) != 0) {
+  if ((status->mode & fs::kGroupOrOthersAnything) != 0) {
     refuse(ErrorCode::io,
            compose("the node-local store is open to other users (mode {:04o}); run chmod 700 on it if its content "
                    "is yours, or set store.path",
@@ -121,7 +120,7 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Sur
 bool is_private(fs::FileSystem& file_system, const std::string& directory) {
   const auto status = file_system.status(directory);
   return status && status->kind == fs::FileStatus::Kind::directory && status->owner == file_system.user() &&
-         (status->mode & kOthersMask) == 0;
+         (status->mode & fs::kGroupOrOthersAnything) == 0;
 }
 
 std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "format/on_disk.hpp"
+#include "fs/linux.hpp"
 
 namespace kedge::store {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20U;  // so little more is taken before it is written
 constexpr std::uint64_t kWorthACall = 16384;                     // less is copied sooner than a system call is made
 
@@ -54,7 +54,7 @@ void StoreFile::use(std::uint64_t size_bytes) {
 
 void StoreFile::reserve(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return;
-  const std::uint64_t whole_pages = round_up(size_bytes, kPageBytes);
+  const std::uint64_t whole_pages = round_up(size_bytes, fs::kPageBytes);
   const auto admitted = space_.admit(whole_pages - size_bytes_);
   note_new(take_storage(whole_pages, whole_pages - size_bytes_), whole_pages);
   use(whole_pages);
@@ -102,7 +102,7 @@ void StoreFile::grow_as_written(std::uint64_t size_bytes) {
     return;
   }
   // Only huge pages are taken while this is held: the rest was admitted together with what all ranks of the node need.
-  const auto admitted = space_.admit(round_up(size_bytes, kPageBytes));
+  const auto admitted = space_.admit(round_up(size_bytes, fs::kPageBytes));
   file_->truncate(size_bytes);
   if (const std::uint64_t had = file_->reserve_huge_pages(size_bytes); had != 0 && had + kAtOnceBytes > size_bytes) {
     (void)take_storage(size_bytes, size_bytes - had);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "commits/head_check.hpp"
 #include "fs/tree.hpp"
@@ -31,7 +32,7 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
 }
 
 [[noreturn]] void refuse_in_use(const std::string& used_by, const std::string& directory) {
-  throw Error(Failure{ErrorCode::busy, compose("in use by a job ({}); end that job first", used_by), -1, directory, 0});
+  refuse(ErrorCode::busy, compose("in use by a job ({}); end that job first", used_by), directory);
 }
 
 void remove_files(fs::FileSystem& file_system, const std::string& directory, const StoreContent& content) {

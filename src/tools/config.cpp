@@ -1,4 +1,5 @@
 // kedge config: the options that a job started here and now would have, and where each came from.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/json.hpp"

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "base/attempt.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 #include "tools/table.hpp"

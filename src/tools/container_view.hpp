@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.hpp"
+#include "base/json_forward.hpp"
 #include "format/container_reader.hpp"
 #include "kedge/error.hpp"
 #include "tools/examine.hpp"

@@ -1,4 +1,5 @@
 // kedge drain [PREFIX]: has processes on the job's nodes take to the prefix what is in the stores there.
+#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <fstream>

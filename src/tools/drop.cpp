@@ -1,5 +1,6 @@
 // kedge drop STORE... | PREFIX --run NAME: frees what jobs left behind, after a list and a question.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <iostream>

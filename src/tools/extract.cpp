@@ -1,5 +1,6 @@
 // kedge extract TAG|FILE [NAME...]: the files that an application routed through a checkpoint, as plain files.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <functional>
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/json.hpp"
+#include "base/json_forward.hpp"
 #include "store/failed_flush.hpp"
 
 namespace kedge::tools {

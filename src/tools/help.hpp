@@ -1,10 +1,13 @@
 // The command's help: every text of CLI11 in lines that fit, and `kedge help [COMMAND]`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "tools/outcome.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace kedge::tools {
 

@@ -1,6 +1,7 @@
 // kedge ls [PREFIX|STORE]: which checkpoints there are.
 #include "tools/ls.hpp"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <set>
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/attempt.hpp"
+#include "base/json.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"

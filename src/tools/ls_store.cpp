@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/attempt.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"

@@ -11,7 +11,6 @@
 #include "tools/place.hpp"
 
 namespace kedge::tools {
-namespace {}  // namespace
 
 Store look_at(fs::FileSystem& file_system, const std::string& path) {
   const auto status = status_of(file_system, path);

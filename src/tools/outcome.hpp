@@ -1,13 +1,16 @@
 // What every subcommand of `kedge` has in common: its place on the command line, its exit status, its output.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "kedge/error.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace kedge::tools {
 

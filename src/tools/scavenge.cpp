@@ -1,4 +1,5 @@
 // kedge scavenge [STORE...]: copies to the prefix what a job left in this node's stores.
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>

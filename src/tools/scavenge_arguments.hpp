@@ -1,9 +1,12 @@
 // What a user tells kedge scavenge, and what the command tells the program that it starts: the same words.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace kedge::tools {
 
@@ -13,24 +16,9 @@ struct ScavengeArguments {
   std::string run;
   bool overtakes = false;
 
-  void add_to(CLI::App& parser) {
-    parser.add_option("STORE", stores, "Stores on this node; default: all of yours in the default places");
-    parser.add_option("--finish", finish, "Flush what has been copied so far, treating missing nodes as lost")
-        ->type_name("PREFIX");
-    parser.add_option("--run", run, "With --finish: the run, if the prefix has several")->type_name("NAME");
-    parser.add_flag("--overtake", overtakes,
-                    "With --finish: even if a later start of the job may be at work; its flushes then fail, and it "
-                    "ends");
-  }
-
-  [[nodiscard]] std::vector<std::string> words() const {
-    std::vector<std::string> words;
-    if (!finish.empty()) words.insert(words.end(), {"--finish", finish});
-    if (!run.empty()) words.insert(words.end(), {"--run", run});
-    if (overtakes) words.emplace_back("--overtake");
-    words.insert(words.end(), stores.begin(), stores.end());
-    return words;
-  }
+  /// The parser is to read them into this object, which must outlive it.
+  void add_to(CLI::App& parser);
+  [[nodiscard]] std::vector<std::string> words() const;
 };
 
 }  // namespace kedge::tools

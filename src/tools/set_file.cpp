@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "tools/table.hpp"

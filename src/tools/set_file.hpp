@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/json.hpp"
+#include "base/json_forward.hpp"
 #include "format/set_descriptor.hpp"
 
 namespace kedge::tools {

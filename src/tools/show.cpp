@@ -1,4 +1,5 @@
 // kedge show FILE|TAG: one container, the set of a parity file or set descriptor, or a whole checkpoint.
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <utility>

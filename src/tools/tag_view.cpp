@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "format/on_disk.hpp"

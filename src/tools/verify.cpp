@@ -1,4 +1,5 @@
 // kedge verify TAG|DIRECTORY|FILE...: every checksum of checkpoints, containers, parity files and set descriptors.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <memory>

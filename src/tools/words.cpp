@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.hpp"
+#include "base/json_forward.hpp"
 #include "kedge/attributes.hpp"
 #include "kedge/types.hpp"
 

@@ -13,8 +13,6 @@
 namespace kedge::bindings {
 namespace {
 
-constexpr std::string_view kRefused = "(null or unusable)";
-
 /// Throws Error{invalid_argument} if there is no such tag or level to wait for.
 void check(const char* call, const char* tag, kedge_level level) {
   if (tag == nullptr) refuse_argument(compose("{}: tag must not be NULL", call));
@@ -33,7 +31,7 @@ extern "C" {
 kedge_error kedge_wait(kedge_engine* engine, const char* tag, kedge_level level) {
   if (engine == nullptr) return bindings::no_engine("kedge_wait");
   if (const auto problem = attempt([&] { bindings::check("kedge_wait", tag, level); })) {
-    return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kRefused, Level::local); });
+    return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.wait(bindings::kUnusableTag, Level::local); });
   }
   return bindings::guarded([&] { engine->engine.wait(tag, static_cast<Level>(level)); });
 }
@@ -46,8 +44,9 @@ kedge_error kedge_wait_for(kedge_engine* engine, const char* tag, kedge_level le
     if (reached == nullptr) bindings::refuse_argument("kedge_wait_for: reached must not be NULL");
   });
   if (problem) {
-    return bindings::refuse_on_all_ranks(
-        *problem, [&] { (void)engine->engine.wait_for(bindings::kRefused, Level::local, std::chrono::seconds(0)); });
+    return bindings::refuse_on_all_ranks(*problem, [&] {
+      (void)engine->engine.wait_for(bindings::kUnusableTag, Level::local, std::chrono::seconds(0));
+    });
   }
   return bindings::guarded([&] {
     *reached = engine->engine.wait_for(tag, static_cast<Level>(level), std::chrono::duration<double>(seconds)) ? 1 : 0;

@@ -42,7 +42,7 @@ struct kedge_engine {
 
 namespace kedge::bindings {
 
-/// Not a tag: the engine refuses it on all ranks. Short enough for a string without memory of its own.
+/// Not a valid tag, so the engine refuses it on all ranks. Short enough that a string of it allocates nothing.
 inline constexpr std::string_view kUnusableTag = "(unusable)";
 
 /// The element type of this number; none, which the engine refuses, if there is no such type.
