@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/forwarding_file_system.hpp"
+#include "kedge/error.hpp"
 
 namespace kedge::faults {
 
