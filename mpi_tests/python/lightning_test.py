@@ -8,6 +8,7 @@ import pickle
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import types
 import unittest
@@ -100,7 +101,8 @@ class Lightning(unittest.TestCase):
         flip(self.file, pathlib.Path(self.file).read_bytes().index(weights) + 2000)
 
     def test_store_and_file(self):
-        for store in (f"{self.path}/store/{{node}}", "/dev/shm"):
+        memory = self.enterContext(tempfile.TemporaryDirectory(dir="/dev/shm"))
+        for store in (f"{self.path}/store/{{node}}", memory):
             io = self.make(**{"store.path": store})
             io.save_checkpoint(self.state(1), pathlib.Path(self.file))
             with mock.patch.object(torch, "load", side_effect=AssertionError("the file was loaded")):
