@@ -3,7 +3,9 @@
 set(kedge_batch_size 16)  # most rooms make one or two batches
 
 # kedge_compile_in_batches(TARGET): the C++ sources of TARGET below the current source directory. A batch has sources of
-# one room (first-level directory) only; properties of a source are lost in it. Call it after the last target_sources.
+# one room (first-level directory) only, and either none or all of it is named in the property KEDGE_APART of TARGET:
+# a program takes whole batches from an archive, with the libraries that they need. Properties of a source are lost in
+# its batch. Call it after the last target_sources.
 # The batches are written here and not by UNITY_BUILD, which names sources by absolute paths: a compiler cache would get
 # no hits in another clone.
 function(kedge_compile_in_batches target)
@@ -13,6 +15,7 @@ function(kedge_compile_in_batches target)
   set(top ${CMAKE_CURRENT_SOURCE_DIR})
   get_target_property(sources ${target} SOURCES)
   get_target_property(directory ${target} SOURCE_DIR)
+  get_target_property(apart ${target} KEDGE_APART)
   set(rooms)
   set(others)
   foreach(source IN LISTS sources)
@@ -30,6 +33,9 @@ function(kedge_compile_in_batches target)
     string(REGEX REPLACE "/.*" "" room "${room}")
     if(NOT room)
       set(room sources)
+    endif()
+    if(name IN_LIST apart)
+      string(APPEND room _apart)
     endif()
     list(APPEND rooms ${room})
     list(APPEND sources_of_${room} ${source})

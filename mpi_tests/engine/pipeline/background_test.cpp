@@ -111,14 +111,14 @@ TEST_F(Background, AnotherCheckpointIsWrittenMeanwhileAndTheNextWaits) {
 
 TEST_F(Background, WithoutSpaceTheErrorSaysWhatStaysAndWhy) {
   job.options.pipeline.max_pending = 3;
-  const std::string not_protected = "; a stays beside newer commits because none of them is protected yet";
+  const std::string not_protected = " stays beside newer commits because none of them is protected yet";
   struct Case {
     Scheme scheme;
     std::uint32_t protect_every;
     std::string words;
   };
   for (const Case& each :
-       {Case{Scheme::single, 1, "; a stays beside newer commits until the background work on them is done"},
+       {Case{Scheme::single, 1, " stays beside newer commits until the background work on them is done"},
         Case{Scheme::xor_, 1, not_protected}, Case{Scheme::xor_, 0, not_protected}}) {
     job.options.redundancy.scheme = each.scheme;
     job.options.redundancy.every = each.protect_every;
@@ -152,7 +152,9 @@ TEST_F(Background, WithoutSpaceTheErrorSaysWhatStaysAndWhy) {
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, ErrorCode::no_space);
     EXPECT_EQ(failure->rank, 1);
-    EXPECT_THAT(failure->message, testing::EndsWith(each.words));
+    // Of the case before, b may stay, too.
+    EXPECT_THAT(failure->message,
+                testing::AnyOf(testing::EndsWith("; a" + each.words), testing::EndsWith("; b" + each.words)));
   }
 }
 
