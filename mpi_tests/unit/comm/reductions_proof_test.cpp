@@ -55,8 +55,8 @@ TEST(ReductionsProof, OneWrongResultOnOneRankIsRefusedOnAllByTheSameWords) {
                                                           {Reduction::bit_and, "the bitwise and of"}};
   for (const auto& [reduction, words] : reductions) {
     for (const std::size_t which : {0U, 1U, 2U, 3U}) {
-      const auto outcomes = prove(3, false, [&](std::span<std::uint64_t> values, Reduction now) {
-        if (now == reduction) values[which] ^= 1U;
+      const auto outcomes = prove(3, false, [&, wrong = reduction](std::span<std::uint64_t> values, Reduction now) {
+        if (now == wrong) values[which] ^= 1U;
       });
       for (const auto& outcome : outcomes) {
         ASSERT_TRUE(outcome.failure) << words;

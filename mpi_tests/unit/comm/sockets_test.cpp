@@ -65,9 +65,9 @@ void expect_no_failure(const std::vector<std::optional<Failure>>& failures) {
 class SocketsContract : public ::testing::TestWithParam<std::tuple<contract::Case, int>> {};
 
 TEST_P(SocketsContract, Holds) {
-  const auto& [which, ranks] = GetParam();
+  const auto& [contract, ranks] = GetParam();
   std::latch done(ranks);
-  expect_no_failure(run_socket_ranks(socket_plans(ranks), [&](SocketTransport& transport) {
+  expect_no_failure(run_socket_ranks(socket_plans(ranks), [&, which = contract](SocketTransport& transport) {
     const auto communicator = communicate_over(transport.open_channel(soon()));
     const auto failure = attempt([&] {
       communicator->connect(soon());
