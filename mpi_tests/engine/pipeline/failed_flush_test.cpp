@@ -120,10 +120,10 @@ TEST_F(FailedFlush, IsNotTriedAgainIfThatCannotHelpOrIsNotWanted) {
     job.options.persistent.retries = retries;
     fail("a", 100, code);
     tries = 0;
-    expect_all_returned(job.start([&](RankScope& scope) {
+    expect_all_returned(job.start([&, expected = code](RankScope& scope) {
       Engine engine = scope.make_engine();
       commit_step(engine, scope.rank, "a", 1);
-      EXPECT_EQ(code_of([&] { engine.wait("a", Level::persistent); }), code);
+      EXPECT_EQ(code_of([&] { engine.wait("a", Level::persistent); }), expected);
     }));
     EXPECT_EQ(tries, 2) << to_string(code) << ", and once in wait";
   }
