@@ -27,7 +27,6 @@ class Warm:
     """A process with `module`, of which each rank of each program is a fork."""
 
     def __init__(self, module, environment):
-        self.environment = environment
         self.server = subprocess.Popen([sys.executable, "-B", __file__, module], text=True, stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, env=environment)
 
