@@ -10,8 +10,6 @@ namespace {
 
 using kedge::compose;
 
-constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
-
 std::string value_text(const Row& row, double value) {
   if (row.unit == Unit::seconds) return compose("{:.3f}", value);
   return row.unit == Unit::microseconds ? compose("{:.2f} us", value) : compose("{:.1f} MiB", value);

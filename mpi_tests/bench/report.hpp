@@ -12,6 +12,8 @@
 
 namespace kedge_bench {
 
+inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+
 /// Of one scheme.
 struct Measured {
   kedge::Scheme scheme = kedge::Scheme::xor_;

@@ -6,8 +6,6 @@ namespace {
 
 using kedge::Json;
 
-constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
-
 Json to_json(const Summary& summary) {
   return {{"median", summary.median}, {"min", summary.min}, {"max", summary.max}};
 }

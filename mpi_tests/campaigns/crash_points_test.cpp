@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/text.hpp"
+#include "harness/full_test.hpp"
 #include "harness/history.hpp"
 
 namespace kedge::faults::crash_points_test {

@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/superblock.hpp"
+#include "harness/full_test.hpp"
 #include "harness/history.hpp"
 
 namespace kedge::faults::failing_rank_test {

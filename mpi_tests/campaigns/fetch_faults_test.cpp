@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/full_test.hpp"
 #include "harness/redundancy_history.hpp"
 
 namespace kedge::faults::fetch_faults_test {

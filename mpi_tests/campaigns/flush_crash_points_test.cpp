@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/full_test.hpp"
 #include "harness/redundancy_history.hpp"
 
 namespace kedge::faults::flush_crash_points_test {

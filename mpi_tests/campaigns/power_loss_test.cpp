@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "harness/full_test.hpp"
 #include "harness/history.hpp"
 
 namespace kedge::faults::power_loss_test {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/text.hpp"
+#include "harness/full_test.hpp"
 #include "harness/redundancy_history.hpp"
 
 namespace kedge::faults::redundancy_crash_points_test {

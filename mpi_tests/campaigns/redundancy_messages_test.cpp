@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/text.hpp"
+#include "harness/full_test.hpp"
 #include "harness/redundancy_history.hpp"
 
 namespace kedge::faults::redundancy_messages_test {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
+#include "harness/full_test.hpp"
 #include "harness/redundancy_history.hpp"
 
 namespace kedge::faults::redundancy_power_loss_test {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/attempt.hpp"
+#include "harness/full_test.hpp"
 #include "harness/history.hpp"
 
 namespace kedge::faults::vote_messages_test {

@@ -28,6 +28,17 @@ def killed(directory, *arguments, **variables):
     return job
 
 
+def killed_without_flushes(directory):
+    """One job for all that begin with it: it is run once, and put back as it was."""
+    before = directory / "before"
+    if not before.exists():
+        killed(directory / "job", persistent_every=0)
+        shutil.copytree(directory / "job", before, symlinks=True)
+    shutil.rmtree(directory / "job")
+    shutil.copytree(before, directory / "job", symlinks=True)
+    return Job(directory / "job", "xor", persistent_every=0)
+
+
 def drain(job, *arguments, launcher=MPIEXEC, **environment):
     """(exit code, standard output, standard error)"""
     done = subprocess.run([KEDGE, "drain", "--launcher", str(launcher), *map(str, arguments)],
@@ -65,7 +76,7 @@ def goes_on_from_the_prefix(job, wanted, newest=NEWEST):
 def by_any_number_of_processes(directory, wanted):
     # Half as many as nodes and as ranks, one for all, as many, and more than there are ranks.
     for processes in (RANKS // 2, 1, RANKS + 1) + ((2, 3, 5, RANKS) if nodes.FULL else ()):
-        job = killed(directory / f"by-{processes}", persistent_every=0)
+        job = killed_without_flushes(directory)
         check(drained(drain(job, "-n", processes)) == NEWEST, "not the newest")
         listed = sorted(path.name for path in (job.directory / "prefix").glob("step-*"))
         code, out, error = drain(job, "-n", 2)
@@ -152,7 +163,7 @@ def store_of(job, node):
 
 def node_by_node(directory, wanted):
     """Without a launcher: each node copies its own store, and the last one flushes."""
-    job = killed(directory / "scavenge", persistent_every=0)
+    job = killed_without_flushes(directory)
     prefix, flushed = job.directory / "prefix", f"flushed step-{NEWEST:06} "
     for node in range(nodes.NODES - 1):
         said(scavenge(job, store_of(job, node)), f"{2 * node + 2} of {RANKS} containers have been copied")
@@ -166,7 +177,7 @@ def node_by_node(directory, wanted):
     goes_on_from_the_prefix(job, wanted)
     print("ok scavenged node by node", flush=True)
 
-    job = killed(directory / "scavenge-lost", persistent_every=0)
+    job = killed_without_flushes(directory)
     prefix = job.directory / "prefix"
     said(scavenge(job, "--finish", prefix), "been copied yet")
     said(scavenge(job, *(store_of(job, node) for node in (0, 3))), f"4 of {RANKS} containers have been copied")
@@ -177,7 +188,7 @@ def node_by_node(directory, wanted):
     goes_on_from_the_prefix(job, wanted)
     print("ok scavenged with a lost node", flush=True)
 
-    job = killed(directory / "scavenge-damaged", persistent_every=0)
+    job = killed_without_flushes(directory)
     prefix = job.directory / "prefix"
     said(scavenge(job, *(store_of(job, node) for node in range(nodes.NODES - 1))), "6 of")
     copy = next((prefix / ".kedge/main/scavenged").glob("node-*/kedge-*/rank-*.h5"))
@@ -190,7 +201,7 @@ def node_by_node(directory, wanted):
     goes_on_from_the_prefix(job, wanted)
     print("ok a copy that is damaged is rebuilt", flush=True)
 
-    job = killed(directory / "scavenge-moved", persistent_every=0)
+    job = killed_without_flushes(directory)
     (job.directory / "prefix").rename(job.directory / "elsewhere")
     refused(scavenge(job, store_of(job, 0)), 2, "there is no such prefix")
     refused(scavenge(job, job.directory), 2, "not a store")
@@ -240,7 +251,7 @@ def a_job_that_runs_is_left_alone(directory):
 
 def a_job_that_was_started_again_is_not_overtaken(directory, wanted):
     """It may run where nobody sees its stores."""
-    job = killed(directory / "again", persistent_every=0)
+    job = killed_without_flushes(directory)
     here = job.environment["KEDGE_STORE_PATH"]
     said(scavenge(job, *(store_of(job, node) for node in range(nodes.NODES - 1))), f"6 of {RANKS} containers")
     job.environment["KEDGE_STORE_PATH"] = f"{directory}/again/elsewhere/{{node}}"
@@ -286,7 +297,7 @@ def what_is_incomplete_stays(directory, wanted):
 
 
 def damage_on_the_prefix_is_told(directory):
-    job = killed(directory / "damage", persistent_every=0)
+    job = killed_without_flushes(directory)
     check(drained(drain(job, "-n", 2)) == NEWEST, "")
     next((job.directory / "prefix").glob("step-*/data/0/rank-1.h5")).unlink()
     refused(drain(job, "-n", 2), 1, f"step-{NEWEST:06}", "damaged there", "keep the stores")
@@ -295,7 +306,7 @@ def damage_on_the_prefix_is_told(directory):
 
 
 def two_calls_for_one_store(directory, wanted):
-    job = killed(directory / "twice", persistent_every=0)
+    job = killed_without_flushes(directory)
     calls = [subprocess.Popen([KEDGE, "scavenge", str(store_of(job, node))], env=job.environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
              for node in list(range(nodes.NODES)) * 3]

@@ -15,8 +15,6 @@
 namespace kedge::comm::contract {
 namespace {
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
-
 std::uint64_t unsigned_rank(const Communicator& communicator) {
   return static_cast<std::uint64_t>(communicator.rank());
 }
@@ -395,5 +393,7 @@ std::span<const Case> cases() {
   };
   return all;
 }
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
 
 }  // namespace kedge::comm::contract

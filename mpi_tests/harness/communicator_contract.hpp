@@ -18,6 +18,9 @@ struct Case {
 
 [[nodiscard]] std::span<const Case> cases();
 
+/// Far more than any check takes.
+[[nodiscard]] Deadline soon();
+
 inline void PrintTo(const Case& which, std::ostream* out) { *out << which.name; }  // for GoogleTest
 
 }  // namespace kedge::comm::contract

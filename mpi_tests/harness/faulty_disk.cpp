@@ -12,10 +12,6 @@ namespace {
 
 using Kind = fs::FileStatus::Kind;
 
-bool lies_in(const std::string& path, const std::string& prefix) {
-  return prefix == "/" || path == prefix || path.starts_with(prefix + "/");
-}
-
 std::string moved(const std::string& path, const std::string& from, const std::string& to) {
   if (from == "/") return fs::join(to, path.substr(1));
   return to + path.substr(from.size());

@@ -25,11 +25,11 @@ std::deque<std::string> parts_of(const std::string& path) {
   return parts;
 }
 
-bool lies_in(const std::string& path, const std::string& prefix) {
-  return prefix == "/" || path == prefix || path.starts_with(prefix + "/");
-}
-
 }  // namespace
+
+bool lies_in(const std::string& path, const std::string& directory) {
+  return directory == "/" || path == directory || path.starts_with(directory + "/");
+}
 
 Arena::Arena(std::size_t size_bytes) : data_(nullptr), size_bytes_(size_bytes) {
   void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

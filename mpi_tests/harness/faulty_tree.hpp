@@ -16,6 +16,9 @@ namespace kedge::faults {
 
 inline constexpr std::size_t kPageBytes = 4096;
 
+/// `path` is this directory or below it.
+[[nodiscard]] bool lies_in(const std::string& path, const std::string& directory);
+
 /// Zeroed address space that costs memory only where it is touched and never moves.
 class Arena {
  public:

@@ -1,16 +1,16 @@
 #include "harness/history.hpp"
 
-#include <cstdlib>
 #include <optional>
 
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/container_reader.hpp"
+#include "harness/full_test.hpp"
 
 namespace kedge::faults {
 namespace {
 
-std::string tag_of(int step) { return "step-" + std::to_string(step); }
+std::string tag_of_step(int step) { return "step-" + std::to_string(step); }
 int step_of(const Tag& tag) { return std::stoi(tag.substr(5)); }
 
 /// No two ranks or steps have a value in common.
@@ -50,7 +50,7 @@ void check_file_counts(const SimulatedJob& job, std::string_view when, std::vect
 /// Where more than one is kept, the one before the newest is there as well.
 void check_the_one_before(Engine& engine, int rank, int newest, Ledger& ledger) {
   if (newest < 2) return;
-  const int older = open_and_check(engine, rank, ledger, Before{tag_of(newest)});
+  const int older = open_and_check(engine, rank, ledger, Before{tag_of_step(newest)});
   if (older != newest - 1) ledger.problem(compose("before step {} step {} was opened", newest, older));
   // Back to the newest, so that the next commit has it as parent.
   (void)open_and_check(engine, rank, ledger);
@@ -63,11 +63,6 @@ std::string describe(const testing::RankOutcome& outcome) {
 }
 
 }  // namespace
-
-bool full_test() {
-  static const bool full = std::getenv("KEDGE_TEST_FULL") != nullptr;
-  return full;
-}
 
 void Ledger::begun(int step) {
   const std::lock_guard guard(mutex_);
@@ -124,14 +119,14 @@ void checkpoint(Engine& engine, int rank, int step, Ledger& ledger, std::size_t 
   const auto extra = extra_of(rank, step);
   const std::vector<std::byte> more(more_bytes);
   ledger.begun(step);
-  engine.create(tag_of(step));
+  engine.create(tag_of_step(step));
   (void)engine.save("state/field", region(std::span(field)));
   if (has_extra(step)) (void)engine.save("state/extra", region(std::span(extra)));
   if (more_bytes != 0) (void)engine.save("more", region(std::span(more)));
   engine.commit();
   ledger.returned(step);
-  if (engine.level(tag_of(step)) >= Level::protected_) ledger.is_protected(step);
-  if (engine.level(tag_of(step)) == Level::persistent) ledger.is_persistent(step);
+  if (engine.level(tag_of_step(step)) >= Level::protected_) ledger.is_protected(step);
+  if (engine.level(tag_of_step(step)) == Level::persistent) ledger.is_persistent(step);
 }
 
 int open_and_check(Engine& engine, int rank, Ledger& ledger, const Selection& selection) {

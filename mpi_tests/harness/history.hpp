@@ -11,9 +11,6 @@
 
 namespace kedge::faults {
 
-/// Every operation is tried always; KEDGE_TEST_FULL=1 adds larger states, smaller pieces and more seeds.
-[[nodiscard]] bool full_test();
-
 /// What the ranks of an application saw, over all its starts and whatever became of them. Thread-safe.
 class Ledger {
  public:

@@ -13,6 +13,7 @@
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "format/set_descriptor.hpp"
+#include "harness/full_test.hpp"
 
 namespace kedge::faults {
 namespace {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "harness/full_test.hpp"
 #include "harness/history.hpp"
 
 namespace kedge::faults {

@@ -8,11 +8,10 @@
 
 #include "base/text.hpp"
 #include "comm/topology.hpp"
+#include "harness/communicator_contract.hpp"
 
 namespace kedge::comm::contract {
 namespace {
-
-Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
 
 std::vector<int> members_of(const std::vector<int>& groups, int group) {
   std::vector<int> members;
