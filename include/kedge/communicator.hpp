@@ -113,6 +113,8 @@ class Communicator {
   [[nodiscard]] virtual std::string library() const { return "the message-passing library"; }
   /// What to tell the user when an engine starts on it, e.g. of a launcher that belongs to another library; else empty.
   [[nodiscard]] virtual std::string start_warning() const { return {}; }
+  /// Tells the launch that these ranks belong to from every other launch; empty: as the environment says.
+  [[nodiscard]] virtual std::string launch() const { return {}; }
   [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;  ///< What may be called from threads.
 
   /// Local: starts a send or receive of exactly `bytes` on `channel` (0 to 1023). The memory must stay valid

@@ -45,6 +45,7 @@ std::uint32_t EngineRun::members() const noexcept {
 void EngineRun::start(kedge::PipelineMode mode) {
   engine_.reset();
   kedge::Options options;  // not load(): what is measured does not depend on the user's own settings, but for these two
+  options.open.chained = true;  // one engine after the other
   const kedge::Options given = kedge::Options::load();
   options.pipeline.messages = given.pipeline.messages;
   options.pipeline.interface = given.pipeline.interface;

@@ -26,6 +26,7 @@ void TagsRows::add_to(Table& table) {
 void TagsRows::start(Run& run, std::uint64_t keep) const {
   run.engine.reset();
   kedge::Options options;
+  options.open.chained = true;  // one engine after the other
   options.run = run.name;
   options.store.path = workplace_.store();
   options.store.on_exit = kedge::OnExit::remove;

@@ -27,6 +27,7 @@ class CApiOverMpi : public testing::Test {
     directory_ = make_shared_directory("/tmp");
     ASSERT_FALSE(directory_.empty());
     ASSERT_EQ(kedge_options_load(&options_), KEDGE_OK);
+    set("open.chained", "true");  // starts one after the other in one launch
     set("store.path", directory_ + "/store/{node}");
     set("persistent.path", directory_ + "/prefix");
     set("topology.ranks_per_node", "2");

@@ -72,6 +72,7 @@ class EngineOverMpi : public testing::TestWithParam<Kind> {
   void SetUp() override {
     directory_ = make_shared_directory(GetParam().storage);
     ASSERT_FALSE(directory_.empty()) << "no directory could be made below " << GetParam().storage;
+    options_.open.chained = true;  // starts one after the other in one launch
     options_.pipeline.mode = GetParam().mode;
     options_.store.path = directory_ + "/store/{node}";
     options_.persistent.path = directory_ + "/prefix";

@@ -42,6 +42,8 @@ def main():
         code, said, output = launch("one", directory)
         check(code not in (0, 124) and said == ["frame: only here"], output)
         check("came to its end" not in output, output)
+        for word in ("terminate called", "Aborted", "signal 6"):
+            check(word not in output, "an error that was foreseen leaves a core:", output)
 
 
 if __name__ == "__main__":

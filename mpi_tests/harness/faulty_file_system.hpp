@@ -34,8 +34,9 @@ struct Volume {
   /// Not 0: what a memory cgroup allows. space() says so, and nothing is refused beyond it: there the kernel would
   /// kill.
   std::uint64_t cgroup_bytes = 0;
-  int read_errno = 0;   ///< not 0: every operation fails with it (ESTALE: the filesystem is gone)
-  int write_errno = 0;  ///< not 0: every mutating operation fails with it (EROFS, EIO)
+  std::uint64_t machine_bytes = 0;  ///< the memory of the machine, as space() says it; 0: not known
+  int read_errno = 0;               ///< not 0: every operation fails with it (ESTALE: the filesystem is gone)
+  int write_errno = 0;              ///< not 0: every mutating operation fails with it (EROFS, EIO)
 };
 
 struct DiskOptions {

@@ -112,7 +112,9 @@ class View final : public fs::FileSystem {
                       left(volume.capacity_inodes, mounted.used_inodes),
                       volume.memory_backed,
                       volume.limit,
-                      {}};
+                      {},
+                      volume.capacity_bytes,
+                      volume.machine_bytes};
       space.rooms.push_back({space.free_bytes, space.limit, id});
       if (volume.cgroup_bytes != 0) {
         space.rooms.push_back({left(volume.cgroup_bytes, mounted.used_bytes), "memory cgroup", id + 1});

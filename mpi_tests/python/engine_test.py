@@ -42,6 +42,16 @@ class Numbers(unittest.TestCase):
         self.assertEqual(_memory._NUMBERS | {"opaque": _memory.OPAQUE}, wanted)
 
 
+    def test_every_kind_of_failure_has_a_class_that_programs_can_name(self):
+        header = (ROOT / "include/kedge/kedge.h").read_text()
+        kinds = re.search(r"\{([^{}]*)\} kedge_error;", header, re.S)[1]
+        wanted = {name.lower() for name, number in re.findall(r"KEDGE_(\w+) = (\d+)", kinds) if int(number) > 0}
+        self.assertGreaterEqual(len(wanted), 12)
+        named = [getattr(kedge, name) for name in kedge.__all__]
+        errors = [one for one in named if isinstance(one, type) and issubclass(one, kedge.Error) and one is not kedge.Error]
+        self.assertEqual({one.code for one in errors}, wanted)
+
+
 class Values(Case):
     def test_every_dtype_and_shape_comes_back(self):
         names = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",

@@ -9,6 +9,7 @@ import tempfile
 
 def options(directory, **more):
     chosen = {"store.path": f"{directory}/store/{{node}}", "persistent.path": f"{directory}/prefix",
+              "open.chained": "true",  # a test starts again in its own process
               "log.level": "warning"}
     return {**chosen, **more}
 

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/expand_path.hpp"
 #include "base/options_fields.hpp"
+#include "base/options_load.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
@@ -28,7 +30,8 @@ const Field& field_of(std::string_view name) {
 void set_option(Options& options, std::string_view name, std::string_view value) {
   const Field& field = field_of(name);
   Options changed = options;
-  if (!field.set(changed, value) || !field.valid(changed)) {
+  const std::string meant = is_path(field) ? expand_path(value, process_variable) : std::string(value);
+  if (!field.set(changed, meant) || !field.valid(changed)) {
     throw Error(ErrorCode::invalid_argument, compose("{} must be {}, not \"{}\"", name, field.expects, value));
   }
   options = std::move(changed);

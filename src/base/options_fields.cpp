@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/expand_path.hpp"
 #include "base/hash.hpp"
 #include "base/options_field.hpp"
 #include "base/options_valid.hpp"
@@ -192,6 +193,10 @@ std::vector<Field> open_fields() {
       field(
           {"open", "accept_fingerprint"}, [](auto& o) -> auto& { return o.open.accept_fingerprint; }, all_ranks,
           "true or false", "Continue from the run's checkpoints even if the fingerprint differs."),
+      field(
+          {"open", "chained"}, [](auto& o) -> auto& { return o.open.chained; }, all_ranks, "true or false",
+          "Continue from what another task of the job array, another part of the launch, or an engine that this launch "
+          "finished before has saved."),
   };
 }
 
@@ -326,8 +331,19 @@ std::string variable_name(const Field& field) {
   return name + upper_case(field.key);
 }
 
+bool is_path(const Field& field) noexcept { return field.key == "path"; }
+
 std::optional<Failure> check(const Options& options) {
   for (const Field& field : option_fields()) {
+    if (is_path(field) && is_expandable(field.get(options))) {
+      return Failure{ErrorCode::invalid_argument,
+                     compose("option {} is \"{}\": a program that sets it must expand ~ and variables itself (the "
+                             "configuration file and the environment need not)",
+                             dotted_name(field), field.get(options)),
+                     -1,
+                     {},
+                     0};
+    }
     if (field.valid(options)) continue;
     return Failure{ErrorCode::invalid_argument,
                    compose("option {} must be {}, not \"{}\"", dotted_name(field), field.expects, field.get(options)),

@@ -49,6 +49,9 @@ struct Field {
 /// "KEDGE_STORE_PATH", "KEDGE_RUN".
 [[nodiscard]] std::string variable_name(const Field& field);
 
+/// Pure. Whether it is a path, in which ~ and $NAME are expanded.
+[[nodiscard]] bool is_path(const Field& field) noexcept;
+
 /// Local. The first option whose value is out of range, as invalid_argument that names it.
 [[nodiscard]] std::optional<Failure> check(const Options& options);
 

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/expand_path.hpp"
 #include "base/options_fields.hpp"
 #include "base/refuse.hpp"
 #include "base/suggest.hpp"
@@ -21,12 +22,10 @@
 namespace kedge {
 namespace {
 
-// "; did you mean store.path?", or the names that there are.
+// "; did you mean store.path?", or how to see the names that there are.
 std::string hint(std::string_view word, const std::vector<std::string>& known) {
   if (const auto meant = nearest(word, known)) return compose("; did you mean {}?", *meant);
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  return compose("; known options: {}", list);
+  return "; `kedge config` lists all options";
 }
 
 void assign(LoadedOptions& loaded, const Field& field, const std::string& value, const std::string& origin) {
@@ -163,16 +162,27 @@ void apply_file(LoadedOptions& loaded, const std::string& path, bool required) {
 
 /// What module files of a system call the places of a library. A list, not everything that is near to no option: a
 /// misspelt KEDGE_RUN must never be ignored.
-constexpr std::array kOfModuleFiles = {"ROOT",        "DIR",         "HOME",    "BASE",    "PREFIX",  "PATH",
-                                       "INSTALL_DIR", "BIN",         "BIN_DIR", "LIB",     "LIBS",    "LIBDIR",
-                                       "LIB_DIR",     "LIBRARY_DIR", "INC",     "INCDIR",  "INC_DIR", "INCLUDE",
-                                       "INCLUDE_DIR", "DOC",         "MAN",     "VERSION", "MODULE"};
+constexpr std::array kOfModuleFiles = {
+    "ROOT",        "ROOT_DIR",   "DIR",        "HOME",        "HOME_DIR", "BASE",       "PREFIX",  "PATH",
+    "INSTALL_DIR", "BIN",        "BINDIR",     "BIN_DIR",     "LIB",      "LIBS",       "LIBDIR",  "LIB_DIR",
+    "LIBRARY",     "LIBRARIES",  "LIBPATH",    "LIBRARY_DIR", "INC",      "INCDIR",     "INC_DIR", "INCLUDE",
+    "INCLUDES",    "CPATH",      "INCLUDEDIR", "INCLUDE_DIR", "DOC",      "MAN",        "SHARE",   "DATADIR",
+    "SRC",         "SOURCE_DIR", "VERSION",    "VER",         "MODULE",   "MODULEFILE", "LICENSE"};
+
+/// Kubernetes gives containers KEDGE_SERVICE_HOST, KEDGE_PORT, KEDGE_PORT_80_TCP_ADDR and the like for a service called
+/// kedge, and KEDGE_X_SERVICE_HOST for one called kedge-x.
+bool is_of_service(std::string_view word) {
+  const auto has = [&](std::string_view part) {
+    return word.starts_with(part) || word.find(compose("_{}", part)) != std::string_view::npos;
+  };
+  return has("SERVICE_HOST") || has("SERVICE_PORT") || has("PORT_") || word == "PORT" || word.ends_with("_PORT");
+}
 
 /// Variables that start with KEDGE_ and are not options: read elsewhere, used by scripts, or set by module files.
 bool is_no_option(std::string_view name) {
   const std::string_view word = name.substr(std::string_view("KEDGE_").size());
   return word == "CONFIG" || word == "NODE" || word.starts_with("TEST_") || word.starts_with("BUILD_") ||
-         std::ranges::find(kOfModuleFiles, word) != kOfModuleFiles.end();
+         is_of_service(word) || std::ranges::find(kOfModuleFiles, word) != kOfModuleFiles.end();
 }
 
 void apply_variable(LoadedOptions& loaded, const std::string& name, const std::string& value) {
@@ -194,6 +204,22 @@ std::optional<std::string> value_of(const std::vector<std::string>& environment,
   return std::nullopt;
 }
 
+/// Once all are known: HOME and others may be set in any order.
+void expand_paths(LoadedOptions& loaded, const std::vector<std::string>& environment) {
+  const auto variable = [&](const std::string& name) { return value_of(environment, name); };
+  for (const Field& field : option_fields()) {
+    if (!is_path(field)) continue;
+    const std::string text = field.get(loaded.options);
+    if (!is_expandable(text)) continue;
+    try {
+      (void)field.set(loaded.options, expand_path(text, variable));
+    } catch (const Error& error) {
+      const std::string name = dotted_name(field);
+      refuse(ErrorCode::invalid_argument, compose("{}: {}: {}", loaded.origin[name], name, error.failure().message));
+    }
+  }
+}
+
 }  // namespace
 
 LoadedOptions load_options(const std::vector<std::string>& environment, const std::string& directory) {
@@ -208,6 +234,7 @@ LoadedOptions load_options(const std::vector<std::string>& environment, const st
       if (equals == std::string::npos || !entry.starts_with("KEDGE_")) continue;
       apply_variable(loaded, entry.substr(0, equals), entry.substr(equals + 1));
     }
+    expand_paths(loaded, environment);
   } catch (const Error& error) {
     loaded.options.load_failure = error.failure();
   }

@@ -32,6 +32,7 @@ class GentleCommunicator final : public Communicator {
   [[nodiscard]] std::string name() const override { return inner_->name(); }
   [[nodiscard]] std::string library() const override { return inner_->library(); }
   [[nodiscard]] std::string start_warning() const override { return inner_->start_warning(); }
+  [[nodiscard]] std::string launch() const override { return inner_->launch(); }
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return inner_->thread_support(); }
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {

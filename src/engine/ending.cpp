@@ -38,6 +38,8 @@ class Ending {
     if (const auto failure = attempt([&] { tidy_up(use); })) {
       setup_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
     }
+    // Before the lock is released: a start that waits for it reads this. Without the note that start is not refused.
+    if (started_.prefix.records) (void)attempt([&] { started_.prefix.records->note_end(); });
     const auto local = attempt([&] { started_.node.lock->release(); });
     const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
     const auto failure = group_.vote(local);

@@ -130,9 +130,13 @@ void Engine::on_complete(std::string_view tag, Level level, OnComplete callback)
   impl_->on_complete(tag, level, std::move(callback));
 }
 
-void Engine::pause() noexcept { impl_->pause().ask(true); }
+void Engine::pause() noexcept {
+  if (impl_->is_own_process()) impl_->pause().ask(true);
+}
 
-void Engine::resume() noexcept { impl_->pause().ask(false); }
+void Engine::resume() noexcept {
+  if (impl_->is_own_process()) impl_->pause().ask(false);
+}
 
 void Engine::pin(std::string_view tag) {
   impl_->call([&] { impl_->pin(tag, true); });

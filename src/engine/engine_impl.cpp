@@ -7,6 +7,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "engine/succession.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
@@ -125,7 +126,18 @@ Parts EngineImpl::parts() {
           pause_, metrics_, pipeline_, recovery_,  staging_, *copies_};
 }
 
+/// A child of a fork may have been made while a lock of what is asked was held.
+void EngineImpl::require_own_process() const {
+  if (!is_own_process()) comm::throw_if(lifecycle_.ended());
+}
+
+Level EngineImpl::level(std::string_view tag) const {
+  require_own_process();
+  return ledger_.level(tag);
+}
+
 Counters EngineImpl::counters() const {
+  require_own_process();
   Counters counters = metrics_.counters();
   counters.pending = pipeline_.pending();
   return counters;
@@ -135,19 +147,30 @@ Counters EngineImpl::counters() const {
 std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
   const Environment& environment = setup_.environment;
   if (setup_.options.events.path.empty() || started_.topology.node.front() != group_.rank()) return nullptr;
+  Options::Events events = setup_.options.events;
+  events.path = from_start(environment, events.path);
   return std::make_unique<pipeline::EventLog>(
-      environment.file_system, setup_.options.events,
+      environment.file_system, events,
       pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank()},
       environment.clock, setup_.log);
 }
 
 bool EngineImpl::end() {
-  if (::getpid() != process_) return false;  // a child of a fork: the thread, its locks and the run are the parent's
+  if (!is_own_process()) return false;  // a child of a fork: the thread, its locks and the run are the parent's
+  note_if_left_in_order();
   const pipeline::Worker::Stopped stopped = stop_worker();
   if (stopped == pipeline::Worker::Stopped::cut) {
     lifecycle_.die("it was destroyed while a commit was under way");
   }
   return stopped != pipeline::Worker::Stopped::not_ended;
+}
+
+/// A program that goes on without an error has done what it wanted with this engine, also where it does not finalize
+/// it; one that was thrown out of its work may make another to go on with it.
+void EngineImpl::note_if_left_in_order() const {
+  const bool unwinds = std::uncaught_exceptions() != exceptions_;
+  if (unwinds || has_failed_ || lifecycle_.is_dead() || lifecycle_.phase() == Phase::finished) return;
+  if (started_.prefix.records) note_left_in_order(*started_.prefix.records);
 }
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +39,8 @@ class EngineImpl {
   EngineImpl(const EngineImpl&) = delete;
   EngineImpl& operator=(const EngineImpl&) = delete;
 
+  /// False in a child of a fork.
+  [[nodiscard]] bool is_own_process() const noexcept { return ::getpid() == process_; }
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
   [[nodiscard]] Writer& writer() noexcept { return writer_; }
   [[nodiscard]] pipeline::Pipeline& pipeline() noexcept { return pipeline_; }
@@ -46,17 +49,23 @@ class EngineImpl {
   /// A collective call, and what is to be told of commits then.
   template <class Body>
   auto call(Body&& body) {
+    comm::throw_if(lifecycle_.ended());
     if (pipeline_.calls_back()) {
       throw Error(ErrorCode::bad_state,
                   "a callback of on_complete must not make collective calls: it runs on each rank for itself");
     }
-    if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
-      lifecycle_.collective(std::forward<Body>(body));
-      pipeline_.deliver();
-    } else {
-      auto result = lifecycle_.collective(std::forward<Body>(body));
-      pipeline_.deliver();
-      return result;
+    try {
+      if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+        lifecycle_.collective(std::forward<Body>(body));
+        pipeline_.deliver();
+      } else {
+        auto result = lifecycle_.collective(std::forward<Body>(body));
+        pipeline_.deliver();
+        return result;
+      }
+    } catch (...) {
+      has_failed_ = true;
+      throw;
     }
   }
   [[nodiscard]] Reader& reader() noexcept { return reader_; }
@@ -67,7 +76,7 @@ class EngineImpl {
   /// `expected_bytes`: see Writer::create; 0 if that is not known.
   void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
   void commit();
-  [[nodiscard]] Level level(std::string_view tag) const { return ledger_.level(tag); }
+  [[nodiscard]] Level level(std::string_view tag) const;
   /// Local.
   void on_complete(std::string_view tag, Level level, pipeline::Completions::Callback callback) {
     comm::throw_if(lifecycle_.ended());
@@ -82,6 +91,8 @@ class EngineImpl {
   [[nodiscard]] bool finalize_within(std::chrono::duration<double> at_most);
 
  private:
+  void require_own_process() const;
+  void note_if_left_in_order() const;
   [[nodiscard]] std::optional<Failure> end_phase();
   void leave(const std::optional<Failure>& lost);
   void end_calls();
@@ -99,6 +110,8 @@ class EngineImpl {
   void release_device();
 
   pid_t process_ = ::getpid();
+  int exceptions_ = std::uncaught_exceptions();
+  bool has_failed_ = false;  ///< a call has thrown
   Setup setup_;
   double begun_s_ = setup_.environment.clock->seconds();
   std::function<int()> signal_;  ///< from the beginning on: a start may take long

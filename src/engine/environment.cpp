@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -33,6 +36,46 @@ std::string boot_id() {
   std::string id;
   file >> id;
   return id;
+}
+
+struct Process {
+  int parent = 0;
+  std::string name;
+  std::string begun;  ///< in the machine's time
+};
+
+/// Of /proc/<pid>/stat: pid (name) state parent ..., and as the 22nd word its beginning. The name may hold anything.
+Process process_of(int pid) {
+  std::ifstream file(compose("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  Process process;
+  const auto open = text.find('(');
+  const auto close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return process;
+  process.name = text.substr(open + 1, close - open - 1);
+  std::istringstream words(text.substr(close + 1));
+  std::string word;
+  for (int number = 3; words >> word && number <= 22; ++number) {
+    if (number == 4) process.parent = std::atoi(word.c_str());
+    if (number == 22) process.begun = word;
+  }
+  return process;
+}
+
+std::string identity_of(const std::string& machine, int pid) {
+  return compose("{}/{}@{}", machine, pid, process_of(pid).begun);
+}
+
+/// Scripts may stand between it and this process.
+int starter_process() {
+  int pid = ::getppid();
+  for (int one = pid; one > 1;) {
+    const Process process = process_of(one);
+    if (process.name == "hydra_pmi_proxy") return one;
+    one = process.parent;
+  }
+  return pid;
 }
 
 /// 1 if it cannot be found out: on a machine with more than 1024.
@@ -73,6 +116,10 @@ Environment Environment::system() {
   environment.node = process_variable("KEDGE_NODE").value_or("");
   environment.machine = compose("{}/{}", boot_id(), host_name());
   environment.mounts = mount_namespace();
+  environment.process = identity_of(environment.machine, ::getpid());
+  environment.parent = identity_of(environment.machine, starter_process());
+  std::error_code unknown;
+  environment.directory = std::filesystem::current_path(unknown).string();
   environment.cores = cores_of_process();
   environment.variable = process_variable;
   environment.watch_signals = watch_process_signals;
@@ -82,6 +129,11 @@ Environment Environment::system() {
 
 Engine Environment::make_engine(std::unique_ptr<Communicator> communicator, Options options, Environment environment) {
   return Engine(std::make_unique<EngineImpl>(std::move(communicator), std::move(options), std::move(environment)));
+}
+
+std::string from_start(const Environment& environment, const std::string& path) {
+  const bool stays = path.empty() || path.front() == '/' || environment.directory.empty();
+  return stays ? path : fs::join(environment.directory, path);
 }
 
 std::string node_name(const Environment& environment, const Options& options, int rank) {

@@ -26,6 +26,12 @@ struct Environment {
   /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty
   /// if that is not known.
   std::string mounts;
+  /// What tells this process from all others at all times; empty if that does not count.
+  std::string process;
+  /// Likewise the one that started it: MPICH's daemon on this node, if that did.
+  std::string parent;
+  /// The current directory, which the program may change later; empty: paths stay as they are.
+  std::string directory;
   /// Cores that this process may run on.
   unsigned cores = 1;
   /// Value of an environment variable, for topology.failure_domain; nothing if it is not set.
@@ -50,6 +56,9 @@ struct Environment {
   [[nodiscard]] static Engine make_engine(std::unique_ptr<Communicator> communicator, Options options,
                                           Environment environment);
 };
+
+/// A relative path as it was meant when the engine was made.
+[[nodiscard]] std::string from_start(const Environment& environment, const std::string& path);
 
 /// Name of the node that `rank`, which is this process, is on: for people and in paths.
 [[nodiscard]] std::string node_name(const Environment& environment, const Options& options, int rank);

@@ -11,6 +11,7 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "comm/wire.hpp"
+#include "engine/succession.hpp"
 #include "fs/system_error.hpp"
 #include "persist/prefix_runs.hpp"
 #include "store/node_records.hpp"
@@ -26,6 +27,20 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
   const auto status = file_system.status(own);
   const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
   return persist::choose_run(communicator_name, runs, knows_own);
+}
+
+/// Of a run that was given a name: a communicator that got a name of its own does not begin from zero in silence.
+std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
+                         const std::string& communicator_name) {
+  std::string own = persist::run_of_part(run, communicator_name);
+  if (own == run || file_system.status(persist::records_directory(prefix, own))) return own;
+  const auto runs = persist::runs_with_checkpoints(file_system, prefix);
+  if (std::ranges::find(runs, run) == runs.end()) return own;
+  throw Error(ErrorCode::mismatch,
+              compose("the prefix has checkpoints of run '{}', and this job would run as '{}', after its communicator; "
+                      "to continue them, give the communicator no name; to begin another run, set run (KEDGE_RUN) to "
+                      "another name",
+                      run, own));
 }
 
 /// What is seen where a run's records lay at its last start.
@@ -98,16 +113,15 @@ std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const std:
   fs::FileSystem& file_system = *setup.environment.file_system;
   const std::string prefix = persist::make_prefix(file_system, setup.options.persistent.path);
   std::string run = setup.options.run;
-  if (run.empty()) run = choose_name(file_system, prefix, communicator_name);
+  run = run.empty() ? choose_name(file_system, prefix, communicator_name)
+                    : name_of_part(file_system, prefix, run, communicator_name);
   return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
 }
 
-/// Local, rank 0. Takes the next incarnation, and reads what the records say.
-KnownRun read_known(const Setup& setup, persist::RunRecords& records) {
-  KnownRun known;
+/// Local, rank 0. What the records say.
+void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& known) {
   known.run.name = records.run();
   known.prefix = records.prefix();
-  known.run.incarnation = records.take_incarnation();
   const persist::FoundRecord found = records.read_record();
   known.is_damaged = found.damaged;
   const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_starts();
@@ -127,7 +141,6 @@ KnownRun read_known(const Setup& setup, persist::RunRecords& records) {
     }
   }
   known.has_commits = records.has_first_commit(known.run.id) || records.has_first_manifest(known.run.id);
-  return known;
 }
 
 /// COLLECTIVE. What rank 0 knows of the run, but what is rank 0's alone.
@@ -307,7 +320,10 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
   group.together([&] {
     if (!group.is_root()) return;
     records = take_records(setup, group.communicator().name());
-    known = read_known(setup, *records);
+    known.starter = starter_of(setup, group.communicator());
+    known.run.incarnation = records->take_incarnation(known.starter);
+    require_succession(setup, *records, known.starter);
+    read_known(setup, *records, known);
   });
   share(group, known);
   return known;

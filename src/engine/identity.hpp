@@ -27,6 +27,7 @@ struct KnownRun {
   bool is_copy = false;                    ///< it still lies there: this prefix was copied from it; rank 0's
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
   std::string store;                       ///< as recorded (RunRecord::store); rank 0's
+  persist::Starter starter;                ///< who makes this start; rank 0's
 };
 
 /// Whose the stores are.
@@ -52,7 +53,8 @@ struct PlacesOfRun {
 };
 
 /// COLLECTIVE. Rank 0 chooses the run's name, takes its records into `records` and the next incarnation, and reads who
-/// it is. Throws the same Error on all ranks: mismatch (which of several runs is meant), io.
+/// it is. Throws the same Error on all ranks: mismatch (which of several runs is meant, or what it has is another
+/// computation's), io.
 [[nodiscard]] KnownRun find_run(const Setup& setup, const comm::Group& group,
                                 std::unique_ptr<persist::RunRecords>& records);
 

@@ -1,6 +1,9 @@
 // Which phase an engine is in, and whether it takes calls at all.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
@@ -27,7 +30,7 @@ class Lifecycle {
   [[nodiscard]] bool is_dead() const noexcept { return dead_because_.has_value(); }
   void die(std::string why) { dead_because_ = std::move(why); }
 
-  /// Local. Why the engine takes no more calls, if so: it is dead or was finalized.
+  /// Local. Why the engine takes no more calls, if so: it is dead or was finalized, or is the parent's of this process.
   [[nodiscard]] std::optional<Failure> ended() const;
   /// Local. Nothing if the engine is in one of these phases, else the bad_state to bring to enter().
   [[nodiscard]] std::optional<Failure> wrong_phase(Call call, std::initializer_list<Phase> fitting) const;
@@ -53,6 +56,7 @@ class Lifecycle {
   }
 
  private:
+  pid_t process_ = ::getpid();
   Phase phase_ = Phase::idle;
   std::optional<std::string> dead_because_;
 };

@@ -16,6 +16,7 @@
 #include "engine/identity.hpp"
 #include "engine/proof.hpp"
 #include "engine/store_io.hpp"
+#include "engine/succession.hpp"
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
 #include "persist/posix_tier.hpp"
@@ -145,9 +146,12 @@ class Start {
   /// Whose commits count, and where the stores are to lie.
   void settle_run() {
     group_.together([&] {
-      surroundings_ = {setup_.options.store.path, node_name(setup_.environment, setup_.options, group_.rank()),
+      surroundings_ = {from_start(setup_.environment, setup_.options.store.path),
+                       node_name(setup_.environment, setup_.options, group_.rank()),
                        setup_.environment.store_candidates, simulates_nodes(setup_.environment, setup_.options)};
-      root_ = store::choose_root(file_system_, surroundings_);
+      const store::Root root = store::choose_root(file_system_, surroundings_);
+      root_ = root.directory;
+      if (group_.is_root() && !root.warning.empty()) setup_.log.warning(root.warning);
       open_tier();
     });
     ids_ = settle_ids(setup_, group_, known_,
@@ -164,6 +168,10 @@ class Start {
       store::NodeRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
       started_.noted.in_store = records.has_commit(started_.run.id);
+    });
+    // Once more: a start that began at the same time may have written down only now who it is.
+    group_.together([&] {
+      if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);

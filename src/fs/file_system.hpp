@@ -39,7 +39,9 @@ struct Space {
   std::uint64_t free_inodes = 0;
   bool memory_backed = false;
   std::string limit;
-  std::vector<Room> rooms = {};  ///< all of them, for callers that add up what several processes need
+  std::vector<Room> rooms = {};    ///< all of them, for callers that add up what several processes need
+  std::uint64_t total_bytes = 0;   ///< of the filesystem, free or not; 0: not known
+  std::uint64_t memory_bytes = 0;  ///< the machine's memory, where that backs it; 0: not known
 };
 
 /// Random access to the bytes of one file, with the CRC32C of what passes fused in: each call continues from

@@ -209,6 +209,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
   std::uint64_t cleared_bytes = std::min(old_size, size_bytes);
   if (memory && size_bytes > old_size) cleared_bytes = take_huge_pages(descriptor_.get(), old_size, size_bytes);
   int error = allocate(memory && no_holes ? old_size : 0, size_bytes);
+  if (error == ENOSYS || error == EINVAL) error = EOPNOTSUPP;  // sandboxes, and filesystems in user space
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
       // What lies before old_size was written by us; the filesystem is not memory, so a late ENOSPC is an error

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "base/file_size_signal.hpp"
+#include "base/text.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_file.hpp"
 #include "fs/posix_lock.hpp"
@@ -31,6 +32,36 @@ Descriptor open_descriptor(const std::string& path, int flags, std::uint32_t mod
 
 [[noreturn]] void throw_not_regular(const std::string& path) {
   throw Error(Failure{ErrorCode::io, "it is a device, pipe or socket, not a regular file; move it away", -1, path, 0});
+}
+
+constexpr int kListTries = 1000;  // in each, as many signals may come as the directory has entries
+
+/// From the beginning: what an iterator that failed would find next is not said.
+boost::system::error_code names_in(const std::string& path, std::vector<std::string>& names) {
+  names.clear();
+  boost::system::error_code error;
+  boost::filesystem::directory_iterator entry(path, error);
+  while (!error && entry != boost::filesystem::directory_iterator()) {
+    names.push_back(entry->path().filename().string());
+    entry.increment(error);
+  }
+  return error;
+}
+
+/// Throws if the path goes through a link that leads nowhere.
+void refuse_dangling_link(const std::string& path) {
+  for (auto end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    boost::system::error_code error;
+    const auto target = boost::filesystem::read_symlink(part, error);
+    if (!error && !boost::filesystem::exists(part, error)) {
+      throw Error(Failure{ErrorCode::not_found,
+                          compose("{} is a link to {}, which does not exist; make that again, or remove the link", part,
+                                  target.string()),
+                          -1, path, ENOENT});
+    }
+    if (end == std::string::npos) return;
+  }
 }
 
 class PosixFileSystem final : public FileSystem {
@@ -86,13 +117,9 @@ class PosixFileSystem final : public FileSystem {
     struct stat info {};
     if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode))
       throw_system_error("list the directory", path, ELOOP);
-    boost::system::error_code error;
     std::vector<std::string> names;
-    boost::filesystem::directory_iterator entry(path, error);
-    while (!error && entry != boost::filesystem::directory_iterator()) {
-      names.push_back(entry->path().filename().string());
-      entry.increment(error);
-    }
+    boost::system::error_code error = names_in(path, names);
+    for (int tries = 1; error.value() == EINTR && tries < kListTries; ++tries) error = names_in(path, names);
     if (error) throw_system_error("list the directory", path, error.value());
     std::sort(names.begin(), names.end());
     return names;
@@ -120,6 +147,7 @@ class PosixFileSystem final : public FileSystem {
   std::string canonical(const std::string& path) override {
     boost::system::error_code error;
     const auto resolved = boost::filesystem::canonical(path, error);
+    if (error.value() == ENOENT) refuse_dangling_link(path);
     if (error) throw_system_error("resolve the path", path, error.value());
     return resolved.string();
   }

@@ -167,18 +167,22 @@ Space posix_space(const std::string& path) {
   }
   Space space;
   space.memory_backed = kind.f_type == kTmpfsMagic || kind.f_type == kRamfsMagic;
-  // ramfs and a tmpfs mounted with size=0 say 0 blocks and mean no limit of their own.
-  const bool unlimited = space.memory_backed && volume.f_blocks == 0;
+  // ramfs and a tmpfs mounted with size=0 say 0 blocks and mean no limit of their own; filesystems in user space do not
+  // know.
+  const bool unlimited = volume.f_blocks == 0;
   const std::uint64_t free_bytes =
       unlimited ? kUnlimited : static_cast<std::uint64_t>(volume.f_bavail) * volume.f_frsize;
   space.free_inodes = volume.f_files == 0 ? kUnlimited : static_cast<std::uint64_t>(volume.f_favail);
   struct stat info {};
   const bool is_known = ::stat(path.c_str(), &info) == 0;
   space.rooms.push_back({free_bytes, "filesystem", fnv1a(is_known ? compose("{}", info.st_dev) : path)});
+  space.total_bytes = static_cast<std::uint64_t>(volume.f_blocks) * volume.f_frsize;
   if (space.memory_backed) {
+    const std::string meminfo = text_of("/proc/meminfo");
+    space.memory_bytes = number_of(meminfo, "MemTotal").value_or(0) * 1024;
     for (Room& room : cgroup_rooms(text_of("/proc/self/cgroup"), "/sys/fs/cgroup"))
       space.rooms.push_back(std::move(room));
-    if (auto room = machine_room(text_of("/proc/meminfo"))) space.rooms.push_back(*std::move(room));
+    if (auto room = machine_room(meminfo)) space.rooms.push_back(*std::move(room));
   }
   const Room& tightest = *std::ranges::min_element(space.rooms, {}, &Room::free_bytes);
   space.free_bytes = tightest.free_bytes;

@@ -40,6 +40,20 @@ bool is_given(std::string_view communicator_name) {
 
 }  // namespace
 
+std::string given_name(std::string_view communicator_name) {
+  return is_given(communicator_name) ? std::string(communicator_name) : std::string();
+}
+
+std::string run_of_part(const std::string& run, std::string_view communicator_name) {
+  if (!is_given(communicator_name) || run == default_run_name(communicator_name)) return run;
+  std::string name = compose("{}.{}", run, default_run_name(communicator_name));
+  if (name.size() <= kNameCharactersMax) return name;
+  throw Error(ErrorCode::invalid_argument,
+              compose("the run's name '{}', made of run and the communicator's name, has more than {} characters; make "
+                      "one of them shorter",
+                      name, kNameCharactersMax));
+}
+
 std::string scavenge_directory(std::string_view records) { return fs::join(records, "scavenged"); }
 
 fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& path) {
@@ -57,7 +71,7 @@ std::string records_directory(std::string_view prefix, std::string_view run) {
 
 std::string make_prefix(fs::FileSystem& file_system, const std::string& prefix) {
   try {
-    fs::make_directories(file_system, prefix, 0777);
+    fs::make_directories(file_system, prefix, 0775);  // whatever the umask: not one that is refused below
   } catch (const Error& error) {
     Failure failure = error.failure();
     failure.message += "; this is the prefix: set persistent.path to a directory that all nodes share";
@@ -110,8 +124,11 @@ std::string choose_run(std::string_view communicator_name, std::span<const std::
   throw Error(
       ErrorCode::mismatch,
       compose("the prefix has checkpoints of the run{} {}, and this job would run as '{}', which has none; to continue "
-              "{}, set run (KEDGE_RUN) to its name; to start another, set run to a new one",
-              runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them"));
+              "{}, {}",
+              runs.size() == 1 ? "" : "s", list, own, runs.size() == 1 ? "it" : "one of them",
+              is_given(communicator_name)
+                  ? compose("give the communicator its name; to begin another, set run (KEDGE_RUN) to '{}'", own)
+                  : "set run (KEDGE_RUN) to its name; to start another, set run to a new one"));
 }
 
 }  // namespace kedge::persist

@@ -29,9 +29,16 @@ fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& 
 /// there are no records at all, by the manifests. Throws Error{io}.
 [[nodiscard]] std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, const std::string& prefix);
 
+/// Pure. The name that the application gave a communicator; empty if it gave none.
+[[nodiscard]] std::string given_name(std::string_view communicator_name);
+
 /// Pure. The name of a run that was given none, on a communicator of this name: that name itself, or `main` if nobody
 /// gave it one.
 [[nodiscard]] std::string default_run_name(std::string_view communicator_name);
+
+/// Pure. The name of a run that was given one, which may be that of several parts of a job: with a dot and the
+/// communicator's name behind it, if it has one and that is another. Throws invalid_argument if that is too long.
+[[nodiscard]] std::string run_of_part(const std::string& run, std::string_view communicator_name);
 
 /// Pure. The run that a job goes on with that names none, `runs` being those that have checkpoints: its default name if
 /// that is one of them or there are none. A job whose communicator has no name goes on with the only one that there is.

@@ -13,7 +13,6 @@
 #include "base/random.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
-#include "commits/head_check.hpp"
 #include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
 #include "fs/file_mode.hpp"
@@ -26,9 +25,6 @@
 namespace kedge::persist {
 namespace {
 
-constexpr std::string_view kTakenPrefix = "incarnation-";
-constexpr std::string_view kBegunPrefix = "begun-";
-constexpr std::string_view kDrainPrefix = "drain-";
 constexpr std::string_view kNoncePrefix = "nonce-";
 constexpr std::string_view kProbePrefix = "probe-";
 constexpr std::string_view kUnfinishedPrefix = "unfinished-";
@@ -36,7 +32,6 @@ constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kFirstCommit = "first-commit";
 constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
 constexpr int kIncarnationTries = 1000;
-constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kIncarnationTries;
 constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;
 constexpr std::size_t kIdCharacters = 32;
 
@@ -92,22 +87,6 @@ std::optional<RunRecord> parse_record(Json content) {
   return record;
 }
 
-/// The numbers of all records called `kind` and a number.
-std::vector<std::uint64_t> numbers_in(fs::FileSystem& file_system, const std::string& directory,
-                                      std::string_view kind) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : file_system.list(directory)) {
-    if (!name.starts_with(kind)) continue;
-    std::uint64_t number = 0;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
-    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
-    // No start of ours can have had a larger one, and all would be refused after it.
-    if (is_number && number <= kNumberMax) numbers.push_back(number);
-  }
-  return numbers;
-}
-
 }  // namespace
 
 std::string run_record_path(std::string_view directory) { return fs::join(directory, kRunFile); }
@@ -123,10 +102,10 @@ FoundRecord read_run_record(fs::FileSystem& file_system, const std::string& dire
 }
 
 std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, const std::string& directory) {
-  std::vector<std::uint64_t> starts = numbers_in(file_system, directory, kBegunPrefix);
+  std::vector<std::uint64_t> starts = numbers_of_notes(file_system, directory, kBegunNote);
   std::ranges::sort(starts, std::greater<>());
   for (const std::uint64_t number : starts) {
-    const std::string path = fs::join(directory, compose("{}{}", kBegunPrefix, number));
+    const std::string path = fs::join(directory, compose("{}{}", kBegunNote, number));
     std::optional<RunRecord> found;
     (void)attempt([&] { found = parse_record(to_json(read_text(file_system, path))); });
     if (found) return found;
@@ -135,9 +114,9 @@ std::optional<RunRecord> read_record_of_starts(fs::FileSystem& file_system, cons
 }
 
 std::uint64_t newest_job_start(fs::FileSystem& file_system, const std::string& directory) {
-  const std::vector<std::uint64_t> drains = numbers_in(file_system, directory, kDrainPrefix);
+  const std::vector<std::uint64_t> drains = numbers_of_notes(file_system, directory, kDrainNote);
   std::uint64_t newest = 0;
-  for (const std::uint64_t start : numbers_in(file_system, directory, kBegunPrefix)) {
+  for (const std::uint64_t start : numbers_of_notes(file_system, directory, kBegunNote)) {
     if (std::ranges::find(drains, start) == drains.end()) newest = std::max(newest, start);
   }
   return newest;
@@ -171,17 +150,22 @@ RunRecords::RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::s
 
 std::uint64_t RunRecords::newest(std::string_view kind) {
   std::uint64_t newest = 0;
-  for (const std::uint64_t number : numbers_in(*file_system_, directory_, kind)) newest = std::max(newest, number);
+  for (const std::uint64_t number : numbers_of_notes(*file_system_, directory_, kind))
+    newest = std::max(newest, number);
   return newest;
 }
 
-std::uint64_t RunRecords::take_incarnation() {
-  const std::uint64_t seen = std::max(newest(kTakenPrefix), newest(kBegunPrefix));
+std::uint64_t RunRecords::take_incarnation(Starter starter) {
+  starter_ = std::move(starter);
+  const std::string note = note_of(starter_, /*ended=*/false);
+  const std::uint64_t seen = std::max(newest(kTakenNote), newest(kBegunNote));
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
-    if (!file_system_->create(record(compose("{}{}", kTakenPrefix, number)), 0644)) continue;
-    file_system_->sync_directory(directory_);
+    const auto file = file_system_->create(record(compose("{}{}", kTakenNote, number)), 0644);
+    if (!file) continue;
     incarnation_ = number;
+    file->copy_in(0, std::as_bytes(std::span(note)), 0);
+    file_system_->sync_directory(directory_);
     return number;
   }
   refuse(ErrorCode::io,
@@ -192,11 +176,16 @@ std::uint64_t RunRecords::take_incarnation() {
 void RunRecords::begin_incarnation(const RunRecord& content) {
   begun_ = text_of(content);
   run_id_ = content.run_id;
-  write_once(record(compose("{}{}", kBegunPrefix, incarnation_)), begun_);
+  write_once(record(compose("{}{}", kBegunNote, incarnation_)), begun_);
   require_newest_incarnation();
 }
 
-void RunRecords::note_drain() { write_once(record(compose("{}{}", kDrainPrefix, incarnation_)), "\n"); }
+void RunRecords::note_end() {
+  if (incarnation_ == 0 || !is_newest_incarnation()) return;
+  replace(compose("{}{}", kTakenNote, incarnation_), note_of(starter_, /*ended=*/true));
+}
+
+void RunRecords::note_drain() { write_once(record(compose("{}{}", kDrainNote, incarnation_)), "\n"); }
 
 void RunRecords::require_newest_incarnation() {
   if (is_newest_incarnation()) return;
@@ -210,27 +199,27 @@ void RunRecords::require_newest_incarnation() {
 /// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
 bool RunRecords::is_newest_incarnation() {
   if (!begun_.empty() && !file_system_->status(directory_)) return false;
-  if (newest(kBegunPrefix) > incarnation_) return false;
+  if (newest(kBegunNote) > incarnation_) return false;
   if (begun_.empty()) return true;
-  const std::string path = record(compose("{}{}", kBegunPrefix, incarnation_));
+  const std::string path = record(compose("{}{}", kBegunNote, incarnation_));
   return file_system_->status(path) && read_text(*file_system_, path) == begun_;
 }
 
 void RunRecords::withdraw_incarnation() {
   if (incarnation_ == 0) return;
   file_system_->remove(record(nonce_name(incarnation_)));
-  file_system_->remove(record(compose("{}{}", kBegunPrefix, incarnation_)));
+  file_system_->remove(record(compose("{}{}", kBegunNote, incarnation_)));
   // The number may be taken again: under it no container was touched and nothing was written here.
-  if (newest(kTakenPrefix) == incarnation_) {
-    file_system_->remove(record(compose("{}{}", kTakenPrefix, incarnation_)));
+  if (newest(kTakenNote) == incarnation_) {
+    file_system_->remove(record(compose("{}{}", kTakenNote, incarnation_)));
   }
   begun_.clear();
   incarnation_ = 0;
 }
 
 void RunRecords::remove_all() {
-  const std::string taken = compose("{}{}", kTakenPrefix, incarnation_);
-  const std::string begun = compose("{}{}", kBegunPrefix, incarnation_);
+  const std::string taken = compose("{}{}", kTakenNote, incarnation_);
+  const std::string begun = compose("{}{}", kBegunNote, incarnation_);
   for (const std::string& name : file_system_->list(directory_)) {
     if (name != taken && name != begun) (void)fs::remove_tree(*file_system_, record(name));
   }
@@ -252,7 +241,7 @@ void RunRecords::write_nonce(const Id128& nonce) {
 }
 
 void RunRecords::remove_nonces() {
-  for (const std::uint64_t number : numbers_in(*file_system_, directory_, kNoncePrefix)) {
+  for (const std::uint64_t number : numbers_of_notes(*file_system_, directory_, kNoncePrefix)) {
     if (number <= incarnation_) file_system_->remove(record(nonce_name(number)));
   }
 }

@@ -11,6 +11,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "kedge/types.hpp"
+#include "persist/start_notes.hpp"
 
 namespace kedge::persist {
 
@@ -62,11 +63,18 @@ class RunRecords {
   RunRecords(std::shared_ptr<fs::FileSystem> file_system, const std::string& prefix, std::string run);
 
   [[nodiscard]] const std::string& run() const noexcept { return run_; }
+  [[nodiscard]] const Starter& starter() const noexcept { return starter_; }
   /// Canonical.
   [[nodiscard]] const std::string& prefix() const noexcept { return prefix_; }
 
-  /// Takes the next incarnation by exclusive create: greater than every one before.
-  std::uint64_t take_incarnation();
+  /// Takes the next incarnation by exclusive create: greater than every one before. Its note says who starts.
+  std::uint64_t take_incarnation(Starter starter = {});
+  /// The newest start of the application before this one, if its note can be read.
+  [[nodiscard]] std::optional<StartBefore> start_before() const {
+    return persist::start_before(*file_system_, directory_, incarnation_);
+  }
+  /// This start ends in order: what it left is a result, not the state of a computation that was cut off.
+  void note_end();
   /// This start has its place on all stores: from now on older ones may change nothing here. A start that only
   /// waits for the locks of an older one, or was killed while it waited, supersedes nobody. Throws Error{busy} if
   /// a later one has begun. `record` is kept with it: should run.json be damaged, record_of_starts() still knows it.
@@ -145,6 +153,7 @@ class RunRecords {
   std::string run_;
   std::string directory_;
   std::uint64_t incarnation_ = 0;
+  Starter starter_;
   std::string begun_;  ///< what begin_incarnation wrote; empty before
   Id128 run_id_;       ///< since then
 };

@@ -5,6 +5,7 @@
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
+#include "base/random.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "fs/file_mode.hpp"
@@ -115,6 +116,23 @@ std::string find(fs::FileSystem& file_system, const std::string& root, const Sur
          root);
 }
 
+/// Half of the machine's memory is usual; 64 MB are what containers get.
+constexpr std::uint64_t kSmallShare = 16;
+
+bool is_small(const fs::Space& space) {
+  return space.memory_backed && space.total_bytes != 0 && space.total_bytes < space.memory_bytes / kSmallShare;
+}
+
+/// By making a directory. A place that is full counts: this run's store may be there.
+bool can_be_written(fs::FileSystem& file_system, const std::string& directory) {
+  const std::string probe = fs::join(directory, compose("kedge-probe-{}", to_string(random_id())));
+  const auto failure = attempt([&] {
+    file_system.make_directory(probe, 0700);
+    file_system.remove(probe);
+  });
+  return !failure || failure->code == ErrorCode::no_space;
+}
+
 }  // namespace
 
 bool is_private(fs::FileSystem& file_system, const std::string& directory) {
@@ -123,26 +141,34 @@ bool is_private(fs::FileSystem& file_system, const std::string& directory) {
          (status->mode & fs::kGroupOrOthersAnything) == 0;
 }
 
-std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {
+Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {
   if (!surroundings.configured.empty()) {
     std::string root = expand_node(surroundings.configured, surroundings.node);
     require_safe_way(file_system, root);  // before anything is made at the other end
     fs::make_directories(file_system, root, 0700);
     // Where links of the user's own lead to is judged as well.
     require_safe_way(file_system, file_system.canonical(root));
-    return root;
+    return {root};
   }
-  // Memory first: copies into it run at memory speed. Else the first place that exists.
-  const std::string* fallback = nullptr;
+  // Memory first: copies into it run at memory speed.
+  std::vector<std::string> others;
+  std::vector<std::string> small;
   for (const std::string& candidate : surroundings.candidates) {
-    if (!is_directory(file_system, candidate)) continue;
-    if (file_system.space(candidate).memory_backed) return candidate;
-    if (fallback == nullptr) fallback = &candidate;
+    if (!is_directory(file_system, candidate) || !can_be_written(file_system, candidate)) continue;
+    const fs::Space space = file_system.space(candidate);
+    if (is_small(space)) small.push_back(candidate);
+    else if (space.memory_backed) return {candidate};
+    else others.push_back(candidate);
   }
-  if (fallback == nullptr) {
-    throw Error(ErrorCode::io, "no node-local directory was found for the store; set store.path (KEDGE_STORE_PATH)");
+  if (!others.empty()) return {others.front()};
+  if (!small.empty()) {
+    return {small.front(),
+            compose("the node-local store lies on {}, which is small beside the machine's memory, as in a container "
+                    "(--shm-size); set store.path (KEDGE_STORE_PATH) to a larger place, or make that larger",
+                    small.front())};
   }
-  return *fallback;
+  throw Error(ErrorCode::io,
+              "no node-local directory that can be written was found for the store; set store.path (KEDGE_STORE_PATH)");
 }
 
 std::vector<std::string> usual_roots(const VariableLookup& variable) {

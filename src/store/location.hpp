@@ -47,8 +47,16 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 /// Pure: `path` with every `{node}` replaced.
 [[nodiscard]] std::string expand_node(std::string_view path, std::string_view node);
 
-/// The configured directory, which is made if it is missing, or the best candidate: stores lie in it side by side.
-[[nodiscard]] std::string choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);
+/// Where stores lie side by side.
+struct Root {
+  std::string directory;
+  std::string warning = {};  ///< for people, if there is no better place than this one
+};
+
+/// The configured directory, which is made if it is missing, or the best candidate: one in memory that can be written
+/// and is not small beside the machine's memory, else the first that can be written. How full one is does not count:
+/// what fills it may be this run's store.
+[[nodiscard]] Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);
 
 /// Pure. The name of the directory of this user's run below a root: after the place, so that it stays when the prefix
 /// moves. With a `number` above 1, the directories of lower numbers belong to other prefixes by now.

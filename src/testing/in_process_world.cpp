@@ -77,6 +77,7 @@ class Endpoint final : public Communicator {
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return mailboxes_->size(); }
   [[nodiscard]] std::string name() const override { return {}; }
+  [[nodiscard]] std::string launch() const override { return mailboxes_->launch; }
   [[nodiscard]] ThreadSupport thread_support() const noexcept override { return mailboxes_->thread_support; }
 
   [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {

@@ -12,9 +12,11 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/random.hpp"
 #include "kedge/testing/in_process_world.hpp"
 
 namespace kedge::testing {
@@ -79,6 +81,7 @@ class Mailboxes {
   void thread_ends(int rank);
 
   const ThreadSupport thread_support;
+  const std::string launch = to_string(random_id());  ///< as Communicator::launch
 
  private:
   /// What came for a rank from one sender on one channel, and who waits for it; one of the two is empty.

@@ -196,7 +196,8 @@ TEST_F(RightRun, ACommunicatorThatLostItsNameGoesOnWithTheOnlyRun) {
   // Under another name it could be another engine of the same program: that does not begin from zero in silence.
   name_communicator(job, "atmosphere");
   const auto failure = expect_refused(ErrorCode::mismatch);
-  EXPECT_TRUE(says(failure.message, {"'ocean'", "'atmosphere'", "KEDGE_RUN"})) << failure.message;
+  EXPECT_TRUE(says(failure.message, {"'ocean'", "give the communicator its name", "KEDGE_RUN) to 'atmosphere'"}))
+      << failure.message;
   job.options.run = "atmosphere";
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}}).tag, std::nullopt);
   // With two runs there, a job without a name has to say which it is.
@@ -205,6 +206,22 @@ TEST_F(RightRun, ACommunicatorThatLostItsNameGoesOnWithTheOnlyRun) {
   job.in_front = nullptr;
   const auto several = expect_refused(ErrorCode::mismatch);
   EXPECT_TRUE(says(several.message, {"'atmosphere', 'ocean'", "KEDGE_RUN"})) << several.message;
+}
+
+TEST_F(RightRun, ANamedRunWhoseCommunicatorGetsANameDoesNotBeginFromZeroInSilence) {
+  job.options.run = "exp";
+  commit_steps(job, {{"a", 1}});
+  name_communicator(job, "ocean");
+  const auto failure = expect_refused(ErrorCode::mismatch);
+  EXPECT_TRUE(says(failure.message, {"run 'exp'", "'exp.ocean'", "give the communicator no name"})) << failure.message;
+  job.options.run = "other";
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"b", 2}}).tag, std::nullopt);
+  EXPECT_TRUE(job.logged("run 'other.ocean'"));
+  EXPECT_EQ(reopen(job).step, 2);
+  name_communicator(job, "ice");
+  EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).tag, std::nullopt) << "another part of the job";
+  name_communicator(job, "ocean");
+  EXPECT_EQ(reopen(job).step, 2);
 }
 
 TEST_F(RightRun, ANamedRunWithoutACheckpointIsNotTakenForTheOther) {
@@ -341,6 +358,7 @@ TEST_F(RightRun, TheFirstLineOfAStartSaysRunPrefixStoreAndWhatWasFound) {
 }
 
 TEST_F(RightRun, AnEngineThatReplacesOneInTheSameVariableIsToldAtOnceWhatToDo) {
+  job.options.open.chained = true;  // the last one goes on from what was finalized
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);

@@ -109,6 +109,7 @@ TEST_F(OptionsTest, EveryFieldIsTakenFromTheEnvironment) {
                                                      {"open.verify", "headers"},
                                                      {"open.fresh", "true"},
                                                      {"open.adopt_store", "true"},
+                                                     {"open.chained", "true"},
                                                      {"open.accept_fingerprint", "true"},
                                                      {"schedule.every", "10"},
                                                      {"schedule.seconds", "60.5"},
@@ -229,7 +230,7 @@ TEST_F(OptionsTest, UnknownKeyIsAnErrorWithASuggestion) {
   write_toml("keep = 2\n");
   EXPECT_THAT(failure(), HasSubstr("did you mean store.keep?"));
   write_toml("[log]\nfountain = 2\n");
-  EXPECT_THAT(failure(), HasSubstr("known options: log.level"));
+  EXPECT_THAT(failure(), HasSubstr("`kedge config` lists all options"));
   write_toml("[store.deeper]\nkeep = 2\n");
   EXPECT_THAT(failure(), HasSubstr("no option store.deeper"));
 }
@@ -243,6 +244,13 @@ TEST_F(OptionsTest, UnknownVariableOfAKnownSectionIsAnErrorWithASuggestion) {
   // Module files of many systems set these for every package.
   EXPECT_EQ(failure({"KEDGE_ROOT=/opt", "KEDGE_DIR=/opt", "KEDGE_HOME=/opt", "KEDGE_VERSION=1"}), "no failure");
   EXPECT_EQ(failure({"KEDGE_PREFIX=/opt", "KEDGE_INC=/opt", "KEDGE_LIBDIR=/opt", "KEDGE_BASE=/opt"}), "no failure");
+  EXPECT_EQ(failure({"KEDGE_LIBRARY=/opt/lib", "KEDGE_BINDIR=/opt/bin", "KEDGE_LICENSE=x"}), "no failure");
+  // Kubernetes sets these in every container beside a service called kedge, or kedge-web.
+  EXPECT_EQ(
+      failure({"KEDGE_SERVICE_HOST=10.0.0.1", "KEDGE_SERVICE_PORT=80", "KEDGE_SERVICE_PORT_HTTP=80",
+               "KEDGE_PORT=tcp://10.0.0.1:80", "KEDGE_PORT_80_TCP=tcp://10.0.0.1:80", "KEDGE_PORT_80_TCP_ADDR=10.0.0.1",
+               "KEDGE_WEB_SERVICE_HOST=10.0.0.1", "KEDGE_WEB_PORT=x", "KEDGE_WEB_PORT_80_TCP_PROTO=tcp"}),
+      "no failure");
   EXPECT_THAT(failure({"KEDGE_RNU=b"}), HasSubstr("did you mean KEDGE_RUN?"));
 }
 

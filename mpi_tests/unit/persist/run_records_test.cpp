@@ -2,15 +2,19 @@
 #include "persist/run_records.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <barrier>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <set>
 #include <thread>
 
 #include "harness/faulty_fixture.hpp"
+#include "persist/prefix_runs.hpp"
 
 namespace kedge::faults::run_records_test {
 namespace {
@@ -362,6 +366,16 @@ TEST_F(RunRecordsTest, APrefixIsMadeWithAllThatLeadsToItAndAFileIsNone) {
   (void)records();
   plant("../other");
   EXPECT_EQ(code_of([&] { RunRecords(system, "/d/prefix", "other"); }), ErrorCode::io);
+}
+
+TEST(PrefixWithoutUmask, IsOneThatTheNextStartAccepts) {
+  const std::string directory = testing::TempDir() + "kedge-umask-" + std::to_string(::getpid());
+  const mode_t before = ::umask(0);
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_NO_THROW((void)persist::make_prefix(*fs::posix_file_system(), directory + "/a/b")) << "start " << start;
+  }
+  ::umask(before);
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

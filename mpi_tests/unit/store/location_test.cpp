@@ -36,7 +36,8 @@ TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
   const auto system = disk.view(0);
   const auto locate = [&](const std::vector<std::string>& candidates) {
     const store::Surroundings surroundings{"", "n", candidates};
-    return store::locate(*system, store::choose_root(*system, surroundings), surroundings, owner_of("/prefix", 1));
+    return store::locate(*system, store::choose_root(*system, surroundings).directory, surroundings,
+                         owner_of("/prefix", 1));
   };
   const auto best = locate({"/missing", "/disk", "/memory"});
   EXPECT_TRUE(best.directory.starts_with("/memory/kedge-1000-r-")) << best.directory;
@@ -45,6 +46,32 @@ TEST(Location, TakesMemoryFirstThenTheFirstThatExists) {
   EXPECT_TRUE(fallback.directory.starts_with("/disk/kedge-1000-r-")) << fallback.directory;
   EXPECT_FALSE(fallback.memory_backed);
   EXPECT_THROW((void)locate({"/missing"}), Error);
+}
+
+/// As in a container, or where an administrator closed it.
+TEST(Location, MemoryThatIsSmallOrClosedIsPassedOver) {
+  FaultyDisk disk;
+  Volume volume;
+  volume.memory_backed = true;
+  volume.capacity_bytes = std::uint64_t{64} << 20U;
+  volume.machine_bytes = std::uint64_t{64} << 30U;
+  disk.set_volume("/small", volume);
+  volume.capacity_bytes = std::uint64_t{32} << 30U;
+  disk.set_volume("/memory", volume);
+  volume.write_errno = EROFS;
+  disk.set_volume("/closed", volume);
+  for (const std::string one : {"/small", "/memory", "/closed", "/disk"}) disk.make_directories(one);
+  const auto choose = [&](const std::vector<std::string>& candidates) {
+    return store::choose_root(*disk.view(0), {"", "n", candidates});
+  };
+  EXPECT_EQ(choose({"/closed", "/small", "/disk", "/memory"}).directory, "/memory");
+  EXPECT_EQ(choose({"/closed", "/small", "/disk"}).directory, "/disk");
+  EXPECT_EQ(choose({"/small", "/disk"}).warning, "");
+  const store::Root small = choose({"/closed", "/small"});
+  EXPECT_EQ(small.directory, "/small");
+  EXPECT_NE(small.warning.find("KEDGE_STORE_PATH"), std::string::npos) << small.warning;
+  EXPECT_THROW((void)choose({"/closed"}), Error);
+  EXPECT_EQ(disk.view(0)->list("/small"), std::vector<std::string>()) << "left behind";
 }
 
 TEST(Location, EachPlaceHasADirectoryOfItsOwn) {

@@ -49,7 +49,7 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   } catch (const std::exception& error) {
     if (!all_get_here(own)) {
       print(program, error);
-      throw;
+      MPI_Abort(MPI_COMM_WORLD, 1);  // an error that was foreseen leaves no core
     }
     if (rank == 0) print(program, error);
     exit_code = 1;

@@ -21,6 +21,7 @@ from ._errors import (
     BadState,
     Busy,
     Corrupt,
+    DeviceFailed,
     Error,
     InvalidArgument,
     IoError,
@@ -36,9 +37,9 @@ from ._values import Attribute, Info, Level, RegionInfo, Shard
 from .communicators import check_mpi4py
 
 __all__ = [
-    "Attribute", "BadState", "Busy", "Checkpoint", "Corrupt", "Counters", "Engine", "Error", "Info", "InvalidArgument",
-    "IoError", "Level", "Mismatch", "NoSpace", "NotFound", "RankFailed", "RegionInfo", "Restart", "Shard", "Timeout",
-    "Unrecoverable", "__version__",
+    "Attribute", "BadState", "Busy", "Checkpoint", "Corrupt", "Counters", "DeviceFailed", "Engine", "Error", "Info",
+    "InvalidArgument", "IoError", "Level", "Mismatch", "NoSpace", "NotFound", "RankFailed", "RegionInfo", "Restart",
+    "Shard", "Timeout", "Unrecoverable", "__version__",
 ]  # fmt: skip
 
 check_mpi4py()

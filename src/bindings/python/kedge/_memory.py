@@ -67,6 +67,27 @@ def _number_of(name: str, value: Any, dtype: Any) -> int:
     return number
 
 
+#: Arrays that are their numbers and nothing else.
+_PLAIN = (np.ndarray, np.memmap, np.generic)
+#: What arrays of other kinds have beside their numbers: masks, units, labels.
+_MEANINGS = ("mask", "unit", "units", "index", "coords")
+
+
+def _require_plain(name: str, value: Any) -> None:
+    """A class of arrays that means more than its numbers would come back as these alone: without its mask, its unit."""
+    kind = type(value)
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidArgument(f"{name!r} is a masked array: save its data and its mask as two arrays, or filled()")
+    is_array = isinstance(value, (np.ndarray, np.generic))
+    means_more = kind not in _PLAIN and not isinstance(value, np.generic) if is_array else (
+        hasattr(value, "__array__") and any(hasattr(value, one) for one in _MEANINGS))
+    if means_more:
+        raise InvalidArgument(
+            f"{name!r} is a {kind.__module__}.{kind.__qualname__}, of which Kedge would save the numbers alone: save "
+            "numpy.asarray(value), and what it has besides on its own"
+        )
+
+
 def block_of(name: str, value: Any) -> Block:
     """The memory of a value to save. What is not contiguous is copied into memory that is."""
     if is_tensor(value):
@@ -79,6 +100,7 @@ def block_of(name: str, value: Any) -> Block:
     exported = _dlpack.exported(name, value)
     if exported is not None:
         return _block_exported(name, value, exported)
+    _require_plain(name, value)
     array = np.asarray(value)
     if array.dtype.hasobject or array.dtype.kind in "USV" and array.dtype.name not in _NUMBERS:
         raise InvalidArgument(
@@ -94,6 +116,11 @@ def block_of(name: str, value: Any) -> Block:
 def _check_tensor(name: str, tensor: Any) -> None:
     import torch
 
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise InvalidArgument(
+            f"{name!r} is a {type(tensor).__module__}.{type(tensor).__qualname__}, whose memory is not all that it means: "
+            "save the plain tensors that it is made of (of a DTensor its to_local())"
+        )
     if tensor.is_meta:
         raise InvalidArgument(f"{name!r} is a meta tensor, which holds no data: materialize it before saving")
     if tensor.layout is not torch.strided:
@@ -193,6 +220,7 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
             f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor, a GPU array, or an array that "
             "has __dlpack__"
         )
+    _require_plain(name, out)
     if not out.flags.writeable:
         raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
     if not out.dtype.isnative:

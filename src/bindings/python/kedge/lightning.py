@@ -39,9 +39,10 @@ __all__ = ["KedgeCheckpointIO"]
 
 _log = logging.getLogger("kedge.lightning")
 #: What differs from kedge.toml: the files are the lasting copies, so the store is only for a start after a crash, and
-#: damage in it is found when it is loaded. Where users keep checkpoints is no place for the run's records.
+#: damage in it is found when it is loaded. What is loaded is what the program names. Where users keep checkpoints is no place for the run's records.
 _DEFAULTS = {
-    "persistent.path": "./kedge", "persistent.every": "0", "store.on_exit": "remove", "open.verify": "headers"
+    "persistent.path": "./kedge", "persistent.every": "0", "store.on_exit": "remove", "open.verify": "headers",
+    "open.chained": "true",
 }  # fmt: skip
 _STATE = "state"
 _SUFFIX = ".ckpt"

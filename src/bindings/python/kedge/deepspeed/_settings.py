@@ -45,7 +45,9 @@ def settings_of(config: Any) -> Settings | None:
     for name in options:
         _check_name(name)
     # A save is over when it returns, or it is decoupled: nothing in between.
-    defaults = {"persistent.path": _PREFIX, "pipeline.mode": "background" if ours["decoupled"] else "inline"}
+    # What is loaded is what the program names: an engine that is made again takes up nothing by itself.
+    mode = "background" if ours["decoupled"] else "inline"
+    defaults = {"persistent.path": _PREFIX, "pipeline.mode": mode, "open.chained": "true"}
     if ours["torch_files"]:
         defaults["persistent.every"] = "0"  # the files are on the parallel filesystem already
     if ours["decoupled"]:

@@ -1,0 +1,286 @@
+// Which start may go on from the one before: never another part of one launch, another task of an array, or an engine
+// after one that came to its end.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/text.hpp"
+#include "engine/launch.hpp"
+#include "harness/engine_checks.hpp"
+#include "harness/forwarding_communicator.hpp"
+#include "harness/several_starts.hpp"
+#include "persist/prefix_runs.hpp"
+#include "persist/run_records.hpp"
+
+namespace kedge::faults::succession_test {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::function<std::optional<std::string>(const std::string&)> from(Variables variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+persist::Starter starter(const Variables& variables, const std::string& process = "vm/17@5") {
+  return engine::find_starter(from(variables), process, "vm/3@1", 2);
+}
+
+TEST(Launch, IsWhatTheLauncherSays) {
+  const Variables mpirun{{"OMPI_MCA_orte_precondition_transports", "a-b"},
+                         {"OMPI_COMM_WORLD_RANK", "2"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"PMIX_NAMESPACE", "x"},
+                         {"SLURM_JOB_ID", "7"}};
+  persist::Starter found = starter(mpirun);
+  EXPECT_EQ(found, (persist::Starter{"OMPI_MCA_orte_precondition_transports a-b", 2, 4, 2, "", "", {}}));
+  EXPECT_EQ(starter(mpirun, "vm/18@5"), found);
+
+  const Variables srun{
+      {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}};
+  found = starter(srun);
+  EXPECT_EQ(found, (persist::Starter{"Slurm step 7.0", 3, 8, 2, "", "", {}}));
+  Variables again = srun;
+  again["SLURM_RESTART_COUNT"] = "1";
+  EXPECT_NE(starter(again).launch, found.launch) << "a job that was queued again is another launch";
+  again["PMIX_NAMESPACE"] = "slurm.pmix.7.0";
+  const std::string first = starter(again).launch;
+  again["SLURM_RESTART_COUNT"] = "2";
+  EXPECT_NE(starter(again).launch, first);
+}
+
+TEST(Launch, IsTheProcessWhereNobodyLaunchesIt) {
+  EXPECT_EQ(starter({}), (persist::Starter{"process vm/17@5", -1, -1, 2, "", "", {}}));
+  // In a Slurm script, beside srun: variables of the job, but of no step.
+  EXPECT_EQ(starter({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch, "process vm/17@5");
+  EXPECT_EQ(starter({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), (persist::Starter{"process vm/3@1", 1, 2, 2, "", "", {}}));
+  EXPECT_EQ(starter({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch, "") << "no identity asked for";
+}
+
+TEST(Launch, OfTorchrunIsEachOfItsRestarts) {
+  Variables torchrun{{"TORCHELASTIC_RUN_ID", "none"},     {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
+                     {"TORCHELASTIC_RESTART_COUNT", "0"}, {"RANK", "1"},        {"WORLD_SIZE", "3"}};
+  const persist::Starter found = starter(torchrun);
+  EXPECT_TRUE(says(found.launch, {"process vm/3@1", "restart 0"})) << found.launch;
+  EXPECT_EQ((std::pair{found.first, found.launched}), (std::pair{1, 3}));
+  torchrun["TORCHELASTIC_RESTART_COUNT"] = "1";
+  EXPECT_NE(starter(torchrun).launch, found.launch);
+}
+
+TEST(Launch, ArrayTasksOfAllBatchSystems) {
+  for (const std::string name :
+       {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"})
+    EXPECT_EQ(starter({{name, "12"}}).array_task, "12") << name;
+  EXPECT_EQ(starter({{"SLURM_ARRAY_TASK_ID", "0"}}).array_task, "0");
+  EXPECT_EQ(starter({{"LSB_JOBINDEX", "0"}}).array_task, "") << "no array";
+  EXPECT_EQ(starter({{"SGE_TASK_ID", "undefined"}}).array_task, "") << "no array";
+}
+
+TEST(RunOfPart, IsTheRunsNameAndTheCommunicators) {
+  EXPECT_EQ(persist::run_of_part("a", ""), "a");
+  EXPECT_EQ(persist::run_of_part("a", "MPI_COMM_WORLD"), "a");
+  EXPECT_EQ(persist::run_of_part("a", "ocean 1"), "a.ocean-1");
+  EXPECT_EQ(persist::run_of_part(std::string(32, 'a'), std::string(31, 'b')).size(), 64U);
+  EXPECT_THROW((void)persist::run_of_part(std::string(32, 'a'), std::string(32, 'b')), Error);
+}
+
+/// Of launch `key`, with `first` as rank 0's place among `launched` processes.
+Variables mpirun(const std::string& key, int first, int launched = 4) {
+  return {{"OMPI_MCA_orte_precondition_transports", key},
+          {"OMPI_COMM_WORLD_RANK", std::to_string(first)},
+          {"OMPI_COMM_WORLD_SIZE", std::to_string(launched)}};
+}
+
+/// A communicator that leaves it to the environment which launch this is.
+class OfTheEnvironment final : public kedge::testing::ForwardingCommunicator {
+ public:
+  explicit OfTheEnvironment(std::unique_ptr<Communicator> inner)
+      : ForwardingCommunicator(*inner), own_(std::move(inner)) {}
+
+ private:
+  std::unique_ptr<Communicator> own_;
+};
+
+struct Succession : testing::Test {
+  SimulatedJob job{2};
+  void SetUp() override {
+    job.in_front = [](int /*rank*/, std::unique_ptr<Communicator> own) {
+      return std::make_unique<OfTheEnvironment>(std::move(own));
+    };
+  }
+
+  void enter(Variables variables, const std::string& process = "vm/1@1") {
+    job.surroundings = [=](int /*rank*/, engine::Environment& environment) {
+      environment.variable = from(variables);
+      environment.process = process;
+    };
+  }
+
+  /// One start that commits `step` and finalizes.
+  void run_to_the_end(const Tag& tag, int step) {
+    for (const auto& outcome : job.start([&](RankScope& scope) {
+           Engine engine = scope.make_engine();
+           commit_step(engine, scope.rank, tag, step);
+           engine.finalize();
+         })) {
+      EXPECT_FALSE(outcome.failure) << to_string(*outcome.failure);
+    }
+  }
+
+  /// One that commits `step` and is left by an exception.
+  void run_until_thrown_out(const Tag& tag, int step) {
+    (void)job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, tag, step);
+      throw Error(ErrorCode::io, "the application's");
+    });
+  }
+
+  void expect_refused(const std::vector<std::string>& words) {
+    const auto before = job.disk.snapshot();
+    const auto failure = reopen(job).failure.value_or(Failure{});
+    EXPECT_EQ(failure.code, ErrorCode::mismatch) << failure.message;
+    for (const auto& word : words) EXPECT_TRUE(says(failure.message, {word})) << word << ": " << failure.message;
+    EXPECT_TRUE(says(failure.message, {"KEDGE_RUN", "KEDGE_OPEN_CHAINED=1"})) << failure.message;
+    job.options.open.chained = true;
+    EXPECT_FALSE(reopen(job).failure);
+    job.options.open.chained = false;
+    job.disk.restore(before);
+  }
+};
+
+TEST_F(Succession, AnotherPartOfALaunchIsRefused) {
+  enter(mpirun("k", 0));
+  run_until_thrown_out("a", 1);
+  enter(mpirun("k", 2));
+  expect_refused({"process 0 of 4", "process 2", "MPI_Comm_set_name"});
+  enter(mpirun("k", 0));
+  EXPECT_EQ(reopen(job).step, 1) << "the same part, which did not come to its end";
+  enter(mpirun("other", 0));
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(Succession, AnotherPartOfALaunchThatWasAsLargeIsRefused) {
+  enter(mpirun("k", 0));
+  commit_steps(job, {{"a", 1}});
+  enter(mpirun("other", 2));
+  expect_refused({"another part of the last launch"});
+  enter(mpirun("other", 2, 8));
+  EXPECT_EQ(reopen(job).step, 1) << "where the launch is not as large, parts lie elsewhere";
+}
+
+TEST_F(Succession, APartThatRunsIsSeenByTheOthers) {
+  enter(mpirun("k", 0));
+  std::optional<Failure> second;
+  job.options.store.lock_timeout_s = 1e6;
+  for (const auto& outcome : job.start([&](RankScope& scope) {
+         Engine engine = scope.make_engine();
+         once(engine, scope.rank, [&] {
+           persist::RunRecords records(job.disk.view(0), "/prefix", "test");
+           (void)records.take_incarnation({"OMPI_MCA_orte_precondition_transports k", 2, 4, 2, "", "", {}});
+           const auto before = records.start_before();
+           ASSERT_TRUE(before);
+           EXPECT_EQ(before->starter.first, 0);
+           EXPECT_FALSE(before->ended);
+           records.withdraw_incarnation();
+         });
+         engine.finalize();
+       })) {
+    EXPECT_FALSE(outcome.failure);
+  }
+}
+
+TEST_F(Succession, AnEngineAfterOneThatCameToItsEndIsRefused) {
+  for (const bool launched : {true, false}) {
+    SCOPED_TRACE(launched);
+    job.disk.remove_all("/prefix");
+    job.disk.remove_all("/nodes");
+    enter(launched ? mpirun("k", 0) : Variables{});
+    run_to_the_end("a", 1);
+    expect_refused({"come to its end in this launch"});
+    enter(launched ? mpirun("other", 0) : Variables{}, "vm/2@9");
+    EXPECT_EQ(reopen(job).step, 1) << "another launch is a restart";
+  }
+}
+
+TEST_F(Succession, AnEngineAfterOneThatWasLeftWithoutAnErrorIsRefused) {
+  enter({});
+  for (const auto& outcome : job.start([&](RankScope& scope) {
+         {
+           Engine engine = scope.make_engine();
+           commit_step(engine, scope.rank, "a", 1);
+         }
+         EXPECT_THROW((void)scope.make_engine(), Error);
+       })) {
+    EXPECT_FALSE(outcome.failure);
+  }
+}
+
+TEST_F(Succession, AnEngineAfterOneThatFailedGoesOn) {
+  enter({});
+  for (const auto& outcome : job.start([&](RankScope& scope) {
+         try {
+           Engine engine = scope.make_engine();
+           commit_step(engine, scope.rank, "a", 1);
+           throw std::runtime_error("the application's");
+         } catch (const std::runtime_error&) {
+         }
+         {
+           Engine engine = scope.make_engine();
+           EXPECT_EQ(engine.open(latest), "a");
+           engine.close();
+           EXPECT_THROW(engine.commit(), Error) << "out of order";
+         }
+         Engine engine = scope.make_engine();
+         EXPECT_EQ(engine.open(latest), "a");
+         engine.close();
+         engine.finalize();
+       })) {
+    EXPECT_FALSE(outcome.failure) << to_string(*outcome.failure);
+  }
+}
+
+TEST_F(Succession, AnotherTaskOfAnArrayIsRefused) {
+  enter({{"SLURM_ARRAY_TASK_ID", "3"}}, "vm/1@1");
+  run_to_the_end("a", 1);
+  enter({{"SLURM_ARRAY_TASK_ID", "4"}}, "vm/2@1");
+  expect_refused({"task 3 of a job array", "task 4", "--array=1-10%1"});
+  enter({{"SLURM_ARRAY_TASK_ID", "3"}}, "vm/3@1");
+  EXPECT_EQ(reopen(job).step, 1) << "the same task again";
+  enter({}, "vm/4@1");
+  EXPECT_EQ(reopen(job).step, 1) << "by hand, outside of an array";
+}
+
+TEST_F(Succession, AFreshStartTakesUpNothing) {
+  enter({}, "vm/1@1");
+  run_to_the_end("a", 1);
+  job.options.open.fresh = true;
+  const Opened fresh = reopen(job);
+  EXPECT_EQ(fresh.tag, std::nullopt);
+  EXPECT_FALSE(fresh.failure);
+}
+
+TEST_F(Succession, ANoteThatCannotBeReadRefusesNothing) {
+  enter(mpirun("k", 0));
+  run_to_the_end("a", 1);
+  const auto note = job.disk.view(0)->open("/prefix/.kedge/test/incarnation-1", fs::Access::read_write);
+  note->copy_in(0, std::as_bytes(std::span(std::string_view("no json"))), 0);
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
+  enter(mpirun("k", 0));
+  run_to_the_end("a", 1);
+  {
+    persist::RunRecords drain(job.disk.view(0), "/prefix", "test");
+    (void)drain.take_incarnation({"drain", 0, 1, 2, "", "", {}});
+    drain.note_drain();
+  }
+  enter(mpirun("k", 2));
+  expect_refused({"process 0 of 4"});
+}
+
+}  // namespace
+}  // namespace kedge::faults::succession_test

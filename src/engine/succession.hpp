@@ -1,0 +1,21 @@
+// Whether a start may go on from the one before it: it cannot where both are parts of one launch, or tasks of an array.
+#pragma once
+
+#include "engine/setup.hpp"
+#include "kedge/communicator.hpp"
+#include "persist/run_records.hpp"
+
+namespace kedge::engine {
+
+/// Local, rank 0. What makes this start.
+[[nodiscard]] persist::Starter starter_of(const Setup& setup, const Communicator& communicator);
+
+/// Local, rank 0. Throws mismatch if what the start before left is another computation's, unless open.chained or
+/// open.fresh say what to do with it.
+void require_succession(const Setup& setup, const persist::RunRecords& records, const persist::Starter& starter);
+
+/// Local, from any thread. A later engine of this process must not go on from this start, which was left in order and
+/// not finalized.
+void note_left_in_order(const persist::RunRecords& records);
+
+}  // namespace kedge::engine

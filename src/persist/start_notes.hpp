@@ -1,0 +1,50 @@
+// What each start of a run leaves among the run's records: its number, who started it, and whether it ended in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/file_system.hpp"
+#include "kedge/types.hpp"
+
+namespace kedge::persist {
+
+/// What made a start: what is unknown is empty, or -1.
+struct Starter {
+  std::string launch = {};        ///< the same for all processes that one launcher started together
+  int first = -1;                 ///< the launcher's rank of the engine's rank 0
+  int launched = -1;              ///< how many processes the launch has
+  int ranks = 0;                  ///< of the engine
+  std::string array_task = {};    ///< of a job array
+  std::string communicator = {};  ///< the name that the application gave it
+  Id128 id = {};                  ///< drawn for this start
+  bool operator==(const Starter&) const = default;
+};
+
+/// A start that came before.
+struct StartBefore {
+  std::uint64_t incarnation = 0;
+  Starter starter;
+  bool ended = false;  ///< by finalize
+};
+
+// Of every start, `<kind><incarnation>` among the run's records.
+inline constexpr std::string_view kTakenNote = "incarnation-";  ///< its number is taken; holds note_of()
+inline constexpr std::string_view kBegunNote = "begun-";        ///< it is the newest that works
+inline constexpr std::string_view kDrainNote = "drain-";        ///< it only flushes what others left
+
+/// Pure. What a taken number's note says.
+[[nodiscard]] std::string note_of(const Starter& starter, bool ended);
+
+/// Local, reads only: the numbers of all notes of this kind, in no order. Throws Error{io}.
+[[nodiscard]] std::vector<std::uint64_t> numbers_of_notes(fs::FileSystem& file_system, const std::string& directory,
+                                                          std::string_view kind);
+
+/// Local, reads only: the newest start of the application before this one, if its note can be read. Throws Error{io}.
+[[nodiscard]] std::optional<StartBefore> start_before(fs::FileSystem& file_system, const std::string& directory,
+                                                      std::uint64_t incarnation);
+
+}  // namespace kedge::persist
