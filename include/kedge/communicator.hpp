@@ -107,13 +107,14 @@ class Communicator {
 
   [[nodiscard]] virtual int rank() const noexcept = 0;  ///< Of this process, from 0.
   [[nodiscard]] virtual int size() const noexcept = 0;  ///< How many ranks there are.
-  /// The communicator's name if it has one, else empty; the default run name.
+  /// The communicator's name if it has one, else empty: the default run name, and the second half of a given one.
   [[nodiscard]] virtual std::string name() const = 0;
   /// The message-passing library and its version, for messages, e.g. "Open MPI v4.1.4".
   [[nodiscard]] virtual std::string library() const { return "the message-passing library"; }
   /// What to tell the user when an engine starts on it, e.g. of a launcher that belongs to another library; else empty.
   [[nodiscard]] virtual std::string start_warning() const { return {}; }
-  /// Tells the launch that these ranks belong to from every other launch; empty: as the environment says.
+  /// An id of the launch that these ranks belong to: the same on all of them, different in every other launch. Empty:
+  /// taken from the environment.
   [[nodiscard]] virtual std::string launch() const { return {}; }
   [[nodiscard]] virtual ThreadSupport thread_support() const noexcept = 0;  ///< What may be called from threads.
 

@@ -61,12 +61,15 @@ class Engine {
  public:
   /// COLLECTIVE. Starts the run's next incarnation and takes over its node-local store. Throws
   /// invalid_argument (a bad option, or options that differ between ranks), mismatch (the checkpoints here are of
-  /// several runs, of another input, or in stores that the prefix does not know), corrupt (checkpoints exist,
-  /// but nothing says of which run), io or not_found (prefix or store cannot be used), busy (another start of this run
-  /// is alive).
+  /// several runs, of another input or another computation, or in stores that the prefix does not know), corrupt
+  /// (checkpoints exist, but nothing says of which run), io or not_found (prefix or store cannot be used), busy
+  /// (another start of this run is alive).
   Engine(std::unique_ptr<Communicator> communicator, Options options);
-  /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order.
+  /// Local: never communicates, safe after MPI_Finalize. Call finalize first to shut down in order. Where no error led
+  /// here, a later engine of this process does not continue this one's run, unless open.chained is set.
   ~Engine();
+  /// Local. An error of the application, which C++ does not see, leads to the engine's destruction: for bindings.
+  void leave_by_error() noexcept;
   Engine(Engine&&) noexcept;             ///< Local.
   Engine& operator=(Engine&&) noexcept;  ///< Local. The engine that is replaced is destroyed.
   Engine(const Engine&) = delete;

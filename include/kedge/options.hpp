@@ -78,9 +78,10 @@ enum class Scheme : std::uint8_t {
 /// Options of an engine. All ranks must set the same values, except for `store.path`, `pipeline.cores`, `deadline` and
 /// `log`.
 struct Options {
-  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. Where the communicator was given a name,
-  /// that is added behind a dot: each part of a job has a run of its own. Empty: the communicator's name, or `main` if
-  /// it has none; then, if the prefix has checkpoints of exactly one run, that run is continued.
+  /// Name of the run: 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a dot. If the communicator has a name too and it
+  /// is a different one, the run is `<run>.<name>`, at most 64 characters: each part of a job then has its own run.
+  /// Empty: the communicator's name, or `main` if it has none; then, if the prefix has checkpoints of exactly one run,
+  /// that run is continued.
   std::string run;
 
   /// What the results depend on besides the state, in the program's words: its input, its version. Recorded at the
@@ -98,8 +99,8 @@ struct Options {
   /// The node-local store, to which every checkpoint is written first.
   struct Store {
     /// Node-local directory; `{node}` becomes the node's name. Empty: the first of /dev/shm, $SLURM_TMPDIR,
-    /// $TMPDIR and /tmp that is in memory, can be written and is not small beside the machine's memory; if none is, the
-    /// first that can be written.
+    /// $TMPDIR and /tmp that is in memory, writable, and at least 1/16 of the machine's memory; otherwise the first
+    /// other one that is writable; a smaller one in memory last.
     std::string path;
     /// Complete commits kept per rank.
     std::uint32_t keep = 1;
@@ -194,8 +195,8 @@ struct Options {
     bool adopt_store = false;
     /// Continue from the run's checkpoints even if the fingerprint differs, and record the new one.
     bool accept_fingerprint = false;
-    /// Continue from what another task of the job array, another part of the launch, or an engine that this launch
-    /// finished before has saved: for tasks and engines of which each goes on from the one before.
+    /// Continue from checkpoints of another task of the job array, another part of the launch, or an engine that
+    /// already finished in this process: for tasks and engines that each continue from the one before.
     bool chained = false;
   } open;  ///< How a start takes up earlier checkpoints.
 

@@ -44,7 +44,7 @@ std::string expand_path(std::string_view path,
     rest.remove_prefix(1);
     if (!rest.empty() && rest.front() != '/') {
       refuse(ErrorCode::invalid_argument,
-             compose("the path {} begins with another user's ~; write that user's directory out", path));
+             compose("the path {} refers to another user's home directory; write the full path", path));
     }
     expanded = value_of("HOME");
   }

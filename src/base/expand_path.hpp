@@ -13,7 +13,7 @@ namespace kedge {
 [[nodiscard]] std::string expand_path(std::string_view path,
                                       const std::function<std::optional<std::string>(const std::string&)>& variable);
 
-/// Pure. Whether it has anything to expand: a directory called so was never meant.
+/// Pure. Whether expand_path would change it.
 [[nodiscard]] bool is_expandable(std::string_view path) noexcept;
 
 }  // namespace kedge

@@ -30,7 +30,14 @@ const Field& field_of(std::string_view name) {
 void set_option(Options& options, std::string_view name, std::string_view value) {
   const Field& field = field_of(name);
   Options changed = options;
-  const std::string meant = is_path(field) ? expand_path(value, process_variable) : std::string(value);
+  std::string meant(value);
+  if (is_path(field)) {
+    try {
+      meant = expand_path(value, process_variable);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::invalid_argument, compose("{}: {}", name, error.failure().message));
+    }
+  }
   if (!field.set(changed, meant) || !field.valid(changed)) {
     throw Error(ErrorCode::invalid_argument, compose("{} must be {}, not \"{}\"", name, field.expects, value));
   }

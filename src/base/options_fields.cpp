@@ -195,8 +195,8 @@ std::vector<Field> open_fields() {
           "true or false", "Continue from the run's checkpoints even if the fingerprint differs."),
       field(
           {"open", "chained"}, [](auto& o) -> auto& { return o.open.chained; }, all_ranks, "true or false",
-          "Continue from what another task of the job array, another part of the launch, or an engine that this launch "
-          "finished before has saved."),
+          "Continue from checkpoints of another task of the job array, another part of the launch, or an engine that "
+          "already finished in this process."),
   };
 }
 
@@ -336,13 +336,14 @@ bool is_path(const Field& field) noexcept { return field.key == "path"; }
 std::optional<Failure> check(const Options& options) {
   for (const Field& field : option_fields()) {
     if (is_path(field) && is_expandable(field.get(options))) {
-      return Failure{ErrorCode::invalid_argument,
-                     compose("option {} is \"{}\": a program that sets it must expand ~ and variables itself (the "
-                             "configuration file and the environment need not)",
-                             dotted_name(field), field.get(options)),
-                     -1,
-                     {},
-                     0};
+      return Failure{
+          ErrorCode::invalid_argument,
+          compose("option {} is \"{}\": ~ and variables are not expanded in fields of kedge::Options; expand "
+                  "them in the program, or set the option in kedge.toml or the environment",
+                  dotted_name(field), field.get(options)),
+          -1,
+          {},
+          0};
     }
     if (field.valid(options)) continue;
     return Failure{ErrorCode::invalid_argument,

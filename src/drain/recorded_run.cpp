@@ -41,6 +41,19 @@ RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string n
   return run;
 }
 
+/// Where KEDGE_RUN is that of a job whose parts have runs of their own.
+std::string advice_without(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
+  std::string parts;
+  const std::string records = persist::records_directory(prefix);
+  if (file_system.status(records)) {
+    for (const std::string& name : file_system.list(records)) {
+      if (name.starts_with(run + ".")) parts += compose("{}'{}'", parts.empty() ? "" : ", ", name);
+    }
+  }
+  if (parts.empty()) return "; the first line of the job's log names both";
+  return compose(", but runs of parts of it are: {}; give each with --run", parts);
+}
+
 }  // namespace
 
 std::string named(std::string_view tag, std::uint64_t generation) {
@@ -57,7 +70,7 @@ RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& pr
   }
   const auto record = record_in(file_system, persist::records_directory(canonical, run));
   if (!record) {
-    not_found(compose("no run '{}' is recorded on this prefix; the first line of the job's log names both", run),
+    not_found(compose("no run '{}' is recorded on this prefix{}", run, advice_without(file_system, canonical, run)),
               canonical);
   }
   return known(file_system, canonical, run, *record);

@@ -38,8 +38,6 @@ class Ending {
     if (const auto failure = attempt([&] { tidy_up(use); })) {
       setup_.log.warning("the node-local store could not be tidied up: " + to_string(*failure));
     }
-    // Before the lock is released: a start that waits for it reads this. Without the note that start is not refused.
-    if (started_.prefix.records) (void)attempt([&] { started_.prefix.records->note_end(); });
     const auto local = attempt([&] { started_.node.lock->release(); });
     const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
     const auto failure = group_.vote(local);
@@ -159,8 +157,8 @@ class Ending {
 }  // namespace
 
 std::string how_to_flush(const Setup& setup, const Started& started) {
-  std::string prefix = setup.options.persistent.path;
-  (void)attempt([&] { prefix = setup.environment.file_system->canonical(prefix); });
+  std::string prefix = from_start(setup.environment, setup.options.persistent.path);
+  if (started.prefix.records) prefix = started.prefix.records->prefix();
   return compose(
       "To flush it when this job has ended, run with the job's options: kedge drain {} --run {}; or start the job "
       "again",

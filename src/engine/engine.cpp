@@ -24,6 +24,8 @@ Engine::~Engine() {
   if (impl_ != nullptr && !impl_->end()) keep_forever(std::shared_ptr<engine::EngineImpl>(std::move(impl_)));
 }
 
+void Engine::leave_by_error() noexcept { impl_->leave_by_error(); }
+
 Engine::Engine(Engine&&) noexcept = default;
 
 Engine& Engine::operator=(Engine&& other) noexcept {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -170,7 +171,7 @@ bool EngineImpl::end() {
 void EngineImpl::note_if_left_in_order() const {
   const bool unwinds = std::uncaught_exceptions() != exceptions_;
   if (unwinds || has_failed_ || lifecycle_.is_dead() || lifecycle_.phase() == Phase::finished) return;
-  if (started_.prefix.records) note_left_in_order(*started_.prefix.records);
+  (void)attempt([&] { note_finished(started_.start_id); });
 }
 
 /// Local. Within a bound. What is kept for messages need not stay page-locked; a worker that copies a snapshot is not

@@ -39,6 +39,7 @@ class EngineImpl {
   EngineImpl(const EngineImpl&) = delete;
   EngineImpl& operator=(const EngineImpl&) = delete;
 
+  void leave_by_error() noexcept { has_failed_ = true; }
   /// False in a child of a fork.
   [[nodiscard]] bool is_own_process() const noexcept { return ::getpid() == process_; }
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
@@ -111,7 +112,7 @@ class EngineImpl {
 
   pid_t process_ = ::getpid();
   int exceptions_ = std::uncaught_exceptions();
-  bool has_failed_ = false;  ///< a call has thrown
+  bool has_failed_ = false;  ///< a call has thrown, or the application said so
   Setup setup_;
   double begun_s_ = setup_.environment.clock->seconds();
   std::function<int()> signal_;  ///< from the beginning on: a start may take long

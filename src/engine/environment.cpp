@@ -67,15 +67,20 @@ std::string identity_of(const std::string& machine, int pid) {
   return compose("{}/{}@{}", machine, pid, process_of(pid).begun);
 }
 
-/// Scripts may stand between it and this process.
-int starter_process() {
-  int pid = ::getppid();
-  for (int one = pid; one > 1;) {
+/// The nearest process above this one that has this name, or 0: scripts may stand between them.
+int above(std::string_view name) {
+  for (int one = ::getppid(); one > 1;) {
     const Process process = process_of(one);
-    if (process.name == "hydra_pmi_proxy") return one;
+    if (process.name == name) return one;
     one = process.parent;
   }
-  return pid;
+  return 0;
+}
+
+Processes processes_here(const std::string& machine) {
+  const int daemon = above("hydra_pmi_proxy");
+  return {identity_of(machine, ::getpid()), identity_of(machine, ::getppid()),
+          daemon == 0 ? std::string() : identity_of(machine, daemon)};
 }
 
 /// 1 if it cannot be found out: on a machine with more than 1024.
@@ -116,8 +121,7 @@ Environment Environment::system() {
   environment.node = process_variable("KEDGE_NODE").value_or("");
   environment.machine = compose("{}/{}", boot_id(), host_name());
   environment.mounts = mount_namespace();
-  environment.process = identity_of(environment.machine, ::getpid());
-  environment.parent = identity_of(environment.machine, starter_process());
+  environment.processes = processes_here(environment.machine);
   std::error_code unknown;
   environment.directory = std::filesystem::current_path(unknown).string();
   environment.cores = cores_of_process();

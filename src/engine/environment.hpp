@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "device/devices.hpp"
+#include "engine/launch.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/engine.hpp"
 
@@ -26,10 +27,8 @@ struct Environment {
   /// The mounts that this process sees, the same text in every process of this machine that sees the same ones; empty
   /// if that is not known.
   std::string mounts;
-  /// What tells this process from all others at all times; empty if that does not count.
-  std::string process;
-  /// Likewise the one that started it: MPICH's daemon on this node, if that did.
-  std::string parent;
+  /// This process, and those above it.
+  Processes processes;
   /// The current directory, which the program may change later; empty: paths stay as they are.
   std::string directory;
   /// Cores that this process may run on.

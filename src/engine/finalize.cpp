@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "engine/ending.hpp"
 #include "engine/engine_impl.hpp"
+#include "engine/succession.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -68,6 +69,7 @@ void EngineImpl::leave(const std::optional<Failure>& lost) {
     if (!lost || comm::ends_communication(error.code())) throw;
     throw Error(*both(lost, error.failure()));
   }
+  if (!lost && !job_end_.is_asked_to_end()) note_finished(started_.start_id);
   end_calls();
 }
 

@@ -21,8 +21,15 @@ namespace {
 
 constexpr std::size_t kFormerMax = 16;  // a node that was down for longer has lost its store anyway
 
-std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, const std::string& communicator_name) {
-  const auto runs = persist::runs_with_checkpoints(file_system, prefix);
+/// Runs that another part of this launch began are no reason to refuse this one.
+std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, const persist::Starter& starter) {
+  const std::string& communicator_name = starter.communicator;
+  auto runs = persist::runs_with_checkpoints(file_system, prefix);
+  std::erase_if(runs, [&](const std::string& run) {
+    if (communicator_name.empty() || starter.launch.empty()) return false;
+    const auto newest = persist::newest_start(file_system, persist::records_directory(prefix, run), starter.launch);
+    return newest && newest->starter.launch == starter.launch;
+  });
   const std::string own = persist::records_directory(prefix, persist::default_run_name(communicator_name));
   const auto status = file_system.status(own);
   const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
@@ -33,9 +40,18 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
 std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix, const std::string& run,
                          const std::string& communicator_name) {
   std::string own = persist::run_of_part(run, communicator_name);
-  if (own == run || file_system.status(persist::records_directory(prefix, own))) return own;
+  if (file_system.status(persist::records_directory(prefix, own))) return own;
   const auto runs = persist::runs_with_checkpoints(file_system, prefix);
-  if (std::ranges::find(runs, run) == runs.end()) return own;
+  const auto of_part = std::ranges::find_if(runs, [&](const std::string& one) { return one.starts_with(run + "."); });
+  if (communicator_name.empty() && of_part != runs.end()) {
+    throw Error(
+        ErrorCode::mismatch,
+        compose("the prefix has checkpoints of run '{}', of a communicator with a name, and this job would run as "
+                "'{}', as its communicator has none; to continue them, give the communicator that name; to begin "
+                "another run, set run (KEDGE_RUN) to another name",
+                *of_part, run));
+  }
+  if (own == run || std::ranges::find(runs, run) == runs.end()) return own;
   throw Error(ErrorCode::mismatch,
               compose("the prefix has checkpoints of run '{}', and this job would run as '{}', after its communicator; "
                       "to continue them, give the communicator no name; to begin another run, set run (KEDGE_RUN) to "
@@ -109,12 +125,12 @@ void follow(const Setup& setup, persist::RunRecords& records, const persist::Run
 }
 
 /// Local, rank 0. The records of the run that this job goes on with or begins.
-std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const std::string& communicator_name) {
+std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const persist::Starter& starter) {
   fs::FileSystem& file_system = *setup.environment.file_system;
   const std::string prefix = persist::make_prefix(file_system, setup.options.persistent.path);
   std::string run = setup.options.run;
-  run = run.empty() ? choose_name(file_system, prefix, communicator_name)
-                    : name_of_part(file_system, prefix, run, communicator_name);
+  run = run.empty() ? choose_name(file_system, prefix, starter)
+                    : name_of_part(file_system, prefix, run, starter.communicator);
   return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
 }
 
@@ -151,6 +167,7 @@ void share(const comm::Group& group, KnownRun& known) {
     packer.put(std::string_view(known.run.name));
     packer.put(known.run.id);
     packer.put(known.place_id);
+    packer.put(known.starter.id);
     packer.put(known.run.incarnation);
     packer.put(std::string_view(known.prefix));
     packer.put(known.has_commits);
@@ -164,6 +181,7 @@ void share(const comm::Group& group, KnownRun& known) {
   known.run.name = unpacker.get_text();
   known.run.id = unpacker.get<Id128>();
   known.place_id = unpacker.get<Id128>();
+  known.starter.id = unpacker.get<Id128>();
   known.run.incarnation = unpacker.get<std::uint64_t>();
   known.prefix = unpacker.get_text();
   known.has_commits = unpacker.get_bool();
@@ -319,8 +337,9 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
   KnownRun known;
   group.together([&] {
     if (!group.is_root()) return;
-    records = take_records(setup, group.communicator().name());
     known.starter = starter_of(setup, group.communicator());
+    records = take_records(setup, known.starter);
+    inherit(*records, known.starter);
     known.run.incarnation = records->take_incarnation(known.starter);
     require_succession(setup, *records, known.starter);
     read_known(setup, *records, known);

@@ -27,7 +27,7 @@ struct KnownRun {
   bool is_copy = false;                    ///< it still lies there: this prefix was copied from it; rank 0's
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
   std::string store;                       ///< as recorded (RunRecord::store); rank 0's
-  persist::Starter starter;                ///< who makes this start; rank 0's
+  persist::Starter starter;                ///< who makes this start; rank 0's, but for its id
 };
 
 /// Whose the stores are.

@@ -32,6 +32,8 @@ class JobEnd {
   void committed(std::optional<double> local_s);
   /// Local. The level to which the next commit is to be taken, whatever its turn; the same on every rank.
   [[nodiscard]] std::optional<Level> level() const;
+  /// Local. A signal or the deadline asked the job to end; the same on every rank.
+  [[nodiscard]] bool is_asked_to_end() const noexcept { return level_.has_value(); }
   /// Local. The next commit is the last, as far as the job's end is concerned; the same on every rank.
   [[nodiscard]] bool is_last_due() const noexcept { return level_ && !is_saved_; }
   /// Local. Whether the next checkpoint may be a snapshot first: neither the last one, nor one that is to measure what

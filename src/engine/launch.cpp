@@ -57,49 +57,63 @@ struct Place {
   int size = -1;
 };
 
-/// A job that Slurm started again has the same job and step.
-std::string restarts(const Variable& variable) {
-  const std::string count = text_of(variable, "SLURM_RESTART_COUNT");
-  return count.empty() ? std::string() : compose(", restart {}", count);
+/// The batch system's job, and how often that was started again: some launchers count from the beginning in each.
+std::string job_of(const Variable& variable) {
+  for (const std::string_view name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID"}) {
+    const std::string job = text_of(variable, name);
+    if (job.empty()) continue;
+    const std::string count = text_of(variable, "SLURM_RESTART_COUNT");
+    return compose(", job {}{}", job, count.empty() ? std::string() : compose(" restart {}", count));
+  }
+  return {};
 }
 
-Place by_launcher(const Variable& variable, const std::string& process, const std::string& parent) {
+int first_known(int one, int other) { return one >= 0 ? one : other; }
+
+Place by_launcher(const Variable& variable, const Processes& processes) {
+  const int pmi_rank = number_of(variable, "PMI_RANK");
+  const int pmi_size = number_of(variable, "PMI_SIZE");
+  // MPICH's launcher has no name for a launch, and other launchers' variables pass through it. On one node, its daemon
+  // is above all.
+  if (!processes.daemon.empty() && pmi_rank >= 0) return {compose("process {}", processes.daemon), pmi_rank, pmi_size};
   for (const Launcher& one : kLaunchers) {
     const std::string launch = text_of(variable, one.launch);
-    if (launch.empty()) continue;
-    return {compose("{} {}", one.launch, launch), number_of(variable, one.rank), number_of(variable, one.size)};
+    const int rank = number_of(variable, one.rank);
+    if (launch.empty() || rank < 0) continue;  // some set the variable by hand, for srun
+    return {compose("{} {}", one.launch, launch), rank, number_of(variable, one.size)};
   }
+  const int slurm_size = number_of(variable, "SLURM_STEP_NUM_TASKS");
+  // In a shell that srun started, each program has the same step.
+  const bool is_shell = !text_of(variable, "SLURM_PTY_PORT").empty();
   const std::string space = text_of(variable, "PMIX_NAMESPACE");
-  if (!space.empty()) {
-    return {compose("PMIX_NAMESPACE {}{}", space, restarts(variable)), number_of(variable, "PMIX_RANK"),
-            number_of(variable, "SLURM_STEP_NUM_TASKS")};
+  if (!space.empty() && !is_shell) {
+    return {compose("PMIX_NAMESPACE {}", space), number_of(variable, "PMIX_RANK"),
+            first_known(number_of(variable, "OMPI_COMM_WORLD_SIZE"), slurm_size)};
   }
   const std::string step = text_of(variable, "SLURM_STEP_ID");
-  if (!step.empty() && number_of(variable, "SLURM_PROCID") >= 0) {
-    return {compose("Slurm step {}.{}{}", text_of(variable, "SLURM_JOB_ID"), step, restarts(variable)),
-            number_of(variable, "SLURM_PROCID"), number_of(variable, "SLURM_STEP_NUM_TASKS")};
+  if (!step.empty() && !is_shell && number_of(variable, "SLURM_PROCID") >= 0) {
+    // Where srun started a launcher's daemons, Slurm counts these, and PMI the ranks.
+    return {compose("Slurm step {}", step), first_known(pmi_rank, number_of(variable, "SLURM_PROCID")),
+            first_known(pmi_size, slurm_size)};
   }
-  // MPICH's launcher has no name for a launch: on one node, its daemon is the parent of all.
-  if (number_of(variable, "PMI_RANK") >= 0) {
-    return {compose("process {}", parent), number_of(variable, "PMI_RANK"), number_of(variable, "PMI_SIZE")};
-  }
-  return {compose("process {}", process), -1, -1};
+  if (pmi_rank >= 0) return {compose("process {}", processes.parent), pmi_rank, pmi_size};
+  return {compose("process {}", processes.own), -1, -1};
 }
 
 }  // namespace
 
-persist::Starter find_starter(const Variable& variable, const std::string& process, const std::string& parent,
-                              int ranks) {
-  Place place = by_launcher(variable, process, parent);
+persist::Starter find_starter(const Variable& variable, const Processes& processes, int ranks) {
+  Place place = by_launcher(variable, processes);
   // torchrun's workers are started again by the agent that started them, which may have been started by srun.
   if (const std::string run = text_of(variable, "TORCHELASTIC_RUN_ID"); !run.empty()) {
-    if (place.rank < 0) place.launch = compose("process {}", parent);
+    if (place.rank < 0) place.launch = compose("process {}", processes.parent);
     place.launch += compose(", torchrun {} {}:{}, restart {}", run, text_of(variable, "MASTER_ADDR"),
                             text_of(variable, "MASTER_PORT"), text_of(variable, "TORCHELASTIC_RESTART_COUNT"));
     place.rank = number_of(variable, "RANK");
     place.size = number_of(variable, "WORLD_SIZE");
   }
-  if (process.empty()) place.launch.clear();
+  place.launch += job_of(variable);
+  if (processes.own.empty()) place.launch.clear();
   return {place.launch, place.rank, place.size, ranks, array_task(variable)};
 }
 

@@ -5,15 +5,21 @@
 #include <optional>
 #include <string>
 
-#include "persist/run_records.hpp"
+#include "persist/start_notes.hpp"
 
 namespace kedge::engine {
 
-/// Pure. What the launcher and the batch system say in the environment of this process, which is rank 0 of an engine
-/// of `ranks` ranks. `process` tells this process from all others, `parent` the one that started it; without a launcher
-/// the process is the launch.
+/// Ids of processes, each among those of all machines, past and present.
+struct Processes {
+  std::string own;     ///< empty: launches are not told apart
+  std::string parent;  ///< the one that started it
+  std::string daemon;  ///< of MPICH's launcher, above it; empty if there is none
+};
+
+/// Pure. What the launcher and the batch system say in the environment of this process, which is rank 0 of an engine of
+/// `ranks` ranks. Without a launcher the process is the launch.
 [[nodiscard]] persist::Starter find_starter(
-    const std::function<std::optional<std::string>(const std::string& name)>& variable, const std::string& process,
-    const std::string& parent, int ranks);
+    const std::function<std::optional<std::string>(const std::string& name)>& variable, const Processes& processes,
+    int ranks);
 
 }  // namespace kedge::engine

@@ -126,6 +126,7 @@ class Start {
   void find_run() {
     known_ = engine::find_run(setup_, group_, started_.prefix.records);
     started_.run = known_.run;
+    started_.start_id = known_.starter.id;
     started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
 
@@ -149,9 +150,9 @@ class Start {
       surroundings_ = {from_start(setup_.environment, setup_.options.store.path),
                        node_name(setup_.environment, setup_.options, group_.rank()),
                        setup_.environment.store_candidates, simulates_nodes(setup_.environment, setup_.options)};
-      const store::Root root = store::choose_root(file_system_, surroundings_);
+      const store::Root root = store::choose_root(file_system_, surroundings_, known_.run.name, known_.place_id);
       root_ = root.directory;
-      if (group_.is_root() && !root.warning.empty()) setup_.log.warning(root.warning);
+      if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) setup_.log.warning(root.warning);
       open_tier();
     });
     ids_ = settle_ids(setup_, group_, known_,

@@ -36,6 +36,7 @@ struct Started {
   unsigned copy_threads = 1;  ///< that save and load may use, the calling one included
   redundancy::Assignment assignment;
   commits::RunIdentity run;  ///< the same on every rank
+  Id128 start_id;            ///< of this start, likewise
   Prefix prefix;
   NodeLocal node;
   NotedCommits noted;

@@ -1,6 +1,7 @@
 #include "engine/succession.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -13,74 +14,84 @@
 namespace kedge::engine {
 namespace {
 
-constexpr std::string_view kChained = "set open.chained (KEDGE_OPEN_CHAINED=1)";
-
-/// Starts of this process that nobody finalized.
-struct LeftInOrder {
+/// Starts of this process whose engines were finalized, or destroyed without an error.
+struct Finished {
   std::mutex mutex;
   std::vector<Id128> starts;
 };
 
-LeftInOrder& left_in_order() {
-  static LeftInOrder all;
-  return all;
+/// Never destroyed: an engine may be, after it.
+Finished& finished() {
+  static auto* const all = std::make_unique<Finished>().release();
+  return *all;
 }
 
-bool was_left_in_order(const Id128& start) {
-  LeftInOrder& all = left_in_order();
+bool has_finished(const Id128& start) {
+  Finished& all = finished();
   const std::lock_guard guard(all.mutex);
   return std::ranges::find(all.starts, start) != all.starts.end();
 }
 
+/// What names the run and the place of its records in messages.
+struct Named {
+  const std::string& run;
+  const std::string& directory;
+};
+
 class Succession {
  public:
-  Succession(const persist::RunRecords& records, const persist::StartBefore& before, const persist::Starter& now)
-      : records_(records), before_(before), then_(before.starter), now_(now) {}
+  Succession(const Named& named, const persist::StartBefore& before, const persist::Starter& now)
+      : named_(named), before_(before), then_(before.starter), now_(now) {}
 
   void require() const {
     const bool one_launch = !now_.launch.empty() && now_.launch == then_.launch;
-    const bool known = now_.first >= 0 && then_.first >= 0;
-    const bool other_part = known && now_.first != then_.first;
+    // Ranks may have another order in each engine of the whole launch.
+    const bool is_whole = now_.ranks == now_.launched || then_.ranks == then_.launched;
+    const bool other_part = !is_whole && now_.first >= 0 && then_.first >= 0 && now_.first != then_.first;
+    const bool as_large = now_.launched > 0 && now_.launched == then_.launched;
     if (one_launch && other_part) refuse_part("this launch");
-    if (one_launch && (before_.ended || was_left_in_order(then_.id))) refuse_result();
+    if (one_launch && has_finished(then_.id)) refuse_result();
     if (!now_.array_task.empty() && !then_.array_task.empty() && now_.array_task != then_.array_task) refuse_task();
     // Named parts may lie elsewhere in each launch.
-    if (other_part && now_.launched == then_.launched && now_.communicator.empty()) refuse_part("the last launch");
+    if (other_part && as_large && now_.communicator.empty())
+      refuse_part("this launch, or of one of the same size before");
   }
 
  private:
-  [[noreturn]] void refuse_part(std::string_view launch) const {
+  [[noreturn]] void refuse_with(const std::string& words) const {
     refuse(
         ErrorCode::mismatch,
-        compose("run '{}' belongs to another part of {}, which begins with process {} of {}; this part begins with "
-                "process {}, and would take up its state. Give each part a run of its own: name its communicator "
-                "(MPI_Comm_set_name), or set Options::run (KEDGE_RUN) to a name for each. If it is to go on from the "
-                "other's checkpoints, {}",
-                records_.run(), launch, then_.first, then_.launched, now_.first, kChained),
-        records_.directory());
+        compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over, "
+                "set open.fresh (KEDGE_OPEN_FRESH=1)",
+                words),
+        named_.directory);
+  }
+
+  [[noreturn]] void refuse_part(std::string_view launch) const {
+    refuse_with(
+        compose("run '{}' was started by another part of {} (its rank 0 is process {} of the launch, this part's is "
+                "process {}), and this part would restart from that part's state. Give each part its own run: name its "
+                "communicator (MPI_Comm_set_name) or set run (KEDGE_RUN)",
+                named_.run, launch, then_.first, now_.first));
   }
 
   [[noreturn]] void refuse_result() const {
-    refuse(
-        ErrorCode::mismatch,
-        compose("run '{}' has come to its end in this launch already: another engine would take up the state that it "
-                "ended with. Give this computation a run of its own, by Options::run (KEDGE_RUN), or another "
-                "directory. If it is to go on from there, {}",
-                records_.run(), kChained),
-        records_.directory());
+    refuse_with(
+        compose("run '{}' has already finished in this process, or was left without finalize, and another engine would "
+                "restart from its final state. Give this computation its own run (option run, KEDGE_RUN) or its own "
+                "prefix",
+                named_.run));
   }
 
   [[noreturn]] void refuse_task() const {
-    refuse(
-        ErrorCode::mismatch,
-        compose("run '{}' belongs to task {} of a job array, and this is task {}, which would take up its state. Give "
-                "each task a run of its own (in a Slurm script: export KEDGE_RUN=task-$SLURM_ARRAY_TASK_ID), or a "
-                "directory of its own. Where each task goes on from the one before (--array=1-10%1), {}",
-                records_.run(), then_.array_task, now_.array_task, kChained),
-        records_.directory());
+    refuse_with(compose(
+        "run '{}' belongs to task {} of a job array; this is task {}, which would restart from that task's state. "
+        "Give each task its own run (in a Slurm script: export KEDGE_RUN=task-$SLURM_ARRAY_TASK_ID) or its own "
+        "directory; tasks of which each continues from the one before (--array=1-10%1) have open.chained",
+        named_.run, then_.array_task, now_.array_task));
   }
 
-  const persist::RunRecords& records_;
+  const Named& named_;
   const persist::StartBefore& before_;
   const persist::Starter& then_;
   const persist::Starter& now_;
@@ -90,8 +101,7 @@ class Succession {
 
 persist::Starter starter_of(const Setup& setup, const Communicator& communicator) {
   const Environment& environment = setup.environment;
-  persist::Starter starter =
-      find_starter(environment.variable, environment.process, environment.parent, communicator.size());
+  persist::Starter starter = find_starter(environment.variable, environment.processes, communicator.size());
   if (const std::string own = communicator.launch(); !own.empty()) starter.launch = own;
   starter.communicator = persist::given_name(communicator.name());
   starter.id = random_id();
@@ -101,14 +111,20 @@ persist::Starter starter_of(const Setup& setup, const Communicator& communicator
 void require_succession(const Setup& setup, const persist::RunRecords& records, const persist::Starter& starter) {
   const Options::Open& open = setup.options.open;
   if (setup.environment.is_drain || open.chained || open.fresh) return;
-  if (const auto before = records.start_before()) Succession(records, *before, starter).require();
+  if (const auto before = records.start_before()) {
+    Succession({records.run(), records.directory()}, *before, starter).require();
+  }
 }
 
-void note_left_in_order(const persist::RunRecords& records) {
-  if (records.starter().launch.empty()) return;
-  LeftInOrder& all = left_in_order();
+void inherit(const persist::RunRecords& records, persist::Starter& starter) {
+  if (!starter.array_task.empty()) return;
+  if (const auto before = records.newest_start(starter.launch)) starter.array_task = before->starter.array_task;
+}
+
+void note_finished(const Id128& start_id) {
+  Finished& all = finished();
   const std::lock_guard guard(all.mutex);
-  all.starts.push_back(records.starter().id);
+  all.starts.push_back(start_id);
 }
 
 }  // namespace kedge::engine

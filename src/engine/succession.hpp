@@ -14,8 +14,11 @@ namespace kedge::engine {
 /// open.fresh say what to do with it.
 void require_succession(const Setup& setup, const persist::RunRecords& records, const persist::Starter& starter);
 
-/// Local, from any thread. A later engine of this process must not go on from this start, which was left in order and
-/// not finalized.
-void note_left_in_order(const persist::RunRecords& records);
+/// Local, rank 0. A start outside of job arrays, by hand, leaves the run to the task that it belonged to.
+void inherit(const persist::RunRecords& records, persist::Starter& starter);
+
+/// Local, from any thread. The computation of this start has come to its end: a later engine of this process must not
+/// continue it.
+void note_finished(const Id128& start_id);
 
 }  // namespace kedge::engine

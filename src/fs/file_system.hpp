@@ -170,7 +170,7 @@ class FileSystem {
     (void)place;
     return {0, 0, "this file system supports only one way of writing"};
   }
-  /// Absolute, links resolved; the path must exist.
+  /// Absolute, links resolved; the path must exist. Throws Error{not_found | io}.
   [[nodiscard]] virtual std::string canonical(const std::string& path) = 0;
   /// Creates `path` if needed and locks it, with `holder` as its text; null if it is held, by another process or
   /// by this one. Lock files are opened by this call and lock_holder alone: closing any other descriptor of one

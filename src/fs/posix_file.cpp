@@ -212,8 +212,7 @@ std::uint64_t PosixFile::reserve(std::uint64_t size_bytes) {
   if (error == ENOSYS || error == EINVAL) error = EOPNOTSUPP;  // sandboxes, and filesystems in user space
   try {
     if (error == EOPNOTSUPP && size_bytes > old_size) {
-      // What lies before old_size was written by us; the filesystem is not memory, so a late ENOSPC is an error
-      // of pwrite and no signal.
+      // What lies before old_size was written by us; a late ENOSPC is an error of pwrite and no signal.
       write_zeros(old_size, size_bytes);
       error = 0;
     }

@@ -34,7 +34,7 @@ Descriptor open_descriptor(const std::string& path, int flags, std::uint32_t mod
   throw Error(Failure{ErrorCode::io, "it is a device, pipe or socket, not a regular file; move it away", -1, path, 0});
 }
 
-constexpr int kListTries = 1000;  // in each, as many signals may come as the directory has entries
+constexpr int kListTries = 1000;  // each lists from the beginning; a signal may interrupt any of them
 
 /// From the beginning: what an iterator that failed would find next is not said.
 boost::system::error_code names_in(const std::string& path, std::vector<std::string>& names) {
@@ -55,10 +55,11 @@ void refuse_dangling_link(const std::string& path) {
     boost::system::error_code error;
     const auto target = boost::filesystem::read_symlink(part, error);
     if (!error && !boost::filesystem::exists(part, error)) {
-      throw Error(Failure{ErrorCode::not_found,
-                          compose("{} is a link to {}, which does not exist; make that again, or remove the link", part,
-                                  target.string()),
-                          -1, path, ENOENT});
+      throw Error(
+          Failure{ErrorCode::not_found,
+                  compose("{} is a symbolic link to {}, which does not exist; create the target or remove the link",
+                          part, target.string()),
+                  -1, path, ENOENT});
     }
     if (end == std::string::npos) return;
   }

@@ -33,9 +33,9 @@ bool is_own_directory(fs::FileSystem& file_system, const std::string& path) {
   return status && status->kind == Kind::directory && status->owner == file_system.user();
 }
 
-/// MPI gives MPI_COMM_WORLD its name.
+/// MPI gives MPI_COMM_WORLD, MPI_COMM_SELF and the like their names.
 bool is_given(std::string_view communicator_name) {
-  return !communicator_name.empty() && communicator_name != "MPI_COMM_WORLD";
+  return !communicator_name.empty() && !communicator_name.starts_with("MPI_COMM_");
 }
 
 }  // namespace

@@ -31,7 +31,6 @@ constexpr std::string_view kUnfinishedPrefix = "unfinished-";
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kFirstCommit = "first-commit";
 constexpr std::string_view kFirstManifest = "first-master";  // on disk: do not change
-constexpr int kIncarnationTries = 1000;
 constexpr std::uint64_t kRecordBytesMax = std::uint64_t{1} << 20U;
 constexpr std::size_t kIdCharacters = 32;
 
@@ -157,7 +156,7 @@ std::uint64_t RunRecords::newest(std::string_view kind) {
 
 std::uint64_t RunRecords::take_incarnation(Starter starter) {
   starter_ = std::move(starter);
-  const std::string note = note_of(starter_, /*ended=*/false);
+  const std::string note = note_of(starter_);
   const std::uint64_t seen = std::max(newest(kTakenNote), newest(kBegunNote));
   // Exclusive create decides between two starts that saw the same number; the loser takes the next.
   for (std::uint64_t number = seen + 1; number < seen + kIncarnationTries; ++number) {
@@ -165,6 +164,7 @@ std::uint64_t RunRecords::take_incarnation(Starter starter) {
     if (!file) continue;
     incarnation_ = number;
     file->copy_in(0, std::as_bytes(std::span(note)), 0);
+    file->sync();
     file_system_->sync_directory(directory_);
     return number;
   }
@@ -178,11 +178,6 @@ void RunRecords::begin_incarnation(const RunRecord& content) {
   run_id_ = content.run_id;
   write_once(record(compose("{}{}", kBegunNote, incarnation_)), begun_);
   require_newest_incarnation();
-}
-
-void RunRecords::note_end() {
-  if (incarnation_ == 0 || !is_newest_incarnation()) return;
-  replace(compose("{}{}", kTakenNote, incarnation_), note_of(starter_, /*ended=*/true));
 }
 
 void RunRecords::note_drain() { write_once(record(compose("{}{}", kDrainNote, incarnation_)), "\n"); }
@@ -212,6 +207,8 @@ void RunRecords::withdraw_incarnation() {
   // The number may be taken again: under it no container was touched and nothing was written here.
   if (newest(kTakenNote) == incarnation_) {
     file_system_->remove(record(compose("{}{}", kTakenNote, incarnation_)));
+  } else {
+    write_once(record(compose("{}{}", kWithdrawnNote, incarnation_)), "\n");
   }
   begun_.clear();
   incarnation_ = 0;

@@ -69,12 +69,13 @@ class RunRecords {
 
   /// Takes the next incarnation by exclusive create: greater than every one before. Its note says who starts.
   std::uint64_t take_incarnation(Starter starter = {});
-  /// The newest start of the application before this one, if its note can be read.
+  /// As persist::start_before, for this start.
   [[nodiscard]] std::optional<StartBefore> start_before() const {
-    return persist::start_before(*file_system_, directory_, incarnation_);
+    return persist::start_before(*file_system_, directory_, incarnation_, starter_.launch);
   }
-  /// This start ends in order: what it left is a result, not the state of a computation that was cut off.
-  void note_end();
+  [[nodiscard]] std::optional<StartBefore> newest_start(const std::string& launch) const {
+    return persist::newest_start(*file_system_, directory_, launch);
+  }
   /// This start has its place on all stores: from now on older ones may change nothing here. A start that only
   /// waits for the locks of an older one, or was killed while it waited, supersedes nobody. Throws Error{busy} if
   /// a later one has begun. `record` is kept with it: should run.json be damaged, record_of_starts() still knows it.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <iterator>
 #include <span>
 
 #include "base/attempt.hpp"
@@ -13,9 +15,8 @@
 namespace kedge::persist {
 namespace {
 
-constexpr int kSpareNumbers = 1000;
 // No start of ours can have had a larger one, and all would be refused after it.
-constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kSpareNumbers;
+constexpr std::uint64_t kNumberMax = commits::kGenerationMax / commits::kGenerationsPerIncarnation - kIncarnationTries;
 constexpr std::uint64_t kNoteBytesMax = 65536;
 
 int number_in(const Json& content, const char* key) {
@@ -34,22 +35,31 @@ std::optional<StartBefore> parse_note(const std::string& text) {
   start.starter.array_task = bytes_in(content, "array_task");
   start.starter.communicator = bytes_in(content, "communicator");
   start.starter.id = parse_id(text_in(content, "id").value_or("")).value_or(Id128{});
-  const auto ended = content.find("ended");
-  start.ended = ended != content.end() && ended->is_boolean() && ended->get<bool>();
   return start;
+}
+
+std::optional<StartBefore> read_note(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
+  std::optional<StartBefore> found;
+  (void)attempt([&] {
+    const auto file = file_system.open(fs::join(directory, compose("{}{}", kTakenNote, number)), fs::Access::read);
+    std::string text(std::min<std::uint64_t>(file->status().size_bytes, kNoteBytesMax), '\0');
+    (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
+    found = parse_note(text);
+  });
+  if (found) found->incarnation = number;
+  return found;
 }
 
 }  // namespace
 
-std::string note_of(const Starter& starter, bool ended) {
+std::string note_of(const Starter& starter) {
   const Json content = {{"launch", bytes_json(starter.launch)},
                         {"first_process", starter.first},
                         {"processes", starter.launched},
                         {"ranks", starter.ranks},
                         {"array_task", bytes_json(starter.array_task)},
                         {"communicator", bytes_json(starter.communicator)},
-                        {"id", to_string(starter.id)},
-                        {"ended", ended}};
+                        {"id", to_string(starter.id)}};
   return content.dump() + "\n";
 }
 
@@ -67,24 +77,27 @@ std::vector<std::uint64_t> numbers_of_notes(fs::FileSystem& file_system, const s
   return numbers;
 }
 
-/// What cannot be read refuses no start.
 std::optional<StartBefore> start_before(fs::FileSystem& file_system, const std::string& directory,
-                                        std::uint64_t incarnation) {
-  const std::vector<std::uint64_t> drains = numbers_of_notes(file_system, directory, kDrainNote);
-  std::uint64_t newest = 0;
-  for (const std::uint64_t number : numbers_of_notes(file_system, directory, kTakenNote)) {
-    if (number < incarnation && std::ranges::find(drains, number) == drains.end()) newest = std::max(newest, number);
+                                        std::uint64_t incarnation, const std::string& launch) {
+  std::vector<std::uint64_t> others = numbers_of_notes(file_system, directory, kDrainNote);
+  std::ranges::copy(numbers_of_notes(file_system, directory, kWithdrawnNote), std::back_inserter(others));
+  const std::vector<std::uint64_t> begun = numbers_of_notes(file_system, directory, kBegunNote);
+  std::vector<std::uint64_t> taken = numbers_of_notes(file_system, directory, kTakenNote);
+  std::ranges::sort(taken, std::greater<>());
+  const auto is_in = [](const std::vector<std::uint64_t>& numbers, std::uint64_t number) {
+    return std::ranges::find(numbers, number) != numbers.end();
+  };
+  for (const std::uint64_t number : taken) {
+    if (number >= incarnation || is_in(others, number)) continue;
+    auto found = read_note(file_system, directory, number);
+    if (is_in(begun, number) || (found && !launch.empty() && found->starter.launch == launch)) return found;
   }
-  std::optional<StartBefore> found;
-  if (newest == 0) return found;
-  (void)attempt([&] {
-    const auto file = file_system.open(fs::join(directory, compose("{}{}", kTakenNote, newest)), fs::Access::read);
-    std::string text(std::min<std::uint64_t>(file->status().size_bytes, kNoteBytesMax), '\0');
-    (void)file->copy_out(0, std::as_writable_bytes(std::span(text)), 0);
-    found = parse_note(text);
-  });
-  if (found) found->incarnation = newest;
-  return found;
+  return std::nullopt;
+}
+
+std::optional<StartBefore> newest_start(fs::FileSystem& file_system, const std::string& directory,
+                                        const std::string& launch) {
+  return start_before(file_system, directory, kNumberMax + 1, launch);
 }
 
 }  // namespace kedge::persist

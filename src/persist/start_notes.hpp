@@ -1,4 +1,4 @@
-// What each start of a run leaves among the run's records: its number, who started it, and whether it ended in order.
+// What each start of a run leaves among the run's records: its number, who started it, and how far it came.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +28,31 @@ struct Starter {
 struct StartBefore {
   std::uint64_t incarnation = 0;
   Starter starter;
-  bool ended = false;  ///< by finalize
 };
 
-// Of every start, `<kind><incarnation>` among the run's records.
-inline constexpr std::string_view kTakenNote = "incarnation-";  ///< its number is taken; holds note_of()
-inline constexpr std::string_view kBegunNote = "begun-";        ///< it is the newest that works
-inline constexpr std::string_view kDrainNote = "drain-";        ///< it only flushes what others left
+// Of every start, `<kind><incarnation>` among the run's records. On disk: do not change.
+inline constexpr std::string_view kTakenNote = "incarnation-";    ///< its number is taken; holds note_of()
+inline constexpr std::string_view kBegunNote = "begun-";          ///< it is the newest that works
+inline constexpr std::string_view kDrainNote = "drain-";          ///< it only flushes what others left
+inline constexpr std::string_view kWithdrawnNote = "withdrawn-";  ///< it failed before it began
+
+/// How many numbers a start tries to take.
+inline constexpr int kIncarnationTries = 1000;
 
 /// Pure. What a taken number's note says.
-[[nodiscard]] std::string note_of(const Starter& starter, bool ended);
+[[nodiscard]] std::string note_of(const Starter& starter);
 
 /// Local, reads only: the numbers of all notes of this kind, in no order. Throws Error{io}.
 [[nodiscard]] std::vector<std::uint64_t> numbers_of_notes(fs::FileSystem& file_system, const std::string& directory,
                                                           std::string_view kind);
 
-/// Local, reads only: the newest start of the application before this one, if its note can be read. Throws Error{io}.
+/// Local, reads only: the newest start of the application before number `incarnation` that has begun, or of `launch`
+/// that is on its way; nothing if its note cannot be read, which refuses no start. Throws Error{io}.
 [[nodiscard]] std::optional<StartBefore> start_before(fs::FileSystem& file_system, const std::string& directory,
-                                                      std::uint64_t incarnation);
+                                                      std::uint64_t incarnation, const std::string& launch);
+
+/// Likewise the newest of all.
+[[nodiscard]] std::optional<StartBefore> newest_start(fs::FileSystem& file_system, const std::string& directory,
+                                                      const std::string& launch);
 
 }  // namespace kedge::persist

@@ -133,6 +133,18 @@ bool can_be_written(fs::FileSystem& file_system, const std::string& directory) {
   return !failure || failure->code == ErrorCode::no_space;
 }
 
+bool has_store(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
+               const std::string& run, const Id128& place_id) {
+  bool found = false;
+  (void)attempt([&] {
+    found =
+        is_directory(file_system, root) && std::ranges::any_of(file_system.list(root), [&](const std::string& name) {
+          return is_directory_of(name, file_system.user(), surroundings, run, place_id);
+        });
+  });
+  return found;
+}
+
 }  // namespace
 
 bool is_private(fs::FileSystem& file_system, const std::string& directory) {
@@ -141,7 +153,8 @@ bool is_private(fs::FileSystem& file_system, const std::string& directory) {
          (status->mode & fs::kGroupOrOthersAnything) == 0;
 }
 
-Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) {
+Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings, const std::string& run,
+                 const Id128& place_id) {
   if (!surroundings.configured.empty()) {
     std::string root = expand_node(surroundings.configured, surroundings.node);
     require_safe_way(file_system, root);  // before anything is made at the other end
@@ -149,6 +162,9 @@ Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) 
     // Where links of the user's own lead to is judged as well.
     require_safe_way(file_system, file_system.canonical(root));
     return {root};
+  }
+  for (const std::string& candidate : surroundings.candidates) {
+    if (!place_id.is_none() && has_store(file_system, candidate, surroundings, run, place_id)) return {candidate};
   }
   // Memory first: copies into it run at memory speed.
   std::vector<std::string> others;
@@ -162,13 +178,15 @@ Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings) 
   }
   if (!others.empty()) return {others.front()};
   if (!small.empty()) {
-    return {small.front(),
-            compose("the node-local store lies on {}, which is small beside the machine's memory, as in a container "
-                    "(--shm-size); set store.path (KEDGE_STORE_PATH) to a larger place, or make that larger",
-                    small.front())};
+    return {
+        small.front(),
+        compose(
+            "the node-local store is on {}, which is small compared with the machine's memory (as in a container with "
+            "the default --shm-size); set store.path (KEDGE_STORE_PATH) to a larger filesystem, or enlarge this one",
+            small.front())};
   }
   throw Error(ErrorCode::io,
-              "no node-local directory that can be written was found for the store; set store.path (KEDGE_STORE_PATH)");
+              "no writable node-local directory was found for the store; set store.path (KEDGE_STORE_PATH)");
 }
 
 std::vector<std::string> usual_roots(const VariableLookup& variable) {

@@ -55,8 +55,10 @@ struct Root {
 
 /// The configured directory, which is made if it is missing, or the best candidate: one in memory that can be written
 /// and is not small beside the machine's memory, else the first that can be written. How full one is does not count:
-/// what fills it may be this run's store.
-[[nodiscard]] Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings);
+/// what fills it may be this run's store. A candidate
+/// where a store of this run and place lies comes before all others.
+[[nodiscard]] Root choose_root(fs::FileSystem& file_system, const Surroundings& surroundings,
+                               const std::string& run = {}, const Id128& place_id = {});
 
 /// Pure. The name of the directory of this user's run below a root: after the place, so that it stays when the prefix
 /// moves. With a `number` above 1, the directories of lower numbers belong to other prefixes by now.

@@ -105,6 +105,7 @@ TEST(Locks, ASecondEngineOfTheRunInTheSameProcessesIsBusyAndHarmsNothing) {
 
 TEST(Locks, AFinalizedEngineHoldsNothingThoughItLives) {
   SimulatedJob job(2);
+  job.options.open.chained = true;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine first = scope.make_engine();
     commit_step(first, scope.rank, "a", 1);

@@ -222,6 +222,10 @@ TEST_F(RightRun, ANamedRunWhoseCommunicatorGetsANameDoesNotBeginFromZeroInSilenc
   EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 3}}).tag, std::nullopt) << "another part of the job";
   name_communicator(job, "ocean");
   EXPECT_EQ(reopen(job).step, 2);
+  job.in_front = nullptr;
+  const auto nameless = expect_refused(ErrorCode::mismatch);
+  EXPECT_TRUE(says(nameless.message, {"run 'other.", "would run as 'other'", "give the communicator that name"}))
+      << nameless.message;
 }
 
 TEST_F(RightRun, ANamedRunWithoutACheckpointIsNotTakenForTheOther) {

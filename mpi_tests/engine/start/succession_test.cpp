@@ -24,8 +24,9 @@ std::function<std::optional<std::string>(const std::string&)> from(Variables var
   };
 }
 
-persist::Starter starter(const Variables& variables, const std::string& process = "vm/17@5") {
-  return engine::find_starter(from(variables), process, "vm/3@1", 2);
+persist::Starter starter(const Variables& variables, const std::string& process = "vm/17@5",
+                         const std::string& daemon = "") {
+  return engine::find_starter(from(variables), {process, "vm/3@1", daemon}, 2);
 }
 
 TEST(Launch, IsWhatTheLauncherSays) {
@@ -35,13 +36,13 @@ TEST(Launch, IsWhatTheLauncherSays) {
                          {"PMIX_NAMESPACE", "x"},
                          {"SLURM_JOB_ID", "7"}};
   persist::Starter found = starter(mpirun);
-  EXPECT_EQ(found, (persist::Starter{"OMPI_MCA_orte_precondition_transports a-b", 2, 4, 2, "", "", {}}));
+  EXPECT_EQ(found, (persist::Starter{"OMPI_MCA_orte_precondition_transports a-b, job 7", 2, 4, 2, "", "", {}}));
   EXPECT_EQ(starter(mpirun, "vm/18@5"), found);
 
   const Variables srun{
       {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}};
   found = starter(srun);
-  EXPECT_EQ(found, (persist::Starter{"Slurm step 7.0", 3, 8, 2, "", "", {}}));
+  EXPECT_EQ(found, (persist::Starter{"Slurm step 0, job 7", 3, 8, 2, "", "", {}}));
   Variables again = srun;
   again["SLURM_RESTART_COUNT"] = "1";
   EXPECT_NE(starter(again).launch, found.launch) << "a job that was queued again is another launch";
@@ -54,9 +55,39 @@ TEST(Launch, IsWhatTheLauncherSays) {
 TEST(Launch, IsTheProcessWhereNobodyLaunchesIt) {
   EXPECT_EQ(starter({}), (persist::Starter{"process vm/17@5", -1, -1, 2, "", "", {}}));
   // In a Slurm script, beside srun: variables of the job, but of no step.
-  EXPECT_EQ(starter({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch, "process vm/17@5");
+  EXPECT_EQ(starter({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch,
+            "process vm/17@5, job 7");
   EXPECT_EQ(starter({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), (persist::Starter{"process vm/3@1", 1, 2, 2, "", "", {}}));
   EXPECT_EQ(starter({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch, "") << "no identity asked for";
+}
+
+TEST(Launch, ByMpichsDaemonIsKnownByItWhateverSlurmSays) {
+  const Variables hydra{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "0"},
+                        {"SLURM_STEP_NUM_TASKS", "2"}, {"PMI_RANK", "3"},      {"PMI_SIZE", "8"}};
+  EXPECT_EQ(starter(hydra, "vm/17@5", "vm/9@2"), (persist::Starter{"process vm/9@2, job 7", 3, 8, 2, "", "", {}}));
+  EXPECT_EQ(starter(hydra), (persist::Starter{"Slurm step 1, job 7", 3, 8, 2, "", "", {}})) << "srun --mpi=pmi2";
+}
+
+TEST(Launch, IsNotWhatSomebodySetByHand) {
+  const Variables constant{{"OMPI_MCA_orte_precondition_transports", "0-0"},
+                           {"SLURM_JOB_ID", "7"},
+                           {"SLURM_STEP_ID", "1"},
+                           {"SLURM_PROCID", "2"},
+                           {"SLURM_STEP_NUM_TASKS", "4"}};
+  EXPECT_EQ(starter(constant), (persist::Starter{"Slurm step 1, job 7", 2, 4, 2, "", "", {}}));
+}
+
+TEST(Launch, InAShellThatSrunStartedIsTheProcess) {
+  Variables shell{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "0"},     {"SLURM_PROCID", "0"},
+                  {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PTY_PORT", "4711"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}};
+  EXPECT_EQ(starter(shell).launch, "process vm/17@5, job 7");
+  shell["PMI_RANK"] = "0";
+  EXPECT_EQ(starter(shell).launch, "process vm/3@1, job 7");
+}
+
+TEST(Launch, ByPmixOutsideOfSlurmHasOpenMpisSize) {
+  const Variables prterun{{"PMIX_NAMESPACE", "prterun-vm-5@1"}, {"PMIX_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  EXPECT_EQ(starter(prterun), (persist::Starter{"PMIX_NAMESPACE prterun-vm-5@1", 2, 4, 2, "", "", {}}));
 }
 
 TEST(Launch, OfTorchrunIsEachOfItsRestarts) {
@@ -114,7 +145,7 @@ struct Succession : testing::Test {
   void enter(Variables variables, const std::string& process = "vm/1@1") {
     job.surroundings = [=](int /*rank*/, engine::Environment& environment) {
       environment.variable = from(variables);
-      environment.process = process;
+      environment.processes = {process, "vm/3@1", ""};
     };
   }
 
@@ -155,7 +186,7 @@ TEST_F(Succession, AnotherPartOfALaunchIsRefused) {
   enter(mpirun("k", 0));
   run_until_thrown_out("a", 1);
   enter(mpirun("k", 2));
-  expect_refused({"process 0 of 4", "process 2", "MPI_Comm_set_name"});
+  expect_refused({"process 0 of the launch", "process 2", "MPI_Comm_set_name"});
   enter(mpirun("k", 0));
   EXPECT_EQ(reopen(job).step, 1) << "the same part, which did not come to its end";
   enter(mpirun("other", 0));
@@ -166,7 +197,7 @@ TEST_F(Succession, AnotherPartOfALaunchThatWasAsLargeIsRefused) {
   enter(mpirun("k", 0));
   commit_steps(job, {{"a", 1}});
   enter(mpirun("other", 2));
-  expect_refused({"another part of the last launch"});
+  expect_refused({"or of one of the same size before"});
   enter(mpirun("other", 2, 8));
   EXPECT_EQ(reopen(job).step, 1) << "where the launch is not as large, parts lie elsewhere";
 }
@@ -183,7 +214,6 @@ TEST_F(Succession, APartThatRunsIsSeenByTheOthers) {
            const auto before = records.start_before();
            ASSERT_TRUE(before);
            EXPECT_EQ(before->starter.first, 0);
-           EXPECT_FALSE(before->ended);
            records.withdraw_incarnation();
          });
          engine.finalize();
@@ -199,7 +229,7 @@ TEST_F(Succession, AnEngineAfterOneThatCameToItsEndIsRefused) {
     job.disk.remove_all("/nodes");
     enter(launched ? mpirun("k", 0) : Variables{});
     run_to_the_end("a", 1);
-    expect_refused({"come to its end in this launch"});
+    expect_refused({"already finished in this process"});
     enter(launched ? mpirun("other", 0) : Variables{}, "vm/2@9");
     EXPECT_EQ(reopen(job).step, 1) << "another launch is a restart";
   }
@@ -253,6 +283,71 @@ TEST_F(Succession, AnotherTaskOfAnArrayIsRefused) {
   EXPECT_EQ(reopen(job).step, 1) << "by hand, outside of an array";
 }
 
+/// Three begin at once: the first runs, the third holds a number when the second, which is refused, gives its own back.
+TEST_F(Succession, AStartThatWasRefusedIsNobodysPredecessor) {
+  enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
+  run_until_thrown_out("a", 1);
+  persist::RunRecords second(job.disk.view(0), "/prefix", "test");
+  (void)second.take_incarnation({"second", -1, -1, 2, "2", "", {}});
+  persist::RunRecords third(job.disk.view(0), "/prefix", "test");
+  (void)third.take_incarnation({"third", -1, -1, 2, "3", "", {}});
+  second.withdraw_incarnation();
+  EXPECT_EQ(third.start_before()->incarnation, 1U);
+  third.withdraw_incarnation();
+  enter({{"SLURM_ARRAY_TASK_ID", "2"}}, "vm/2@1");
+  expect_refused({"task 1 of a job array", "task 2"});
+  enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/3@1");
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+/// A job that ends because it was asked to has not come to its end: what made this start may start it again.
+TEST_F(Succession, AnEngineThatWasAskedToEndIsContinued) {
+  enter(mpirun("k", 0), "vm/1@1");
+  job.options.exit.margin_s = 10;
+  job.options.deadline = "1970-01-01T00:00:01Z";
+  for (const auto& outcome : job.start([&](RankScope& scope) {
+         Engine engine = scope.make_engine();
+         EXPECT_TRUE(engine.need_checkpoint());
+         commit_step(engine, scope.rank, "a", 1);
+         EXPECT_TRUE(engine.should_exit());
+         engine.finalize();
+       })) {
+    EXPECT_FALSE(outcome.failure) << to_string(*outcome.failure);
+  }
+  job.options.deadline = "none";
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
+/// Ranks of the whole launch may have another order after the nodes changed.
+TEST_F(Succession, TheWholeLaunchInAnotherOrderIsNoOtherPart) {
+  enter(mpirun("k", 0, 2));
+  run_until_thrown_out("a", 1);
+  for (const std::string key : {"k", "other"}) {
+    enter(mpirun(key, 1, 2));
+    EXPECT_EQ(reopen(job).step, 1) << key;
+  }
+}
+
+/// A start by hand in between does not hide whose the run is.
+TEST_F(Succession, AStartByHandLeavesTheRunToItsTask) {
+  enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
+  run_until_thrown_out("a", 1);
+  enter({}, "vm/2@1");
+  EXPECT_EQ(reopen(job).step, 1);
+  enter({{"SLURM_ARRAY_TASK_ID", "2"}}, "vm/3@1");
+  expect_refused({"task 1 of a job array"});
+}
+
+/// Killed before it had its stores, it never had the run.
+TEST_F(Succession, AStartThatWasKilledOnItsWayIsNobodysPredecessor) {
+  enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/1@1");
+  run_until_thrown_out("a", 1);
+  persist::RunRecords killed(job.disk.view(0), "/prefix", "test");
+  (void)killed.take_incarnation({"killed", -1, -1, 2, "2", "", {}});
+  enter({{"SLURM_ARRAY_TASK_ID", "1"}}, "vm/3@1");
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
 TEST_F(Succession, AFreshStartTakesUpNothing) {
   enter({}, "vm/1@1");
   run_to_the_end("a", 1);
@@ -279,7 +374,7 @@ TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
     drain.note_drain();
   }
   enter(mpirun("k", 2));
-  expect_refused({"process 0 of 4"});
+  expect_refused({"process 0 of the launch"});
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_F(ExpandPath, InTheFile) {
 }
 
 TEST_F(ExpandPath, AnotherUsersHomeIsRefused) {
-  EXPECT_THAT(failure_of(load("KEDGE_PERSISTENT_PATH=~you/kept")), HasSubstr("another user's ~"));
+  EXPECT_THAT(failure_of(load("KEDGE_PERSISTENT_PATH=~you/kept")), HasSubstr("another user's home directory"));
 }
 
 TEST_F(ExpandPath, WhatAProgramSetsItMustExpandItself) {
@@ -56,7 +56,7 @@ TEST_F(ExpandPath, WhatAProgramSetsItMustExpandItself) {
     options.persistent.path = text;
     const auto refused = check(options);
     ASSERT_TRUE(refused) << text;
-    EXPECT_THAT(refused->message, HasSubstr("must expand ~ and variables itself"));
+    EXPECT_THAT(refused->message, HasSubstr("expand them in the program"));
   }
 }
 

@@ -119,7 +119,7 @@ TEST_F(Interrupted, ALinkThatLeadsNowhereIsNamed) {
       ADD_FAILURE() << "was resolved";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::not_found);
-      EXPECT_NE(error.failure().message.find("checkpoints is a link to gone/run-7, which does not exist"),
+      EXPECT_NE(error.failure().message.find("checkpoints is a symbolic link to gone/run-7, which does not exist"),
                 std::string::npos)
           << error.what();
     }

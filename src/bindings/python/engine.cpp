@@ -246,6 +246,7 @@ void bind_engine(nb::module_& module) {
           "route_in", [](Engine& engine, const std::string& name) { return path_of(engine.route_in(name)); },
           Unlocked())
       .def("close", &Engine::close, Unlocked())
+      .def("leave_by_error", &Engine::leave_by_error)
       .def(
           "finalize",
           [](Engine& engine, std::optional<double> timeout_s) {

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -25,8 +26,8 @@ bool all_get_here(MPI_Comm world) {
   }
 }
 
-void print(const std::string& program, const std::exception& error) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
+void print(const std::string& program, const std::string& what) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), what.c_str());
   std::fflush(stderr);
 }
 
@@ -43,20 +44,22 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   MPI_Comm_rank(own, &rank);
   const std::string path = argc > 0 ? argv[0] : "";
   const std::string program = path.substr(path.find_last_of('/') + 1);
-  int exit_code = 0;
+  std::optional<std::string> thrown;
   try {
     body();
   } catch (const std::exception& error) {
-    if (!all_get_here(own)) {
-      print(program, error);
-      MPI_Abort(MPI_COMM_WORLD, 1);  // an error that was foreseen leaves no core
-    }
-    if (rank == 0) print(program, error);
-    exit_code = 1;
+    thrown = error.what();
+  } catch (...) {
+    thrown = "an exception that is not derived from std::exception";
+  }
+  if (thrown) {
+    const bool on_all = all_get_here(own);
+    if (!on_all || rank == 0) print(program, *thrown);
+    if (!on_all) MPI_Abort(MPI_COMM_WORLD, 1);  // an expected error should not dump core
   }
   MPI_Comm_free(&own);
   MPI_Finalize();
-  return exit_code;
+  return thrown ? 1 : 0;
 }
 
 }  // namespace KEDGE_MPI_FAMILY

@@ -50,6 +50,8 @@ class Engine(Counted):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None:
             self.finalize()
+        else:
+            self._engine.leave_by_error()
 
     def need_checkpoint(self) -> bool:
         """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not

@@ -67,25 +67,30 @@ def _number_of(name: str, value: Any, dtype: Any) -> int:
     return number
 
 
-#: Arrays that are their numbers and nothing else.
-_PLAIN = (np.ndarray, np.memmap, np.generic)
-#: What arrays of other kinds have beside their numbers: masks, units, labels.
-_MEANINGS = ("mask", "unit", "units", "index", "coords")
+#: What arrays of other kinds have beside their values.
+_METADATA = ("mask", "unit", "units", "index", "coords")
 
 
-def _require_plain(name: str, value: Any) -> None:
-    """A class of arrays that means more than its numbers would come back as these alone: without its mask, its unit."""
+def _require_plain(name: str, value: Any, *, is_target: bool = False) -> None:
+    """A class of arrays that means more than its values would come back as these alone: without its mask, its unit."""
     kind = type(value)
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidArgument(f"{name!r} is a masked array: save its data and its mask as two arrays, or filled()")
-    is_array = isinstance(value, (np.ndarray, np.generic))
-    means_more = kind not in _PLAIN and not isinstance(value, np.generic) if is_array else (
-        hasattr(value, "__array__") and any(hasattr(value, one) for one in _MEANINGS))
-    if means_more:
-        raise InvalidArgument(
-            f"{name!r} is a {kind.__module__}.{kind.__qualname__}, of which Kedge would save the numbers alone: save "
-            "numpy.asarray(value), and what it has besides on its own"
-        )
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            _require_plain(name, one, is_target=is_target)
+        return
+    if isinstance(value, np.generic) or kind in (np.ndarray, np.memmap, np.recarray):
+        return
+    if not isinstance(value, np.ndarray) and not (
+        hasattr(value, "__array__") and any(hasattr(value, one) for one in _METADATA)
+    ):
+        return
+    called = "a masked array" if isinstance(value, np.ma.MaskedArray) else f"a {kind.__module__}.{kind.__qualname__}"
+    if is_target:
+        raise InvalidArgument(f"out of {name!r} is {called}: load into a plain array, such as numpy.asarray(out)")
+    raise InvalidArgument(
+        f"{name!r} is {called}, of which Kedge would save only the values: save numpy.asarray(value), and its mask, units "
+        "or labels separately"
+    )
 
 
 def block_of(name: str, value: Any) -> Block:
@@ -220,7 +225,7 @@ def target_of(name: str, out: Any) -> tuple[Block, Any]:
             f"out of {name!r} is a {type(out).__name__}: give a NumPy array, a PyTorch tensor, a GPU array, or an array that "
             "has __dlpack__"
         )
-    _require_plain(name, out)
+    _require_plain(name, out, is_target=True)
     if not out.flags.writeable:
         raise InvalidArgument(f"out of {name!r} is read-only: pass a writable array")
     if not out.dtype.isnative:
