@@ -24,7 +24,7 @@ def check(condition, *what):
 def environment(directory, **variables):
     return {k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
         "KEDGE_STORE_PATH": f"{directory}/store/{{node}}", "KEDGE_PERSISTENT_PATH": f"{directory}/prefix",
-        "KEDGE_PERSISTENT_EVERY": "1"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
+        "KEDGE_PERSISTENT_EVERY": "1", "KEDGE_OPEN_CHAINED": "1"} | {f"KEDGE_{k.upper()}": str(v) for k, v in variables.items()}
 
 
 def launch(program, launcher, ranks, directory, *arguments, **variables):

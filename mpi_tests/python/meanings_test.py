@@ -67,7 +67,7 @@ class Again(unittest.TestCase):
             with engine.checkpoint("t") as c:
                 c.save("x", 7)
             1 // 0
-        del engine
+        del engine, c
         with self.start() as engine, engine.restart() as r:
             self.assertEqual(r.load("x"), 7)
 

@@ -74,6 +74,7 @@ TEST_F(BackgroundEnds, ByAnException) {
 }
 
 TEST_F(BackgroundEnds, ByMovingAnotherIntoIt) {
+  job.options.open.chained = true;
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
