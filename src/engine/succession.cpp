@@ -41,7 +41,7 @@ struct Named {
 class Succession {
  public:
   Succession(const Named& named, const persist::StartBefore& before, const persist::Starter& now)
-      : named_(named), before_(before), then_(before.starter), now_(now) {}
+      : named_(named), then_(before.starter), now_(now) {}
 
   void require() const {
     const bool one_launch = !now_.launch.empty() && now_.launch == then_.launch;
@@ -92,7 +92,6 @@ class Succession {
   }
 
   const Named& named_;
-  const persist::StartBefore& before_;
   const persist::Starter& then_;
   const persist::Starter& now_;
 };
