@@ -300,6 +300,19 @@ TEST_F(Succession, AStartThatWasRefusedIsNobodysPredecessor) {
   EXPECT_EQ(reopen(job).step, 1);
 }
 
+TEST_F(Succession, APartThatWasRefusedIsNobodysPredecessor) {
+  enter(mpirun("k", 0));
+  run_until_thrown_out("a", 1);
+  const std::string launch = "OMPI_MCA_orte_precondition_transports k";
+  persist::RunRecords second(job.disk.view(0), "/prefix", "test");
+  (void)second.take_incarnation({launch, 2, 4, 2, "", "", {}});
+  persist::RunRecords third(job.disk.view(0), "/prefix", "test");
+  (void)third.take_incarnation({launch, 3, 4, 2, "", "", {}});
+  second.withdraw_incarnation();
+  third.withdraw_incarnation();
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
 /// A job that ends because it was asked to has not come to its end: what made this start may start it again.
 TEST_F(Succession, AnEngineThatWasAskedToEndIsContinued) {
   enter(mpirun("k", 0), "vm/1@1");
@@ -372,6 +385,7 @@ TEST_F(Succession, AStartThatOnlyFlushesIsNobodysPredecessor) {
     persist::RunRecords drain(job.disk.view(0), "/prefix", "test");
     (void)drain.take_incarnation({"drain", 0, 1, 2, "", "", {}});
     drain.note_drain();
+    drain.begin_incarnation({});
   }
   enter(mpirun("k", 2));
   expect_refused({"process 0 of the launch"});
