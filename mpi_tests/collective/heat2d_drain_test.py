@@ -327,6 +327,8 @@ def wrong_calls(directory):
     refused(drain(job, "-n", 1), 2, "no run 'main'", "the first line of the job's log")
     check(job.launch("--steps", "20")[0] == 0, "")
     refused(drain(job, "-n", 1, "--run", "other"), 2, "no run 'other'")
+    (job.directory / "prefix/.kedge/other.ocean").mkdir()
+    refused(drain(job, "-n", 1, "--run", "other"), 2, "runs of parts of it are: 'other.ocean'", "--run")
     shutil.rmtree(job.directory / "store")
     refused(drain(job, "-n", 1), 2, "no store of run 'main' is here", "the newest on the prefix is step-000020")
     done = subprocess.run([KEDGE, "drain", "--launcher", "no-such-launcher"], env=job.environment, capture_output=True,

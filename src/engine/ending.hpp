@@ -11,8 +11,7 @@
 namespace kedge::engine {
 
 /// COLLECTIVE. As store.on_exit says, or with `keeps_files` as if it said keep; releases the locks, and rank 0 logs
-/// what stays and how to free it. Throws the same Error on all ranks if
-/// something could not be removed.
+/// what stays and how to free it. Throws the same Error on all ranks if something could not be removed.
 void leave_store(const Setup& setup, const Started& started, const comm::Group& group, commits::Ledger& ledger,
                  CommitNotes& notes, bool keeps_files);
 

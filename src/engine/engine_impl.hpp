@@ -1,9 +1,6 @@
 // One engine: what a start settled, what is known of commits, and the two sides that work with both.
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -40,8 +37,7 @@ class EngineImpl {
   EngineImpl& operator=(const EngineImpl&) = delete;
 
   void leave_by_error() noexcept { has_failed_ = true; }
-  /// False in a child of a fork.
-  [[nodiscard]] bool is_own_process() const noexcept { return ::getpid() == process_; }
+  [[nodiscard]] bool is_own_process() const noexcept { return lifecycle_.is_own_process(); }
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
   [[nodiscard]] Writer& writer() noexcept { return writer_; }
   [[nodiscard]] pipeline::Pipeline& pipeline() noexcept { return pipeline_; }
@@ -50,7 +46,6 @@ class EngineImpl {
   /// A collective call, and what is to be told of commits then.
   template <class Body>
   auto call(Body&& body) {
-    comm::throw_if(lifecycle_.ended());
     if (pipeline_.calls_back()) {
       throw Error(ErrorCode::bad_state,
                   "a callback of on_complete must not make collective calls: it runs on each rank for itself");
@@ -110,7 +105,6 @@ class EngineImpl {
   [[nodiscard]] device::DirectWrites::Settings direct_writes() const;
   void release_device();
 
-  pid_t process_ = ::getpid();
   int exceptions_ = std::uncaught_exceptions();
   bool has_failed_ = false;  ///< a call has thrown, or the application said so
   Setup setup_;

@@ -339,7 +339,7 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
     if (!group.is_root()) return;
     known.starter = starter_of(setup, group.communicator());
     records = take_records(setup, known.starter);
-    inherit(*records, known.starter);
+    if (!setup.options.open.fresh) inherit(*records, known.starter);
     known.run.incarnation = records->take_incarnation(known.starter);
     require_succession(setup, *records, known.starter);
     read_known(setup, *records, known);

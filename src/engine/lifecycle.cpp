@@ -30,7 +30,7 @@ void Lifecycle::move_to(Phase next) {
 }
 
 std::optional<Failure> Lifecycle::ended() const {
-  if (::getpid() != process_) {
+  if (!is_own_process()) {
     return bad_state(
         "this engine belongs to the process that this one was forked from; leave it to that process, or make an engine "
         "here, with a run of its own");

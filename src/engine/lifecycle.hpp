@@ -27,6 +27,8 @@ class Lifecycle {
   /// Writing and reading begin and end in idle; nothing follows finished.
   void move_to(Phase next);
 
+  /// False in a child of a fork.
+  [[nodiscard]] bool is_own_process() const noexcept { return ::getpid() == process_; }
   [[nodiscard]] bool is_dead() const noexcept { return dead_because_.has_value(); }
   void die(std::string why) { dead_because_ = std::move(why); }
 

@@ -166,13 +166,11 @@ class Start {
         group_.with_timeout(group_.timeout() + comm::Group::Seconds(setup_.options.store.lock_timeout_s));
     patient.together([&] {
       take_store();
+      // Once more: a start that began at the same time may have written down only now who it is.
+      if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
       store::NodeRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
       started_.noted.in_store = records.has_commit(started_.run.id);
-    });
-    // Once more: a start that began at the same time may have written down only now who it is.
-    group_.together([&] {
-      if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
     started_.commits_exist = group_.any(started_.noted.on_prefix || started_.noted.in_store);

@@ -91,7 +91,7 @@ class Succession {
         named_.run, then_.array_task, now_.array_task));
   }
 
-  const Named& named_;
+  Named named_;
   const persist::Starter& then_;
   const persist::Starter& now_;
 };

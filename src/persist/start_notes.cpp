@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <iterator>
 #include <span>
 
 #include "base/attempt.hpp"
@@ -50,6 +49,19 @@ std::optional<StartBefore> read_note(fs::FileSystem& file_system, const std::str
   return found;
 }
 
+std::vector<std::uint64_t> numbers_among(const std::vector<std::string>& names, std::string_view kind) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kind)) continue;
+    std::uint64_t number = 0;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
+    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
+    if (is_number && number <= kNumberMax) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::string note_of(const Starter& starter) {
@@ -65,32 +77,21 @@ std::string note_of(const Starter& starter) {
 
 std::vector<std::uint64_t> numbers_of_notes(fs::FileSystem& file_system, const std::string& directory,
                                             std::string_view kind) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : file_system.list(directory)) {
-    if (!name.starts_with(kind)) continue;
-    std::uint64_t number = 0;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + kind.size(), end, number);
-    const bool is_number = parsed.ec == std::errc{} && parsed.ptr == end;
-    if (is_number && number <= kNumberMax) numbers.push_back(number);
-  }
-  return numbers;
+  return numbers_among(file_system.list(directory), kind);
 }
 
 std::optional<StartBefore> start_before(fs::FileSystem& file_system, const std::string& directory,
                                         std::uint64_t incarnation, const std::string& launch) {
-  std::vector<std::uint64_t> others = numbers_of_notes(file_system, directory, kDrainNote);
-  std::ranges::copy(numbers_of_notes(file_system, directory, kWithdrawnNote), std::back_inserter(others));
-  const std::vector<std::uint64_t> begun = numbers_of_notes(file_system, directory, kBegunNote);
-  std::vector<std::uint64_t> taken = numbers_of_notes(file_system, directory, kTakenNote);
-  std::ranges::sort(taken, std::greater<>());
-  const auto is_in = [](const std::vector<std::uint64_t>& numbers, std::uint64_t number) {
-    return std::ranges::find(numbers, number) != numbers.end();
+  const std::vector<std::string> names = file_system.list(directory);
+  const auto has_note = [&](std::uint64_t number, std::string_view kind) {
+    return std::ranges::binary_search(names, compose("{}{}", kind, number));  // a listing is sorted
   };
+  std::vector<std::uint64_t> taken = numbers_among(names, kTakenNote);
+  std::ranges::sort(taken, std::greater<>());
   for (const std::uint64_t number : taken) {
-    if (number >= incarnation || is_in(others, number)) continue;
+    if (number >= incarnation || has_note(number, kDrainNote) || has_note(number, kWithdrawnNote)) continue;
     auto found = read_note(file_system, directory, number);
-    if (is_in(begun, number) || (found && !launch.empty() && found->starter.launch == launch)) return found;
+    if (has_note(number, kBegunNote) || (found && !launch.empty() && found->starter.launch == launch)) return found;
   }
   return std::nullopt;
 }

@@ -51,7 +51,7 @@ inline constexpr int kIncarnationTries = 1000;
 [[nodiscard]] std::optional<StartBefore> start_before(fs::FileSystem& file_system, const std::string& directory,
                                                       std::uint64_t incarnation, const std::string& launch);
 
-/// Likewise the newest of all.
+/// Local, reads only: the newest start of all that has begun, or of `launch` that is on its way. Throws Error{io}.
 [[nodiscard]] std::optional<StartBefore> newest_start(fs::FileSystem& file_system, const std::string& directory,
                                                       const std::string& launch);
 

@@ -71,6 +71,14 @@ TEST(Location, MemoryThatIsSmallOrClosedIsPassedOver) {
   EXPECT_EQ(small.directory, "/small");
   EXPECT_NE(small.warning.find("KEDGE_STORE_PATH"), std::string::npos) << small.warning;
   EXPECT_THROW((void)choose({"/closed"}), Error);
+  // But not where this run's store lies.
+  const store::Surroundings all{"", "n", {"/small", "/memory"}};
+  const auto place = owner_of("/prefix", 1).place_id;
+  const std::string own = "/small/" + store::directory_name(1000, all, "r", place);
+  disk.make_directories(own);
+  EXPECT_EQ(store::choose_root(*disk.view(0), all, "r", place).directory, "/small");
+  EXPECT_EQ(store::choose_root(*disk.view(0), all, "r", owner_of("/prefix", 2).place_id).directory, "/memory");
+  disk.remove_all(own);
   EXPECT_EQ(disk.view(0)->list("/small"), std::vector<std::string>()) << "left behind";
 }
 

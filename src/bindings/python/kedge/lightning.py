@@ -39,7 +39,8 @@ __all__ = ["KedgeCheckpointIO"]
 
 _log = logging.getLogger("kedge.lightning")
 #: What differs from kedge.toml: the files are the lasting copies, so the store is only for a start after a crash, and
-#: damage in it is found when it is loaded. What is loaded is what the program names. Where users keep checkpoints is no place for the run's records.
+#: damage in it is found when it is loaded. Where users keep checkpoints is no place for the run's records. Programs
+#: name the checkpoint that they load, so that several engines may share it.
 _DEFAULTS = {
     "persistent.path": "./kedge", "persistent.every": "0", "store.on_exit": "remove", "open.verify": "headers",
     "open.chained": "true",

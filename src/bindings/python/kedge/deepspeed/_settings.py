@@ -45,7 +45,7 @@ def settings_of(config: Any) -> Settings | None:
     for name in options:
         _check_name(name)
     # A save is over when it returns, or it is decoupled: nothing in between.
-    # What is loaded is what the program names: an engine that is made again takes up nothing by itself.
+    # Programs name the checkpoint that they load: several engines in one process, or tasks in one directory, may share it.
     mode = "background" if ours["decoupled"] else "inline"
     defaults = {"persistent.path": _PREFIX, "pipeline.mode": mode, "open.chained": "true"}
     if ours["torch_files"]:

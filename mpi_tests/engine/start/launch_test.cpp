@@ -1,0 +1,110 @@
+// Which launch, which part of it and which task of an array a start belongs to, by the variables that say so.
+#include "engine/launch.hpp"
+
+#include <gtest/gtest.h>
+
+#include "engine/start/variables.hpp"
+#include "harness/engine_checks.hpp"
+#include "kedge/error.hpp"
+#include "persist/prefix_runs.hpp"
+
+namespace kedge::faults::launch_test {
+namespace {
+
+persist::Starter starter(const Variables& variables, const std::string& process = "vm/17@5",
+                         const std::string& daemon = "") {
+  return engine::find_starter(from(variables), {process, "vm/3@1", daemon}, 2);
+}
+
+TEST(Launch, IsWhatTheLauncherSays) {
+  const Variables mpirun{{"OMPI_MCA_orte_precondition_transports", "a-b"},
+                         {"OMPI_COMM_WORLD_RANK", "2"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"PMIX_NAMESPACE", "x"},
+                         {"SLURM_JOB_ID", "7"}};
+  persist::Starter found = starter(mpirun);
+  EXPECT_EQ(found, (persist::Starter{"OMPI_MCA_orte_precondition_transports a-b, job 7", 2, 4, 2, "", "", {}}));
+  EXPECT_EQ(starter(mpirun, "vm/18@5"), found);
+
+  const Variables srun{
+      {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}};
+  found = starter(srun);
+  EXPECT_EQ(found, (persist::Starter{"Slurm step 0, job 7", 3, 8, 2, "", "", {}}));
+  Variables again = srun;
+  again["SLURM_RESTART_COUNT"] = "1";
+  EXPECT_NE(starter(again).launch, found.launch) << "a job that was queued again is another launch";
+  again["PMIX_NAMESPACE"] = "slurm.pmix.7.0";
+  const std::string first = starter(again).launch;
+  again["SLURM_RESTART_COUNT"] = "2";
+  EXPECT_NE(starter(again).launch, first);
+}
+
+TEST(Launch, IsTheProcessWhereNobodyLaunchesIt) {
+  EXPECT_EQ(starter({}), (persist::Starter{"process vm/17@5", -1, -1, 2, "", "", {}}));
+  // In a Slurm script, beside srun: variables of the job, but of no step.
+  EXPECT_EQ(starter({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).launch,
+            "process vm/17@5, job 7");
+  EXPECT_EQ(starter({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), (persist::Starter{"process vm/3@1", 1, 2, 2, "", "", {}}));
+  EXPECT_EQ(starter({{"OMPI_MCA_orte_precondition_transports", "a-b"}}, "").launch, "") << "no identity asked for";
+}
+
+TEST(Launch, ByMpichsDaemonIsKnownByItWhateverSlurmSays) {
+  const Variables hydra{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "0"},
+                        {"SLURM_STEP_NUM_TASKS", "2"}, {"PMI_RANK", "3"},      {"PMI_SIZE", "8"}};
+  EXPECT_EQ(starter(hydra, "vm/17@5", "vm/9@2"), (persist::Starter{"process vm/9@2, job 7", 3, 8, 2, "", "", {}}));
+  EXPECT_EQ(starter(hydra), (persist::Starter{"Slurm step 1, job 7", 3, 8, 2, "", "", {}})) << "srun --mpi=pmi2";
+}
+
+TEST(Launch, IsNotWhatSomebodySetByHand) {
+  const Variables constant{{"OMPI_MCA_orte_precondition_transports", "0-0"},
+                           {"SLURM_JOB_ID", "7"},
+                           {"SLURM_STEP_ID", "1"},
+                           {"SLURM_PROCID", "2"},
+                           {"SLURM_STEP_NUM_TASKS", "4"}};
+  EXPECT_EQ(starter(constant), (persist::Starter{"Slurm step 1, job 7", 2, 4, 2, "", "", {}}));
+}
+
+TEST(Launch, InAShellThatSrunStartedIsTheProcess) {
+  Variables shell{{"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "0"},     {"SLURM_PROCID", "0"},
+                  {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PTY_PORT", "4711"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}};
+  EXPECT_EQ(starter(shell).launch, "process vm/17@5, job 7");
+  shell["PMI_RANK"] = "0";
+  EXPECT_EQ(starter(shell).launch, "process vm/3@1, job 7");
+}
+
+TEST(Launch, ByPmixOutsideOfSlurmHasOpenMpisSize) {
+  const Variables prterun{{"PMIX_NAMESPACE", "prterun-vm-5@1"}, {"PMIX_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  EXPECT_EQ(starter(prterun), (persist::Starter{"PMIX_NAMESPACE prterun-vm-5@1", 2, 4, 2, "", "", {}}));
+}
+
+TEST(Launch, OfTorchrunIsEachOfItsRestarts) {
+  Variables torchrun{{"TORCHELASTIC_RUN_ID", "none"},     {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
+                     {"TORCHELASTIC_RESTART_COUNT", "0"}, {"RANK", "1"},        {"WORLD_SIZE", "3"}};
+  const persist::Starter found = starter(torchrun);
+  EXPECT_TRUE(says(found.launch, {"process vm/3@1", "restart 0"})) << found.launch;
+  EXPECT_EQ((std::pair{found.first, found.launched}), (std::pair{1, 3}));
+  torchrun["TORCHELASTIC_RESTART_COUNT"] = "1";
+  EXPECT_NE(starter(torchrun).launch, found.launch);
+}
+
+TEST(Launch, ArrayTasksOfAllBatchSystems) {
+  for (const std::string name :
+       {"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID"})
+    EXPECT_EQ(starter({{name, "12"}}).array_task, "12") << name;
+  EXPECT_EQ(starter({{"SLURM_ARRAY_TASK_ID", "0"}}).array_task, "0");
+  EXPECT_EQ(starter({{"LSB_JOBINDEX", "0"}}).array_task, "") << "no array";
+  EXPECT_EQ(starter({{"SGE_TASK_ID", "undefined"}}).array_task, "") << "no array";
+}
+
+TEST(RunOfPart, IsTheRunsNameAndTheCommunicators) {
+  EXPECT_EQ(persist::run_of_part("a", ""), "a");
+  EXPECT_EQ(persist::run_of_part("a", "MPI_COMM_WORLD"), "a");
+  EXPECT_EQ(persist::run_of_part("a", "MPI_COMM_SELF"), "a");
+  EXPECT_EQ(persist::run_of_part("a", "a"), "a");
+  EXPECT_EQ(persist::run_of_part("a", "ocean 1"), "a.ocean-1");
+  EXPECT_EQ(persist::run_of_part(std::string(32, 'a'), std::string(31, 'b')).size(), 64U);
+  EXPECT_THROW((void)persist::run_of_part(std::string(32, 'a'), std::string(32, 'b')), Error);
+}
+
+}  // namespace
+}  // namespace kedge::faults::launch_test
