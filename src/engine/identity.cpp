@@ -1,8 +1,8 @@
 #include "engine/identity.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <iterator>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -11,6 +11,8 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "comm/wire.hpp"
+#include "engine/original.hpp"
+#include "engine/stores_at_hand.hpp"
 #include "engine/succession.hpp"
 #include "fs/system_error.hpp"
 #include "persist/prefix_runs.hpp"
@@ -19,6 +21,7 @@
 namespace kedge::engine {
 namespace {
 
+constexpr std::size_t kGivenUpMax = 256;
 constexpr std::size_t kFormerMax = 16;  // a node that was down for longer has lost its store anyway
 
 /// Runs that another part of this launch began are no reason to refuse this one.
@@ -59,28 +62,9 @@ std::string name_of_part(fs::FileSystem& file_system, const std::string& prefix,
                       run, own));
 }
 
-/// What is seen where a run's records lay at its last start.
-enum class Original { gone, there, denied };
-
-/// If the run's records still lie there, this prefix is a copy of that one. Damaged ones count as the original's.
-/// Throws io if that cannot be read.
-Original original_at(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
-  auto original = Original::gone;
-  const auto failure = attempt([&] {
-    const auto found = persist::read_run_record(file_system, directory);
-    auto record = found.record;
-    if (!record && file_system.status(directory)) record = persist::read_record_of_starts(file_system, directory);
-    if (!record && found.unreadable) throw Error(*found.unreadable);
-    if (record ? record->run_id == run_id : found.damaged) original = Original::there;
-  });
-  if (!failure) return original;
-  if (!fs::is_out_of_reach(failure->system_errno)) throw Error(*failure);
-  return failure->system_errno == ENOTDIR ? Original::gone : Original::denied;
-}
-
 /// Pure. What is known, under these ids.
 persist::RunRecord record_of(const KnownRun& known, const RunAndPlace& ids) {
-  return {ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint, known.store};
+  return {ids.run_id, known.prefix, known.former, ids.place_id, known.fingerprint, known.store, known.given_up};
 }
 
 /// Where the run lay before, now that it lies on known.prefix. A copy leaves that, and the stores, to the original; the
@@ -134,10 +118,19 @@ std::unique_ptr<persist::RunRecords> take_records(const Setup& setup, const pers
   return std::make_unique<persist::RunRecords>(setup.environment.file_system, prefix, std::move(run));
 }
 
+/// Without what leads nowhere else: the same path is to be the same text at every start.
+std::string given_path(const Setup& setup) {
+  const std::filesystem::path path = from_start(setup.environment, setup.options.persistent.path);
+  std::filesystem::path normal = path.lexically_normal();
+  if (!normal.has_filename()) normal = normal.parent_path();
+  return normal.string();
+}
+
 /// Local, rank 0. What the records say.
 void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& known) {
   known.run.name = records.run();
   known.prefix = records.prefix();
+  known.given = given_path(setup);
   const persist::FoundRecord found = records.read_record();
   known.is_damaged = found.damaged;
   const std::optional<persist::RunRecord> record = found.record ? found.record : records.record_of_starts();
@@ -146,6 +139,7 @@ void read_known(const Setup& setup, persist::RunRecords& records, KnownRun& know
     known.place_id = record->place_id;
     known.fingerprint = record->fingerprint;
     known.store = record->store;
+    known.given_up = record->given_up;
     follow(setup, records, *record, known);
     // At once: of two first starts of a copy the second finds the place, and the locks of its stores decide.
     if (known.is_copy) {
@@ -170,8 +164,11 @@ void share(const comm::Group& group, KnownRun& known) {
     packer.put(known.starter.id);
     packer.put(known.run.incarnation);
     packer.put(std::string_view(known.prefix));
+    packer.put(std::string_view(known.given));
     packer.put(known.has_commits);
     packer.put(known.is_damaged);
+    packer.put(static_cast<std::uint64_t>(known.given_up.size()));
+    for (const Id128& run_id : known.given_up) packer.put(run_id);
     for (const std::string& path : known.former) packer.put(std::string_view(path));
     message = packer.take();
   }
@@ -184,17 +181,23 @@ void share(const comm::Group& group, KnownRun& known) {
   known.starter.id = unpacker.get<Id128>();
   known.run.incarnation = unpacker.get<std::uint64_t>();
   known.prefix = unpacker.get_text();
+  known.given = unpacker.get_text();
   known.has_commits = unpacker.get_bool();
   known.is_damaged = unpacker.get_bool();
+  known.given_up.resize(unpacker.get<std::uint64_t>());
+  for (Id128& run_id : known.given_up) run_id = unpacker.get<Id128>();
   while (!unpacker.empty()) known.former.push_back(unpacker.get_text());
 }
 
-/// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Others may
-/// use the name as well, or pretend to; one of this user's that is not trusted stops the start.
+/// Whose the manifests under this run's name are, if all records of it were lost; none if there are none. Of several
+/// runs, of which the later was begun with open.fresh, that of the last one made: generations begin anew with each.
+/// Others may use the name as well, or pretend to; one of this user's that is not trusted stops the start.
 Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
+  std::vector<persist::TagEntry> entries = tier.list().entries;
+  std::erase_if(entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
+  std::ranges::stable_sort(entries, std::greater<>(), [](const persist::TagEntry& entry) { return entry.commit.time_ns; });
   std::optional<Failure> refused;
-  for (const persist::TagEntry& entry : tier.list().entries) {
-    if (entry.run != run) continue;
+  for (const persist::TagEntry& entry : entries) {
     auto failure = attempt([&] { tier.require_trusted(entry); });
     if (!failure) return entry.commit.run_id;
     if (tier.is_own(entry) && !refused) refused = std::move(failure);
@@ -203,121 +206,46 @@ Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
   return {};
 }
 
-/// The stores' part in finding out who the run is. All calls are COLLECTIVE.
-class IdsInStores {
- public:
-  IdsInStores(const comm::Group& group, const KnownRun& known) : group_(group), known_(known) {}
-
-  /// Those of this node that belong to the run's name on this prefix, and to this id unless it is none. If the prefix
-  /// has no trace of the run, those without commits are of no interest.
-  void look(fs::FileSystem& file_system, const std::string& root, const store::Surroundings& surroundings,
-            const Id128& run_id) {
-    group_.together([&] {
-      stores_ = store::stores_of_name(file_system, root, surroundings, known_.run.name);
-      std::ranges::copy_if(stores_, std::back_inserter(elsewhere_), [&](const store::StoreOfName& one) {
-        return one.record.prefix != known_.prefix && one.record.run_id == run_id && one.has_commits;
-      });
-      std::erase_if(stores_, [&](const store::StoreOfName& one) {
-        return one.record.prefix != known_.prefix || (!run_id.is_none() && one.record.run_id != run_id) ||
-               !(one.has_commits || has_trace());
-      });
-    });
-  }
-
-  /// The ids that all of them have; none if there is no store. Throws mismatch if they differ.
-  [[nodiscard]] RunAndPlace common() const {
-    const auto speaker = group_.lowest_with(!stores_.empty());
-    if (!speaker) return {};
-    RunAndPlace ids;
-    if (!stores_.empty()) ids = {stores_.front().record.run_id, stores_.front().record.place_id};
-    group_.broadcast(ids, *speaker);
-    group_.together([&] {
-      for (const store::StoreOfName& one : stores_) {
-        if (one.record.run_id == ids.run_id && one.record.place_id == ids.place_id) continue;
-        refuse(ErrorCode::mismatch,
-               compose("stores have commits of several runs '{}' that the prefix has no record of; free those that are "
-                       "not wanted with kedge drop, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
-                       known_.run.name),
-               one.directory);
-      }
-    });
-    return ids;
-  }
-
-  /// Throws mismatch on all ranks if any has a store that was found.
-  void refuse_unknown() const {
-    group_.together([&] {
-      if (stores_.empty()) return;
-      refuse(
-          ErrorCode::mismatch,
-          compose("the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, "
-                  "replaced or moved?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); "
-                  "to keep it "
-                  "but start over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
-                  known_.prefix, known_.run.name),
-          stores_.front().directory);
-    });
-  }
-
-  /// A prefix that was moved and lost its records does not say that these stores are its own. Throws mismatch on all
-  /// ranks if any has one whose prefix is gone from where it lay: its commits may be newer than those on the prefix.
-  void refuse_left_behind(fs::FileSystem& file_system) const {
-    group_.together([&] {
-      for (const store::StoreOfName& one : elsewhere_) {
-        const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
-        if (original_at(file_system, records, one.record.run_id) != Original::gone) continue;
-        refuse(ErrorCode::mismatch,
-               compose("the prefix {} has checkpoints of run '{}' and lost its records; this store has checkpoints of "
-                       "the same run, whose prefix was {}. To continue from the store, move the prefix back there; to "
-                       "continue from the newest checkpoint on the prefix, run kedge drop on the store; to keep both "
-                       "but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
-                       known_.prefix, known_.run.name, one.record.prefix),
-               one.directory);
-      }
-    });
-  }
-
-  /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
-  [[nodiscard]] bool has_trace() const { return known_.is_damaged || known_.has_commits || !known_.run.id.is_none(); }
-
- private:
-  const comm::Group& group_;
-  const KnownRun& known_;
-  std::vector<store::StoreOfName> stores_;
-  std::vector<store::StoreOfName> elsewhere_;  ///< the same run's, with commits, for another prefix
-};
+void warn_of_rebuilding(const Setup& setup, const comm::Group& group, const KnownRun& known, std::string_view source) {
+  if (!group.is_root()) return;
+  setup.log.warning(
+      compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
+}
 
 /// COLLECTIVE. Of a run of which the prefix says no id, or not whose its stores are; none if it is new, or has none.
-RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
-  const auto warn = [&](std::string_view source) {
-    if (!group.is_root()) return;
-    setup.log.warning(
-        compose("the prefix has no valid record of run '{}'; it is rebuilt from {}", known.run.name, source));
-  };
-  Id128 run_id = known.run.id;
-  if (run_id.is_none()) {
-    run_id = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
-    if (!run_id.is_none()) warn("its manifests");
+RunAndPlace find_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places,
+                     const StoresAtHand& stores) {
+  if (!known.run.id.is_none()) return {known.run.id, stores.common(known.run.id).place_id};
+  const Id128 run_id = group.root_decides([&] { return id_of_manifests(places.tier, known.run.name); });
+  if (!run_id.is_none()) {
+    warn_of_rebuilding(setup, group, known, "its manifests");
+    stores.refuse_left_behind(run_id);
+    return {run_id, stores.common(run_id).place_id, true};
   }
-  IdsInStores in_stores(group, known);
-  in_stores.look(*setup.environment.file_system, places.root, places.surroundings, run_id);
-  if (known.run.id.is_none() && !run_id.is_none()) {
-    in_stores.refuse_left_behind(*setup.environment.file_system);
-    return {run_id, in_stores.common().place_id, true};
-  }
-  if (!run_id.is_none()) return {run_id, in_stores.common().place_id};
-  if (!in_stores.has_trace() && !setup.options.open.adopt_store) in_stores.refuse_unknown();
-  const RunAndPlace of_stores = in_stores.common();
-  if (!of_stores.run_id.is_none()) {
-    warn("the stores");
-    return of_stores;
-  }
-  if (!known.has_commits) return {};
-  refuse(ErrorCode::corrupt,
-         compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or damaged; "
-                 "restore the record from a backup, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
-                 known.run.name),
-         persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
+  if (!known.has_trace()) return {};
+  const RunAndPlace of_stores = stores.common({});
+  if (!of_stores.run_id.is_none()) warn_of_rebuilding(setup, group, known, "the stores");
+  return of_stores;
+}
+
+void give_up(KnownRun& known, const Id128& run_id) {
+  if (run_id.is_none()) return;
+  std::erase(known.given_up, run_id);
+  known.given_up.insert(known.given_up.begin(), run_id);
+  if (known.given_up.size() > kGivenUpMax) known.given_up.resize(kGivenUpMax);
+}
+
+/// COLLECTIVE. The run that the stores have, instead of the one that the prefix knew.
+RunAndPlace adopt(const Setup& setup, const comm::Group& group, KnownRun& known, const RunAndPlace& before,
+                  const StoresAtHand& stores) {
+  const RunAndPlace ids = stores.adopt_unknown(before);
+  warn_of_rebuilding(setup, group, known, "the stores (open.adopt_store)");
+  if (before.run_id != ids.run_id) give_up(known, before.run_id);
+  known.former = stores.former_prefixes(ids);
+  known.has_commits = false;
+  known.fingerprint.reset();
+  known.store.clear();
+  return ids;
 }
 
 /// Local, rank 0. New ids for those that are none. Of two first starts at the same time the later takes those of the
@@ -348,10 +276,33 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
   return known;
 }
 
-RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const KnownRun& known, const PlacesOfRun& places) {
-  if (setup.options.open.fresh) return group.root_decides([] { return RunAndPlace{random_id(), random_id()}; });
-  if (!known.run.id.is_none() && !known.place_id.is_none()) return {known.run.id, known.place_id};
-  const RunAndPlace found = find_ids(setup, group, known, places);
+RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const PlacesOfRun& places) {
+  const Options::Open& options = setup.options.open;
+  const StoresAtHand stores(group, known, places, *setup.environment.file_system,
+                            options.fresh || known.is_settled());
+  if (options.fresh) {
+    for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
+    give_up(known, known.run.id);
+    return group.root_decides([] { return RunAndPlace{random_id(), random_id()}; });
+  }
+  RunAndPlace found{known.run.id, known.place_id};
+  if (!known.is_settled()) found = find_ids(setup, group, known, places, stores);
+  if (stores.has_unknown(found)) {
+    if (!options.adopt_store) stores.refuse_unknown(found);
+    const RunAndPlace ids = adopt(setup, group, known, found, stores);
+    group.together([&] {
+      if (group.is_root()) places.records->write_record(record_of(known, ids));
+    });
+    return ids;
+  }
+  if (known.is_settled()) return found;
+  if (found.run_id.is_none() && known.has_commits) {
+    refuse(ErrorCode::corrupt,
+           compose("run '{}' has made checkpoints, but its record, its manifests and its stores are all lost or "
+                   "damaged; restore the record from a backup, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+                   known.run.name),
+           persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
+  }
   return group.root_decides([&] { return record_ids(*places.records, known, found); });
 }
 

@@ -20,6 +20,8 @@ struct KnownRun {
   commits::RunIdentity run;                ///< its id: none if the prefix does not say
   Id128 place_id;                          ///< none if the prefix does not say; a new one if it is a copy
   std::string prefix;                      ///< canonical, as rank 0 sees it
+  std::string given;                       ///< as rank 0 was given it: absolute, and perhaps through links
+  std::vector<Id128> given_up;             ///< runs of this name that were left behind on purpose
   std::vector<std::string> former;         ///< where it lay before, newest first
   bool has_commits = false;                ///< noted on the prefix
   bool is_damaged = false;                 ///< there is a run.json, and it is damaged
@@ -28,6 +30,11 @@ struct KnownRun {
   std::optional<std::string> fingerprint;  ///< as recorded; rank 0's
   std::string store;                       ///< as recorded (RunRecord::store); rank 0's
   persist::Starter starter;                ///< who makes this start; rank 0's, but for its id
+
+  /// The prefix has some trace of the run: a damaged record, a note of a commit, or its id.
+  [[nodiscard]] bool has_trace() const { return is_damaged || has_commits || !run.id.is_none(); }
+  /// The prefix says who the run is, and whose its stores are.
+  [[nodiscard]] bool is_settled() const { return !run.id.is_none() && !place_id.is_none(); }
 };
 
 /// Whose the stores are.
@@ -35,6 +42,10 @@ struct RunAndPlace {
   Id128 run_id;
   Id128 place_id;
   bool from_manifests = false;  ///< the prefix has checkpoints of it, and lost its records
+
+  [[nodiscard]] bool is_same_as(const RunAndPlace& other) const {
+    return run_id == other.run_id && place_id == other.place_id;
+  }
 };
 
 /// What this start adds to the run's record.
@@ -58,12 +69,12 @@ struct PlacesOfRun {
 [[nodiscard]] KnownRun find_run(const Setup& setup, const comm::Group& group,
                                 std::unique_ptr<persist::RunRecords>& records);
 
-/// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix; if
-/// it has no trace of them, only if they are adopted on purpose; else new ones. They are in the run's record before
-/// anything lies in a store, unless the run begins anew. Throws mismatch (stores have commits of a run that the prefix
-/// does not know, or of this one where its prefix lay before it lost its records), corrupt (there were commits, and
-/// nothing says of which run).
-[[nodiscard]] RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, const KnownRun& known,
+/// COLLECTIVE. The ids that are known, else those of the run's manifests and of stores that belong to this prefix, else
+/// new ones. They are in the run's record before anything lies in a store, unless the run begins anew. Stores of the
+/// run's name that name this prefix and have commits that it does not know stop the start (mismatch), unless
+/// open.adopt_store continues from them, or open.fresh gives them up: `known` is changed accordingly. Throws corrupt
+/// (there were commits, and nothing says of which run).
+[[nodiscard]] RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& known,
                                      const PlacesOfRun& places);
 
 /// Local, rank 0, once this start has its place on all stores: begins its incarnation, and puts right what the records

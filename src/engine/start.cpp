@@ -127,7 +127,6 @@ class Start {
     known_ = engine::find_run(setup_, group_, started_.prefix.records);
     started_.run = known_.run;
     started_.start_id = known_.starter.id;
-    started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
 
   /// The commits that there are must come from the same input. Those that only the stores know of are known later.
@@ -158,6 +157,7 @@ class Start {
     ids_ = settle_ids(setup_, group_, known_,
                       {started_.prefix.records.get(), *started_.prefix.tier, root_, surroundings_});
     started_.run.id = ids_.run_id;
+    started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
 
   void take_storage() {
@@ -170,6 +170,7 @@ class Start {
       if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
       store::NodeRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
+      else records.add_names(owner());
       started_.noted.in_store = records.has_commit(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
@@ -222,7 +223,11 @@ class Start {
   }
 
   /// As the store's record says it.
-  [[nodiscard]] store::StoreRecord owner() const { return {ids_.run_id, ids_.place_id, known_.prefix}; }
+  [[nodiscard]] store::StoreRecord owner() const {
+    store::StoreRecord record{ids_.run_id, ids_.place_id, known_.prefix, {}};
+    if (known_.given != known_.prefix) record.names = {known_.given};
+    return record;
+  }
 
   [[nodiscard]] store::Location locate_store() const {
     store::Location location = store::locate(file_system_, root_, surroundings_, owner_of(ids_));

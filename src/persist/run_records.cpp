@@ -83,6 +83,13 @@ std::optional<RunRecord> parse_record(Json content) {
       if (auto text = bytes_of(path)) record.former.push_back(*std::move(text));
     }
   }
+  if (content.contains("given_up") && content["given_up"].is_array()) {
+    for (const Json& one : content["given_up"]) {
+      if (const auto run = one.is_string() ? parse_id(one.get<std::string>()) : std::nullopt) {
+        record.given_up.push_back(*run);
+      }
+    }
+  }
   return record;
 }
 
@@ -253,6 +260,10 @@ std::string RunRecords::text_of(const RunRecord& content) const {
   for (const std::string& path : content.former) json["former_prefixes"].push_back(bytes_json(path));
   if (content.fingerprint) json["fingerprint"] = bytes_json(*content.fingerprint);
   if (!content.store.empty()) json["store"] = bytes_json(content.store);
+  if (!content.given_up.empty()) {
+    json["given_up"] = Json::array();
+    for (const Id128& run_id : content.given_up) json["given_up"].push_back(to_string(run_id));
+  }
   json["crc32c"] = check_of(json);
   return json.dump(2) + "\n";
 }

@@ -1,5 +1,6 @@
 #include "store/node_records.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -12,6 +13,8 @@
 namespace kedge::store {
 namespace {
 
+constexpr std::size_t kNamesMax = 8;
+
 Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
   return id_in(read_small_file(file_system, directory, kCommitRecord));
 }
@@ -22,7 +25,8 @@ NodeRecords::NodeRecords(std::shared_ptr<fs::FileSystem> file_system, Location l
     : file_system_(std::move(file_system)), location_(std::move(location)), writer_(writer) {}
 
 std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::string& root,
-                                        const Surroundings& surroundings, const std::string& run) {
+                                        const Surroundings& surroundings, const std::string& run,
+                                        Unreadable unreadable) {
   std::vector<StoreOfName> stores;
   for (const std::string& name : file_system.list(root)) {
     const std::string directory = fs::join(root, name);
@@ -34,6 +38,7 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
       stores.push_back({directory, record, noted_commit(file_system, directory) == record.run_id});
     });
     if (!failure || failure->code == ErrorCode::not_found) continue;  // it may disappear meanwhile
+    if (unreadable == Unreadable::skipped) continue;
     rethrow_with(*std::move(failure),
                  "; this store may belong to this run: restart once the file can be read, remove the store's directory "
                  "if no job needs it, or set open.fresh (KEDGE_OPEN_FRESH=1) to start over and leave the store as it "
@@ -56,6 +61,15 @@ void NodeRecords::write_owner(const StoreRecord& record) {
   // An unreadable record is replaced.
   (void)attempt([&] { now = read_store_record(*file_system_, location_.directory); });
   if (now != record) write(kRunRecord, to_text(record));
+}
+
+void NodeRecords::add_names(const StoreRecord& record) {
+  StoreRecord now = read_store_record(*file_system_, location_.directory);
+  for (const std::string& name : record.names) {
+    if (std::ranges::find(now.names, name) == now.names.end()) now.names.insert(now.names.begin(), name);
+  }
+  if (now.names.size() > kNamesMax) now.names.resize(kNamesMax);
+  write_owner(now);
 }
 
 /// A note that cannot be read may be this run's.

@@ -22,11 +22,15 @@ struct StoreOfName {
   bool has_commits = false;
 };
 
+/// What becomes of a store whose record cannot be read: it may be the one that is looked for.
+enum class Unreadable { refused, skipped };
+
 /// Local, reads only. This user's stores below `root` that belong to a run of this name, whichever it is; on this node,
 /// if several share the root. Directories without a valid record, or whose name does not match it, are left out. Throws
-/// Error{io} if a record cannot be read: that store may be the one that is looked for.
+/// Error{io} if a record cannot be read and `unreadable` says so.
 [[nodiscard]] std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::string& root,
-                                                      const Surroundings& surroundings, const std::string& run);
+                                                      const Surroundings& surroundings, const std::string& run,
+                                                      Unreadable unreadable = Unreadable::refused);
 
 /// Small files that all ranks of the node share; each is replaced as a whole. The first two stand in for the records on
 /// the prefix if those are lost. All calls are local and throw Error{io | no_space}.
@@ -41,6 +45,8 @@ class NodeRecords {
   [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& place_id);
   /// Records whose the store is. Nothing is written if the record says so already.
   void write_owner(const StoreRecord& record);
+  /// Adds the paths by which the prefix is given now to those of earlier starts: at most a few are kept.
+  void add_names(const StoreRecord& record);
 
   /// A commit of this run has returned at least once, and was not removed on purpose since.
   [[nodiscard]] bool has_commit(const Id128& run_id);

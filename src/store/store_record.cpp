@@ -11,7 +11,7 @@ namespace kedge::store {
 namespace {
 
 constexpr std::size_t kIdCharacters = 32;
-constexpr std::uint64_t kRecordBytesMax = 16384;  // two ids and a path
+constexpr std::uint64_t kRecordBytesMax = 16384;  // two ids and a few paths
 
 }  // namespace
 
@@ -26,9 +26,11 @@ std::string read_small_file(fs::FileSystem& file_system, const std::string& dire
 
 Id128 id_in(const std::string& text) { return parse_id(text.substr(0, kIdCharacters)).value_or(Id128{}); }
 
-/// Two ids and the prefix, a line each.
+/// Two ids, a line each, and the paths, with a NUL between them: no path has one.
 std::string to_text(const StoreRecord& record) {
-  return compose("{}\n{}\n{}\n", to_string(record.run_id), to_string(record.place_id), record.prefix);
+  std::string paths = record.prefix;
+  for (const std::string& name : record.names) paths.append(1, '\0').append(name);
+  return compose("{}\n{}\n{}\n", to_string(record.run_id), to_string(record.place_id), paths);
 }
 
 StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& directory) {
@@ -39,7 +41,16 @@ StoreRecord read_store_record(fs::FileSystem& file_system, const std::string& di
   const Id128 run_id = id_in(text);
   const Id128 place_id = id_in(text.substr(kIdCharacters + 1));
   if (run_id.is_none() || place_id.is_none()) return {};
-  return {run_id, place_id, text.substr(kPrefixAt, text.size() - kPrefixAt - 1)};
+  StoreRecord record{run_id, place_id, {}};
+  std::string_view paths = std::string_view(text).substr(kPrefixAt, text.size() - kPrefixAt - 1);
+  std::size_t end = paths.find('\0');
+  record.prefix = paths.substr(0, end);
+  while (end != std::string_view::npos) {
+    paths.remove_prefix(end + 1);
+    end = paths.find('\0');
+    record.names.emplace_back(paths.substr(0, end));
+  }
+  return record;
 }
 
 }  // namespace kedge::store

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fs/file_system.hpp"
 #include "kedge/types.hpp"
@@ -14,6 +15,8 @@ struct StoreRecord {
   Id128 run_id;        ///< none if there is no valid record
   Id128 place_id;      ///< whose store it is: as RunRecord::place_id
   std::string prefix;  ///< canonical: where the run's checkpoints lay at the last start that used the store
+  /// Other paths by which starts were given the prefix, newest first: through a link that may lead elsewhere by now.
+  std::vector<std::string> names = {};
   bool operator==(const StoreRecord&) const = default;
 };
 

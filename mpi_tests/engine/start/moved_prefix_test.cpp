@@ -82,18 +82,37 @@ TEST_F(MovedPrefix, ACopyThatComesToTheOldPlaceGetsAStoreOfItsOwn) {
   EXPECT_EQ(stores(), 2U);
 }
 
-/// Each copy has stores of its own, also those that come to the same place one after the other.
+/// Each copy has stores of its own, also those that come to the same place one after the other: whoever puts a copy where
+/// another was says what is to become of the stores of that one.
 TEST_F(MovedPrefix, AFreshCopyInAPlaceWhereACopyWasDoesNotGoOnFromThatOne) {
   copy("/case", "/copy");
   expect_at("/copy", 1);
   reopen(job, latest, Newer::keep, {{"c", 30}});
   job.disk.remove_all("/copy");
   copy("/case", "/copy");
+  enter("/copy");
+  const Failure failure = expect_refused(ErrorCode::mismatch);
+  EXPECT_TRUE(says(failure.message, {"no record of", "KEDGE_OPEN_ADOPT_STORE=1", "kedge drop", "KEDGE_OPEN_FRESH=1"}));
+  const auto before = job.disk.snapshot();
+  remove_everywhere(failure.path);
   expect_at("/copy", 1);
-  // Nor does the original, when it comes there.
-  reopen(job, latest, Newer::keep, {{"d", 40}});
+  // Who says so goes on from them.
+  job.disk.restore(before);
+  job.options.open.adopt_store = true;
+  expect_at("/copy", 30);
+  job.options.open.adopt_store = false;
+  expect_at("/copy", 30);
+}
+
+TEST_F(MovedPrefix, AnOriginalThatComesToThePlaceOfItsCopyKeepsItsOwn) {
+  copy("/case", "/copy");
+  expect_at("/copy", 1);
+  reopen(job, latest, Newer::keep, {{"c", 30}});
   job.disk.remove_all("/copy");
-  move_and_start("/case", "/copy", 2);
+  move("/case", "/copy");
+  enter("/copy");
+  remove_everywhere(expect_refused(ErrorCode::mismatch).path);
+  expect_at("/copy", 2);
 }
 
 TEST_F(MovedPrefix, OfACopyAndAnOriginalThatBothMovedOneTakesTheStores) {

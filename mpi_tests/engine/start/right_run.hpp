@@ -46,6 +46,12 @@ class RightRun : public ::testing::Test {
     EXPECT_EQ(failure.code, code) << to_string(failure);
     return failure;
   }
+  /// The store in which this path lies, on every node, as kedge drop does it there.
+  void remove_everywhere(const std::string& path) {
+    const std::string below_node = path.substr(std::string("/nodes/node0/").size());
+    const std::string store = below_node.substr(0, below_node.find('/'));
+    for (const char* node : {"/nodes/node0/", "/nodes/node1/"}) job.disk.remove_all(node + store);
+  }
   /// Of a start that finds what there is and saves nothing.
   std::string first_line() {
     const auto lines = job.log().size();

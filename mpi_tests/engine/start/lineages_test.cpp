@@ -1,0 +1,208 @@
+// What the stores know and the prefix does not: a run begun afresh, a prefix that a link replaced, records set back.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/text.hpp"
+#include "engine/start/right_run.hpp"
+
+namespace kedge::faults::lineages_test {
+namespace {
+
+class Lineages : public RightRun {
+ protected:
+  /// An older run with a persistent commit, and one that was begun afresh, in the stores alone.
+  void begin_afresh() {
+    commit_steps(job, {{"old", 1}});
+    local_only();
+    job.options.open.fresh = true;
+    commit_steps(job, {{"new", 20}});
+    job.options.open.fresh = false;
+  }
+  void lose_records() { job.disk.remove_all("/case/checkpoints/.kedge"); }
+  Failure expect_told() {
+    const Failure failure = expect_refused(ErrorCode::mismatch);
+    EXPECT_TRUE(says(failure.message, {"no record of", "KEDGE_OPEN_ADOPT_STORE=1", "KEDGE_OPEN_FRESH=1", "kedge drop"}))
+        << failure.message;
+    EXPECT_TRUE(failure.path.starts_with("/nodes/")) << failure.path;
+    return failure;
+  }
+  void expect_at(int step) {
+    const Opened opened = reopen(job);
+    EXPECT_FALSE(opened.failure) << to_string(opened.failure.value_or(Failure{}));
+    EXPECT_EQ(opened.step, step);
+  }
+  void expect_adopted(int step) {
+    job.options.open.adopt_store = true;
+    expect_at(step);
+    job.options.open.adopt_store = false;
+    expect_at(step);
+  }
+  /// Of the engine's prefix: a link in a directory of its own, which leads to a directory.
+  void link_to(const std::string& target) {
+    job.disk.make_directories(target, 0755);
+    job.disk.remove_all("/linked/checkpoints");
+    job.disk.make_directories("/linked", 0755);
+    job.disk.plant_link("/linked/checkpoints", target);
+    job.options.persistent.path = "/linked/checkpoints";
+  }
+};
+
+TEST_F(Lineages, WhatWasBegunAfreshGoesOnWhileTheOlderStoreIsThere) {
+  begin_afresh();
+  EXPECT_EQ(stores(), 2U);
+  expect_at(20);
+  expect_at(20);
+}
+
+/// The prefix has a checkpoint of the run that was given up, and nothing of the newer one.
+TEST_F(Lineages, ARunBegunAfreshThatLostItsRecordsIsNotPassedOver) {
+  begin_afresh();
+  lose_records();
+  expect_told();
+  expect_told();  // at every start, not once
+}
+
+TEST_F(Lineages, ItGoesOnFromItsStoresWhereTheyAreAdopted) {
+  begin_afresh();
+  remove_everywhere(container_of(job.disk, 0, "old"));  // the older run's are gone
+  lose_records();
+  expect_told();
+  expect_adopted(20);
+}
+
+TEST_F(Lineages, StoresOfBothAreMoreThanAdoptionCanTell) {
+  begin_afresh();
+  lose_records();
+  job.options.open.adopt_store = true;
+  const Failure failure = expect_refused(ErrorCode::mismatch);
+  EXPECT_TRUE(says(failure.message, {"several runs", "kedge drop", "KEDGE_OPEN_FRESH=1"})) << failure.message;
+}
+
+/// Generations begin anew with each run: the older one may have the higher ones.
+TEST_F(Lineages, TheRunThatWasGivenUpDoesNotComeBackFromItsManifests) {
+  commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
+  job.options.open.fresh = true;
+  commit_steps(job, {{"new", 20}});
+  job.options.open.fresh = false;
+  job.disk.remove_all("/nodes");
+  job.disk.make_directories("/nodes", 0755);
+  lose_records();
+  expect_at(20);
+}
+
+TEST_F(Lineages, RecordsThatWereSetBackDoNotPassOverTheNewerRun) {
+  commit_steps(job, {{"old", 1}});
+  const auto records = job.disk.snapshot();
+  local_only();
+  job.options.open.fresh = true;
+  commit_steps(job, {{"new", 20}});
+  job.options.open.fresh = false;
+  lose_records();
+  for (const auto& [path, entry] : records) {
+    if (!path.starts_with("/case/checkpoints/.kedge")) continue;
+    if (entry.status.kind == fs::FileStatus::Kind::directory) job.disk.make_directories(path, entry.status.mode);
+    else job.disk.write_all(path, entry.bytes);
+  }
+  expect_told();
+}
+
+/// Twice afresh: both that were given up are known to be.
+TEST_F(Lineages, EachStoreThatWasGivenUpIsLeftAlone) {
+  begin_afresh();
+  job.options.open.fresh = true;
+  commit_steps(job, {{"newer", 40}});
+  job.options.open.fresh = false;
+  EXPECT_EQ(stores(), 3U);
+  expect_at(40);
+  // Also the store of a run that the prefix had lost.
+  lose_records();
+  job.options.open.fresh = true;
+  commit_steps(job, {{"newest", 60}});
+  job.options.open.fresh = false;
+  EXPECT_EQ(stores(), 4U);
+  expect_at(60);
+}
+
+/// A node that has the other run's store is not rank 0's.
+TEST_F(Lineages, OneNodesStoreIsEnoughToTellAllRanks) {
+  begin_afresh();
+  lose_records();
+  job.disk.remove_all("/nodes/node0");
+  expect_told();
+}
+
+TEST_F(Lineages, ALinkInPlaceOfThePrefixDoesNotBeginFromZero) {
+  local_only();
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/case/checkpoints");
+  job.disk.make_directories("/elsewhere", 0755);
+  job.disk.plant_link("/case/checkpoints", "/elsewhere");
+  const Failure failure = expect_told();
+  EXPECT_TRUE(says(failure.message, {"/case/checkpoints leads to /elsewhere"})) << failure.message;
+  expect_adopted(1);
+}
+
+TEST_F(Lineages, ALinkThatLeadsElsewhereDoesNotBeginFromZero) {
+  local_only();
+  for (const bool target_is_gone : {true, false}) {
+    link_to(compose("/one{}", target_is_gone));
+    commit_steps(job, {{"a", 1}});
+    if (target_is_gone) job.disk.remove_all("/one1");
+    link_to(compose("/two{}", target_is_gone));
+    expect_told();
+    job.disk.remove_all("/nodes");
+    job.disk.make_directories("/nodes", 0755);
+  }
+}
+
+/// Whoever lets a link lead to one and the other of two runs has both.
+TEST_F(Lineages, ALinkThatGoesBackAndForthLeadsToEachRunsOwn) {
+  local_only();
+  link_to("/one");
+  commit_steps(job, {{"a", 1}});
+  link_to("/two");
+  expect_told();
+  job.options.open.fresh = true;
+  commit_steps(job, {{"b", 20}});
+  job.options.open.fresh = false;
+  for (int round = 0; round < 2; ++round) {
+    link_to("/one");
+    expect_at(1);
+    link_to("/two");
+    expect_at(20);
+  }
+}
+
+/// The store knows each path by which the prefix was given.
+TEST_F(Lineages, ALinkIsKnownAlsoWhereALaterStartWentPastIt) {
+  local_only();
+  link_to("/one");
+  commit_steps(job, {{"a", 1}});
+  job.options.persistent.path = "/one";
+  expect_at(1);
+  link_to("/two");
+  expect_told();
+}
+
+TEST_F(Lineages, ADirectoryInPlaceOfTheLinkDoesNotBeginFromZero) {
+  local_only();
+  link_to("/one");
+  commit_steps(job, {{"a", 1}});
+  job.disk.remove_all("/linked/checkpoints");
+  job.disk.make_directories("/linked/checkpoints", 0755);
+  expect_told();
+}
+
+/// What another spelling of the same path says is the same.
+TEST_F(Lineages, DotsAndSlashesMakeNoOtherPath) {
+  local_only();
+  link_to("/one");
+  commit_steps(job, {{"a", 1}});
+  link_to("/two");
+  job.options.persistent.path = "/linked/./checkpoints/";
+  expect_told();
+}
+
+}  // namespace
+}  // namespace kedge::faults::lineages_test

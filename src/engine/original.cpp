@@ -1,0 +1,26 @@
+#include "engine/original.hpp"
+
+#include <cerrno>
+
+#include "base/attempt.hpp"
+#include "fs/system_error.hpp"
+#include "kedge/error.hpp"
+#include "persist/run_records.hpp"
+
+namespace kedge::engine {
+
+Original original_at(fs::FileSystem& file_system, const std::string& directory, const Id128& run_id) {
+  auto original = Original::gone;
+  const auto failure = attempt([&] {
+    const auto found = persist::read_run_record(file_system, directory);
+    auto record = found.record;
+    if (!record && file_system.status(directory)) record = persist::read_record_of_starts(file_system, directory);
+    if (!record && found.unreadable) throw Error(*found.unreadable);
+    if (record ? record->run_id == run_id : found.damaged) original = Original::there;
+  });
+  if (!failure) return original;
+  if (!fs::is_out_of_reach(failure->system_errno)) throw Error(*failure);
+  return failure->system_errno == ENOTDIR ? Original::gone : Original::denied;
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,163 @@
+#include "engine/stores_at_hand.hpp"
+
+#include <algorithm>
+
+#include "base/refuse.hpp"
+#include "base/text.hpp"
+#include "engine/original.hpp"
+#include "persist/prefix_runs.hpp"
+
+namespace kedge::engine {
+namespace {
+
+RunAndPlace ids_of(const store::StoreOfName& one) { return {one.record.run_id, one.record.place_id}; }
+
+/// COLLECTIVE. Every text that any rank has, once, in the same order on all.
+std::vector<std::string> all_of(const comm::Group& group, std::vector<std::string> mine) {
+  std::vector<std::string> all;
+  while (const auto speaker = group.lowest_with(!mine.empty())) {
+    std::string next = mine.empty() ? std::string() : mine.front();
+    group.broadcast(next, *speaker);
+    std::erase(mine, next);
+    all.push_back(std::move(next));
+  }
+  return all;
+}
+
+}  // namespace
+
+StoresAtHand::StoresAtHand(const comm::Group& group, const KnownRun& known, const PlacesOfRun& places,
+                           fs::FileSystem& file_system, bool tolerant)
+    : group_(group), known_(known), file_system_(file_system) {
+  group_.together([&] {
+    stores_ = store::stores_of_name(file_system_, places.root, places.surroundings, known_.run.name,
+                                    tolerant ? store::Unreadable::skipped : store::Unreadable::refused);
+  });
+}
+
+bool StoresAtHand::is_by_name(const store::StoreOfName& one) const {
+  return one.record.prefix == known_.given ||
+         std::ranges::find(one.record.names, known_.given) != one.record.names.end();
+}
+
+RunAndPlace StoresAtHand::common(const Id128& run_id) const {
+  const auto counts = [&](const store::StoreOfName& one) {
+    return is_here(one) && (run_id.is_none() || one.record.run_id == run_id) &&
+           (one.has_commits || known_.has_trace());
+  };
+  const auto first = std::ranges::find_if(stores_, counts);
+  const auto speaker = group_.lowest_with(first != stores_.end());
+  if (!speaker) return {};
+  RunAndPlace ids;
+  if (first != stores_.end()) ids = ids_of(*first);
+  group_.broadcast(ids, *speaker);
+  group_.together([&] {
+    for (const store::StoreOfName& one : stores_) {
+      if (counts(one) && !ids_of(one).is_same_as(ids)) refuse_several(one);
+    }
+  });
+  return ids;
+}
+
+void StoresAtHand::refuse_several(const store::StoreOfName& one) const {
+  refuse(ErrorCode::mismatch,
+         compose("stores have commits of several runs '{}' that the prefix has no record of; free those that are not "
+                 "wanted with kedge drop, or start over with open.fresh (KEDGE_OPEN_FRESH=1)",
+                 known_.run.name),
+         one.directory);
+}
+
+void StoresAtHand::refuse_left_behind(const Id128& run_id) const {
+  group_.together([&] {
+    for (const store::StoreOfName& one : stores_) {
+      if (is_here(one) || one.record.run_id != run_id || !one.has_commits) continue;
+      const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
+      if (original_at(file_system_, records, run_id) != Original::gone) continue;
+      refuse(ErrorCode::mismatch,
+             compose("the prefix {} has checkpoints of run '{}' and lost its records; this store has checkpoints of "
+                     "the same run, whose prefix was {}. To continue from the store, move the prefix back there; to "
+                     "continue from the newest checkpoint on the prefix, run kedge drop on the store; to keep both "
+                     "but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                     known_.prefix, known_.run.name, one.record.prefix),
+             one.directory);
+    }
+  });
+}
+
+/// A prefix that knows its run does not answer for another one that the same path led to.
+bool StoresAtHand::is_unknown(const store::StoreOfName& one, const RunAndPlace& ids) const {
+  return one.has_commits && !ids_of(one).is_same_as(ids) && (is_here(one) || (is_by_name(one) && !known_.is_settled())) &&
+         std::ranges::find(known_.given_up, one.record.run_id) == known_.given_up.end();
+}
+
+bool StoresAtHand::has_unknown(const RunAndPlace& ids) const {
+  return group_.any(std::ranges::any_of(stores_, [&](const store::StoreOfName& one) { return is_unknown(one, ids); }));
+}
+
+void StoresAtHand::refuse_unknown(const RunAndPlace& ids) const {
+  group_.together([&] {
+    const auto one = std::ranges::find_if(stores_, [&](const auto& each) { return is_unknown(each, ids); });
+    if (one == stores_.end()) return;
+    std::string message;
+    if (!is_here(*one)) {
+      message = compose(
+          "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
+          "continue them, let it lead there again, or, if {} has taken its place, set open.adopt_store "
+          "(KEDGE_OPEN_ADOPT_STORE=1); to keep them but begin here, set open.fresh (KEDGE_OPEN_FRESH=1); to free the "
+          "store, run kedge drop on it",
+          known_.run.name, one->record.prefix,
+          one->record.prefix == known_.given ? std::string("a directory then")
+                                             : compose("to which {} led then", known_.given),
+          known_.given, known_.prefix, known_.prefix);
+    } else if (ids.run_id.is_none()) {
+      message = compose(
+          "the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, replaced "
+          "or moved?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to keep it but "
+          "start over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
+          known_.prefix, known_.run.name);
+    } else {
+      message = compose(
+          "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has others of that "
+          "name (did it lose its records, or was it replaced?). To continue from the store, set open.adopt_store "
+          "(KEDGE_OPEN_ADOPT_STORE=1); to continue from what is on the prefix, free the store with kedge drop; to keep "
+          "both but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+          known_.run.name, known_.prefix);
+    }
+    refuse(ErrorCode::mismatch, message, one->directory);
+  });
+}
+
+RunAndPlace StoresAtHand::adopt_unknown(const RunAndPlace& ids) const {
+  const auto first = std::ranges::find_if(stores_, [&](const auto& one) { return is_unknown(one, ids); });
+  const auto speaker = group_.lowest_with(first != stores_.end());
+  RunAndPlace adopted;
+  if (first != stores_.end()) adopted = ids_of(*first);
+  group_.broadcast(adopted, speaker.value_or(0));
+  group_.together([&] {
+    for (const store::StoreOfName& one : stores_) {
+      const bool is_own = one.has_commits && !ids.run_id.is_none() && ids_of(one).is_same_as(ids);
+      if (is_own || (is_unknown(one, ids) && !ids_of(one).is_same_as(adopted))) refuse_several(one);
+    }
+  });
+  return adopted;
+}
+
+std::vector<Id128> StoresAtHand::runs_with_commits() const {
+  std::vector<std::string> mine;
+  for (const store::StoreOfName& one : stores_) {
+    if (one.has_commits && (is_here(one) || is_by_name(one))) mine.push_back(to_string(one.record.run_id));
+  }
+  std::vector<Id128> runs;
+  for (const std::string& id : all_of(group_, std::move(mine))) runs.push_back(parse_id(id).value_or(Id128{}));
+  return runs;
+}
+
+std::vector<std::string> StoresAtHand::former_prefixes(const RunAndPlace& ids) const {
+  std::vector<std::string> mine;
+  for (const store::StoreOfName& one : stores_) {
+    if (ids_of(one).is_same_as(ids) && !is_here(one)) mine.push_back(one.record.prefix);
+  }
+  return all_of(group_, std::move(mine));
+}
+
+}  // namespace kedge::engine

@@ -1,0 +1,56 @@
+// What the stores of a start's nodes say of its run, beside what the prefix says: they may know more, or another run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "engine/identity.hpp"
+#include "fs/file_system.hpp"
+#include "store/node_records.hpp"
+
+namespace kedge::engine {
+
+/// This user's stores of a run's name on this job's nodes. All calls are COLLECTIVE.
+class StoresAtHand {
+ public:
+  /// Reads their records. If `tolerant`, one that cannot be read counts as another run's.
+  StoresAtHand(const comm::Group& group, const KnownRun& known, const PlacesOfRun& places, fs::FileSystem& file_system,
+               bool tolerant);
+
+  /// The ids that those on this prefix have, of run `run_id` unless it is none; none if there is no store. If the prefix
+  /// has no trace of the run, those without commits are of no interest. Throws mismatch if they differ.
+  [[nodiscard]] RunAndPlace common(const Id128& run_id) const;
+
+  /// A prefix that was moved and lost its records does not say that stores are its own. Throws mismatch if there is one
+  /// of run `run_id` whose prefix is gone from where it lay: its commits may be newer than those on the prefix.
+  void refuse_left_behind(const Id128& run_id) const;
+
+  /// Whether any has commits that the prefix does not know: it names this prefix, is not that of `ids`, and was not
+  /// given up on purpose.
+  [[nodiscard]] bool has_unknown(const RunAndPlace& ids) const;
+  /// Throws mismatch if so.
+  void refuse_unknown(const RunAndPlace& ids) const;
+  /// What they are: throws mismatch unless they have the same ids, and no store of `ids` has commits as well.
+  [[nodiscard]] RunAndPlace adopt_unknown(const RunAndPlace& ids) const;
+  /// The runs of all that name this prefix and have commits.
+  [[nodiscard]] std::vector<Id128> runs_with_commits() const;
+  /// Where the prefix of those with these ids lay, if that is elsewhere.
+  [[nodiscard]] std::vector<std::string> former_prefixes(const RunAndPlace& ids) const;
+
+ private:
+  /// It was used by a start of this very prefix.
+  [[nodiscard]] bool is_here(const store::StoreOfName& one) const { return one.record.prefix == known_.prefix; }
+  /// It was used by a start of a prefix that was given by the same path, which leads elsewhere now.
+  [[nodiscard]] bool is_by_name(const store::StoreOfName& one) const;
+  [[nodiscard]] bool is_unknown(const store::StoreOfName& one, const RunAndPlace& ids) const;
+  /// Throws mismatch: nothing says which of them is meant.
+  [[noreturn]] void refuse_several(const store::StoreOfName& one) const;
+
+  const comm::Group& group_;
+  const KnownRun& known_;
+  fs::FileSystem& file_system_;
+  std::vector<store::StoreOfName> stores_;
+};
+
+}  // namespace kedge::engine
