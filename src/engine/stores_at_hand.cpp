@@ -94,36 +94,46 @@ bool StoresAtHand::has_unknown(const RunAndPlace& ids) const {
   return group_.any(std::ranges::any_of(stores_, [&](const store::StoreOfName& one) { return is_unknown(one, ids); }));
 }
 
+/// Its run still has its own prefix, to which the same path led before: nobody else may take the store.
+bool StoresAtHand::is_anothers(const store::StoreOfName& one) const {
+  if (is_here(one)) return false;
+  const std::string records = persist::records_directory(one.record.prefix, known_.run.name);
+  return original_at(file_system_, records, one.record.run_id) != Original::gone;
+}
+
+std::string StoresAtHand::words_for(const store::StoreOfName& one, const RunAndPlace& ids) const {
+  if (!is_here(one)) {
+    const std::string then = one.record.prefix == known_.given ? std::string("a directory then")
+                                                               : compose("to which {} led then", known_.given);
+    const std::string adopt =
+        is_anothers(one) ? std::string()
+                         : compose(", or, if {} has taken its place, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)",
+                                   known_.prefix);
+    return compose(
+        "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
+        "continue them, let it lead there again{}; to keep them but begin here, set open.fresh (KEDGE_OPEN_FRESH=1); to "
+        "free the store, run kedge drop on it",
+        known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
+  }
+  if (ids.run_id.is_none()) {
+    return compose(
+        "the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, replaced or "
+        "moved?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to keep it but start "
+        "over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
+        known_.prefix, known_.run.name);
+  }
+  return compose(
+      "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has others of that "
+      "name (did it lose its records, or was it replaced?). To continue from the store, set open.adopt_store "
+      "(KEDGE_OPEN_ADOPT_STORE=1); to continue from what is on the prefix, free the store with kedge drop; to keep "
+      "both but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
+      known_.run.name, known_.prefix);
+}
+
 void StoresAtHand::refuse_unknown(const RunAndPlace& ids) const {
   group_.together([&] {
     const auto one = std::ranges::find_if(stores_, [&](const auto& each) { return is_unknown(each, ids); });
-    if (one == stores_.end()) return;
-    std::string message;
-    if (!is_here(*one)) {
-      message = compose(
-          "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
-          "continue them, let it lead there again, or, if {} has taken its place, set open.adopt_store "
-          "(KEDGE_OPEN_ADOPT_STORE=1); to keep them but begin here, set open.fresh (KEDGE_OPEN_FRESH=1); to free the "
-          "store, run kedge drop on it",
-          known_.run.name, one->record.prefix,
-          one->record.prefix == known_.given ? std::string("a directory then")
-                                             : compose("to which {} led then", known_.given),
-          known_.given, known_.prefix, known_.prefix);
-    } else if (ids.run_id.is_none()) {
-      message = compose(
-          "the prefix {} has no record of run '{}', which has commits in this store (was the prefix removed, replaced "
-          "or moved?). To continue from the store, set open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1); to keep it but "
-          "start over, open.fresh (KEDGE_OPEN_FRESH=1); to free it, run kedge drop on it",
-          known_.prefix, known_.run.name);
-    } else {
-      message = compose(
-          "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has others of that "
-          "name (did it lose its records, or was it replaced?). To continue from the store, set open.adopt_store "
-          "(KEDGE_OPEN_ADOPT_STORE=1); to continue from what is on the prefix, free the store with kedge drop; to keep "
-          "both but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
-          known_.run.name, known_.prefix);
-    }
-    refuse(ErrorCode::mismatch, message, one->directory);
+    if (one != stores_.end()) refuse(ErrorCode::mismatch, words_for(*one, ids), one->directory);
   });
 }
 
@@ -137,6 +147,7 @@ RunAndPlace StoresAtHand::adopt_unknown(const RunAndPlace& ids) const {
     for (const store::StoreOfName& one : stores_) {
       const bool is_own = one.has_commits && !ids.run_id.is_none() && ids_of(one).is_same_as(ids);
       if (is_own || (is_unknown(one, ids) && !ids_of(one).is_same_as(adopted))) refuse_several(one);
+      if (is_unknown(one, ids) && is_anothers(one)) refuse(ErrorCode::mismatch, words_for(one, ids), one.directory);
     }
   });
   return adopted;

@@ -31,7 +31,8 @@ class StoresAtHand {
   [[nodiscard]] bool has_unknown(const RunAndPlace& ids) const;
   /// Throws mismatch if so.
   void refuse_unknown(const RunAndPlace& ids) const;
-  /// What they are: throws mismatch unless they have the same ids, and no store of `ids` has commits as well.
+  /// What they are: throws mismatch unless they have the same ids, no store of `ids` has commits as well, and no other
+  /// prefix still has the run.
   [[nodiscard]] RunAndPlace adopt_unknown(const RunAndPlace& ids) const;
   /// The runs of all that name this prefix and have commits.
   [[nodiscard]] std::vector<Id128> runs_with_commits() const;
@@ -44,6 +45,9 @@ class StoresAtHand {
   /// It was used by a start of a prefix that was given by the same path, which leads elsewhere now.
   [[nodiscard]] bool is_by_name(const store::StoreOfName& one) const;
   [[nodiscard]] bool is_unknown(const store::StoreOfName& one, const RunAndPlace& ids) const;
+  [[nodiscard]] bool is_anothers(const store::StoreOfName& one) const;
+  /// Why it stops the start, and the ways on.
+  [[nodiscard]] std::string words_for(const store::StoreOfName& one, const RunAndPlace& ids) const;
   /// Throws mismatch: nothing says which of them is meant.
   [[noreturn]] void refuse_several(const store::StoreOfName& one) const;
 

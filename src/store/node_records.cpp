@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kNamesMax = 8;
 
+void add(std::vector<std::string>& names, const std::vector<std::string>& older) {
+  for (const std::string& name : older) {
+    if (std::ranges::find(names, name) == names.end() && names.size() < kNamesMax) names.push_back(name);
+  }
+}
+
 Id128 noted_commit(fs::FileSystem& file_system, const std::string& directory) {
   return id_in(read_small_file(file_system, directory, kCommitRecord));
 }
@@ -56,20 +62,18 @@ bool NodeRecords::is_owned_by(const Id128& run_id, const Id128& place_id) {
   return is;
 }
 
-void NodeRecords::write_owner(const StoreRecord& record) {
+void NodeRecords::write_owner(StoreRecord record) {
   std::optional<StoreRecord> now;
   // An unreadable record is replaced.
   (void)attempt([&] { now = read_store_record(*file_system_, location_.directory); });
+  if (now && now->run_id == record.run_id && now->place_id == record.place_id) add(record.names, now->names);
   if (now != record) write(kRunRecord, to_text(record));
 }
 
 void NodeRecords::add_names(const StoreRecord& record) {
   StoreRecord now = read_store_record(*file_system_, location_.directory);
-  for (const std::string& name : record.names) {
-    if (std::ranges::find(now.names, name) == now.names.end()) now.names.insert(now.names.begin(), name);
-  }
-  if (now.names.size() > kNamesMax) now.names.resize(kNamesMax);
-  write_owner(now);
+  now.names = record.names;
+  write_owner(std::move(now));
 }
 
 /// A note that cannot be read may be this run's.

@@ -44,8 +44,9 @@ class NodeRecords {
   /// Whether the record says this run and this place, on whatever prefix.
   [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& place_id);
   /// Records whose the store is. Nothing is written if the record says so already.
-  void write_owner(const StoreRecord& record);
-  /// Adds the paths by which the prefix is given now to those of earlier starts: at most a few are kept.
+  /// Paths by which earlier starts were given the prefix stay, at most a few.
+  void write_owner(StoreRecord record);
+  /// Those by which it is given now, alone.
   void add_names(const StoreRecord& record);
 
   /// A commit of this run has returned at least once, and was not removed on purpose since.

@@ -1,6 +1,7 @@
 // What the stores know and the prefix does not: a run begun afresh, a prefix that a link replaced, records set back.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "base/text.hpp"
@@ -82,6 +83,7 @@ TEST_F(Lineages, StoresOfBothAreMoreThanAdoptionCanTell) {
 /// Generations begin anew with each run: the older one may have the higher ones.
 TEST_F(Lineages, TheRunThatWasGivenUpDoesNotComeBackFromItsManifests) {
   commit_steps(job, {{"a", 1}, {"b", 2}, {"c", 3}});
+  job.let_pass(std::chrono::seconds(1));
   job.options.open.fresh = true;
   commit_steps(job, {{"new", 20}});
   job.options.open.fresh = false;
@@ -148,9 +150,16 @@ TEST_F(Lineages, ALinkThatLeadsElsewhereDoesNotBeginFromZero) {
   for (const bool target_is_gone : {true, false}) {
     link_to(compose("/one{}", target_is_gone));
     commit_steps(job, {{"a", 1}});
-    if (target_is_gone) job.disk.remove_all("/one1");
+    if (target_is_gone) job.disk.remove_all("/onetrue");
     link_to(compose("/two{}", target_is_gone));
-    expect_told();
+    const Failure failure = expect_refused(ErrorCode::mismatch);
+    EXPECT_TRUE(says(failure.message, {"let it lead there again", "KEDGE_OPEN_FRESH=1", "kedge drop"}));
+    // What still has its own prefix is not for another one to take.
+    EXPECT_EQ(says(failure.message, {"KEDGE_OPEN_ADOPT_STORE=1"}), target_is_gone) << failure.message;
+    job.options.open.adopt_store = true;
+    if (target_is_gone) EXPECT_EQ(reopen(job).step, 1);
+    else expect_refused(ErrorCode::mismatch);
+    job.options.open.adopt_store = false;
     job.disk.remove_all("/nodes");
     job.disk.make_directories("/nodes", 0755);
   }
@@ -162,7 +171,7 @@ TEST_F(Lineages, ALinkThatGoesBackAndForthLeadsToEachRunsOwn) {
   link_to("/one");
   commit_steps(job, {{"a", 1}});
   link_to("/two");
-  expect_told();
+  expect_refused(ErrorCode::mismatch);
   job.options.open.fresh = true;
   commit_steps(job, {{"b", 20}});
   job.options.open.fresh = false;
@@ -182,7 +191,7 @@ TEST_F(Lineages, ALinkIsKnownAlsoWhereALaterStartWentPastIt) {
   job.options.persistent.path = "/one";
   expect_at(1);
   link_to("/two");
-  expect_told();
+  expect_refused(ErrorCode::mismatch);
 }
 
 TEST_F(Lineages, ADirectoryInPlaceOfTheLinkDoesNotBeginFromZero) {
@@ -191,7 +200,7 @@ TEST_F(Lineages, ADirectoryInPlaceOfTheLinkDoesNotBeginFromZero) {
   commit_steps(job, {{"a", 1}});
   job.disk.remove_all("/linked/checkpoints");
   job.disk.make_directories("/linked/checkpoints", 0755);
-  expect_told();
+  expect_refused(ErrorCode::mismatch);
 }
 
 /// What another spelling of the same path says is the same.
@@ -201,7 +210,7 @@ TEST_F(Lineages, DotsAndSlashesMakeNoOtherPath) {
   commit_steps(job, {{"a", 1}});
   link_to("/two");
   job.options.persistent.path = "/linked/./checkpoints/";
-  expect_told();
+  expect_refused(ErrorCode::mismatch);
 }
 
 }  // namespace
