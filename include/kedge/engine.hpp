@@ -88,6 +88,11 @@ class Engine {
   /// COLLECTIVE. Begins a checkpoint. Only rank 0's attributes are stored. Throws invalid_argument, bad_state,
   /// no_space, io.
   void create(std::string_view tag, const Attributes& attributes = {});
+  /// COLLECTIVE. Begins an output: data for people and other programs, such as a plot, not state to restart from. It is
+  /// saved, committed, protected and read as a checkpoint is, by its own tag; open(latest) and open(Before) pass it
+  /// over, it counts in no `keep` and no `every` and replaces no checkpoint. Every output is flushed to the parallel
+  /// filesystem, stays in the node-local stores until it is there, and is never removed from there. Throws as create.
+  void create_output(std::string_view tag, const Attributes& attributes = {});
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8; `/`
   /// separates groups. Outside of create and commit nothing but the status says that it was refused (bad_state).
   Status save(std::string_view name, const Region& region, const Placement& placement = {});

@@ -192,6 +192,12 @@ const char* kedge_level_name(kedge_level level);
 KEDGE_MUST_CHECK kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
                                           size_t attribute_count);
 
+/** COLLECTIVE. As kedge_create, but begins an output: data for people and other programs, such as a plot, which no
+ * restart finds, and which counts as no checkpoint; see Engine::create_output. Every output is flushed to the parallel
+ * filesystem, and never removed from there. */
+KEDGE_MUST_CHECK kedge_error kedge_create_output(kedge_engine* engine, const char* tag,
+                                                 const kedge_attribute* attributes, size_t attribute_count);
+
 /** Copies a region: the elements at `data`, in row-major order; `shape` has `dimensions` extents (0 for a scalar, at
  * most KEDGE_MAX_DIMENSIONS) in elements, slowest dimension first. The memory may be reused when the call returns.
  * `name` is UTF-8, 1 to 1024 bytes; `/` separates groups. kedge_commit also reports a failure, on all ranks, so between

@@ -201,6 +201,7 @@ struct CommitHead {
   std::uint32_t world_size = 0;   ///< logical ranks
   std::int64_t time_ns = 0;       ///< since 1970, when it was created
   Tag tag;                        ///< its name
+  bool is_output = false;         ///< made by create_output: nothing to restart from
   bool operator==(const CommitHead&) const = default;  ///< Member by member.
 };
 

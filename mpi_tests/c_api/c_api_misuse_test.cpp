@@ -45,6 +45,7 @@ TEST(CApiMisuse, EveryCallRefusesANullEngine) {
   refused(kedge_need_checkpoint(nullptr, &number), "need_checkpoint");
   refused(kedge_should_exit(nullptr, &number), "should_exit");
   refused(kedge_create(nullptr, "a", nullptr, 0), "create");
+  refused(kedge_create_output(nullptr, "a", nullptr, 0), "create_output");
   refused(kedge_save(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "save");
   refused(kedge_save_shard(nullptr, "a", &number, KEDGE_INT32, 1, &kOne, &kOne, &kOne, 0), "save_shard");
   refused(kedge_save_replicated(nullptr, "a", &number, KEDGE_INT32, 0, nullptr), "save_replicated");
@@ -96,6 +97,8 @@ void expect_refused_on_all_ranks(const std::function<kedge_error(kedge_engine*, 
 TEST(CApiMisuse, CollectiveCallsWithNullArgumentsFailOnAllRanks) {
   expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_create(e, wrong ? nullptr : "a", nullptr, 0); });
   expect_refused_on_all_ranks([](auto* e, bool wrong) { return kedge_create(e, "a", nullptr, wrong ? 1 : 0); });
+  expect_refused_on_all_ranks(
+      [](auto* e, bool wrong) { return kedge_create_output(e, wrong ? nullptr : "a", nullptr, 0); });
   expect_refused_on_all_ranks([](auto* e, bool wrong) {
     int found = 0;
     return kedge_open(e, nullptr, KEDGE_KEEP_NEWER, wrong ? nullptr : &found);

@@ -250,6 +250,12 @@ TEST(CApi, AttributesPinsAndSourcesGoThroughThePrefix) {
     EXPECT_EQ(kedge_commit(engine), KEDGE_OK);
     EXPECT_EQ(kedge_pause(engine, 1), KEDGE_OK) << kedge_last_error();
     EXPECT_EQ(kedge_pause(engine, 0), KEDGE_OK);
+    EXPECT_EQ(kedge_create_output(engine, "plot", nullptr, 0), KEDGE_OK) << kedge_last_error();
+    EXPECT_EQ(kedge_commit(engine), KEDGE_OK);
+    int found = 0;
+    EXPECT_EQ(kedge_open(engine, "latest", KEDGE_KEEP_NEWER, &found), KEDGE_OK);
+    EXPECT_EQ(found, 1) << "the checkpoint before the output";
+    EXPECT_EQ(kedge_close(engine), KEDGE_OK);
     EXPECT_EQ(kedge_pin(engine, "a", 1), KEDGE_OK) << kedge_last_error();
     EXPECT_EQ(kedge_pin(engine, "a", 0), KEDGE_OK);
     EXPECT_EQ(kedge_pin(engine, "b", 1), KEDGE_NOT_FOUND);

@@ -79,8 +79,8 @@ class Model {
     if (here.line >= 0 && here.records) {
       // Of the run's own id, it may be on the prefix, or in stores that name it.
       const int line = line_of_.at(step);
-      const bool is_own = lines_[line].root == lines_[here.line].root &&
-                          (here.persistent.contains(step) || names(line, where));
+      const bool is_own =
+          lines_[line].root == lines_[here.line].root && (here.persistent.contains(step) || names(line, where));
       if (!is_own && !visible(here.line).contains(step)) return compose("step {} is another's", step);
       if (here.disturbed || step == here.newest) return {};
       return compose("step {} is opened, and nothing happened to the newest, {}", step, here.newest);
@@ -179,9 +179,9 @@ class Model {
     int root = -1;  ///< that it was copied from in the end: copies share the run's id
     std::set<int> own;
     std::set<int> inherited;
-    int copied_from = -1;       ///< until its first start, which tells whether it was copied or moved
-    std::string copied_out_of;  ///< the prefix
-    std::string prefix;         ///< as its stores say it for sure
+    int copied_from = -1;              ///< until its first start, which tells whether it was copied or moved
+    std::string copied_out_of;         ///< the prefix
+    std::string prefix;                ///< as its stores say it for sure
     std::set<std::string> names;       ///< prefixes and paths that they may know
     std::set<std::string> sure_names;  ///< and those that they know for sure
     bool has_local = false;
@@ -223,8 +223,7 @@ class Model {
   /// Whether its stores name this place.
   [[nodiscard]] bool names(int line, const Where& where) const {
     const Line& of = lines_.at(line);
-    return of.run == where.run && of.has_local &&
-           (of.names.contains(where.prefix) || of.names.contains(where.path));
+    return of.run == where.run && of.has_local && (of.names.contains(where.prefix) || of.names.contains(where.path));
   }
   void take_place(const Where& where, Here& here) {
     Line& line = lines_[here.line];

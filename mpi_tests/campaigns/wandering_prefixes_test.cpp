@@ -183,8 +183,8 @@ class Walk {
   void judge(const std::string& prefix, const std::string& path, const std::string& run, const Opened& found) {
     if (found.tag) ++opened;
     else ++zero;
-    const std::string wrong = found.tag ? model_.wrong_step({prefix, path, run}, found.step)
-                                        : model_.wrong_zero({prefix, path, run});
+    const std::string wrong =
+        found.tag ? model_.wrong_step({prefix, path, run}, found.step) : model_.wrong_zero({prefix, path, run});
     EXPECT_EQ(wrong, "") << "\n" << told;
   }
   void commit(const Where& where, const Steps& then, std::optional<int> step) {
@@ -207,8 +207,10 @@ class Walk {
     EXPECT_TRUE(model_.may_refuse({prefix, path, run})) << to_string(failure) << "\n" << told;
     EXPECT_TRUE(failure.code == ErrorCode::mismatch || failure.code == ErrorCode::unrecoverable ||
                 failure.code == ErrorCode::corrupt)
-        << to_string(failure) << "\n" << told;
-    EXPECT_TRUE(says(failure.message, {"KEDGE_OPEN_FRESH=1"}) || says(failure.message, {"KEDGE_RUN"})) << failure.message;
+        << to_string(failure) << "\n"
+        << told;
+    EXPECT_TRUE(says(failure.message, {"KEDGE_OPEN_FRESH=1"}) || says(failure.message, {"KEDGE_RUN"}))
+        << failure.message;
     const auto way = draw(3);
     if (way == 0) {  // as kedge drop
       if (!failure.path.starts_with("/nodes/node")) return;

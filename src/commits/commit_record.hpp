@@ -25,7 +25,8 @@ struct CommitRecord {
   std::uint64_t incarnation = 0;
   std::int64_t time_ns = 0;
   std::uint32_t world_size = 0;
-  std::array<char, 132> tag{};  ///< zeros behind it, at least one
+  std::uint32_t is_output = 0;
+  std::array<char, 136> tag{};  ///< zeros behind it, at least one
 };
 static_assert(std::is_trivially_copyable_v<CommitRecord>);
 static_assert(std::has_unique_object_representations_v<CommitRecord>, "no byte is sent that nobody has set");
@@ -37,17 +38,25 @@ static_assert(kTagBytesMax < sizeof(CommitRecord::tag));
     throw Error(ErrorCode::invalid_argument,
                 compose("tag '{}' is longer than {} bytes; give the checkpoint a shorter one", head.tag, kTagBytesMax));
   }
-  CommitRecord record{head.run_id,      head.id,      head.parent_id,  head.generation,
-                      head.incarnation, head.time_ns, head.world_size, {}};
+  CommitRecord record{head.run_id,
+                      head.id,
+                      head.parent_id,
+                      head.generation,
+                      head.incarnation,
+                      head.time_ns,
+                      head.world_size,
+                      head.is_output ? 1U : 0U,
+                      {}};
   std::ranges::copy(head.tag, record.tag.begin());
   return record;
 }
 
 [[nodiscard]] inline CommitHead to_head(const CommitRecord& record) {
-  return {record.run_id,      record.id,
-          record.parent_id,   record.generation,
-          record.incarnation, record.world_size,
-          record.time_ns,     {record.tag.data(), strnlen(record.tag.data(), sizeof record.tag)}};
+  return {record.run_id,        record.id,
+          record.parent_id,     record.generation,
+          record.incarnation,   record.world_size,
+          record.time_ns,       {record.tag.data(), strnlen(record.tag.data(), sizeof record.tag)},
+          record.is_output != 0};
 }
 
 }  // namespace kedge::commits

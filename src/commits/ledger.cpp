@@ -35,7 +35,17 @@ std::vector<Entry> Ledger::entries() const {
 
 std::optional<Entry> Ledger::newest() const {
   const std::lock_guard guard(mutex_);
-  return entries_.empty() ? std::nullopt : std::optional(entries_.front());
+  const auto found = std::ranges::find_if(entries_, [](const Entry& entry) { return !entry.commit.is_output; });
+  return found == entries_.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<CommitHead> Ledger::outputs_to_flush() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<CommitHead> outputs;
+  for (const Entry& entry : entries_) {
+    if (entry.commit.is_output && !entry.persistent) outputs.insert(outputs.begin(), entry.commit);
+  }
+  return outputs;
 }
 
 std::optional<Entry> Ledger::find(std::string_view tag) const {
@@ -167,10 +177,12 @@ void Ledger::commit(const CommitHead& head) {
   invariant(entries_.empty() || head.generation > entries_.front().commit.generation,
             "a commit is newer than all before");
   invariant(head.parent_id == parent_id_, "a commit's parent is the one opened or committed before");
-  parent_id_ = head.id;
-  unjudged_.clear();
-  lost_ = false;
-  commits_exist_ = true;
+  if (!head.is_output) {
+    parent_id_ = head.id;
+    unjudged_.clear();
+    lost_ = false;
+    commits_exist_ = true;
+  }
   add({head, Level::local, {}, false});
 }
 
@@ -299,8 +311,14 @@ Entry* Ledger::entry_of(const Id128& commit_id) {
 std::vector<bool> Ledger::stays(std::uint32_t keep) const {
   std::vector<Level> levels;
   levels.reserve(entries_.size());
-  for (const Entry& entry : entries_) levels.push_back(entry.in_stores);
-  return kept(levels, keep);
+  for (const Entry& entry : entries_) {
+    if (!entry.commit.is_output) levels.push_back(entry.in_stores);
+  }
+  const std::vector<bool> checkpoints = kept(levels, keep);
+  std::vector<bool> stay;
+  std::size_t at = 0;
+  for (const Entry& entry : entries_) stay.push_back(entry.commit.is_output ? !entry.persistent : checkpoints[at++]);
+  return stay;
 }
 
 void Ledger::add(Entry entry) {

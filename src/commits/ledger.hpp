@@ -59,7 +59,10 @@ class Ledger {
   [[nodiscard]] bool must_survey() const;
   /// Newest first.
   [[nodiscard]] std::vector<Entry> entries() const;
+  /// Of the checkpoints: no output.
   [[nodiscard]] std::optional<Entry> newest() const;
+  /// Outputs that are to be on the prefix, and are not yet; the oldest first.
+  [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
   /// The newest commit of this tag.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
   [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
@@ -98,7 +101,7 @@ class Ledger {
   void take_snapshot(const CommitHead& head);
   /// It could not be sealed.
   void drop_snapshot();
-  /// Sealed on every rank. It is newer than all others.
+  /// Sealed on every rank. It is newer than all others. An output is nobody's parent, and changes nothing else.
   void commit(const CommitHead& head);
   /// Opened: every rank has its container again. It becomes the parent of the next commit.
   void open(const CommitHead& head, bool persistent);

@@ -72,6 +72,7 @@ class Ending {
       }
       return;
     }
+    if (keeps_outputs("store.on_exit = remove")) return;
     group_.together([&] { store().remove_all(); });
     notes_.forget();
     ledger_.forget_all();
@@ -81,7 +82,7 @@ class Ending {
   /// What says that commits exist stays.
   void remove_if_persistent() {
     const std::optional<commits::Entry> newest = ledger_.newest();
-    if (ledger_.is_lost() || !newest) return;
+    if (ledger_.is_lost() || !newest || keeps_outputs("store.on_exit = remove_if_persistent")) return;
     std::optional<Failure> not_there;
     if (newest->persistent) not_there = group_.try_together([&] { require_container(newest->commit); });
     if (newest->persistent && !not_there) {
@@ -90,6 +91,19 @@ class Ending {
       setup_.log.info(compose("{} is not persistent; keeping the node-local files{}", newest->commit.tag,
                               not_there ? " (" + to_string(*not_there) + ")" : ""));
     }
+  }
+
+  /// Nothing but a flush takes outputs from the stores: they are on no list of what may be lost.
+  [[nodiscard]] bool keeps_outputs(std::string_view option) const {
+    const std::vector<CommitHead> outputs = ledger_.outputs_to_flush();
+    if (!group_.any(!outputs.empty())) return false;
+    if (group_.is_root()) {
+      setup_.log.warning(
+          compose("{} was not carried out: {} of the outputs could not be flushed and {} in the "
+                  "node-local stores only. {}",
+                  option, outputs.size(), outputs.size() == 1 ? "is" : "are", how_to_flush(setup_, started_)));
+    }
+    return true;
   }
 
   void require_container(const CommitHead& commit) const {
@@ -112,6 +126,11 @@ class Ending {
 
   /// The reason was logged when it was flushed.
   void log_what_is_not() const {
+    if (const auto outputs = ledger_.outputs_to_flush(); !outputs.empty() && on_exit_ == OnExit::keep) {
+      setup_.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
+                                 outputs.size() == 1 ? "is" : "are", outputs.front().tag,
+                                 how_to_flush(setup_, started_)));
+    }
     const std::optional<commits::Entry> newest = ledger_.newest();
     const bool is_meant = setup_.options.persistent.every != 0 && on_exit_ != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || ledger_.is_lost()) return;

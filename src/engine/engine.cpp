@@ -43,7 +43,11 @@ bool Engine::should_exit() {
 }
 
 void Engine::create(std::string_view tag, const Attributes& attributes) {
-  impl_->call([&] { impl_->create(tag, attributes, 0); });
+  impl_->call([&] { impl_->create(tag, attributes, {}); });
+}
+
+void Engine::create_output(std::string_view tag, const Attributes& attributes) {
+  impl_->call([&] { impl_->create(tag, attributes, {.is_output = true}); });
 }
 
 Status Engine::save(std::string_view name, const Region& region, const Placement& placement) {
@@ -99,7 +103,7 @@ void Engine::close() {
 
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
   const engine::StateSize size = engine::size_of(state);
-  impl_->call([&] { impl_->create(tag, attributes, size.bytes); });
+  impl_->call([&] { impl_->create(tag, attributes, {.bytes = size.bytes}); });
   if (size.failure) (void)impl_->writer().remember(*size.failure);  // commit throws it, even if save succeeds
   engine::save(impl_->writer(), state);
   commit();

@@ -85,16 +85,18 @@ device::DirectWrites::Settings EngineImpl::direct_writes() const {
           }};
 }
 
-void EngineImpl::create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes) {
+void EngineImpl::create(std::string_view tag, const Attributes& attributes, Expected expected) {
   Clock& clock = *setup_.environment.clock;
   const double begun_at = clock.seconds();
   try {
-    writer_.create(tag, attributes, {expected_bytes, job_end_.is_last_due(), job_end_.permits_snapshot()});
+    expected.is_last = job_end_.is_last_due() && !expected.is_output;
+    expected.may_be_snapshot = job_end_.permits_snapshot();
+    writer_.create(tag, attributes, expected);
     create_begun_s_ = begun_at;
   } catch (const Error& error) {
     const bool was_begun = error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::bad_state;
     if (was_begun) {
-      schedule_.failed(clock.seconds() - begun_at, clock.seconds());
+      if (!expected.is_output) schedule_.failed(clock.seconds() - begun_at, clock.seconds());
       metrics_.checkpoint_failed(tag, error.failure());
     }
     throw;
@@ -106,7 +108,9 @@ void EngineImpl::commit() {
   const double begun_at = clock.seconds();
   const double before_s = writer_.blocked_s();
   const Tag tag = writer_.tag();
+  const bool is_output = writer_.is_output();
   try {
+    if (is_output) return (void)writer_.commit();  // says nothing of when checkpoints are due
     const Writer::Committed committed = writer_.commit(job_end_.level());
     const double now_s = clock.seconds();
     schedule_.committed(committed.blocked_s, now_s);
@@ -115,7 +119,7 @@ void EngineImpl::commit() {
     job_end_.committed(committed.is_sealed ? std::optional(local_s) : std::nullopt);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::bad_state) {
-      schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
+      if (!is_output) schedule_.failed(before_s + clock.seconds() - begun_at, clock.seconds());
       metrics_.checkpoint_failed(tag, error.failure());
     }
     throw;

@@ -69,8 +69,8 @@ class EngineImpl {
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
   [[nodiscard]] bool should_exit() { return job_end_.should_exit(); }
-  /// `expected_bytes`: see Writer::create; 0 if that is not known.
-  void create(std::string_view tag, const Attributes& attributes, std::uint64_t expected_bytes);
+  /// What is due of the job's end is added to what is expected.
+  void create(std::string_view tag, const Attributes& attributes, Expected expected);
   void commit();
   [[nodiscard]] Level level(std::string_view tag) const;
   /// Local.

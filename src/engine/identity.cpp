@@ -195,7 +195,8 @@ void share(const comm::Group& group, KnownRun& known) {
 Id128 id_of_manifests(persist::Tier& tier, const std::string& run) {
   std::vector<persist::TagEntry> entries = tier.list().entries;
   std::erase_if(entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
-  std::ranges::stable_sort(entries, std::greater<>(), [](const persist::TagEntry& entry) { return entry.commit.time_ns; });
+  std::ranges::stable_sort(entries, std::greater<>(),
+                           [](const persist::TagEntry& entry) { return entry.commit.time_ns; });
   std::optional<Failure> refused;
   for (const persist::TagEntry& entry : entries) {
     auto failure = attempt([&] { tier.require_trusted(entry); });
@@ -278,8 +279,7 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
 
 RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const PlacesOfRun& places) {
   const Options::Open& options = setup.options.open;
-  const StoresAtHand stores(group, known, places, *setup.environment.file_system,
-                            options.fresh || known.is_settled());
+  const StoresAtHand stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
   if (options.fresh) {
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);
     give_up(known, known.run.id);

@@ -42,8 +42,7 @@ bool StoresAtHand::is_by_name(const store::StoreOfName& one) const {
 
 RunAndPlace StoresAtHand::common(const Id128& run_id) const {
   const auto counts = [&](const store::StoreOfName& one) {
-    return is_here(one) && (run_id.is_none() || one.record.run_id == run_id) &&
-           (one.has_commits || known_.has_trace());
+    return is_here(one) && (run_id.is_none() || one.record.run_id == run_id) && (one.has_commits || known_.has_trace());
   };
   const auto first = std::ranges::find_if(stores_, counts);
   const auto speaker = group_.lowest_with(first != stores_.end());
@@ -86,7 +85,8 @@ void StoresAtHand::refuse_left_behind(const Id128& run_id) const {
 
 /// A prefix that knows its run does not answer for another one that the same path led to.
 bool StoresAtHand::is_unknown(const store::StoreOfName& one, const RunAndPlace& ids) const {
-  return one.has_commits && !ids_of(one).is_same_as(ids) && (is_here(one) || (is_by_name(one) && !known_.is_settled())) &&
+  return one.has_commits && !ids_of(one).is_same_as(ids) &&
+         (is_here(one) || (is_by_name(one) && !known_.is_settled())) &&
          std::ranges::find(known_.given_up, one.record.run_id) == known_.given_up.end();
 }
 
@@ -111,7 +111,8 @@ std::string StoresAtHand::words_for(const store::StoreOfName& one, const RunAndP
                                    known_.prefix);
     return compose(
         "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
-        "continue them, let it lead there again{}; to keep them but begin here, set open.fresh (KEDGE_OPEN_FRESH=1); to "
+        "continue them, let it lead there again{}; to keep them but begin here, set open.fresh (KEDGE_OPEN_FRESH=1); "
+        "to "
         "free the store, run kedge drop on it",
         known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
   }

@@ -18,8 +18,8 @@ class StoresAtHand {
   StoresAtHand(const comm::Group& group, const KnownRun& known, const PlacesOfRun& places, fs::FileSystem& file_system,
                bool tolerant);
 
-  /// The ids that those on this prefix have, of run `run_id` unless it is none; none if there is no store. If the prefix
-  /// has no trace of the run, those without commits are of no interest. Throws mismatch if they differ.
+  /// The ids that those on this prefix have, of run `run_id` unless it is none; none if there is no store. If the
+  /// prefix has no trace of the run, those without commits are of no interest. Throws mismatch if they differ.
   [[nodiscard]] RunAndPlace common(const Id128& run_id) const;
 
   /// A prefix that was moved and lost its records does not say that stores are its own. Throws mismatch if there is one

@@ -36,7 +36,9 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
   const bool is_one_too_many = !expected.is_last && parts_.pipeline.is_full();
   const Before mine = parts_.ledger.must_survey() ? survey : is_one_too_many ? skip_flushes : nothing;
-  const std::uint64_t before = enter(parts_.group, Call::create, hash_of(tag), local, mine);
+  const std::uint64_t before =
+      enter(parts_.group, Call::create, hash_of(expected.is_output ? compose("output {}", tag) : std::string(tag)),
+            local, mine);
   if (before == skip_flushes) parts_.pipeline.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
@@ -45,7 +47,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     parts_.pipeline.make_room();
   }
   const pipeline::Pause::Hold hold(parts_.pause);  // every rank is in here; who needs the worker after all says so
-  const CommitHead head = draw_head(tag);
+  const CommitHead head = draw_head(tag, expected.is_output);
   last_.reset();
   checkpoint_ = std::make_unique<Checkpoint>(parts_);
   checkpoint_->commit = head;
@@ -55,7 +57,7 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
     give_up();
     // The next may be smaller: what it needs shows as it is saved.
     if (failure->code != ErrorCode::no_space) throw Error(*failure);
-    layout_.reset();
+    pattern(expected.is_output).layout.reset();
     failure->message += what_stays();
     throw Error(*failure);
   }
@@ -78,7 +80,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
   }
   // What the last checkpoint leads to expect may be more than this one needs.
   if (is_full(failure) && parts_.group.any(expected.bytes != 0)) {
-    layout_.reset();
+    pattern().layout.reset();
     failure = begin(expected.bytes);
   }
   return failure;
@@ -100,7 +102,7 @@ std::string Writer::what_stays() const {
 }
 
 /// COLLECTIVE. Rank 0 draws the id and takes the time; everything else all ranks know.
-CommitHead Writer::draw_head(std::string_view tag) const {
+CommitHead Writer::draw_head(std::string_view tag, bool is_output) const {
   struct Drawn {
     Id128 id;
     std::int64_t time_ns = 0;
@@ -115,19 +117,21 @@ CommitHead Writer::draw_head(std::string_view tag) const {
   head.world_size = parts_.group.world_size();
   head.time_ns = drawn.time_ns;
   head.tag = tag;
+  head.is_output = is_output;
   return head;
 }
 
 /// COLLECTIVE. The failure, the same on every rank.
 std::optional<Failure> Writer::begin(std::uint64_t expected_bytes) {
   Checkpoint& checkpoint = *checkpoint_;
-  if (layout_) expected_bytes = std::max(expected_bytes, layout_->file_size);
+  const std::shared_ptr<const format::Layout>& layout = pattern().layout;
+  if (layout) expected_bytes = std::max(expected_bytes, layout->file_size);
   const std::array planned{store::PlannedFile{store::FileKind::container, expected_bytes}};
   return checkpoint.sealing.begin_together(planned, [&] {
     checkpoint.draft = &checkpoint.sealing.begin_unsized(store::FileKind::container, {checkpoint.commit.id, {}},
                                                          checkpoint.commit.generation, expected_bytes);
     checkpoint.container =
-        std::make_unique<format::ContainerWriter>(checkpoint.draft->file(), layout_, parts_.started.copy_threads);
+        std::make_unique<format::ContainerWriter>(checkpoint.draft->file(), layout, parts_.started.copy_threads);
   });
 }
 
@@ -202,7 +206,7 @@ void Writer::copy(const format::RegionSpec& spec, std::span<const std::byte> on_
   about_region(spec.name, [&] {
     if (checkpoint_->takes_snapshots && !may_be_on_host && take_snapshot(spec, *on_device)) return;
     // The whole file is registered for it, which must be worth it.
-    container.add(spec, parts_.staging, *on_device, mostly_of_devices_);
+    container.add(spec, parts_.staging, *on_device, pattern().mostly_of_devices);
   });
 }
 
@@ -267,7 +271,7 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
     bytes.total = parts_.group.sum(bytes.own);
     seal();
   }
-  parts_.notes.note(checkpoint_->commit.id);
+  if (!checkpoint_->commit.is_output) parts_.notes.note(checkpoint_->commit.id);
   const auto blocked_s = [&] { return before_s + parts_.clock().seconds() - begin_s; };
   const pipeline::Submitted submitted = parts_.pipeline.submit(checkpoint_->commit, {bytes, blocked_s()}, level);
   checkpoint_.reset();
@@ -279,9 +283,9 @@ Writer::Committed Writer::commit(std::optional<Level> level) {
 }
 
 std::span<const std::byte> Writer::committed(std::string_view name) const {
-  const std::ptrdiff_t position = last_ ? layout_->position(name) : -1;
+  const std::ptrdiff_t position = last_ ? last_layout_->position(name) : -1;
   if (position < 0 || parts_.pipeline.wait_until_sealed()) return {};
-  const format::PlacedRegion& region = layout_->regions[static_cast<std::size_t>(position)];
+  const format::PlacedRegion& region = last_layout_->regions[static_cast<std::size_t>(position)];
   std::span<const std::byte> bytes;
   (void)attempt([&] {
     const store::Pin file(parts_.store(), store::FileKind::container, parts_.group.logical_rank(), {*last_, {}});
@@ -294,10 +298,11 @@ std::span<const std::byte> Writer::committed(std::string_view name) const {
 /// Local. They lie in logical rank 0's container, so that they are there again whatever level is reached.
 void Writer::save_attributes() {
   if (!parts_.group.is_root()) return;
-  if (checkpoint_->attributes.empty() && attributes_room_ == 0) return;
+  std::size_t& room = pattern().attributes_room;
+  if (checkpoint_->attributes.empty() && room == 0) return;
   std::string text = format::encode(checkpoint_->attributes);
-  attributes_room_ = std::max(attributes_room_, std::bit_ceil(std::max(text.size(), kAttributesRoomMin)));
-  text.resize(attributes_room_, ' ');
+  room = std::max(room, std::bit_ceil(std::max(text.size(), kAttributesRoomMin)));
+  text.resize(room, ' ');
   check_present(text.size());
   checkpoint_->container->add({format::kAttributesName, DataType::opaque, Shape{text.size()}, {}, false},
                               std::as_bytes(std::span(text)));
@@ -305,15 +310,15 @@ void Writer::save_attributes() {
 
 /// COLLECTIVE. Costs one all-reduce as long as no rank's structure changes.
 void Writer::check_global_arrays(const std::shared_ptr<const format::Layout>& layout) {
-  const bool is_new = layout != layout_;
-  const arrays::NameBits names = is_new ? arrays::shared_names(layout->regions) : shared_names_;
+  const bool is_new = layout != pattern().layout;
+  const arrays::NameBits names = is_new ? arrays::shared_names(layout->regions) : pattern().shared_names;
   const auto of_all = arrays::names_if_any_changed(parts_.group, is_new, names);
   if (!of_all) return;
   const auto mine = arrays::shared_regions(layout->regions);
   const auto own = arrays::own_regions_among(*of_all, layout->regions);
   const auto homed = arrays::GlobalArrays::exchange(parts_.group, mine, own);
   throw_given_up(checkpoint_->sealing.vote(homed.check()));
-  shared_names_ = names;
+  pattern().shared_names = names;
 }
 
 /// Local. Adds what the application does not save itself: routed files, attributes.
@@ -351,10 +356,11 @@ void Writer::finish() {
   Checkpoint& checkpoint = *checkpoint_;
   std::optional<Failure> local = checkpoint.first_failure;
   std::shared_ptr<const format::Layout> layout;
-  if (!local) local = attempt([&] { layout = finish_container(parts_, checkpoint, mostly_of_devices_, [] {}); });
+  if (!local)
+    local = attempt([&] { layout = finish_container(parts_, checkpoint, pattern().mostly_of_devices, [] {}); });
   throw_given_up(checkpoint.sealing.ready(local));
   check_global_arrays(layout);
-  layout_ = std::move(layout);
+  pattern().layout = last_layout_ = std::move(layout);
 }
 
 /// COLLECTIVE. From here on it is a commit. Whoever times out here throws and leaves its seal.
@@ -362,7 +368,7 @@ void Writer::seal() {
   throw_given_up(checkpoint_->sealing.seal_ready());
   checkpoint_->draft = nullptr;
   last_ = checkpoint_->commit.id;
-  mostly_of_devices_ = 2 * checkpoint_->device_bytes >= checkpoint_->container->container_bytes();
+  pattern().mostly_of_devices = 2 * checkpoint_->device_bytes >= checkpoint_->container->container_bytes();
   parts_.ledger.commit(checkpoint_->commit);
   parts_.lifecycle.move_to(Phase::idle);
   checkpoint_->routed.drop();

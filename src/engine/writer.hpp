@@ -28,6 +28,7 @@ struct Expected {
   std::uint64_t bytes = 0;       ///< at least so many will be saved by this rank; 0: not known
   bool is_last = false;          ///< of a job that is about to end; the same on every rank
   bool may_be_snapshot = false;  ///< likewise
+  bool is_output = false;        ///< an output (Engine::create_output); likewise
 };
 
 class Writer {
@@ -53,6 +54,8 @@ class Writer {
   [[nodiscard]] double blocked_s() const noexcept { return checkpoint_ ? checkpoint_->blocked_s : 0; }
   /// Of the checkpoint that is being written; empty if none is.
   [[nodiscard]] Tag tag() const { return checkpoint_ ? checkpoint_->commit.tag : Tag(); }
+  /// Whether an output is being written.
+  [[nodiscard]] bool is_output() const { return checkpoint_ && checkpoint_->commit.is_output; }
   void abandon();
   /// Local. See Engine::committed.
   [[nodiscard]] std::span<const std::byte> committed(std::string_view name) const;
@@ -89,7 +92,21 @@ class Writer {
   /// Why a checkpoint with snapshots is sealed in commit. The largest of all ranks counts.
   enum class InCommit : std::uint64_t { no, host, busy, structure, manifest, failed };
 
-  [[nodiscard]] CommitHead draw_head(std::string_view tag) const;
+  /// What the next checkpoint, or output, is expected to look like: as the last one of its kind.
+  struct Pattern {
+    std::shared_ptr<const format::Layout> layout;
+    arrays::NameBits shared_names{};  ///< in the layout that was checked last
+    std::size_t attributes_room = 0;  ///< of the region for them; it never shrinks, so that places stay
+    bool mostly_of_devices = false;
+  };
+  [[nodiscard]] Pattern& pattern(bool is_output) noexcept { return is_output ? outputs_ : checkpoints_; }
+  /// Of what is being written.
+  [[nodiscard]] Pattern& pattern() noexcept { return pattern(checkpoint_->commit.is_output); }
+  [[nodiscard]] const Pattern& pattern() const noexcept {
+    return checkpoint_->commit.is_output ? outputs_ : checkpoints_;
+  }
+
+  [[nodiscard]] CommitHead draw_head(std::string_view tag, bool is_output) const;
   [[nodiscard]] std::optional<Failure> try_to_begin(const Expected& expected);
   [[nodiscard]] std::optional<Failure> begin(std::uint64_t expected_bytes);
   [[nodiscard]] std::string what_stays() const;
@@ -120,13 +137,12 @@ class Writer {
   Parts parts_;
   std::mutex mutex_;  ///< guards what save and route_out change from several threads
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::size_t attributes_room_ = 0;               ///< of the region for them; it never shrinks, so that places stay
-  std::shared_ptr<const format::Layout> layout_;  ///< of the last commit: what the next is expected to look like
-  std::optional<Id128> last_;                     ///< the commit whose container has layout_, until the next create
-  bool mostly_of_devices_ = false;                ///< the last commit was
-  bool said_no_memory_ = false;                   ///< for snapshots, on this rank
-  std::set<InCommit> said_in_commit_;             ///< rank 0's
-  arrays::NameBits shared_names_{};               ///< in the layout that was checked last
+  Pattern checkpoints_;
+  Pattern outputs_;
+  std::optional<Id128> last_;                          ///< the last commit, until the next create
+  std::shared_ptr<const format::Layout> last_layout_;  ///< its container's
+  bool said_no_memory_ = false;                        ///< for snapshots, on this rank
+  std::set<InCommit> said_in_commit_;                  ///< rank 0's
 };
 
 }  // namespace kedge::engine

@@ -53,7 +53,8 @@ class Writer::PendingSnapshot final : public pipeline::PendingSeal {
 /// Local. Not while another commit is under way: that may take long, and what is not sealed yet would wait for it.
 bool Writer::permits_snapshots(const Expected& expected) {
   const bool is_wanted = parts_.setup.options.device.snapshot && parts_.pipeline.is_behind() &&
-                         expected.may_be_snapshot && !expected.is_last && parts_.ledger.newest().has_value();
+                         expected.may_be_snapshot && !expected.is_last && !expected.is_output &&
+                         parts_.ledger.newest().has_value();
   if (is_wanted && !parts_.pipeline.is_idle()) log_in_commit(InCommit::busy);
   return is_wanted && parts_.pipeline.is_idle();
 }
@@ -61,11 +62,11 @@ bool Writer::permits_snapshots(const Expected& expected) {
 /// Local. Whether the region needs nothing more in save.
 bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& from) {
   if (!checkpoint_->container->promise(spec)) {
-    checkpoint_->has_new_regions = layout_ != nullptr;  // without a layout there is nothing to differ from
+    checkpoint_->has_new_regions = pattern().layout != nullptr;  // without a layout there is nothing to differ from
     return false;
   }
   auto copy = parts_.copies.take(from);
-  if (!copy) checkpoint_->container->fill(spec, parts_.staging, from, mostly_of_devices_);
+  if (!copy) checkpoint_->container->fill(spec, parts_.staging, from, pattern().mostly_of_devices);
   const std::lock_guard guard(mutex_);
   if (copy) {
     checkpoint_->on_device.push_back({spec, std::move(*copy)});
@@ -82,8 +83,9 @@ bool Writer::take_snapshot(const format::RegionSpec& spec, const device::Span& f
 Writer::InCommit Writer::why_in_commit() const {
   if (checkpoint_->first_failure) return InCommit::failed;
   if (!parts_.pipeline.is_idle()) return InCommit::busy;  // before what a commit under way may still change
-  if (!layout_ || !checkpoint_->container->is_as_predicted()) return InCommit::structure;
-  if (!parts_.pipeline.can_prepare_behind(layout_->regions, checkpoint_->attributes)) return InCommit::manifest;
+  if (!pattern().layout || !checkpoint_->container->is_as_predicted()) return InCommit::structure;
+  if (!parts_.pipeline.can_prepare_behind(pattern().layout->regions, checkpoint_->attributes))
+    return InCommit::manifest;
   return InCommit::no;
 }
 
@@ -118,7 +120,7 @@ Writer::Committed Writer::commit_snapshot(double begin_s) {
   pipeline::CommitBytes bytes;
   bytes.own = checkpoint.container->container_bytes();
   bytes.total = parts_.group.sum(bytes.own);
-  const bool straight = std::exchange(mostly_of_devices_, 2 * checkpoint.device_bytes >= bytes.own);
+  const bool straight = std::exchange(pattern().mostly_of_devices, 2 * checkpoint.device_bytes >= bytes.own);
   last_ = checkpoint.commit.id;
   checkpoint.routed.drop();
   parts_.lifecycle.move_to(Phase::idle);

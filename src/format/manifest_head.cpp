@@ -134,6 +134,7 @@ SuperblockBytes encode(const ManifestHead& head) {
   put(bytes, manifest_at::kRunSize, static_cast<std::uint32_t>(head.run.size()));
   std::memcpy(bytes.data() + manifest_at::kTag, head.commit.tag.data(), head.commit.tag.size());
   std::memcpy(bytes.data() + manifest_at::kRun, head.run.data(), head.run.size());
+  put(bytes, manifest_at::kIsOutput, std::uint32_t{head.commit.is_output ? 1U : 0U});
   put_extents(bytes, head.extents);
   put(bytes, manifest_at::kCrc, crc32c(std::span(bytes).first(manifest_at::kCrc)));
   return bytes;
@@ -160,6 +161,10 @@ ManifestHead decode_manifest_head(std::span<const std::byte> bytes, std::string_
   head.attributes_size = get<std::uint64_t>(bytes, manifest_at::kAttributesSize);
   head.commit.tag = text_at(bytes, manifest_at::kTagSize, manifest_at::kTag, kTagBytesMax, path);
   head.run = text_at(bytes, manifest_at::kRunSize, manifest_at::kRun, kRunNameBytesMax, path);
+
+  const auto is_output = get<std::uint32_t>(bytes, manifest_at::kIsOutput);
+  if (is_output > 1) refuse_manifest(path, "the output flag is neither 0 nor 1");
+  head.commit.is_output = is_output == 1;
 
   const auto extents = get<std::uint32_t>(bytes, manifest_at::kTableSize);
   if (extents > kTableEntriesMax) refuse_manifest(path, "too many extents");

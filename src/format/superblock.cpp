@@ -103,6 +103,7 @@ SuperblockBytes encode(const Superblock& superblock) {
   put(bytes, at::kIndexCrc, superblock.index_crc);
   put(bytes, at::kTagSize, static_cast<std::uint32_t>(superblock.commit.tag.size()));
   std::memcpy(bytes.data() + at::kTag, superblock.commit.tag.data(), superblock.commit.tag.size());
+  put(bytes, at::kIsOutput, std::uint32_t{superblock.commit.is_output ? 1U : 0U});
   put_extents(bytes, superblock.extents);
   put(bytes, at::kCrc, crc32c(std::span(bytes).first(at::kCrc)));
   return bytes;
@@ -126,9 +127,11 @@ Superblock decode(std::span<const std::byte> bytes, std::string_view path) {
   superblock.index_size = get<std::uint64_t>(bytes, at::kIndexSize);
   superblock.index_crc = get<std::uint32_t>(bytes, at::kIndexCrc);
 
+  const auto is_output = get<std::uint32_t>(bytes, at::kIsOutput);
+  superblock.commit.is_output = is_output == 1;
   const auto tag_size = get<std::uint32_t>(bytes, at::kTagSize);
   const auto table_size = get<std::uint32_t>(bytes, at::kTableSize);
-  if (tag_size > kTagBytesMax || table_size > kTableEntriesMax) {
+  if (tag_size > kTagBytesMax || is_output > 1 || table_size > kTableEntriesMax) {
     refuse_corrupt(path, "the superblock's fields are invalid; the container is damaged");
   }
   for (const std::byte letter : bytes.subspan(at::kTag, tag_size)) superblock.commit.tag += static_cast<char>(letter);

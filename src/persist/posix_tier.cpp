@@ -172,11 +172,13 @@ std::string PosixTier::publish(const TagEntry& entry, std::span<const std::byte>
     }
   };
   convenience("the run record", [&] {
-    if (!records().has_first_manifest(entry.commit.run_id)) records().note_first_manifest(entry.commit.id);
+    // Outputs are nothing to restart from.
+    if (!entry.commit.is_output && !records().has_first_manifest(entry.commit.run_id))
+      records().note_first_manifest(entry.commit.id);
   });
   convenience("the catalog", [&] { catalog().add(entry); });
   convenience("latest", [&] {
-    if (options_.latest) write_latest(entry.directory);
+    if (options_.latest && !entry.commit.is_output) write_latest(entry.directory);
   });
   convenience("the record of unfinished work", [&] { records().forget_unfinished(entry.directory); });
   return left_out;

@@ -39,6 +39,7 @@ std::string added_line(const TagEntry& entry) {
                        {"incarnation", entry.commit.incarnation},
                        {"world_size", entry.commit.world_size},
                        {"time_ns", entry.commit.time_ns},
+                       {"output", entry.commit.is_output},
                        {"total_bytes", entry.total_bytes}};
   return with_crc(Json{{"added", fields}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -71,6 +72,7 @@ TagEntry entry_of(const Json& fields) {
   fields.at("incarnation").get_to(entry.commit.incarnation);
   fields.at("world_size").get_to(entry.commit.world_size);
   fields.at("time_ns").get_to(entry.commit.time_ns);
+  entry.commit.is_output = fields.value("output", false);
   fields.at("total_bytes").get_to(entry.total_bytes);
   return entry;
 }

@@ -27,7 +27,7 @@ std::size_t number_kept(Tier& tier, RunRecords& records, TierHistory& history, c
   std::size_t at = 0;
   for (; at < entries.size() && counted < retention.keep; ++at) {
     const TagEntry& entry = entries[at];
-    if (entry.pinned || retention.unrecoverable.contains(entry.commit.id)) continue;
+    if (entry.pinned || entry.commit.is_output || retention.unrecoverable.contains(entry.commit.id)) continue;
     const bool known = counted >= kLookedAtEachTime && history.is_known_good(entry.commit.id);
     if (!known && !is_recoverable(tier, records, entry)) continue;
     history.note_good(entry.commit.id);
@@ -90,7 +90,7 @@ Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const Tie
     for (const bool stuck : {false, true}) {
       for (std::size_t at = entries.size(); at > kept; --at) {
         const TagEntry& entry = entries[at - 1];
-        if (history.is_stuck(entry.commit.id) != stuck || entry.pinned) continue;
+        if (history.is_stuck(entry.commit.id) != stuck || entry.pinned || entry.commit.is_output) continue;
         if (retention.spared.contains(entry.commit.id)) continue;
         if (enough && enough()) {
           retained.left = at - kept;

@@ -60,7 +60,7 @@ struct Retained {
   std::optional<Failure> failure;  ///< why not all that may go went; busy: a later start of the run has begun
 };
 
-/// Rank 0. Retracts the run's commits beyond the newest `keep` recoverable ones, but for pinned ones and those
+/// Rank 0. Retracts the run's checkpoints beyond the newest `keep` recoverable ones, but for pinned ones and those
 /// in `spared`, the oldest first, until `enough` says so. Discarded ones, those whose manifest cannot be read and those
 /// in `unrecoverable` are not counted.
 [[nodiscard]] Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,

@@ -53,11 +53,10 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
 }
 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
-  ++commits_;
-  ++unflushed_;
+  if (!commit.is_output) ++commits_, ++unflushed_;
   lost_.forget(commit.tag);
   Job job{{commit, {}}, nullptr, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
-  decide(job, level);
+  const bool owes_outputs = decide(job, level);
 
   Submitted submitted = take_hold(group_, job);
   if (job.flush && !submitted.not_persistent) {
@@ -66,7 +65,7 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
     job.prepare_s = clock_.seconds() - begin_s;
   }
   if (submitted.not_persistent) job.flush = false;
-  else if (job.flush && worker_) unflushed_ = 0;
+  else if (job.flush && worker_ && !commit.is_output) unflushed_ = 0;
   within_submit_s_ = job.prepare_s;
   if (worker_) {
     job.blocked_s += clock_.seconds() - job.submitted_s;
@@ -77,6 +76,7 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
       warn(commit, submitted);
     }
     worker_->submit(std::move(job));
+    if (owes_outputs) hand_over_owed_output();
     if (schedule_.waits) (void)wait_until_idle();
     return submitted;
   }
@@ -93,17 +93,31 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
 }
 
 /// COLLECTIVE, where a worker flushes. How far this commit is to be taken: as far as its turn says, but for the last of
-/// a job, for which the time is known that is left.
-void Pipeline::decide(Job& job, std::optional<Level> level) {
+/// a job, for which the time is known that is left; an output as far as possible. Whether an output before it is owed.
+bool Pipeline::decide(Job& job, std::optional<Level> level) {
   const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
+  // What a worker met one rank may know and another not yet. The larger one counts.
+  enum Failed : std::uint64_t { nothing, flush, output };
+  Failed failed = nothing;
+  if (worker_ && (schedule_.flush_every != 0 || has_outputs_)) {
+    const Failed mine = flush_failed_.exchange(false) ? flush : nothing;
+    failed = static_cast<Failed>(group_.max(output_owed_.exchange(false) ? output : mine));
+  }
+  const bool is_owed = failed == output;
+  if (job.files.commit.is_output) {
+    has_outputs_ = true;
+    job.protect = protects();
+    job.flush = true;
+    return is_owed;
+  }
   const bool is_protect_lost = protect_lost_.exchange(false);
   job.protect = protect_->is_possible() && (is_due(commits_, schedule_.protect_every) || is_protect_lost);
   job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
-  // What a worker met one rank may know and another not yet.
-  if (worker_ && schedule_.flush_every != 0) job.flush = group_.any(flush_failed_.exchange(false)) || job.flush;
-  if (!level) return;
+  if (schedule_.flush_every != 0) job.flush = failed != nothing || job.flush;
+  if (!level) return is_owed;
   job.flush = *level == Level::persistent;
   if (!job.flush) job.protect = *level == Level::protected_;
+  return is_owed;
 }
 
 Level Pipeline::highest_level() const {
@@ -142,8 +156,10 @@ Submitted Pipeline::process(const comm::Group& group, Job& job, store::Reach rea
     const auto entry = ledger_.find(job.files.commit.id);
     // A flush may be over when a later start of the run is found to have taken over.
     if (!processed.not_persistent || (entry && entry->persistent)) processed.persistent_after_s = since_commit_s();
-    if (!processed.not_persistent && reach == store::Reach::all) unflushed_ = 0;
+    const bool is_counted = reach == store::Reach::all && !job.files.commit.is_output;
+    if (!processed.not_persistent && is_counted) unflushed_ = 0;
     retire(reach);
+    if (!processed.not_persistent && reach == store::Reach::all) flush_owed_outputs();
   }
   return processed;
 }
@@ -167,7 +183,8 @@ void Pipeline::work(const comm::Group& channel, Job& job) {
   pause_.begin();
   if (job.unsealed && !seal(channel, job)) return;
   const Submitted processed = process(channel, job, store::Reach::known);
-  if (job.flush) flush_failed_ = processed.not_persistent.has_value();
+  if (job.files.commit.is_output) output_owed_ = output_owed_ || processed.not_persistent.has_value();
+  else if (job.flush) flush_failed_ = processed.not_persistent.has_value();
   note(job, processed);
   if (channel.is_root()) log_outcome(job, processed);
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
@@ -227,6 +244,7 @@ void Pipeline::skip_flushes() {
                           -1,
                           {},
                           0};
+    if (commit.is_output) output_owed_ = true;
     completions_.failed(commit.id, Level::persistent, failure);
     metrics_.skipped(commit);
     if (group_.is_root()) log_.warning(failure.message);
@@ -313,7 +331,7 @@ std::optional<Failure> Pipeline::run(const comm::Group& group, Stage& stage, con
     const comm::Group waiting = is_behind ? patient(group, files.container->size_bytes()) : group;
     failure = run_timed(stage, waiting, files, clock_.seconds() - begin_s, reach);
   }
-  if (!failure && stage.reaches() == Level::persistent) unflushed_ = 0;
+  if (!failure && stage.reaches() == Level::persistent && !commit.is_output) unflushed_ = 0;
   const auto entry = ledger_.find(commit.id);
   // A flush may be over when a later start of the run is found to have taken over.
   const bool is_reached = !failure || (stage.reaches() == Level::persistent && entry && entry->persistent);

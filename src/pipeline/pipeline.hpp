@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -198,15 +200,19 @@ class Pipeline {
                                            store::Reach reach);
   [[nodiscard]] std::optional<Failure> run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
                                                  double prepare_s, store::Reach reach);
-  void decide(Job& job, std::optional<Level> level);
+  [[nodiscard]] bool decide(Job& job, std::optional<Level> level);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   [[nodiscard]] std::optional<Failure> protect_again(const comm::Group& group, const CommitHead& commit,
                                                      store::Reach reach);
   [[nodiscard]] std::optional<Failure> protect_in_room(const comm::Group& group, const CommitHead& commit,
                                                        store::Reach reach);
-  [[nodiscard]] std::optional<CommitHead> owed_at_end() const;
-  void flush_newest(const CommitHead& commit);
-  void hand_over(const CommitHead& commit);
+  [[nodiscard]] std::vector<CommitHead> owed_at_end() const;
+  void flush_at_end(const CommitHead& commit);
+  [[nodiscard]] std::vector<CommitHead> owed_outputs() const;
+  void flush_owed_outputs();
+  void hand_over_owed_output();
+  [[nodiscard]] bool hand_over(const CommitHead& commit);
+  void say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const;
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void make_ready(std::uint64_t size_bytes);
   void retire(store::Reach reach);
@@ -231,6 +237,9 @@ class Pipeline {
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;
   std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
+  bool has_outputs_ = false;                ///< some were made, or are left of a start before
+  std::atomic<bool> output_owed_ = false;   ///< one could not be flushed
+  std::set<Id128> out_of_reach_;            ///< outputs that some rank has no container of; rank 0's
   std::atomic<bool> protect_lost_ = false;  ///< the last commit whose turn it was could not be sealed
   std::atomic<bool> is_sealing_ = false;    ///< a snapshot, or making its manifest
   LostSnapshots lost_;

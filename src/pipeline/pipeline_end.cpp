@@ -1,6 +1,9 @@
 // How a pipeline ends: with everything done, or with what is under way given up.
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "pipeline/pipeline.hpp"
@@ -8,55 +11,61 @@
 namespace kedge::pipeline {
 
 void Pipeline::finish() {
-  if (const auto owed = owed_at_end()) flush_newest(*owed);
+  for (const CommitHead& owed : owed_at_end()) flush_at_end(owed);
   completions_.deliver_all();
 }
 
 Pipeline::Finished Pipeline::finish_within(Deadline deadline) {
-  const auto owed = owed_at_end();
-  if (owed && worker_) {
+  const std::vector<CommitHead> owed = owed_at_end();
+  if (!owed.empty() && worker_) {
     if (!group_.all(!deadline.passed())) return Finished::in_the_midst;
-    hand_over(*owed);
+    for (const CommitHead& commit : owed) (void)hand_over(commit);
     const Waited waited = wait_until_idle(Rest::given_up, deadline);
     group_.together([&] { comm::throw_if(waited.failure); });
     if (!group_.all(waited.in_time)) return Finished::in_the_midst;
-  } else if (owed) {
-    flush_newest(*owed);
+  } else {
+    for (const CommitHead& commit : owed) flush_at_end(commit);
   }
   completions_.deliver_all();
-  return owed_at_end() ? Finished::not_flushed : Finished::in_place;
+  return owed_at_end().empty() ? Finished::in_place : Finished::not_flushed;
 }
 
-/// The newest commit, if it should be on the prefix and is not.
-std::optional<CommitHead> Pipeline::owed_at_end() const {
+/// COLLECTIVE. What should be on the prefix and is not: outputs, and the newest checkpoint. That first: there may not
+/// be time for all.
+std::vector<CommitHead> Pipeline::owed_at_end() const {
+  std::vector<CommitHead> owed;
   const std::optional<commits::Entry> newest = ledger_.newest();
-  if (schedule_.flush_every == 0 || !schedule_.flush_at_end || !newest || newest->persistent || ledger_.is_lost()) {
-    return std::nullopt;
-  }
-  return newest->commit;
+  const bool is_flushed_at_end = schedule_.flush_every != 0 && schedule_.flush_at_end;
+  if (is_flushed_at_end && newest && !newest->persistent && !ledger_.is_lost()) owed.push_back(newest->commit);
+  std::ranges::copy(owed_outputs(), std::back_inserter(owed));
+  return owed;
 }
 
 /// COLLECTIVE.
-void Pipeline::flush_newest(const CommitHead& commit) {
-  const auto failure = run(group_, *flush_, commit, store::Reach::all);
+void Pipeline::flush_at_end(const CommitHead& commit) {
+  say_if_flushed(commit, run(group_, *flush_, commit, store::Reach::all));
+}
+
+void Pipeline::say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const {
   if (!group_.is_root()) return;
   if (failure) log_.warning(not_flushed(ledger_, commit, *failure, 1));
   else log_.info(compose("{} is persistent", commit.tag));
 }
 
-/// COLLECTIVE. The worker flushes it, as it would have in its turn.
-void Pipeline::hand_over(const CommitHead& commit) {
+/// COLLECTIVE. The worker flushes it, as it would have in its turn. False if it cannot be flushed.
+bool Pipeline::hand_over(const CommitHead& commit) {
   Job job{{commit, {}}, nullptr, false, true, clock_.seconds()};
   Submitted submitted = take_hold(group_, job);
   if (!submitted.not_persistent) submitted.not_persistent = flush_->prepare(group_, job.files);
   if (submitted.not_persistent) {
     note(job, submitted);
     if (group_.is_root()) warn(commit, submitted);
-    return;
+    return false;
   }
   job.bytes.own = job.files.container->size_bytes();
   job.is_last = true;
   worker_->submit(std::move(job));
+  return true;
 }
 
 }  // namespace kedge::pipeline

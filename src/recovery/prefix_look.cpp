@@ -27,7 +27,8 @@ class PrefixLook {
           mine_, [&](const persist::TagEntry& entry) { return entry.commit.id == candidate.commit.id; });
       found.persistent.push_back(there ? 1 : 0);
     }
-    found.commits_exist = !mine_.empty();
+    found.commits_exist =
+        std::ranges::any_of(mine_, [](const persist::TagEntry& entry) { return !entry.commit.is_output; });
     if (!mine_.empty()) found.highest_generation = mine_.front().commit.generation;
     warn_of(list.unusable);
     found.warnings = std::move(warnings_);
@@ -74,7 +75,8 @@ class PrefixLook {
     for (const persist::TagEntry& entry : mine_) {
       // Before counts from the oldest of its tag, so all ranks must know that one.
       const bool is_bound = before != nullptr && entry.commit.tag == before->tag && entry.commit.generation == limit;
-      const bool wanted = entry.commit.generation < limit && (tag == nullptr || entry.commit.tag == *tag);
+      const bool is_asked_for = tag == nullptr ? !entry.commit.is_output : entry.commit.tag == *tag;
+      const bool wanted = entry.commit.generation < limit && is_asked_for;
       if (!is_bound && (!wanted || found)) continue;
       const FoundTag one = judged(entry);
       if (!one.is_usable() && !is_bound && ++unusable > kUnusableListedMax) continue;

@@ -34,7 +34,8 @@ std::string describe(const Candidates& candidates, const std::vector<std::size_t
 /// were commits. A first checkpoint that a crash cut short has no parent and tells of none.
 bool tells_of_commits(const Survey& survey) {
   return std::any_of(survey.candidates.begin(), survey.candidates.end(), [&](const auto& candidate) {
-    return !candidate.commit.parent_id.is_none() || candidate.commit.world_size != survey.processes;
+    const bool is_of_others = candidate.commit.world_size != survey.processes && !candidate.commit.is_output;
+    return !candidate.commit.parent_id.is_none() || is_of_others;
   });
 }
 
@@ -56,7 +57,7 @@ Choice choose(const Survey& survey, const Selection& selection, bool commits_exi
   Choice choice;
   for (std::size_t i = 0; i < candidates.size() && !choice.chosen; ++i) {
     if (candidates[i].commit.generation >= bound) continue;
-    if (tag != nullptr && candidates[i].commit.tag != *tag) continue;
+    if (tag != nullptr ? candidates[i].commit.tag != *tag : candidates[i].commit.is_output) continue;
     if (candidates[i].recoverable) choice.chosen = i;
     else choice.skipped.push_back(i);
   }

@@ -25,7 +25,7 @@ class SourceLook {
     const persist::TagList list = tier_.list();
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
-      if (!is_wanted(entry.commit.tag)) continue;
+      if (!is_wanted(entry.commit.tag) || (source_.tag == "latest" && entry.commit.is_output)) continue;
       const FoundTag one = judged(entry);
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;

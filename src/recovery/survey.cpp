@@ -25,6 +25,7 @@ std::string difference(const CommitHead& header, const CommitHead& majority) {
     return differs("incarnation", header.incarnation, majority.incarnation);
   if (header.world_size != majority.world_size) return differs("world size", header.world_size, majority.world_size);
   if (header.time_ns != majority.time_ns) return differs("time", header.time_ns, majority.time_ns);
+  if (header.is_output != majority.is_output) return differs("output", header.is_output, majority.is_output);
   return differs("parent", to_string(header.parent_id), to_string(majority.parent_id));
 }
 

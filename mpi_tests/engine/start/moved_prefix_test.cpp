@@ -82,8 +82,8 @@ TEST_F(MovedPrefix, ACopyThatComesToTheOldPlaceGetsAStoreOfItsOwn) {
   EXPECT_EQ(stores(), 2U);
 }
 
-/// Each copy has stores of its own, also those that come to the same place one after the other: whoever puts a copy where
-/// another was says what is to become of the stores of that one.
+/// Each copy has stores of its own, also those that come to the same place one after the other: whoever puts a copy
+/// where another was says what is to become of the stores of that one.
 TEST_F(MovedPrefix, AFreshCopyInAPlaceWhereACopyWasDoesNotGoOnFromThatOne) {
   copy("/case", "/copy");
   expect_at("/copy", 1);

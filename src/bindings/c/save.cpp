@@ -108,16 +108,34 @@ kedge_error kedge_should_exit(kedge_engine* engine, int* ending) {
   });
 }
 
-kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
-                         size_t attribute_count) {
-  if (engine == nullptr) return bindings::no_engine("kedge_create");
+namespace {
+
+using Create = void (kedge::Engine::*)(std::string_view, const kedge::Attributes&);
+
+kedge_error create(const char* call, Create begin, kedge_engine* engine, const char* tag,
+                   const kedge_attribute* attributes, size_t attribute_count) {
+  if (engine == nullptr) return bindings::no_engine(call);
   Attributes given;
   const auto problem = attempt([&] {
-    if (tag == nullptr) bindings::refuse_argument("kedge_create: tag must not be NULL");
+    if (tag == nullptr) bindings::refuse_argument(compose("{}: tag must not be NULL", call));
     given = bindings::attributes_of(attributes, attribute_count);
   });
-  if (problem) return bindings::refuse_on_all_ranks(*problem, [&] { engine->engine.create(bindings::kUnusableTag); });
-  return bindings::guarded([&] { engine->engine.create(tag, given); });
+  if (problem) {
+    return bindings::refuse_on_all_ranks(*problem, [&] { (engine->engine.*begin)(bindings::kUnusableTag, {}); });
+  }
+  return bindings::guarded([&] { (engine->engine.*begin)(tag, given); });
+}
+
+}  // namespace
+
+kedge_error kedge_create(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
+                         size_t attribute_count) {
+  return create("kedge_create", &kedge::Engine::create, engine, tag, attributes, attribute_count);
+}
+
+kedge_error kedge_create_output(kedge_engine* engine, const char* tag, const kedge_attribute* attributes,
+                                size_t attribute_count) {
+  return create("kedge_create_output", &kedge::Engine::create_output, engine, tag, attributes, attribute_count);
 }
 
 kedge_error kedge_save(kedge_engine* engine, const char* name, const void* data, kedge_dtype dtype, int dimensions,

@@ -10,7 +10,7 @@ module kedge_m_engine
   private
   public :: kedge_init_integer, kedge_finalize, kedge_finalize_within, kedge_free, kedge_is_initialized
   public :: kedge_need_checkpoint, kedge_should_exit
-  public :: kedge_create, kedge_commit, kedge_abandon
+  public :: kedge_create, kedge_create_output, kedge_commit, kedge_abandon
   public :: kedge_level_name, kedge_get_level, kedge_wait, kedge_wait_for, kedge_pin, kedge_unpin
   public :: kedge_pause, kedge_resume
 
@@ -140,6 +140,26 @@ contains
     code = c_create(engine%handle, to_c(tag), given, size(given, kind=c_size_t))
     call settle(code, on_all_ranks, stat, errmsg)
   end subroutine kedge_create
+
+  ! COLLECTIVE. As kedge_create, but begins an output: data for people and other programs, such as a plot, which no
+  ! restart finds, and which counts as no checkpoint. Every output is flushed to the parallel filesystem.
+  subroutine kedge_create_output(engine, tag, attributes, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    type(kedge_attributes), intent(in), target, optional :: attributes
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_attribute), allocatable :: given(:)
+    integer(c_int) :: code
+
+    if (present(attributes)) then
+      given = attributes_for_c(attributes)
+    else
+      allocate (given(0))
+    end if
+    code = c_create_output(engine%handle, to_c(tag), given, size(given, kind=c_size_t))
+    call settle(code, on_all_ranks, stat, errmsg)
+  end subroutine kedge_create_output
 
   ! COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create.
   subroutine kedge_commit(engine, stat, errmsg)

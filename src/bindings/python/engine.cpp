@@ -60,12 +60,14 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
 
 /// Attributes that cannot be used on this rank: to throw at once would leave the other ranks waiting, so it takes part
 /// with a tag that the engine refuses on all of them.
-void create(Engine& engine, const std::string& tag, const nb::dict& values) {
+void create(Engine& engine, const std::string& tag, const nb::dict& values, bool is_output) {
   Attributes attributes;
   const auto refused = attempt([&] { attributes = attributes_of(values); });
   const nb::gil_scoped_release unlocked;
   try {
-    engine.create(refused ? std::string() : tag, attributes);
+    const std::string usable = refused ? std::string() : tag;
+    if (is_output) engine.create_output(usable, attributes);
+    else engine.create(usable, attributes);
   } catch (const Error& error) {
     if (refused && error.code() == ErrorCode::invalid_argument) throw Error(*refused);
     throw;
@@ -117,6 +119,7 @@ nb::dict info(const Engine& engine) {
   facts["world_size"] = found.world_size;
   facts["logical_rank"] = found.logical_rank.value;
   facts["time_ns"] = found.time_ns;
+  facts["is_output"] = found.is_output;
   facts["source"] = std::string(to_string(found.source));
   facts["total_bytes"] = found.total_bytes;
   facts["attributes"] = dict_of(found.attributes);
@@ -176,7 +179,7 @@ void bind_engine(nb::module_& module) {
       .def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
       .def("need_checkpoint", &Engine::need_checkpoint, Unlocked())
       .def("should_exit", &Engine::should_exit, Unlocked())
-      .def("create", &create)
+      .def("create", &create, nb::arg("tag"), nb::arg("attributes"), nb::arg("is_output") = false)
       .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg("stream") = nb::none())
       .def(
           "refuse",

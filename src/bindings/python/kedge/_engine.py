@@ -69,6 +69,12 @@ class Engine(Counted):
         or on none if the body raises on any; the others then raise Error."""
         return Checkpoint(self._engine, tag, dict(attributes or {}))
 
+    def output(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
+        """COLLECTIVE, as ``checkpoint``. Data for people and other programs, such as a plot, not state to restart from:
+        ``restart`` finds it by its tag alone, and it counts in no ``keep`` and no ``every``. Every output is flushed to
+        the parallel filesystem, and never removed from there."""
+        return Checkpoint(self._engine, tag, dict(attributes or {}), is_output=True)
+
     def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
         """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
         tag or of any, or older than all ``before``; false in a condition if there is none. ``discard_newer`` rules out
@@ -173,13 +179,16 @@ class _Bracket:
 class Checkpoint(_Bracket):
     """A checkpoint that is being written; see Engine.checkpoint."""
 
-    def __init__(self, engine: _kedge.Engine, tag: str, attributes: dict[str, Any]) -> None:
-        super().__init__(engine, f"checkpoint {tag}")
+    def __init__(
+        self, engine: _kedge.Engine, tag: str, attributes: dict[str, Any], *, is_output: bool = False
+    ) -> None:
+        super().__init__(engine, f"{'output' if is_output else 'checkpoint'} {tag}")
         self.tag = tag
         self._attributes = attributes
+        self._is_output = is_output
 
     def __enter__(self) -> Checkpoint:
-        self._engine.create(self.tag, self._attributes)
+        self._engine.create(self.tag, self._attributes, self._is_output)
         self._is_open = True
         return self
 

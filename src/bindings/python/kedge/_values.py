@@ -55,6 +55,8 @@ class Info(NamedTuple):
     world_size: int
     logical_rank: int
     time_ns: int
+    #: An output, not a checkpoint: see Engine.output.
+    is_output: bool
     source: str  #: "in place", "moved", "rebuilt" or "fetched": the costliest that any rank needed
     total_bytes: int
     attributes: dict[str, Any]
