@@ -105,6 +105,7 @@ bool PosixTier::is_complete(const TagEntry& entry) {
 }
 
 void PosixTier::begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain_files) {
+  records().require_newest_incarnation();
   require_space(entry, manifest_bytes, plain_files);
   records().note_unfinished(entry.directory);
   const std::string path = path_of(entry.directory);

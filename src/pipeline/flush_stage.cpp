@@ -73,7 +73,10 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
 }
 
 std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
-  return failure_of([&] { flush(group, files); });
+  auto failure = failure_of([&] { flush(group, files); });
+  // A flush makes all names that it uses: one that is gone went with the mount, or somebody removed it.
+  if (failure && failure->code == ErrorCode::not_found) failure->code = ErrorCode::io;
+  return failure;
 }
 
 void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
