@@ -101,7 +101,9 @@ void FaultyDisk::set_volume(const std::string& prefix, Volume volume) {
 
 void FaultyDisk::mount(int rank, const std::string& at, const std::string& source) {
   const std::lock_guard guard(state_->mutex);
-  state_->mounts[rank].emplace_back(tidy(at), tidy(source));
+  auto& mounts = state_->mounts[rank];
+  std::erase_if(mounts, [&](const auto& mount) { return mount.first == tidy(at); });
+  if (tidy(at) != tidy(source)) mounts.emplace_back(tidy(at), tidy(source));
 }
 
 void FaultyDisk::stop_world_after(int rank, std::uint64_t n, std::uint64_t seed) {

@@ -76,7 +76,8 @@ class FaultyDisk {
   // --- layout
   /// A volume of its own at `prefix` (an absolute path without links); what exists there already stays.
   void set_volume(const std::string& prefix, Volume volume);
-  /// For this rank alone, what lies at `source` appears at `at`: nodes with a disk each at the same path.
+  /// For this rank alone, what lies at `source` appears at `at`, instead of what did so before: nodes with a disk each
+  /// at the same path. With `source` = `at` nothing is mounted there.
   void mount(int rank, const std::string& at, const std::string& source);
 
   // --- faults. Operations are numbered from 1 and from the last restart; mutating are create, rename, remove,

@@ -108,6 +108,21 @@ class Look {
   Survivors found_;
 };
 
+/// A copy of another rank's container shows the commit, and whose node this was, where the rank's own cannot be read.
+void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vector<Survivor>& found) {
+  for (const store::FileName& name : here.list()) {
+    if (name.kind != store::FileKind::parity) continue;
+    const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
+    if (!one.held.intact || !one.held.copied) continue;
+    const CommitHead& commit = *one.held.copied;
+    const auto is_seen = [&](const Survivor& other) {
+      return other.generation == commit.generation && other.logical_rank == name.logical_rank.value;
+    };
+    if (std::ranges::any_of(found, is_seen)) continue;
+    found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation});
+  }
+}
+
 }  // namespace
 
 std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system, const std::string& directory,
@@ -121,6 +136,7 @@ std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_
     const CommitHead& commit = one.held.superblock->commit;
     found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation});
   }
+  add_copies(here, run_id, found);
   return found;
 }
 

@@ -37,6 +37,11 @@ void CommitNotes::record_store() {
   log_.warning("the prefix could not record where the node-local store is: " + to_string(*failure));
 }
 
+void CommitNotes::store_lost() {
+  if (!std::exchange(noted_.in_store, false)) return;
+  noted_.in_store = !attempt([&] { node_records_.note_commit(run_id_); });
+}
+
 void CommitNotes::forget() {
   group_.together([&] {
     node_records_.forget_commit();

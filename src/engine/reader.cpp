@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "engine/device_memory.hpp"
+#include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
 #include "fs/tree.hpp"
 #include "kedge/state.hpp"
@@ -85,6 +86,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   enter(parts_.group, Call::open, hash_of(selection, newer), local);
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
+  restore_lost_stores(parts_);
   const std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer);
   if (!opened) return std::nullopt;
   hold(*opened);

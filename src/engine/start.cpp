@@ -202,6 +202,7 @@ class Start {
     if (options.durable) fs::sync_path(file_system_, location.directory);
     const LogicalRank mine = group_.logical_rank();
     NodeLocal& node = started_.node;
+    node.owner = owner();
     node.lock = std::make_unique<store::StoreLock>(
         environment.file_system, location.directory, started_.run.incarnation, group_.rank(), *environment.clock,
         options.lock_timeout_s, [&](const std::string& holder) { log_waiting(holder); });

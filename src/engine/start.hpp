@@ -22,6 +22,7 @@ struct NodeLocal {
   std::unique_ptr<store::StoreLock> lock;
   std::unique_ptr<store::NodeRecords> records;
   std::unique_ptr<store::NodeStore> store;
+  store::StoreRecord owner;  ///< as the store's record says it
 };
 
 /// The run's place on the parallel filesystem.

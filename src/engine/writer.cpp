@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "engine/calls.hpp"
 #include "engine/device_memory.hpp"
+#include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
 
@@ -35,14 +36,15 @@ void Writer::create(std::string_view tag, const Attributes& attributes, const Ex
   // One rank may know what another is about to hear.
   enum Before : std::uint64_t { nothing, skip_flushes, survey };
   const bool is_one_too_many = !expected.is_last && parts_.pipeline.is_full();
-  const Before mine = parts_.ledger.must_survey() ? survey : is_one_too_many ? skip_flushes : nothing;
-  const std::uint64_t before =
-      enter(parts_.group, Call::create, hash_of(expected.is_output ? compose("output {}", tag) : std::string(tag)),
-            local, mine);
+  const bool looks = parts_.ledger.must_survey() || has_lost_store(parts_.started);
+  const Before mine = looks ? survey : is_one_too_many ? skip_flushes : nothing;
+  const std::string what = expected.is_output ? compose("output {}", tag) : std::string(tag);
+  const std::uint64_t before = enter(parts_.group, Call::create, hash_of(what), local, mine);
   if (before == skip_flushes) parts_.pipeline.skip_flushes();
   // Without an open before it: which of the files that lie here must not be overwritten?
   if (before == survey) {
     parts_.pipeline.quiesce();
+    restore_lost_stores(parts_);
     parts_.recovery.survey_only();
     parts_.pipeline.make_room();
   }

@@ -105,6 +105,7 @@ bool PosixTier::is_complete(const TagEntry& entry) {
 }
 
 void PosixTier::begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain_files) {
+  records().require_newest_incarnation();
   require_space(entry, manifest_bytes, plain_files);
   records().note_unfinished(entry.directory);
   const std::string path = path_of(entry.directory);
@@ -113,6 +114,12 @@ void PosixTier::begin(const TagEntry& entry, std::uint64_t manifest_bytes, const
   for_each_container_directory(path, entry.commit.world_size,
                                [&](const std::string& directory) { make_directory(directory); });
   if (plain_files.files != 0) plain(entry.directory).make(entry.commit.world_size);
+}
+
+std::uint64_t PosixTier::missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,
+                                       const PlainFiles& plain_files) {
+  const std::uint64_t total_bytes = entry.total_bytes + manifest_bytes + plain_files.bytes;
+  return total_bytes - std::min(total_bytes, file_system_->space(prefix_).free_bytes);
 }
 
 void PosixTier::require_space(const TagEntry& entry, std::uint64_t manifest_bytes,
@@ -230,12 +237,16 @@ bool PosixTier::is_own_directory(const std::string& directory) {
 
 /// The manifest first: from then on it is no commit, whatever of its data is still there.
 void PosixTier::retract(const TagEntry& entry) {
-  records().note_unfinished(entry.directory);  // checks that this start may still remove
+  RunRecords& noted_in = records();
+  const auto note = [&] { noted_in.note_unfinished(entry.directory); };  // checks that this start may still remove
+  const auto not_noted = attempt(note);
+  if (not_noted && not_noted->code != ErrorCode::no_space) throw Error(*not_noted);
   if (is_own_directory(entry.directory)) {
     const std::string path = path_of(entry.directory);
     file_system_->remove(fs::join(path, kManifestFile));
     file_system_->sync_directory(path);
   }
+  if (not_noted) note();  // the manifest's space is free now
   catalog().remove(entry.directory);
 }
 

@@ -45,6 +45,8 @@ class PosixTier final : public Tier {
   [[nodiscard]] fs::ChosenIo choose_io() override;
   void write_directly() noexcept override { direct_ = true; }
   [[nodiscard]] bool is_complete(const TagEntry& entry) override;
+  [[nodiscard]] std::uint64_t missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,
+                                            const PlainFiles& plain) override;
   void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) override;
   [[nodiscard]] std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) override;
   void put_plain(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,

@@ -198,8 +198,29 @@ void RunRecords::require_newest_incarnation() {
               -1, directory_, 0});
 }
 
-/// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
+/// Who removes a run leaves the directory of all runs' records. Without that, this is not the prefix as it was:
+/// unmounted, with or without a mount point in its place, or moved.
+void RunRecords::require_reachable() {
+  if (begun_.empty() || file_system_->status(records_directory(prefix_))) return;
+  throw Error(
+      Failure{ErrorCode::io,
+              "the prefix is not there: it was unmounted, moved or removed while the job runs; checkpoints reach "
+              "it again once it is back",
+              -1, prefix_, 0});
+}
+
+/// The prefix may go and come back between two looks: what ends a job is seen twice.
 bool RunRecords::is_newest_incarnation() {
+  for (int look = 0; look < 2; ++look) {
+    require_reachable();
+    if (seems_newest()) return true;
+  }
+  require_reachable();
+  return false;
+}
+
+/// Numbers begin at 1 again where the records were removed: then this start's own note is gone, or another's.
+bool RunRecords::seems_newest() {
   if (!begun_.empty() && !file_system_->status(directory_)) return false;
   if (newest(kBegunNote) > incarnation_) return false;
   if (begun_.empty()) return true;

@@ -87,7 +87,10 @@ class RunRecords {
   [[nodiscard]] std::optional<RunRecord> record_of_starts() { return read_record_of_starts(*file_system_, directory_); }
   /// Before it begins: this start only flushes what others left.
   void note_drain();
-  /// True while no later start has begun and the note that this one did is still there.
+  /// Once this start has begun: throws Error{io} if the prefix is not there at the moment. Whatever is seen in its
+  /// place says nothing of the run.
+  void require_reachable();
+  /// True while no later start has begun and the note that this one did is still there. Throws io as require_reachable.
   [[nodiscard]] bool is_newest_incarnation();
   /// Gives the incarnation back: this start failed and must not stop the one that runs.
   void withdraw_incarnation();
@@ -144,6 +147,7 @@ class RunRecords {
  private:
   [[nodiscard]] std::string record(std::string_view name) const { return fs::join(directory_, name); }
   [[nodiscard]] std::uint64_t newest(std::string_view kind);
+  [[nodiscard]] bool seems_newest();
   [[nodiscard]] bool has_note(std::string_view name, const Id128& run_id);
   void note(std::string_view name, const Id128& commit_id);
   [[nodiscard]] std::string text_of(const RunRecord& content) const;

@@ -84,6 +84,14 @@ class Tier {
   virtual void write_directly() noexcept = 0;
   /// True if just this commit is published already: an earlier attempt did it and could not say so.
   [[nodiscard]] virtual bool is_complete(const TagEntry& entry) = 0;
+  /// So many bytes are missing for such a commit, as far as the place says: quotas show only when it is written.
+  [[nodiscard]] virtual std::uint64_t missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,
+                                                    const PlainFiles& plain) {
+    (void)entry;
+    (void)manifest_bytes;
+    (void)plain;
+    return 0;
+  }
   /// Makes room for a commit of entry.total_bytes, a manifest and plain files; what a failed attempt left under the
   /// name is used. Throws no_space before anything is written if there is none.
   virtual void begin(const TagEntry& entry, std::uint64_t manifest_bytes, const PlainFiles& plain) = 0;
@@ -102,8 +110,8 @@ class Tier {
 
   // Keeping house: as above.
 
-  /// From here on it is no commit; its containers are still there. What of them is not removed in this start, another
-  /// start finds among its leftovers.
+  /// From here on it is no commit, also where no space is left; its containers are still there. What of them is not
+  /// removed in this start, another start finds among its leftovers.
   virtual void retract(const TagEntry& entry) = 0;
   /// Any rank. Of what is no commit, with the plain files of that rank; one that is not there is fine. `enough` is
   /// asked before each file: false if it ended this, and something is left.

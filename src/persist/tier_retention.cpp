@@ -116,6 +116,17 @@ Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const Tie
   return retained;
 }
 
+std::uint64_t removable_bytes(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention) {
+  const std::size_t kept = number_kept(tier, records, history, retention);
+  std::uint64_t bytes = 0;
+  const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
+  for (std::size_t at = kept; at < entries.size(); ++at) {
+    const TagEntry& entry = entries[at];
+    if (!entry.pinned && !retention.spared.contains(entry.commit.id)) bytes += entry.total_bytes;
+  }
+  return bytes;
+}
+
 void set_pinned(Tier& tier, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned) {
   for (const TagEntry& entry : own_commits(tier, run_id)) {
     if (entry.commit.tag == tag && !records.is_discarded(entry.commit.id)) return tier.set_pinned(entry, pinned);

@@ -66,6 +66,10 @@ struct Retained {
 [[nodiscard]] Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
                               const fs::Enough& enough = {});
 
+/// Rank 0. What of these a retain() may remove takes so many bytes.
+[[nodiscard]] std::uint64_t removable_bytes(Tier& tier, RunRecords& records, TierHistory& history,
+                                            const TierRetention& retention);
+
 /// Rank 0. The newest of the run's commits of this tag that is not discarded. Throws not_found if there is none; busy.
 void set_pinned(Tier& tier, RunRecords& records, const Id128& run_id, const Tag& tag, bool pinned);
 

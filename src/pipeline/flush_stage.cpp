@@ -73,7 +73,10 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
 }
 
 std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
-  return failure_of([&] { flush(group, files); });
+  auto failure = failure_of([&] { flush(group, files); });
+  // A flush makes all names that it uses: one that is gone went with the mount, or somebody removed it.
+  if (failure && failure->code == ErrorCode::not_found) failure->code = ErrorCode::io;
+  return failure;
 }
 
 void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
@@ -92,7 +95,7 @@ void FlushStage::flush(const comm::Group& group, const CommitFiles& files) {
   const persist::PlainFiles own = plain_files(*container);
   const Upload upload{files, manifest, *container, crc, {group.sum(own.files), group.sum(own.bytes)}};
   const std::uint64_t own_bytes = files.container->size_bytes() + own.bytes;
-  publish(patient(group, manifest.entry.total_bytes + upload.plain.bytes, own_bytes), upload);
+  publish_in_room(patient(group, manifest.entry.total_bytes + upload.plain.bytes, own_bytes), upload);
   must_sweep_ = false;
   ledger_.set_persistent(files.commit.id, true);
   history_.published(manifest.entry);
@@ -244,7 +247,10 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   std::size_t cleared = 0;
   for (int piece = 0; piece < kPieces; ++piece) {
     Piece now;
-    if (settings_.persistent.keep > 0) now = retain(group, flushed);
+    if (settings_.persistent.keep > 0) {
+      now = retain(group,
+                   {settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()});
+    }
     all = {all.retracted + now.retracted, now.left, std::move(now.failure)};
     cleared += removal_.step(group, kPieceBudget_s);
     if (all.left == 0 && removal_.is_done()) break;
@@ -261,21 +267,25 @@ void FlushStage::tidy_prefix(const comm::Group& group, const Id128& flushed) {
   removal_.say_if_slow(cleared, took_s);
 }
 
+/// Rank 0.
+const std::vector<persist::TagEntry>& FlushStage::history() {
+  const std::uint64_t changes = ledger_.tier_changes();
+  if (std::exchange(history_as_of_, changes) != changes) history_.forget();
+  return history_.of_run(tier_, settings_.run.id);
+}
+
 /// COLLECTIVE. Only a later start is an error.
-FlushStage::Piece FlushStage::retain(const comm::Group& group, const Id128& flushed) {
+FlushStage::Piece FlushStage::retain(const comm::Group& group, const persist::TierRetention& retention) {
   Piece piece;
   std::vector<Id128> removed;
   std::vector<persist::Remains> remains;
   piece.failure = group.try_together([&] {
     if (!group.is_root()) return;
-    const std::uint64_t changes = ledger_.tier_changes();
-    if (std::exchange(history_as_of_, changes) != changes) history_.forget();
+    (void)history();
     const double give_up_at = clock_.seconds() + kPieceBudget_s;
     std::size_t begun = 0;
     // At least one each time, but a history that suddenly may go does not go in one flush.
     const auto enough = [&] { return begun++ > 0 && (begun > kRetractedMax || clock_.seconds() >= give_up_at); };
-    const persist::TierRetention retention{
-        settings_.run.id, settings_.persistent.keep, {flushed, ledger_.parent_id()}, ledger_.excluded()};
     const persist::Retained retained = persist::retain(tier_, *records_, history_, retention, enough);
     for (const persist::TagEntry& entry : retained.removed) {
       removed.push_back(entry.commit.id);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -89,6 +90,9 @@ class FlushStage final : public Stage {
   void keep_copies(const comm::Group& group, const persist::Manifest& manifest) const;
   [[nodiscard]] persist::PlainFiles plain_files(const format::ContainerReader& container) const;
   void publish(const comm::Group& group, const Upload& upload);
+  void publish_in_room(const comm::Group& group, const Upload& upload);
+  [[nodiscard]] bool make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep);
+  [[nodiscard]] bool is_enough(const comm::Group& group, const Upload& upload, const persist::TierRetention& retention);
   void discard(const comm::Group& group, const persist::TagEntry& entry) const;
   void put(LogicalRank logical_rank, const Upload& upload);
   /// What a piece of a flush's removals came to.
@@ -98,7 +102,8 @@ class FlushStage final : public Stage {
     std::optional<Failure> failure;
   };
   void tidy_prefix(const comm::Group& group, const Id128& flushed);
-  [[nodiscard]] Piece retain(const comm::Group& group, const Id128& flushed);
+  [[nodiscard]] Piece retain(const comm::Group& group, const persist::TierRetention& retention);
+  [[nodiscard]] const std::vector<persist::TagEntry>& history();
 
   store::NodeStore& store_;
   commits::Ledger& ledger_;

@@ -28,10 +28,12 @@ class CommitSurvey {
     homes_ = exchange_holdings(group_, mine_);
     Agreement result;
     Heads done(is_newer);
+    for (const Holding& holding : mine_.containers) heads_.push_back(&holding.commit);
     while (find_newest_not_in(done)) {
       result.candidates.push_back(judge());
       done.insert(result.candidates.back().commit);
     }
+    add_copied(done, result.candidates);
     result.unreadable = text_from_lowest(!report_.unreadable.empty(), report_.unreadable);
     result.homes = std::move(homes_);
     return result;
@@ -41,25 +43,43 @@ class CommitSurvey {
   [[nodiscard]] std::uint64_t processes() const { return static_cast<std::uint64_t>(group_.size()); }
   [[nodiscard]] std::uint64_t me() const { return static_cast<std::uint64_t>(group_.rank()); }
 
+  /// Commits of which no container can be read and copies are there. Only if these suffice: what is left of a commit
+  /// that was superseded is no loss.
+  void add_copied(Heads& done, std::vector<Candidate>& candidates) {
+    heads_.clear();
+    for (const CommitHead& commit : mine_.copied) heads_.push_back(&commit);
+    while (find_newest_not_in(done)) {
+      Candidate candidate = judge();
+      done.insert(candidate.commit);
+      // Of two timelines the one that has containers comes first.
+      const auto goes_before = [&](const Candidate& other) {
+        return other.recoverable && other.commit.generation == candidate.commit.generation;
+      };
+      if (!candidate.recoverable || std::ranges::any_of(candidates, goes_before)) continue;
+      const auto is_older = [&](const Candidate& other) { return is_newer(candidate.commit, other.commit); };
+      candidates.insert(std::ranges::find_if(candidates, is_older), std::move(candidate));
+    }
+  }
+
   /// True while any rank has a commit that was not judged yet; next_ is then the newest of mine, or null.
   bool find_newest_not_in(const Heads& done) {
     next_ = nullptr;
-    for (const Holding& holding : mine_.containers) {
-      if (done.contains(holding.commit)) continue;
-      if (next_ == nullptr || is_newer(holding.commit, next_->commit)) next_ = &holding;
+    for (const CommitHead* commit : heads_) {
+      if (done.contains(*commit)) continue;
+      if (next_ == nullptr || is_newer(*commit, *next_)) next_ = commit;
     }
     // 0 stands for nothing left; generations begin at 1.
-    newest_generation_ = group_.max(next_ == nullptr ? 0 : next_->commit.generation);
+    newest_generation_ = group_.max(next_ == nullptr ? 0 : next_->generation);
     return newest_generation_ != 0;
   }
 
   /// Among those of the newest generation the greatest commit id, so that the order of candidates does not
   /// depend on who holds what; the others of that generation come in later rounds.
   bool mine_is_next() {
-    bool mine = next_ != nullptr && next_->commit.generation == newest_generation_;
+    bool mine = next_ != nullptr && next_->generation == newest_generation_;
     for (const std::size_t half : {0U, 8U}) {
       std::uint64_t value = 0;
-      for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->commit.id.bytes[half + i];
+      for (std::size_t i = 0; mine && i < 8; ++i) value = value << 8U | next_->id.bytes[half + i];
       mine = group_.max(value) == value && mine;
     }
     return mine;
@@ -69,7 +89,7 @@ class CommitSurvey {
   Candidate judge() {
     const int speaker = group_.lowest_with(mine_is_next()).value();
     commits::CommitRecord record;
-    if (next_ != nullptr && speaker == group_.rank()) record = commits::to_record(next_->commit);
+    if (next_ != nullptr && speaker == group_.rank()) record = commits::to_record(*next_);
     group_.broadcast(record, speaker);
     Candidate candidate;
     candidate.commit = commits::to_head(record);
@@ -252,7 +272,8 @@ class CommitSurvey {
   const Holdings& mine_;
   const StoreReport& report_;
   Homes homes_;
-  const Holding* next_ = nullptr;
+  std::vector<const CommitHead*> heads_;  ///< those that this process names
+  const CommitHead* next_ = nullptr;
   std::uint64_t newest_generation_ = 0;
 };
 

@@ -28,6 +28,7 @@ struct Holding {
 struct Holdings {
   std::vector<Holding> containers;
   std::vector<format::SetDescriptor> set_files;
+  std::vector<CommitHead> copied = {};  ///< commits that copies of containers name, as those would
 };
 
 inline constexpr int kNoProcess = -1;

@@ -17,6 +17,7 @@ class PrefixLook {
       : tier_(tier), records_(records), question_(question) {}
 
   PrefixFinding run() {
+    records_.require_reachable();  // nor would it be known which commits were discarded
     const persist::TagList list = tier_.list();
     for (const persist::TagEntry& entry : list.entries) {
       if (entry.commit.run_id == question_.run_id && is_possible(entry)) mine_.push_back(entry);

@@ -1,5 +1,10 @@
 #include "recovery/source.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/shell_word.hpp"
@@ -12,6 +17,11 @@ namespace {
 
 using GivenUp = std::map<Id128, std::string>;
 
+// How long a list is made again of which something is gone when it is looked at.
+constexpr std::chrono::seconds kListAgain{10};
+constexpr std::chrono::milliseconds kBetweenLists{10};
+constexpr int kEmptyLists = 3;  // where nothing was ever flushed, nobody waits for long
+
 /// Rank 0's.
 class SourceLook {
  public:
@@ -19,17 +29,21 @@ class SourceLook {
              const Log& log, std::set<std::string>& logged)
       : tier_(tier), source_(source), given_up_(given_up), world_size_(world_size), log_(log), logged_(logged) {}
 
-  /// The newest commits that the Source names, down to the first of which the manifest is good, newest first.
-  [[nodiscard]] std::vector<FoundTag> run() const {
+  /// The newest commits that the Source names, down to the first of which the manifest is good, newest first; nothing
+  /// if the list is out of date, and `may_list_again`: a job that flushes and removes was at work meanwhile. A list of
+  /// nothing but what has no manifest is, too, unless it `may_be_empty`.
+  [[nodiscard]] std::optional<std::vector<FoundTag>> run(bool may_list_again, bool may_be_empty) const {
     std::vector<FoundTag> tags;
     const persist::TagList list = tier_.list();
     for (const persist::TagEntry& entry : list.entries) {
       if (!source_.run.empty() && entry.run != source_.run) continue;
       if (!is_wanted(entry.commit.tag) || (source_.tag == "latest" && entry.commit.is_output)) continue;
       const FoundTag one = judged(entry);
+      if (!one.is_usable() && may_list_again && !tier_.is_published(entry.directory)) return std::nullopt;
       if (one.is_usable() || tags.size() < kUnusableListedMax) tags.push_back(one);
       if (one.is_usable()) break;
     }
+    if (tags.empty() && !may_be_empty && is_under_way(list.unusable)) return std::nullopt;
     const std::string unreadable = log_unusable(list.unusable);
     if (!tags.empty()) return tags;
     if (!unreadable.empty()) {
@@ -46,6 +60,14 @@ class SourceLook {
   }
 
  private:
+  /// A name without a manifest may have had one a moment ago, and the newer one was not listed yet.
+  [[nodiscard]] bool is_under_way(const std::vector<persist::Unusable>& unusable) const {
+    return std::ranges::any_of(unusable, [&](const persist::Unusable& one) {
+      const auto name = persist::parse_directory_name(one.directory);
+      return !one.committed && name && is_wanted(name->tag);
+    });
+  }
+
   [[nodiscard]] bool is_wanted(const Tag& tag) const { return source_.tag == "latest" || source_.tag == tag; }
 
   /// Their run is no longer known, so they may be meant. Returns the damage in words.
@@ -85,12 +107,29 @@ class SourceLook {
 }  // namespace
 
 /// COLLECTIVE. The same on every rank.
-std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up,
-                                           std::set<std::string>& logged) const {
-  return unpack(group_.root_decides([&] {
-    const auto tier = open_tier_(source.prefix);
-    return pack(SourceLook(*tier, source, given_up, group_.world_size(), log_, logged).run());
-  }));
+std::vector<FoundTag> SourceRecovery::look(const Source& source, const GivenUp& given_up, std::set<std::string>& logged,
+                                           Deadline list_again_until) const {
+  for (int lists = 0;; ++lists) {
+    bool is_outdated = false;
+    const std::vector<std::byte> found = group_.root_decides([&] {
+      if (lists > 0) std::this_thread::sleep_for(kBetweenLists);
+      const auto tier = open_tier_(source.prefix);
+      const SourceLook look(*tier, source, given_up, group_.world_size(), log_, logged);
+      const auto tags = look.run(!list_again_until.passed(), lists >= kEmptyLists);
+      is_outdated = !tags.has_value();
+      return pack(tags.value_or(std::vector<FoundTag>{}));
+    });
+    group_.broadcast(is_outdated);
+    if (!is_outdated) return unpack(found);
+  }
+}
+
+/// COLLECTIVE. Whether what was listed is no commit any more: removed since, and there may be a newer one.
+bool SourceRecovery::is_gone(const Source& source, const FoundTag& tag) const {
+  bool is_gone = false;
+  const auto failure =
+      group_.try_root_decides(is_gone, [&] { return !open_tier_(source.prefix)->is_published(tag.directory); });
+  return !failure && is_gone;
 }
 
 OpenedSource SourceRecovery::open(const Source& source) {
@@ -100,8 +139,9 @@ OpenedSource SourceRecovery::open(const Source& source) {
   for (const auto& [what, why] : excluded_) {
     if (what.first == source.prefix) given_up[what.second] = why;
   }
+  const Deadline list_again_until = Deadline::after(std::min<comm::Group::Seconds>(group_.timeout() / 4, kListAgain));
   while (true) {
-    const std::vector<FoundTag> tags = look(source, given_up, logged);
+    const std::vector<FoundTag> tags = look(source, given_up, logged, list_again_until);
     for (const FoundTag& tag : tags) {
       std::string problem = tag.problem;
       if (tag.is_usable()) {
@@ -110,6 +150,7 @@ OpenedSource SourceRecovery::open(const Source& source) {
           opened.container = open_tier_(source.prefix)->open(tag.directory, tag.commit, group_.logical_rank());
         });
         if (!failure) return opened;
+        if (is_gone(source, tag) && !group_.any(list_again_until.passed())) break;
         problem = to_string(*failure);
         given_up[tag.commit.id] = problem;
       }

@@ -35,9 +35,10 @@ class SourceRecovery {
       : group_(std::move(group)), open_tier_(std::move(open_tier)), log_(std::move(log)) {}
 
   /// COLLECTIVE. The newest commit that the Source names and that every rank can open. A Source whose prefix is itself
-  /// a tag directory names that one. Nothing of it comes into this run's stores: it belongs to another run. Throws
-  /// Error{not_found} if it names none, Error{unrecoverable} if none that it names can be opened, Error{io} if its
-  /// prefix cannot be listed.
+  /// a tag directory names that one. Where what was listed is removed meanwhile, as beside a job that flushes and keeps
+  /// few, it lists again, for some seconds at most. Nothing of it comes into this run's stores: it belongs to another
+  /// run. Throws Error{not_found} if it names none, Error{unrecoverable} if none that it names can be opened, Error{io}
+  /// if its prefix cannot be listed.
   [[nodiscard]] OpenedSource open(const Source& source);
 
   /// Local. It must not be opened again. That says nothing about what this run's stores hold of the same commit.
@@ -47,7 +48,8 @@ class SourceRecovery {
 
  private:
   [[nodiscard]] std::vector<FoundTag> look(const Source& source, const std::map<Id128, std::string>& given_up,
-                                           std::set<std::string>& logged) const;
+                                           std::set<std::string>& logged, Deadline list_again_until) const;
+  [[nodiscard]] bool is_gone(const Source& source, const FoundTag& tag) const;
 
   comm::Group group_;
   OpenTier open_tier_;

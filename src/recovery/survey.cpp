@@ -48,6 +48,7 @@ StoreFinding classify(const std::vector<store::Held>& files, const Id128& run_id
     if (held.kind != store::FileKind::container) {
       // Parity only adds possibilities: what of it is damaged or another run's is as if it were not there.
       if (held.intact && held.set) found.holdings.set_files.push_back(*held.set);
+      if (held.intact && held.copied) found.holdings.copied.push_back(*held.copied);
       continue;
     }
     const bool of_this_run = held.superblock && held.superblock->commit.run_id == run_id;

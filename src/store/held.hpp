@@ -47,6 +47,7 @@ struct Held {
   std::optional<format::Superblock> superblock;  ///< containers; nothing if it cannot be read or is unsealed
   std::optional<format::SetDescriptor> set;      ///< parity and descriptors; likewise
   std::optional<format::ManifestHead> manifest;  ///< manifests; likewise
+  std::optional<CommitHead> copied;              ///< parity that is a copy of a container: that one's commit
   std::string path;
   std::uint64_t size_bytes = 0;
   bool intact = false;  ///< everything that was asked to be verified is as it was written

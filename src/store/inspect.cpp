@@ -14,6 +14,7 @@ void take_over(VerifiedFile&& found, Held& held) {
   if (found.fault == FileFault::kind) return;
   held.superblock = std::move(found.superblock);
   held.set = std::move(found.set);
+  held.copied = std::move(found.copied);
   if (found.fault != FileFault::run) held.manifest = std::move(found.manifest);
 }
 

@@ -140,6 +140,11 @@ void NodeStore::distrust(const std::string& path) {
   adopted_.distrust(path);
 }
 
+bool NodeStore::misses_files() const {
+  const Guard guard(mutex_);
+  return std::ranges::any_of(own_, [](const Slots& slots) { return slots.misses_files(); });
+}
+
 bool NodeStore::has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept {
   const Guard guard(mutex_);
   return slot_with(kind, whose, key) != nullptr;
@@ -202,7 +207,7 @@ std::string NodeStore::make_routed_directory() {
   while (true) {
     std::string path = fs::join(directory(), compose("{}{}.{}", kRoutedPrefix, logical_rank_.value, routed_count_++));
     if (file_system.status(path)) continue;
-    file_system.make_directory(path, 0700);
+    directory_.within([&] { file_system.make_directory(path, 0700); });
     return path;
   }
 }
@@ -221,7 +226,8 @@ void NodeStore::sweep() {
 void NodeStore::remove_all() {
   const Guard guard(mutex_);
   for (Slots& slots : own_) slots.remove_all();
-  adopted_.find(directory_.list());  // a start that never scanned has them too
+  if (!directory_.file_system().status(directory())) return;  // somebody else removed it
+  adopted_.find(directory_.list());                           // a start that never scanned has them too
   adopted_.remove_all();
   sweep();
   directory_.make_names_durable();  // what is removed does not come back

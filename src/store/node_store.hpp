@@ -104,6 +104,9 @@ class NodeStore {
   /// What pin() would find here is damaged: it is offered no more. An own file of parity is removed: nothing is ever
   /// rebuilt from it. Throws io, and then it may be offered by another scan.
   void reject(const Offered& file);
+  /// Another process removed a file that counts: until the next scan this store seems to have more than it has. Throws
+  /// io.
+  [[nodiscard]] bool misses_files() const;
   /// Whether pin() would find it.
   [[nodiscard]] bool has(FileKind kind, LogicalRank whose, const FileKey& key) noexcept;
   /// The size of the file that pin() would find; 0 if there is none.

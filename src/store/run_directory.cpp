@@ -22,7 +22,7 @@ std::string RunDirectory::path_of(const FileName& name) const { return fs::join(
 
 std::vector<FileName> RunDirectory::list() const {
   std::vector<FileName> names;
-  for (const std::string& name : file_system_->list(location_.directory)) {
+  for (const std::string& name : within([&] { return file_system_->list(location_.directory); })) {
     if (const auto parsed = parse_file_name(name)) names.push_back(*parsed);
   }
   std::sort(names.begin(), names.end());
@@ -55,7 +55,7 @@ std::unique_ptr<StoreFile> RunDirectory::open(const FileName& name) const {
 }
 
 std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
-  auto file = file_system_->create(path_of(name), 0600);
+  auto file = within([&] { return file_system_->create(path_of(name), 0600); });
   if (!file) {
     throw Error(
         Failure{ErrorCode::io, "a new file of the node-local store already exists; remove it", -1, path_of(name), 0});
@@ -65,12 +65,21 @@ std::unique_ptr<StoreFile> RunDirectory::create(const FileName& name) const {
 }
 
 Admission::Admitted RunDirectory::admit(std::uint64_t additional_bytes) const {
-  return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return why_it_does_not_fit(bytes); });
+  return within([&] {
+    return admission_.admit(additional_bytes, [this](std::uint64_t bytes) { return why_it_does_not_fit(bytes); });
+  });
 }
 
 /// Who is alone need not look: what is refused is asked for again, exactly.
 bool RunDirectory::is_ample(std::uint64_t additional_bytes) const {
-  return processes_ == 1 || !why_it_does_not_fit(additional_bytes * processes_);
+  return processes_ == 1 || within([&] { return !why_it_does_not_fit(additional_bytes * processes_); });
+}
+
+void RunDirectory::throw_if_removed() const {
+  if (file_system_->status(location_.directory)) return;
+  throw Error(Failure{ErrorCode::io,
+                      "another process removed the directory of the node-local store; the next create makes it again",
+                      -1, location_.directory, 0});
 }
 
 /// Throws it.
@@ -86,7 +95,7 @@ void RunDirectory::explain(const Failure& refused, std::uint64_t needed_bytes) c
 }
 
 void RunDirectory::make_names_durable() const {
-  if (options_.durable) file_system_->sync_directory(location_.directory);
+  if (options_.durable) within([&] { file_system_->sync_directory(location_.directory); });
 }
 
 std::optional<std::uint64_t> RunDirectory::quota_left() const {
@@ -98,7 +107,7 @@ std::optional<std::uint64_t> RunDirectory::quota_left() const {
 std::vector<fs::Room> RunDirectory::rooms() const {
   std::vector<fs::Room> rooms;
   if (const auto left = quota_left()) rooms.push_back({*left, std::string(kQuota), fnv1a(kQuota)});
-  fs::Space space = file_system_->space(location_.directory);
+  fs::Space space = within([&] { return file_system_->space(location_.directory); });
   if (space.rooms.empty()) space.rooms.push_back({space.free_bytes, space.limit, fnv1a(space.limit)});
   std::ranges::move(space.rooms, std::back_inserter(rooms));
   return rooms;

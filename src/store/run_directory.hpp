@@ -34,6 +34,17 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
   [[nodiscard]] const Location& location() const noexcept { return location_; }
 
+  /// Runs a step on what is in it. That the whole directory is gone is io, and says what to do.
+  template <class Step>
+  auto within(Step&& step) const {
+    try {
+      return std::forward<Step>(step)();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::not_found) throw_if_removed();
+      throw;
+    }
+  }
+
   [[nodiscard]] std::string path_of(const FileName& name) const;
   /// Files of all kinds and ranks, by kind, rank and number.
   [[nodiscard]] std::vector<FileName> list() const;
@@ -72,6 +83,7 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   [[nodiscard]] std::vector<fs::Room> rooms() const;
 
  private:
+  void throw_if_removed() const;
   /// Nothing without a quota.
   [[nodiscard]] std::optional<std::uint64_t> quota_left() const;
   [[nodiscard]] std::optional<Failure> why_it_does_not_fit(std::uint64_t additional_bytes) const;

@@ -28,6 +28,11 @@ auto worth(const Slot& slot) noexcept {
 }  // namespace
 
 void Slots::find(std::span<const FileName> names) {
+  const auto is_gone = [&](const auto& slot) {
+    const bool is_idle = slot->pins == 0 && slot->state != Slot::State::writing;
+    return is_idle && std::ranges::find(names, slot->name) == names.end();
+  };
+  std::erase_if(slots_, is_gone);
   for (const FileName& name : names) {
     if (name.kind != kind_ || name.logical_rank != owner_) continue;
     const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->name == name; });
@@ -303,6 +308,13 @@ void Slots::distrust(const std::string& path) {
   for (const auto& slot : slots_) {
     if (directory_.path_of(slot->name) == path) slot->intact = false;
   }
+}
+
+bool Slots::misses_files() const {
+  return std::ranges::any_of(slots_, [&](const auto& slot) {
+    const bool counts = slot->state == Slot::State::sealed && slot->intact;
+    return counts && !directory_.file_system().status(directory_.path_of(slot->name));
+  });
 }
 
 std::vector<FileKey> Slots::keys() const {

@@ -22,7 +22,7 @@ class Slots {
   Slots(const RunDirectory& directory, FileKind kind, LogicalRank owner)
       : directory_(directory), kind_(kind), owner_(owner) {}
 
-  /// Takes in what of `names` is this rank's and of this kind.
+  /// Takes in what of `names`, all that there are, is this rank's and of this kind. What is not there any more goes.
   void find(std::span<const FileName> names);
   /// Looks into every file but those that are being written.
   void scan(const Id128& run_id, Verify verify, std::vector<Held>& found);
@@ -52,6 +52,8 @@ class Slots {
   /// Nothing is offered of the file of this path until the next scan.
   void distrust(const std::string& path);
   [[nodiscard]] Slot* slot_with(const FileKey& key) noexcept;
+  /// Whether a file that is sealed and intact was removed. Throws io.
+  [[nodiscard]] bool misses_files() const;
   /// Of the files that are sealed and intact.
   [[nodiscard]] std::vector<FileKey> keys() const;
   [[nodiscard]] std::uint64_t used_bytes() const;

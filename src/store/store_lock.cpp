@@ -65,9 +65,14 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
       incarnation_(incarnation),
       rank_(rank),
       path_(fs::join(directory_, compose("{}{}.{}", kLockPrefix, incarnation, rank))) {
+  take();
+  wait_for_older(clock, timeout_s, waits);
+}
+
+void StoreLock::take() {
   explain_unopened(*file_system_, path_, [&] {
     lock_ =
-        file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation, rank, ::getpid()));
+        file_system_->try_lock(path_, compose("incarnation {}, rank {}, process {}", incarnation_, rank_, ::getpid()));
   });
   if (!lock_) {
     throw Error(
@@ -76,10 +81,17 @@ StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string di
                         lock_holder(*file_system_, path_).value_or("another process")),
                 -1, path_, 0});
   }
-  wait_for_older(clock, timeout_s, waits);
 }
 
 StoreLock::~StoreLock() = default;
+
+bool StoreLock::is_held() const { return lock_ && file_system_->holds_lock(path_); }
+
+void StoreLock::take_again(Clock& clock) {
+  lock_.reset();
+  take();
+  wait_for_older(clock, 0, {});
+}
 
 void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits) {
   const double begun_at = clock.seconds();
@@ -123,8 +135,8 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
 
 void StoreLock::release() {
   if (!lock_) return;
-  // Removed while still held: a later start sees either a held lock or none.
-  file_system_->remove(path_);
+  // Removed while still held: a later start sees either a held lock or none. One that took its name is another's.
+  if (is_held()) file_system_->remove(path_);
   lock_.reset();
 }
 

@@ -29,10 +29,16 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
+  /// False once somebody removed or replaced the lock file: it guards nothing then. Throws io.
+  [[nodiscard]] bool is_held() const;
+  /// Takes it anew, in a directory that was made again. Throws as the constructor does, without waiting for anybody.
+  void take_again(Clock& clock);
+
   /// Removes the lock file and releases it: an orderly end.
   void release();
 
  private:
+  void take();
   void wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits);
 
   std::shared_ptr<fs::FileSystem> file_system_;

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 
@@ -164,11 +165,31 @@ class Verification {
     check_rank(set.members.at(set.position).logical_rank, set.world_size);
     check_commit({set.commit_id, set.protection_id}, set.generation, set.world_size);
     check_size(format::kSuperblockBytes + (found_.kind == FileKind::parity ? set.parity_bytes : 0));
+    found_.copied = head_of_copy(set);
     if (on_progress_) on_progress_(format::kSuperblockBytes);
     if (found_.kind != FileKind::parity || verify_ != Verify::all) return;
     if (parity_crc() == set.parity_crc) return;
     found_.damages = {{"parity", format::kSuperblockBytes, set.parity_bytes}};
     reject(FileFault::content, "its parity is damaged");
+  }
+
+  /// What a copy says of itself counts if it fits the set: its checksum is its own.
+  [[nodiscard]] std::optional<CommitHead> head_of_copy(const format::SetDescriptor& set) const {
+    const bool is_copy = found_.kind == FileKind::parity && set.scheme == Scheme::partner;
+    if (!is_copy || set.parity_bytes < format::kSuperblockBytes) return std::nullopt;
+    const std::size_t members = set.members.size();
+    const LogicalRank whose = set.members.at((set.position + members - 1) % members).logical_rank;
+    std::optional<CommitHead> commit;
+    (void)attempt([&] {  // else it is not known, and whoever reads it whole says why
+      Head head{};
+      (void)bytes_.copy_out(format::kSuperblockBytes, head, 0);
+      const format::Superblock copy = format::decode(head, path_);
+      const bool fits = copy.commit.run_id == set.run_id && copy.commit.id == set.commit_id &&
+                        copy.commit.generation == set.generation && copy.commit.world_size == set.world_size &&
+                        copy.logical_rank == whose;
+      if (fits) commit = copy.commit;
+    });
+    return commit;
   }
 
   [[nodiscard]] std::uint32_t parity_crc() const {

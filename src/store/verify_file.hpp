@@ -57,6 +57,7 @@ struct VerifiedFile {
   std::optional<format::Superblock> superblock;  ///< of a container
   std::optional<format::SetDescriptor> set;      ///< of parity and descriptors
   std::optional<format::ManifestHead> manifest;  ///< of a manifest
+  std::optional<CommitHead> copied;              ///< of parity that is a copy: of the container's commit
   std::vector<format::Damage> damages;           ///< of FileFault::content
 
   [[nodiscard]] bool is_intact() const noexcept { return fault == FileFault::none; }

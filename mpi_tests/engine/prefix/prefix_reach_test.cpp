@@ -1,16 +1,22 @@
 // A prefix that not everybody reaches, or in pieces: links, lost mounts, old starts, stores without room.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
+#include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/run_records.hpp"
@@ -81,6 +87,136 @@ TEST_F(PrefixReach, CreateGoesOnWhileThePrefixIsGoneWithCommitsInTheStores) {
     if (scope.rank == 0) job.disk.set_volume("/prefix", {});
   }));
 }
+
+/// What is in the place of a prefix that was unmounted, on rank 0 and perhaps the others.
+struct Unmounted {
+  std::string name;
+  std::string place;
+  int read_errno = 0;
+  bool on_all = true;
+  friend void PrintTo(const Unmounted& one, std::ostream* out) { *out << one.name; }
+};
+
+class PrefixUnmounted : public FlushFixture, public testing::WithParamInterface<Unmounted> {
+ protected:
+  PrefixUnmounted() {
+    job.options.persistent.retries = 0;
+    job.disk.make_directories("/empty", 0755);
+    Volume dead;
+    dead.read_errno = dead.write_errno = GetParam().read_errno;
+    if (GetParam().read_errno != 0) {
+      job.disk.make_directories("/dead", 0755);
+      job.disk.set_volume("/dead", dead);
+    }
+  }
+  /// COLLECTIVE.
+  void mount(Engine& engine, int rank, const std::string& place) {
+    once(engine, rank, [&] {
+      for (int each = 0; each < (GetParam().on_all ? 2 : 1); ++each) job.disk.mount(each, "/prefix", place);
+    });
+  }
+  PersistentJob job{2};
+};
+
+TEST_P(PrefixUnmounted, CostsFlushesAndEndsWhenItIsBack) {
+  for (const PipelineMode mode : {PipelineMode::inline_, PipelineMode::background}) {
+    job.options.pipeline.mode = mode;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      engine.wait("a", Level::persistent);
+      mount(engine, scope.rank, GetParam().place);
+      commit_step(engine, scope.rank, "b", 2);
+      const auto failure = failure_of([&] { engine.wait("b", Level::persistent); });
+      EXPECT_EQ(failure ? failure->code : ErrorCode::busy, ErrorCode::io) << text_of_failure(failure);
+      EXPECT_EQ(engine.level("b"), Level::protected_);
+      commit_step(engine, scope.rank, "c", 3);
+      mount(engine, scope.rank, "/prefix");
+      commit_step(engine, scope.rank, "d", 4);
+      engine.wait("d", Level::persistent);
+      EXPECT_EQ(engine.level("d"), Level::persistent);
+      engine.finalize();
+    }));
+    const std::vector<Tag> flushed = tags(job);  // perhaps with "c", in the background
+    EXPECT_EQ(flushed.front(), "d");
+    EXPECT_EQ(flushed.back(), "a");
+    EXPECT_EQ(std::ranges::count(flushed, "b"), 0);
+    for (const auto& [path, entry] : job.disk.snapshot()) EXPECT_FALSE(path.starts_with("/empty/")) << path;
+    EXPECT_EQ(reopen(job).step, 4);
+    job.disk.remove_all("/prefix");
+    job.disk.remove_all("/nodes");
+  }
+}
+
+/// Unmounts rank 0's prefix before its n-th look at a name on it.
+class UnmountingFileSystem final : public ForwardingFileSystem {
+ public:
+  UnmountingFileSystem(std::shared_ptr<fs::FileSystem> inner, std::function<void()> look)
+      : ForwardingFileSystem(std::move(inner)), look_(std::move(look)) {}
+  [[nodiscard]] std::optional<fs::FileStatus> status(const std::string& path) override {
+    if (path.starts_with("/prefix")) look_();
+    return inner().status(path);
+  }
+  [[nodiscard]] std::unique_ptr<fs::File> create(const std::string& path, std::uint32_t mode) override {
+    if (path.starts_with("/prefix")) look_();
+    return inner().create(path, mode);
+  }
+
+ private:
+  std::function<void()> look_;
+};
+
+/// Nothing that is seen between two looks is taken for another start.
+TEST_P(PrefixUnmounted, AtAnyMomentOfAFlush) {
+  std::uint64_t left = 0;  // before it is unmounted; 0: it is not. Rank 0's, inline
+  job.surroundings = [&](int rank, engine::Environment& environment) {
+    if (rank != 0) return;
+    environment.file_system = std::make_shared<UnmountingFileSystem>(environment.file_system, [&] {
+      if (left == 0 || --left != 0) return;
+      for (int each = 0; each < (GetParam().on_all ? 2 : 1); ++each) job.disk.mount(each, "/prefix", GetParam().place);
+    });
+  };
+  bool reached_end = false;
+  for (std::uint64_t n = 1; !reached_end; ++n) {
+    SCOPED_TRACE(n);
+    ASSERT_LT(n, 500U);
+    job.disk.remove_all("/prefix");
+    job.disk.remove_all("/nodes");
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      once(engine, scope.rank, [&] { left = n; });
+      commit_step(engine, scope.rank, "b", 2);
+      once(engine, scope.rank, [&] { reached_end = std::exchange(left, 0) != 0; });
+      mount(engine, scope.rank, "/prefix");
+      commit_step(engine, scope.rank, "c", 3);
+      EXPECT_EQ(engine.level("c"), Level::persistent);
+    }));
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+/// Also what does without the prefix: the end, and an open, which must not pass over what was discarded.
+TEST_P(PrefixUnmounted, AtTheEndItCostsTheLastFlush) {
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    mount(engine, scope.rank, GetParam().place);
+    commit_step(engine, scope.rank, "b", 2);
+    const auto failure = failure_of([&] { (void)engine.open(); });
+    EXPECT_EQ(failure ? failure->code : ErrorCode::busy, ErrorCode::io) << text_of_failure(failure);
+    engine.finalize();
+  }));
+  EXPECT_TRUE(job.logged("the newest checkpoint, b, is in the node-local stores only"));
+  for (int rank = 0; rank < 2; ++rank) job.disk.mount(rank, "/prefix", "/prefix");
+  EXPECT_EQ(reopen(job).step, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seen, PrefixUnmounted,
+                         testing::Values(Unmounted{"gone", "/nowhere"}, Unmounted{"empty", "/empty"},
+                                         Unmounted{"stale", "/dead", ESTALE}, Unmounted{"broken", "/dead", EIO},
+                                         Unmounted{"on_rank_0", "/nowhere", 0, false},
+                                         Unmounted{"empty_on_rank_0", "/empty", 0, false}),
+                         [](const auto& one) { return one.param.name; });
 
 TEST_F(PrefixReach, EachOfTheTwoNotesAloneTellsOfCommits) {
   PersistentJob job(2);

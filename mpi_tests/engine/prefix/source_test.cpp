@@ -1,8 +1,15 @@
 // A new run begins with another run's tag, or with a directory that somebody copied.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "base/text.hpp"
 #include "harness/flush_fixture.hpp"
+#include "harness/forwarding_file_system.hpp"
 #include "harness/several_starts.hpp"
 
 namespace kedge::faults::source_test {
@@ -71,6 +78,66 @@ TEST_F(SourceTest, ACopiedDirectoryOpensWhereItIs) {
   EXPECT_EQ(reopen(job, Source{"/archive", "", "b"}).step, 2);
   EXPECT_EQ(reopen(job, Source{"/archive", "first", "latest"}).step, 2);
   EXPECT_EQ(reopen(job, Source{"/renamed", "", "b"}).step, 2);
+}
+
+/// Calls `look` before each look at the prefix.
+class WatchedPrefix final : public ForwardingFileSystem {
+ public:
+  WatchedPrefix(std::shared_ptr<fs::FileSystem> inner, std::function<void()> look)
+      : ForwardingFileSystem(std::move(inner)), look_(std::move(look)) {}
+  [[nodiscard]] std::unique_ptr<fs::File> open(const std::string& path, fs::Access access) override {
+    if (path.starts_with("/archive")) look_();
+    return inner().open(path, access);
+  }
+  [[nodiscard]] std::vector<std::string> list(const std::string& path) override {
+    if (path.starts_with("/archive")) look_();
+    return inner().list(path);
+  }
+  [[nodiscard]] std::optional<fs::FileStatus> status(const std::string& path) override {
+    if (path.starts_with("/archive")) look_();
+    return inner().status(path);
+  }
+
+ private:
+  std::function<void()> look_;
+};
+
+/// Beside a job that keeps one: whenever the newest comes and the one before goes, one of them is opened.
+TEST_F(SourceTest, WhatIsRemovedWhileItIsLookedForIsListedAgain) {
+  const std::string older = directory_of(job, "a").substr(std::string("/prefix/").size());
+  const std::string newer = directory_of(job, "b").substr(std::string("/prefix/").size());
+  std::atomic<std::int64_t> left = 0;  // looks before it happens
+  job.surroundings = [&](int, engine::Environment& environment) {
+    environment.file_system = std::make_shared<WatchedPrefix>(environment.file_system, [&] {
+      if (--left != 0) return;
+      (void)copied("b", "/archive/" + newer);
+      job.disk.remove_all("/archive/" + older);
+    });
+  };
+  bool has_happened = true;
+  for (std::int64_t n = 1; has_happened; ++n) {
+    SCOPED_TRACE(n);
+    ASSERT_LT(n, 300);
+    job.disk.remove_all("/archive");
+    job.disk.make_directories("/archive", 0755);
+    (void)copied("a", "/archive/" + older);
+    left = n;
+    const Opened opened = reopen(job, Source{"/archive", "first", "latest"});
+    has_happened = left <= 0;
+    left = 0;
+    EXPECT_FALSE(opened.failure) << to_string(*opened.failure);
+    EXPECT_TRUE(opened.step == 1 || opened.step == 2) << opened.step;
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+/// What is not there for good is said without delay, and what was flushed in part is none.
+TEST_F(SourceTest, WhereNothingWasFlushedItIsNotFound) {
+  const std::string name = directory_of(job, "b").substr(std::string("/prefix/").size());
+  (void)copied("b", "/archive/" + name);
+  job.disk.remove_all("/archive/" + name + "/checkpoint.h5");
+  const Opened opened = reopen(job, Source{"/archive", "", "latest"});
+  EXPECT_TRUE(opened.failure && opened.failure->code == ErrorCode::not_found);
 }
 
 TEST_F(SourceTest, R32_ADamagedOneIsPassedOverForAnOlderOne) {

@@ -1,0 +1,17 @@
+// Stores that another process removed, wholly or in part, while the job runs.
+#pragma once
+
+#include "engine/parts.hpp"
+
+namespace kedge::engine {
+
+/// Local. Whether this rank's store is not what this engine takes it for: its directory, its lock or a file that counts
+/// was removed. A store that cannot be looked at is not lost: whoever uses it says why.
+[[nodiscard]] bool has_lost_store(const Started& started);
+
+/// COLLECTIVE, while nothing is under way. Where a directory or lock is gone, it is made again and locked; a survey
+/// then finds what is left of the commits. Says so once. Throws the same Error on all ranks: io, no_space, or busy if a
+/// later start of the run has taken over.
+void restore_lost_stores(const Parts& parts);
+
+}  // namespace kedge::engine

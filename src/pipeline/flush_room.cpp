@@ -1,0 +1,91 @@
+// What a flush does where the tier has no room: what persistent.keep lets go leaves before it, not after it.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/attempt.hpp"
+#include "base/text.hpp"
+#include "pipeline/flush_stage.hpp"
+#include "pipeline/whole_commit.hpp"
+
+namespace kedge::pipeline {
+namespace {
+
+constexpr double kRoomBudget_s = 60;
+constexpr double kRoomStep_s = 0.5;  // between votes
+
+}  // namespace
+
+/// COLLECTIVE. First goes what is beyond persistent.keep; if that is not enough, the new commit takes the place of the
+/// oldest that is kept.
+void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload) {
+  const auto try_to_publish = [&]() -> std::optional<Failure> {
+    try {
+      publish(group, upload);
+      return std::nullopt;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::no_space) throw;
+      return error.failure();
+    }
+  };
+  auto failure = try_to_publish();
+  const std::uint64_t keep = settings_.persistent.keep;
+  for (std::uint64_t kept = keep; failure && kept > 0 && kept + 2 > keep; --kept) {
+    if (make_room(group, upload, kept)) failure = try_to_publish();
+  }
+  if (!failure) return;
+  if (keep != 0) {
+    failure->message += compose(
+        "; with persistent.keep = {} no more can be removed before this one is there, as a whole checkpoint must stay",
+        keep);
+  }
+  throw Error(*failure);
+}
+
+/// COLLECTIVE. Removes all commits beyond the newest `keep` recoverable ones, and never the newest that is seen to be
+/// whole: this flush may fail. Whether something was removed; nothing is if that could not be enough.
+bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep) {
+  std::vector<persist::TagEntry> candidates;
+  const auto not_listed = group.try_together([&] {
+    if (!group.is_root()) return;
+    candidates = history();
+    std::erase_if(candidates, [&](const persist::TagEntry& entry) {
+      return !ledger_.why_excluded(entry.commit.id).empty() || records_->is_discarded(entry.commit.id);
+    });
+  });
+  if (not_listed) return false;
+  NewestWhole whole = find_newest_whole(group, tier_, candidates);
+  if (!whole.commit_id) return false;
+  persist::TierRetention retention{
+      settings_.run.id, keep, {*whole.commit_id, ledger_.parent_id()}, std::move(whole.broken)};
+  retention.unrecoverable.merge(ledger_.excluded());
+  if (keep < settings_.persistent.keep && !is_enough(group, upload, retention)) return false;
+  std::size_t removed = 0;
+  const double give_up_at = clock_.seconds() + kRoomBudget_s;
+  while (true) {
+    const Piece piece = retain(group, retention);
+    const std::size_t cleared = removal_.step(group, kRoomStep_s);
+    removed += piece.retracted + cleared;
+    const bool is_stuck = piece.retracted + cleared == 0;
+    const bool is_done = is_stuck || (piece.left == 0 && removal_.is_done());
+    if (group.any(is_done || clock_.seconds() >= give_up_at)) break;
+  }
+  if (removed != 0 && group.is_root()) {
+    log_.info(compose("removed old checkpoints from the prefix before the flush of {}, for lack of space there",
+                      upload.manifest.entry.commit.tag));
+  }
+  return removed != 0;
+}
+
+/// COLLECTIVE. Whether what may be removed is as much as is seen to be missing.
+bool FlushStage::is_enough(const comm::Group& group, const Upload& upload, const persist::TierRetention& retention) {
+  bool is_enough = false;
+  const auto failure = group.try_root_decides(is_enough, [&] {
+    const std::uint64_t missing = tier_.missing_bytes(upload.manifest.entry, 0, {});  // containers against containers
+    return persist::removable_bytes(tier_, *records_, history_, retention) >= missing;
+  });
+  return !failure && is_enough;
+}
+
+}  // namespace kedge::pipeline
