@@ -243,6 +243,8 @@ class Start {
       write_identity(*started_.prefix.records, known_, ids_,
                      {fingerprint_, store_to_record(), setup_.options.open.fresh});
     });
+    // What stays is removed by the next start.
+    if (!setup_.environment.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
     if (known_.former.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
     // that it moved: a start that fails in between leaves stores that are found from both places.
