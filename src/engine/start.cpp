@@ -21,6 +21,7 @@
 #include "fs/durable_path.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/prefix_runs.hpp"
+#include "store/job_record.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -127,6 +128,10 @@ class Start {
     known_ = engine::find_run(setup_, group_, started_.prefix.records);
     started_.run = known_.run;
     started_.start_id = known_.starter.id;
+    started_.path = known_.prefix;
+    // Other nodes' processes may not have the variable.
+    if (group_.is_root()) started_.job = batch_job(setup_.environment.variable);
+    group_.broadcast(started_.job);
     started_.noted.on_prefix = known_.has_commits && !setup_.options.open.fresh;
   }
 
@@ -170,6 +175,7 @@ class Start {
       if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
       store::NodeRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
+      if (!setup_.environment.is_drain) note_job();
       started_.noted.in_store = records.has_commit(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
@@ -208,6 +214,11 @@ class Start {
     node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
     node.store->take_charge_of(started_.topology.node);
     node.store->sweep();
+  }
+
+  /// For who frees what jobs left. No job fails for it, and a store without this note stays.
+  void note_job() const {
+    (void)attempt([&] { store::note_job(file_system_, started_.node.records->directory(), started_.job); });
   }
 
   void log_waiting(const std::string& holder) const {

@@ -12,6 +12,7 @@
 #include "commits/head_check.hpp"
 #include "fs/tree.hpp"
 #include "store/file_name.hpp"
+#include "store/job_record.hpp"
 #include "store/store_lock.hpp"
 
 namespace kedge::store {
@@ -38,7 +39,7 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
 }
 
 void remove_files(fs::FileSystem& file_system, const std::string& directory, const StoreContent& content) {
-  const auto order = [](const std::string& name) { return parse_file_name(name) ? 0 : name == kRunRecord ? 2 : 1; };
+  const auto order = [](const std::string& name) { return parse_file_name(name) ? 0 : name == kRunRecord || name.starts_with(kJobPrefix) ? 2 : 1; };
   for (const int turn : {0, 1, 2}) {
     for (const std::string& name : content.files) {
       if (name != own_lock() && order(name) == turn) fs::remove_tree(file_system, fs::join(directory, name));
@@ -94,6 +95,7 @@ StoreContent content_of_store(fs::FileSystem& file_system, const std::string& di
     if (auto holder = lock_holder(file_system, file)) found.used_by = std::move(*holder);
     else if (const auto start = start_of_lock(name)) found.left_by.push_back(*start);
   }
+  found.job = noted_job(found.files);
   return found;
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "harness/faulty_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "store/job_record.hpp"
 #include "store/node_records.hpp"
 #include "store/store_lock.hpp"
 
@@ -80,6 +81,21 @@ TEST_F(StoreRemoval, TheRecordsGoLast) {
   EXPECT_TRUE(seen.removed[0].ends_with(".h5") || seen.removed[0].ends_with(".kedge")) << seen.removed[0];
   EXPECT_TRUE(seen.removed[1].ends_with(".h5") || seen.removed[1].ends_with(".kedge")) << seen.removed[1];
   EXPECT_EQ(seen.removed[seen.removed.size() - 3], "run") << "before drop's own lock and the directory";
+}
+
+TEST_F(StoreRemoval, TheJobThatUsedItLastIsKnown) {
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
+  store::note_job(*system, kStore, "7");
+  store::note_job(*system, kStore, "7");
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "7");
+  store::note_job(*system, kStore, "8");
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "8");
+  write(path_of("job-9"), {});  // two: nobody knows
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
+  store::note_job(*system, kStore, "");
+  EXPECT_FALSE(system->status(path_of("job-8")) || system->status(path_of("job-9")));
+  store::note_job(*system, kStore, "7");
+  EXPECT_EQ(store::remove_store(*system, kStore), 0U);
 }
 
 TEST_F(StoreRemoval, NeedsNoFileForItsLock) {

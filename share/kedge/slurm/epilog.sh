@@ -21,10 +21,10 @@ limit=${LIMIT:-900}
 job=${SLURM_JOB_ID:-} user=${SLURM_JOB_USER:-} uid=${SLURM_JOB_UID:-}
 [[ -n $job && -n $user && -n $uid ]] || exit 0
 
-say() { echo "$*" >&2; logger -t kedge -- "job $job: $*" 2>/dev/null; }
+say() { echo "$*"; logger -t kedge -- "job $job: $*" 2>/dev/null; }
 
 [[ -x $kedge ]] || {
-  say "nothing was freed: there is no $kedge; set kedge= in $0"
+  say "nothing was freed: there is no $kedge; set kedge= in $0" >&2
   exit 0
 }
 
@@ -48,7 +48,7 @@ within() {
     sleep 0.1
   done
   if kill -9 "$pid" 2>/dev/null; then status=124; else wait "$pid"; status=$?; fi
-  [[ ! -s $words ]] || say "$(head -c 1000 "$words" | tr -s '[:space:]' ' ')"
+  if [[ -s $words ]]; then say "$(printf '%s' "$(head -c 1000 "$words")" | tr -s '[:space:]' ' ')"; fi
   ((status != 124)) || say "given up after $seconds s: ${*@Q}"
   return "$status"
 }
