@@ -244,7 +244,7 @@ def a_job_that_runs_is_left_alone(directory):
     code, output = job.launch("--steps", "20000", "--every", "10", "--die-at", "200", "--die-rank", "0", watch=try_to_drain)
     check(seen, output)
     for outcome in seen:
-        refused(outcome, 2, "the store is in use by a job")
+        refused(outcome, 2, "is in use by a job (incarnation 1, rank ", "the store on node ")
     check("overtaken" not in output and "committed step-000200" in output, output)
     print("ok a job that runs is left alone", flush=True)
 
@@ -267,6 +267,17 @@ def a_job_that_was_started_again_is_not_overtaken(directory, wanted):
     check(drain(job, "-n", 1)[1].startswith("nothing to drain: step-"), "")
     goes_on_from_the_prefix(job, wanted)
     print("ok a job that was started again is not overtaken", flush=True)
+
+
+def a_job_that_died_before_its_first_checkpoint_is_not_waited_for(directory, wanted):
+    """A crash loop in one allocation: attempts of which the later ones die at once."""
+    job = killed_without_flushes(directory)
+    for _ in range(2):
+        code, output = job.launch("--die-at", str(NEWEST + 1), "--die-rank", "0")
+        check(code != 0, output)
+    check(drained(drain(job, "-n", 2)) == NEWEST, "what the first start committed is not flushed")
+    goes_on_from_the_prefix(job, wanted)
+    print("ok a job that died before its first checkpoint is not waited for", flush=True)
 
 
 def what_is_incomplete_stays(directory, wanted):
@@ -349,6 +360,7 @@ def main():
         on_nodes_that_see_their_own_store(directory, wanted)
         node_by_node(directory, wanted)
         a_job_that_was_started_again_is_not_overtaken(directory, wanted)
+        a_job_that_died_before_its_first_checkpoint_is_not_waited_for(directory, wanted)
         what_is_incomplete_stays(directory, wanted)
         damage_on_the_prefix_is_told(directory)
         two_calls_for_one_store(directory, wanted)

@@ -39,6 +39,25 @@ class KedgeDrop : public KedgeCheckpoints {
   std::shared_ptr<fs::FileSystem> system_ = fs::posix_file_system();
 };
 
+TEST_F(KedgeDrop, OfAJobFreesWhatThatUsedLast) {
+  const std::string own = add_store("heat", 1);
+  const std::string other = add_store("snow", 1);
+  const std::string nobodys = add_store("rain", 1);
+  std::ofstream(own + "/job-7.server") << "";
+  std::ofstream(other + "/job-8") << "";
+  const std::string words = "drop --job 7.server " + own + " " + other + " " + nobodys;
+  const Result asked = kedge(words + " </dev/null");
+  EXPECT_EQ(asked.status, 2);
+  EXPECT_THAT(asked.text, HasSubstr("use --yes"));
+  const Result dropped = kedge(words + " " + root_.directory() + "/missing --yes");
+  EXPECT_EQ(dropped.status, 2) << "of the one that is missing";
+  EXPECT_THAT(dropped.text, AllOf(HasSubstr("freed " + own), HasSubstr("kept " + other + ": job 8 used it last"),
+                                  HasSubstr("kept " + nobodys + ": no job is recorded"), HasSubstr("check the path")));
+  EXPECT_FALSE(std::filesystem::exists(own));
+  EXPECT_TRUE(std::filesystem::exists(other) && std::filesystem::exists(nobodys));
+  EXPECT_THAT(kedge("drop --job 7 --run heat").text, HasSubstr("either stores, or a run"));
+}
+
 TEST_F(KedgeDrop, ListsAStoreAndRemovesItIfToldSo) {
   const std::string store = add_store("heat", 1);
   const std::string other = add_store("heat", 2);

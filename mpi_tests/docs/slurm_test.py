@@ -27,7 +27,7 @@ class Slurm(unittest.TestCase):
         self.environment = {**kept, "KEDGE_STORE_PATH": str(self.roots), "STORE_ROOTS": str(self.roots),
                             "KEDGE": str(KEDGE), "OMPI_ALLOW_RUN_AS_ROOT": "1",
                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "KEDGE_LOG_LEVEL": "warning",
-                            "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_USER": self.user()}
+                            "SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_USER": self.user()}
 
     def tearDown(self):
         shutil.rmtree(self.work, ignore_errors=True)
@@ -39,10 +39,28 @@ class Slurm(unittest.TestCase):
     def heat(self, *arguments):
         return ["timeout", "--kill-after=5", "60", str(MPIEXEC), "-n", "1", str(HEAT2D), *arguments]
 
-    def make_store(self):
-        subprocess.run(self.heat("--steps", "4", "--every", "2"), cwd=self.work, env=self.environment, check=True,
+    def make_store(self, name="job", **changes):
+        """Of a job in a directory of its own, which does not flush."""
+        before = self.stores()
+        (self.work / name).mkdir()
+        environment = {**self.environment, "KEDGE_PERSISTENT_EVERY": "0", **changes}
+        subprocess.run(self.heat("--steps", "4", "--every", "2"), cwd=self.work / name, env=environment, check=True,
                        capture_output=True)
-        self.assertEqual(len(self.stores()), 1)
+        made = [store for store in self.stores() if store not in before]
+        self.assertEqual(len(made), 1)
+        return made[0]
+
+    def epilog(self, **changes):
+        """What it does, and what it says in the system's log."""
+        logger = self.work / "logger"
+        logger.mkdir(exist_ok=True)
+        log = self.work / "log"
+        log.write_text("")
+        (logger / "logger").write_text(f'#!/bin/sh\necho "$@" >>{log}\n')
+        (logger / "logger").chmod(0o755)
+        done = self.script("epilog.sh", PATH=f"{logger}:{os.environ['PATH']}", **changes)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return log.read_text()
 
     def stores(self):
         return [path for path in self.roots.iterdir() if path.name.startswith("kedge-")]
@@ -110,6 +128,54 @@ class Slurm(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(self.stores()), sorted([other, link]))
         self.assertEqual((other / "file").read_text(), "mine")
+
+    def test_the_epilog_leaves_the_stores_of_the_users_other_jobs(self):
+        own = self.make_store("own")
+        other = self.make_store("other", SLURM_JOB_ID="8")
+        without = self.make_store("without", SLURM_JOB_ID="")
+        log = self.epilog()
+        self.assertEqual(sorted(self.stores()), sorted([other, without]))
+        self.assertIn(f"job 7: freed {own}", log)
+        self.assertIn(f"kept {other}: job 8 used it last", log)
+        self.assertIn(f"kept {without}: no job is recorded", log)
+
+    def test_the_epilog_names_what_it_cannot_save(self):
+        store = self.make_store("own")
+        shutil.rmtree(self.work / "own")
+        log = self.epilog(SCAVENGE="yes")
+        self.assertEqual(self.stores(), [store], "what cannot be saved must stay")
+        self.assertIn(f"'{store}' stays: it could not be scavenged", log)
+
+    def test_the_epilog_saves_before_it_frees(self):
+        self.make_store("own")
+        log = self.epilog(SCAVENGE="yes")
+        self.assertEqual(self.stores(), [])
+        self.assertIn("flushed step-", log)
+        self.assertTrue(list((self.work / "own/checkpoints").glob("step-*/checkpoint.h5")))
+
+    def test_nothing_in_a_store_holds_the_epilog_up(self):
+        """Pipes that nobody writes to, in place of each file that is read."""
+        for name in ("run", "committed", "lock.1.0", "lock.9.0", "flush-failed"):
+            store = self.make_store(name)
+            (store / name).unlink(missing_ok=True)
+            os.mkfifo(store / name)
+            for scavenge in ("", "yes"):
+                begun = time.monotonic()
+                log = self.epilog(SCAVENGE=scavenge)
+                self.assertLess(time.monotonic() - begun, 20, name)
+                self.assertTrue(str(store) in log, f"{name}: nothing is said of its store: {log}")
+            shutil.rmtree(store, ignore_errors=True)
+
+    def test_a_command_that_does_not_end_does_not_hold_the_epilog_up(self):
+        self.make_store()
+        (self.work / "hangs").write_text("#!/bin/sh\ntrap '' TERM INT HUP\nwhile :; do sleep 1; done\n")
+        (self.work / "hangs").chmod(0o755)
+        os.mkdir(self.roots / f"kedge-{os.getuid()}-second", mode=0o700)
+        begun = time.monotonic()
+        log = self.epilog(KEDGE=str(self.work / "hangs"), LIMIT="2")
+        self.assertLess(time.monotonic() - begun, 20)
+        self.assertIn("given up after 2 s", log)
+        self.assertIn("stays: 2 s have passed", log)
 
     def test_the_epilog_leaves_what_a_job_is_using(self):
         with subprocess.Popen(self.heat("--steps", "100000000", "--every", "50"), cwd=self.work, env=self.environment,

@@ -59,6 +59,7 @@ class Drain {
     processes_.broadcast(known_.newest);
     processes_.broadcast(known_.generation_there);
     processes_.broadcast(known_.newest_start);
+    processes_.broadcast(known_.newest_start_ended);
     options_.run = known_.name;
   }
 
@@ -66,19 +67,23 @@ class Drain {
   std::vector<Sighting> look() {
     std::vector<comm::Addressed<Survivor>> to_root;
     bool sees_store = false;
+    bool newest_start_died = false;
     processes_.together([&] {
       const Survivors here = when_free(
           *environment_.clock, [&] { return survivors_here(environment_, options_, known_.name, known_.record); });
       if (!here.used_by.empty()) {
         throw Error(Failure{
             ErrorCode::busy,
-            compose("the store is in use by a job ({}); run kedge drain again after that job has ended", here.used_by),
+            compose("the store on node {} is in use by a job ({}); run kedge drain again after that job has ended",
+                    node_of(environment_), here.used_by),
             -1, here.stores.front(), 0});
       }
       sees_store = !here.stores.empty();
+      newest_start_died = std::ranges::find(here.left_by, known_.newest_start) != here.left_by.end();
       for (const Survivor& one : here.containers) to_root.push_back({0, one});
     });
     sees_store_ = processes_.any(sees_store);
+    if (processes_.any(newest_start_died)) known_.newest_start_ended = true;
     std::vector<Sighting> seen;
     for (const auto& [process, one] : processes_.exchange(to_root)) seen.push_back({process, one});
     return seen;

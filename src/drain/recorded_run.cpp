@@ -30,8 +30,10 @@ std::optional<persist::RunRecord> record_in(fs::FileSystem& file_system, const s
 }
 
 RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
-  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, 0, 0, {}};
-  run.newest_start = persist::newest_job_start(file_system, persist::records_directory(run.prefix, run.name));
+  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, 0, 0, false, {}};
+  const std::string records = persist::records_directory(run.prefix, run.name);
+  run.newest_start = persist::newest_job_start(file_system, records);
+  run.newest_start_ended = persist::has_ended(file_system, records, run.newest_start);
   for (const persist::TagEntry& entry : persist::find_on_prefix(file_system, run.prefix, run.name).entries) {
     if (entry.commit.run_id != run.record.run_id || entry.commit.generation <= run.generation_there) continue;
     run.generation_there = entry.commit.generation;
@@ -92,11 +94,12 @@ RecordedRun find_recorded_run_of(fs::FileSystem& file_system, const store::Store
 }
 
 std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarnation) {
-  if (run.newest_start <= incarnation) return std::nullopt;
+  if (run.newest_start <= incarnation || run.newest_start_ended) return std::nullopt;
   return Failure{
       ErrorCode::busy,
       compose("the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
-              "may be at work elsewhere; if it is not, add --overtake",
+              "may be at work elsewhere, as it left no lock in the stores that were seen here: run this on the nodes of "
+              "that start too, or, if it has ended, add --overtake",
               run.newest_start, incarnation),
       -1, run.prefix, 0};
 }

@@ -23,6 +23,7 @@ struct RecordedRun {
   std::string newest;                  ///< commit on the prefix, for people; empty if there is none
   std::uint64_t generation_there = 0;  ///< its generation
   std::uint64_t newest_start = 0;      ///< of a job
+  bool newest_start_ended = false;     ///< it is known not to be at work
   std::optional<persist::TagEntry> newest_entry;
 };
 

@@ -320,8 +320,9 @@ std::string scavenge_store(const std::string& directory, const Options& options,
       when_free(*environment.clock, [&] { return store::content_of_store(files, directory); });
   if (!content.used_by.empty()) {
     throw Error(Failure{ErrorCode::busy,
-                        compose("the store is in use by a job ({}); run kedge scavenge again after that job has ended",
-                                content.used_by),
+                        compose("the store on node {} is in use by a job ({}); run kedge scavenge again after that job "
+                                "has ended",
+                                node_of(environment), content.used_by),
                         -1, directory, 0});
   }
   if (content.record.run_id.is_none()) {
@@ -329,6 +330,10 @@ std::string scavenge_store(const std::string& directory, const Options& options,
         Failure{ErrorCode::not_found, "not a Kedge store: the file 'run' is missing or invalid", -1, directory, 0});
   }
   const RecordedRun run = find_recorded_run_of(files, content.record);
+  if (std::ranges::find(content.left_by, run.newest_start) != content.left_by.end()) {
+    // For whoever finishes, on another node.
+    persist::note_ended(files, persist::records_directory(run.prefix, run.name), run.newest_start);
+  }
   const std::uint64_t bytes = Copy(files, run, environment, directory).run();
   if (bytes == 0) {
     if (const std::string damage = damage_there(environment.file_system, run, options); !damage.empty()) {

@@ -1,6 +1,7 @@
 #include "drain/survivors.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/attempt.hpp"
@@ -95,6 +96,7 @@ class Look {
                           -1, directory, 0});
     }
     found_.stores.push_back(directory);
+    std::ranges::copy(content.left_by, std::back_inserter(found_.left_by));
     if (found_.used_by.empty()) found_.used_by = content.used_by;
     for (const Survivor& one : containers_in(environment_.file_system, directory, record_.run_id)) {
       found_.containers.push_back(one);
@@ -138,6 +140,11 @@ std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_
   }
   add_copies(here, run_id, found);
   return found;
+}
+
+std::string node_of(const engine::Environment& environment) {
+  const std::string& machine = environment.machine;
+  return environment.node.empty() ? machine.substr(machine.rfind('/') + 1) : environment.node;
 }
 
 bool fits_node_pattern(std::string_view name, std::string_view pattern) {

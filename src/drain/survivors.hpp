@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ namespace kedge::drain {
 struct Survivors {
   std::vector<Survivor> containers;
   std::vector<std::string> stores;  ///< directories of this run
+  std::vector<std::uint64_t> left_by;  ///< starts that died here: they left locks which nobody holds
   std::string used_by;              ///< who works with one of them; empty: nobody
 };
 
@@ -45,6 +47,9 @@ template <class Look>
   }
   return found;
 }
+
+/// Pure. The name of this process's node, for people.
+[[nodiscard]] std::string node_of(const engine::Environment& environment);
 
 /// Pure. Whether `name` is `pattern` with something in place of {node}.
 [[nodiscard]] bool fits_node_pattern(std::string_view name, std::string_view pattern);

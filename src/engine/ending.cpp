@@ -42,6 +42,7 @@ class Ending {
     const auto all = group_.sum(std::array{use.while_running_bytes, use.kept_bytes, use.checkpoint_bytes, use.nodes});
     const auto failure = group_.vote(local);
     if (group_.is_root()) {
+      if (!failure) (void)attempt([&] { started_.prefix.records->note_ended(); });
       log_what_is_persistent();
       log_what_is_not();
       log_what_stays({all[0], all[1], all[2], all[3]});

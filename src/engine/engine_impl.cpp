@@ -156,7 +156,8 @@ std::unique_ptr<pipeline::EventLog> EngineImpl::make_event_log() const {
   events.path = from_start(environment, events.path);
   return std::make_unique<pipeline::EventLog>(
       environment.file_system, events,
-      pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank()},
+      pipeline::EventOrigin{started_.run, node_name(environment, setup_.options, group_.rank()), group_.rank(),
+                            environment.file_system->user(), started_.job, started_.path},
       environment.clock, setup_.log);
 }
 

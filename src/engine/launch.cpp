@@ -5,6 +5,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/job_name.hpp"
 #include "base/text.hpp"
 
 namespace kedge::engine {
@@ -101,6 +102,18 @@ Place by_launcher(const Variable& variable, const Processes& processes) {
 }
 
 }  // namespace
+
+std::string batch_job(const Variable& variable) {
+  // In an instance of Flux, the job that administrators know is the one that encloses all others.
+  for (const std::string_view name :
+       {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_ENCLOSING_ID", "FLUX_JOB_ID"}) {
+    const std::string job = text_of(variable, name);
+    if (job.empty()) continue;
+    const int element = name == "LSB_JOBID" ? number_of(variable, "LSB_JOBINDEX") : 0;
+    return job_name(element > 0 ? compose("{}[{}]", job, element) : job);
+  }
+  return {};
+}
 
 persist::Starter find_starter(const Variable& variable, const Processes& processes, int ranks) {
   Place place = by_launcher(variable, processes);

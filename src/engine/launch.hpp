@@ -22,4 +22,9 @@ struct Processes {
     const std::function<std::optional<std::string>(const std::string& name)>& variable, const Processes& processes,
     int ranks);
 
+/// Pure. The batch system's job that this process runs in, as job_name() writes it; of LSF's arrays with the element.
+/// Empty without one.
+[[nodiscard]] std::string batch_job(
+    const std::function<std::optional<std::string>(const std::string& name)>& variable);
+
 }  // namespace kedge::engine

@@ -48,11 +48,12 @@ void read_back(const ProvenPlace& prefix, int rank, const Id128& nonce) {
                       -1, path, 0});
 }
 
-/// A nonce file in a store: nonce-<incarnation>-<rank>.
+/// A nonce in a store: an empty file nonce-<incarnation>-<rank>-<nonce>, which needs no space.
 struct StoreNonce {
   std::string path;
   std::uint64_t incarnation = 0;
   int rank = 0;
+  std::optional<Id128> nonce = {};
 };
 
 std::optional<StoreNonce> parse_store_nonce(const std::string& directory, const std::string& name) {
@@ -62,7 +63,8 @@ std::optional<StoreNonce> parse_store_nonce(const std::string& directory, const 
   const auto incarnation = std::from_chars(name.data() + store::kNoncePrefix.size(), end, nonce.incarnation);
   if (incarnation.ec != std::errc{} || incarnation.ptr == end || *incarnation.ptr != '-') return std::nullopt;
   const auto rank = std::from_chars(incarnation.ptr + 1, end, nonce.rank);
-  if (rank.ec != std::errc{} || rank.ptr != end) return std::nullopt;
+  if (rank.ec != std::errc{} || (rank.ptr != end && *rank.ptr != '-')) return std::nullopt;
+  if (rank.ptr != end) nonce.nonce = parse_id(std::string_view(rank.ptr + 1, end));
   return nonce;
 }
 
@@ -74,18 +76,14 @@ class StoreProof {
         topology_(topology),
         rank_(rank),
         nonce_(nonce),
-        own_(fs::join(store.path, compose("{}{}-{}", store::kNoncePrefix, store.run.incarnation, rank))) {}
+        own_(fs::join(store.path, compose("{}{}-{}-{}", store::kNoncePrefix, store.run.incarnation, rank,
+                                          to_string(nonce)))) {}
 
   void write() const {
-    store_.file_system.remove(own_);
-    const auto file = store_.file_system.create(own_);
-    if (!file) {
-      throw Error(Failure{ErrorCode::io,
-                          "file already exists: another program writes to this directory; end it or remove the file",
-                          -1, own_, 0});
-    }
-    const std::string text = to_string(nonce_) + "\n";
-    file->copy_in(0, std::as_bytes(std::span(text)), 0);
+    if (store_.file_system.create(own_)) return;
+    throw Error(Failure{ErrorCode::io,
+                        "file already exists: another program writes to this directory; end it or remove the file", -1,
+                        own_, 0});
   }
 
   void look() {
@@ -108,7 +106,7 @@ class StoreProof {
   [[nodiscard]] bool is_foreign(const StoreNonce& found) const {
     if (std::ranges::binary_search(topology_.domain, found.rank)) return false;
     // The number of a start that failed is taken again, what it wrote is not.
-    return read_nonce(store_.file_system, found.path) == nonce_;
+    return found.nonce == nonce_;
   }
 
   [[noreturn]] void refuse(int other) const {

@@ -21,6 +21,7 @@
 #include "fs/durable_path.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/prefix_runs.hpp"
+#include "store/job_record.hpp"
 
 namespace kedge::engine {
 namespace {
@@ -127,6 +128,10 @@ class Start {
     known_ = engine::find_run(setup_, group_, started_.prefix.records);
     started_.run = known_.run;
     started_.start_id = known_.starter.id;
+    started_.path = known_.prefix;
+    // Other nodes' processes may not have the variable.
+    if (group_.is_root()) started_.job = batch_job(setup_.environment.variable);
+    group_.broadcast(started_.job);
   }
 
   /// The commits that there are must come from the same input. Those that only the stores know of are known later.
@@ -171,6 +176,7 @@ class Start {
       store::NodeRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
       else records.add_names(owner());
+      if (!setup_.environment.is_drain) note_job();
       started_.noted.in_store = records.has_commit(started_.run.id);
     });
     // Any one note is enough: the prefix may have lost its records, nodes may be new.
@@ -212,6 +218,11 @@ class Start {
     node.store->sweep();
   }
 
+  /// For who frees what jobs left. No job fails for it, and a store without this note stays.
+  void note_job() const {
+    (void)attempt([&] { store::note_job(file_system_, started_.node.records->directory(), started_.job); });
+  }
+
   void log_waiting(const std::string& holder) const {
     if (!group_.is_root()) return;
     setup_.log.info(
@@ -249,6 +260,8 @@ class Start {
       write_identity(*started_.prefix.records, known_, ids_,
                      {fingerprint_, store_to_record(), setup_.options.open.fresh});
     });
+    // What stays is removed by the next start.
+    if (!setup_.environment.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
     if (known_.former.empty()) return;
     // Stores moved with the prefix: the place where that lay may be another job's by now. Not before the prefix says
     // that it moved: a start that fails in between leaves stores that are found from both places.

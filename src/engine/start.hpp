@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "comm/group.hpp"
 #include "comm/topology.hpp"
@@ -38,6 +39,8 @@ struct Started {
   redundancy::Assignment assignment;
   commits::RunIdentity run;  ///< the same on every rank
   Id128 start_id;            ///< of this start, likewise
+  std::string path;          ///< of the prefix, canonical; likewise
+  std::string job;           ///< of the batch system, by rank 0's variables; likewise
   Prefix prefix;
   NodeLocal node;
   NotedCommits noted;

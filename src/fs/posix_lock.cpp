@@ -71,15 +71,15 @@ void require_regular(const struct stat& info, const std::string& path) {
   throw Error(Failure{ErrorCode::io, "the lock is not a regular file; remove it", -1, path, 0});
 }
 
+/// The lock holds without it, also on a full filesystem: whoever asks then learns the process's number.
 void write_record(const Descriptor& descriptor, const std::string& path, std::string_view text) {
   const FileSizeSignalBlocked no_signal;
-  if (retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }) != 0) {
-    throw_system_error("truncate the lock file", path, errno);
-  }
+  const auto empty = [&] { return retry_interrupted([&] { return ::ftruncate(descriptor.get(), 0); }); };
+  if (empty() != 0) throw_system_error("truncate the lock file", path, errno);
   const auto done = transfer_all(text.size(), [&](std::size_t at, std::size_t left) {
     return ::pwrite(descriptor.get(), text.data() + at, left, static_cast<off_t>(at));
   });
-  if (done.error != 0) throw_system_error("write the lock file", path, done.error);
+  if (done.error != 0) (void)empty();  // half a text says less than none
 }
 
 std::string read_record(const Descriptor& descriptor, const std::string& path) {

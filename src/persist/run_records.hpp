@@ -92,6 +92,8 @@ class RunRecords {
   void require_reachable();
   /// True while no later start has begun and the note that this one did is still there. Throws io as require_reachable.
   [[nodiscard]] bool is_newest_incarnation();
+  /// This start, which has begun, is over: for whoever asks later whether it may still be at work.
+  void note_ended() { persist::note_ended(*file_system_, directory_, incarnation_); }
   /// Gives the incarnation back: this start failed and must not stop the one that runs.
   void withdraw_incarnation();
   /// Removes all records and their directory; last those by which this start overtakes older ones.

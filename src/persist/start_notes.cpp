@@ -80,6 +80,16 @@ std::vector<std::uint64_t> numbers_of_notes(fs::FileSystem& file_system, const s
   return numbers_among(file_system.list(directory), kind);
 }
 
+void note_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
+  if (!file_system.status(fs::join(directory, compose("{}{}", kBegunNote, number)))) return;
+  // Where it is lost, somebody has to look again.
+  (void)file_system.create(fs::join(directory, compose("{}{}", kEndedNote, number)), 0644);
+}
+
+bool has_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number) {
+  return file_system.status(fs::join(directory, compose("{}{}", kEndedNote, number))).has_value();
+}
+
 std::optional<StartBefore> start_before(fs::FileSystem& file_system, const std::string& directory,
                                         std::uint64_t incarnation, const std::string& launch) {
   const std::vector<std::string> names = file_system.list(directory);

@@ -35,6 +35,7 @@ inline constexpr std::string_view kTakenNote = "incarnation-";    ///< its numbe
 inline constexpr std::string_view kBegunNote = "begun-";          ///< it is the newest that works
 inline constexpr std::string_view kDrainNote = "drain-";          ///< it only flushes what others left
 inline constexpr std::string_view kWithdrawnNote = "withdrawn-";  ///< it failed before it began
+inline constexpr std::string_view kEndedNote = "ended-";          ///< it has begun, and is no longer at work
 
 /// How many numbers a start tries to take.
 inline constexpr int kIncarnationTries = 1000;
@@ -45,6 +46,13 @@ inline constexpr int kIncarnationTries = 1000;
 /// Local, reads only: the numbers of all notes of this kind, in no order. Throws Error{io}.
 [[nodiscard]] std::vector<std::uint64_t> numbers_of_notes(fs::FileSystem& file_system, const std::string& directory,
                                                           std::string_view kind);
+
+/// Local: start `number` is no longer at work, as somebody has seen. Nothing is noted of one that has not begun, whose
+/// number may be taken again. Throws Error{io | no_space}.
+void note_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number);
+
+/// Local, reads only. Whether that was noted. Throws Error{io}.
+[[nodiscard]] bool has_ended(fs::FileSystem& file_system, const std::string& directory, std::uint64_t number);
 
 /// Local, reads only: the newest start of the application before number `incarnation` that has begun, or of `launch`
 /// that is on its way; nothing if its note cannot be read, which refuses no start. Throws Error{io}.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr std::string_view kNode = "{node}";
 constexpr std::string_view kRun = "{run}";
+constexpr std::string_view kUser = "{user}";
+constexpr std::string_view kJob = "{job}";
+constexpr std::string_view kNoJob = "nojob";
 constexpr std::uint32_t kFileMode = 0644;       // less the umask
 constexpr std::uint32_t kDirectoryMode = 0755;  // likewise
 
@@ -22,6 +26,13 @@ std::string replaced(std::string text, std::string_view what, const std::string&
     text.replace(at, what.size(), by);
   }
   return text;
+}
+
+/// All but the node.
+std::string with_owner(const std::string& path, const EventOrigin& origin) {
+  std::string text = replaced(path, kRun, origin.run.name);
+  text = replaced(std::move(text), kUser, std::to_string(origin.user));
+  return replaced(std::move(text), kJob, origin.job.empty() ? std::string(kNoJob) : origin.job);
 }
 
 bool is_directory(const std::string& path) { return path.find(kNode) == std::string::npos; }
@@ -40,8 +51,8 @@ std::string rfc3339(std::int64_t time_ns) {
 }
 
 std::string event_file(const std::string& path, const EventOrigin& origin) {
-  const std::string file = is_directory(path) ? fs::join(path, "{run}-{node}.jsonl") : path;
-  return replaced(replaced(file, kRun, origin.run.name), kNode, origin.node);
+  const std::string file = is_directory(path) ? fs::join(path, "{user}-{job}-{run}-{node}.jsonl") : path;
+  return replaced(with_owner(file, origin), kNode, origin.node);
 }
 
 std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event& event) {
@@ -52,6 +63,11 @@ std::string to_line(const EventOrigin& origin, std::int64_t time_ns, const Event
                       {"incarnation", origin.run.incarnation},
                       {"node", origin.node},
                       {"rank", origin.rank}};
+  if (event.says_whose) {
+    json["user"] = origin.user;
+    if (!origin.job.empty()) json["job"] = origin.job;
+    json["prefix"] = origin.prefix;
+  }
   if (event.commit != nullptr) {
     json["tag"] = event.commit->tag;
     json["generation"] = event.commit->generation;
@@ -74,7 +90,7 @@ EventLog::EventLog(std::shared_ptr<fs::FileSystem> file_system, const Options::E
                    std::shared_ptr<Clock> clock, Log log)
     : file_system_(std::move(file_system)),
       origin_(std::move(origin)),
-      directory_(is_directory(options.path) ? replaced(options.path, kRun, origin_.run.name) : ""),
+      directory_(is_directory(options.path) ? with_owner(options.path, origin_) : ""),
       path_(event_file(options.path, origin_)),
       max_bytes_(options.max_bytes),
       clock_(std::move(clock)),

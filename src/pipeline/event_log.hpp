@@ -27,6 +27,7 @@ struct Event {
   std::optional<std::uint64_t> bytes = {};  ///< of the containers of all ranks
   std::optional<double> seconds = {};
   std::optional<double> blocked_s = {};
+  bool says_whose = false;       ///< user, job and prefix
   std::string_view source = {};  ///< where an opened checkpoint came from
   const Failure* failure = nullptr;
 };
@@ -36,6 +37,9 @@ struct EventOrigin {
   commits::RunIdentity run;
   std::string node;
   int rank = 0;
+  std::uint32_t user = 0;   ///< uid
+  std::string job = {};     ///< of the batch system, as job_name() writes it; empty: none
+  std::string prefix = {};  ///< canonical
 };
 
 /// Pure. One line of JSON, with its end; whatever bytes the names have, it is valid.

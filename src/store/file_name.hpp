@@ -44,6 +44,9 @@ inline constexpr std::string_view kRunRecord = "run";
 inline constexpr std::string_view kCommitRecord = "committed";
 inline constexpr std::string_view kFlushRecord = "flush-failed";
 
+/// Which job of a batch system used the store last (job_record.hpp).
+inline constexpr std::string_view kJobPrefix = "job-";
+
 /// Locks of processes that use the store, notes of what they are about to take, and records by which failure domains
 /// see that they share a store.
 inline constexpr std::string_view kLockPrefix = "lock.";
@@ -51,7 +54,7 @@ inline constexpr std::string_view kTakingPrefix = "taking.";
 inline constexpr std::string_view kNoncePrefix = "nonce-";
 
 /// Whether Kedge writes files of this name to a run's directory: those above, records, locks, nonces, notes of
-/// admission, routed files.
+/// admission and of a job, routed files.
 [[nodiscard]] bool is_store_file(std::string_view name) noexcept;
 
 }  // namespace kedge::store

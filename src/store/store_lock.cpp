@@ -57,6 +57,11 @@ std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::s
   return holder;
 }
 
+std::optional<std::uint64_t> start_of_lock(std::string_view name) {
+  const auto lock = parse_lock(name);
+  return lock ? std::optional(lock->incarnation) : std::nullopt;
+}
+
 StoreLock::StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation,
                      int rank, Clock& clock, double timeout_s,
                      const std::function<void(const std::string& holder)>& waits)
@@ -129,8 +134,13 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
       clock.sleep_for(kLockPollInterval);
       holder = lock_holder(*file_system_, path);
     }
-    if (lock->incarnation < incarnation_) file_system_->remove(path);
+    if (lock->incarnation < incarnation_) older_.push_back(path);
   }
+}
+
+void StoreLock::remove_older() {
+  for (const std::string& path : older_) file_system_->remove(path);
+  older_.clear();
 }
 
 void StoreLock::release() {

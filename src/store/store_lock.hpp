@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "fs/file_system.hpp"
@@ -16,11 +18,14 @@ namespace kedge::store {
 /// if it cannot be opened: then somebody may.
 [[nodiscard]] std::optional<std::string> lock_holder(fs::FileSystem& file_system, const std::string& path);
 
+/// Pure. The start whose lock a file of this name is; nothing for other names.
+[[nodiscard]] std::optional<std::uint64_t> start_of_lock(std::string_view name);
+
 /// This process's lock on the run's directory, released when destroyed or when the process dies.
 class StoreLock {
  public:
   /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
-  /// incarnation holds one, and removes what dead ones left. After some seconds it calls `waits` with the holder's
+  /// incarnation holds one. After some seconds it calls `waits` with the holder's
   /// name, once. Throws Error{busy} that names the holder, at once if a newer incarnation is there, or an older engine
   /// of this process and rank; io if a lock cannot be opened.
   StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
@@ -33,6 +38,9 @@ class StoreLock {
   [[nodiscard]] bool is_held() const;
   /// Takes it anew, in a directory that was made again. Throws as the constructor does, without waiting for anybody.
   void take_again(Clock& clock);
+  /// Removes the lock files that older starts left: once this one is the newest that has begun. Until then they show
+  /// which of those are dead, and to a start that only flushes they are not its own to remove.
+  void remove_older();
 
   /// Removes the lock file and releases it: an orderly end.
   void release();
@@ -46,6 +54,7 @@ class StoreLock {
   std::uint64_t incarnation_;
   int rank_;
   std::string path_;
+  std::vector<std::string> older_;  ///< which nobody holds any more
   std::unique_ptr<fs::Lock> lock_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -10,6 +12,7 @@
 #include "commits/head_check.hpp"
 #include "fs/tree.hpp"
 #include "store/file_name.hpp"
+#include "store/job_record.hpp"
 #include "store/store_lock.hpp"
 
 namespace kedge::store {
@@ -36,11 +39,38 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
 }
 
 void remove_files(fs::FileSystem& file_system, const std::string& directory, const StoreContent& content) {
-  const auto order = [](const std::string& name) { return parse_file_name(name) ? 0 : name == kRunRecord ? 2 : 1; };
+  const auto order = [](const std::string& name) { return parse_file_name(name) ? 0 : name == kRunRecord || name.starts_with(kJobPrefix) ? 2 : 1; };
   for (const int turn : {0, 1, 2}) {
     for (const std::string& name : content.files) {
       if (name != own_lock() && order(name) == turn) fs::remove_tree(file_system, fs::join(directory, name));
     }
+  }
+}
+
+/// Where not even an empty file can be made, one of the store goes before the lock is there, as a start that would need
+/// it cannot make its own lock either: what no start misses, or else a container. False if there is none.
+bool make_room(fs::FileSystem& file_system, const std::string& directory) {
+  const StoreContent content = content_of_store(file_system, directory);
+  if (!content.used_by.empty()) refuse_in_use(content.used_by, directory);
+  const auto worth = [](const std::string& name) {
+    const auto is = [&](std::string_view kind) { return name.starts_with(kind); };
+    return is(kLockPrefix) || is(kTakingPrefix) || is(kNoncePrefix) ? 0 : parse_file_name(name) ? 1 : 2;
+  };
+  const auto least = std::ranges::min_element(content.files, {}, worth);
+  if (least == content.files.end()) return false;
+  (void)fs::remove_tree(file_system, fs::join(directory, *least));
+  return true;
+}
+
+/// Null if somebody has it. Removing a store must not need space.
+std::unique_ptr<fs::Lock> take_own_lock(fs::FileSystem& file_system, const std::string& directory) {
+  const std::string holder = compose("kedge drop, process {}", ::getpid());
+  while (true) {
+    std::unique_ptr<fs::Lock> lock;
+    const auto failure =
+        attempt([&] { lock = file_system.try_lock(fs::join(directory, own_lock()), holder); });
+    if (!failure) return lock;
+    if (failure->code != ErrorCode::no_space || !make_room(file_system, directory)) throw Error(*failure);
   }
 }
 
@@ -63,14 +93,16 @@ StoreContent content_of_store(fs::FileSystem& file_system, const std::string& di
     found.bytes += here->size_bytes;
     if (!name.starts_with(kLockPrefix) || file_system.holds_lock(file)) continue;
     if (auto holder = lock_holder(file_system, file)) found.used_by = std::move(*holder);
+    else if (const auto start = start_of_lock(name)) found.left_by.push_back(*start);
   }
+  found.job = noted_job(found.files);
   return found;
 }
 
 std::size_t remove_store(fs::FileSystem& file_system, const std::string& directory) {
   const std::string path = fs::join(directory, own_lock());
   {
-    const auto lock = file_system.try_lock(path, compose("kedge drop, process {}", ::getpid()));
+    const auto lock = take_own_lock(file_system, directory);
     if (!lock) refuse_in_use(lock_holder(file_system, path).value_or("another kedge drop"), directory);
     StoreContent content;
     const auto failure = attempt([&] {

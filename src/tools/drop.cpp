@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "base/job_name.hpp"
 #include "base/options_load.hpp"
 #include "base/refuse.hpp"
 #include "base/shell_word.hpp"
@@ -32,14 +33,16 @@ struct DropArguments {
   std::vector<std::string> stores;
   std::string prefix;
   std::string run;
+  std::string job;
   bool yes = false;
 };
 
 std::string text_of(const std::vector<Store>& stores) {
-  Table table("llrlp");
-  table.add({"store", "run id", "bytes", "in use by", "prefix"});
+  Table table("lllrlp");
+  table.add({"store", "run id", "job", "bytes", "in use by", "prefix"});
   for (const Store& one : stores) {
-    table.add({printable(one.directory), short_id(one.content.record.run_id), human_bytes(one.content.bytes),
+    table.add({printable(one.directory), short_id(one.content.record.run_id),
+               one.content.job.empty() ? "-" : printable(one.content.job), human_bytes(one.content.bytes),
                one.content.used_by.empty() ? "-" : printable(one.content.used_by),
                printable(one.content.record.prefix)});
   }
@@ -68,6 +71,17 @@ void refuse_if_used(const Store& one) {
          one.directory);
 }
 
+Outcome remove_one(fs::FileSystem& file_system, const std::string& directory) {
+  const std::size_t left = store::remove_store(file_system, directory);
+  if (left == 0) {
+    print(compose("freed {}\n", printable(directory)));
+    return Outcome::ok;
+  }
+  complain(compose("{} is not removed: {} not written by Kedge remain{}", printable(directory),
+                   count_text(left, "file"), left == 1 ? "s" : ""));
+  return Outcome::cannot_look;
+}
+
 Outcome drop_stores(fs::FileSystem& file_system, const DropArguments& arguments) {
   std::vector<Store> stores;
   for (const std::string& path : arguments.stores) stores.push_back(look_at(file_system, path));
@@ -76,16 +90,39 @@ Outcome drop_stores(fs::FileSystem& file_system, const DropArguments& arguments)
   if (!is_confirmed(stores.size() == 1 ? "Remove this store?" : "Remove these stores?", arguments.yes))
     return Outcome::cannot_look;
   Outcome outcome = Outcome::ok;
-  for (const Store& one : stores) {
-    const std::size_t left = store::remove_store(file_system, one.directory);
-    if (left == 0) {
-      print(compose("freed {}\n", printable(one.directory)));
-      continue;
-    }
-    complain(compose("{} is not removed: {} not written by Kedge remain{}", printable(one.directory),
-                     count_text(left, "file"), left == 1 ? "s" : ""));
-    outcome = Outcome::cannot_look;
+  for (const Store& one : stores) outcome = std::max(outcome, remove_one(file_system, one.directory));
+  return outcome;
+}
+
+/// What goes wrong with one store keeps none of the others.
+Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments) {
+  const std::string job = job_name(arguments.job);
+  std::vector<std::string> paths = arguments.stores;
+  if (paths.empty()) {
+    for (const Store& one : stores_here(file_system)) paths.push_back(one.directory);
   }
+  std::vector<std::string> of_job;
+  Outcome outcome = Outcome::ok;
+  const auto with_each = [&](const std::vector<std::string>& stores, auto&& step) {
+    for (const std::string& path : stores) {
+      if (const auto failure = attempt([&] { step(look_at(file_system, path)); })) {
+        outcome = std::max(outcome, explain(*failure));
+      }
+    }
+  };
+  with_each(paths, [&](const Store& one) {
+    if (one.content.job == job) return of_job.push_back(one.directory);
+    print(compose("kept {}: {}\n", printable(one.directory),
+                  one.content.job.empty() ? "no job is recorded there; to free it: kedge drop, with its path"
+                                          : compose("job {} used it last", printable(one.content.job))));
+  });
+  if (of_job.empty()) return outcome;
+  if (!is_confirmed(compose("Remove {} of job {}?", count_text(of_job.size(), "store"), printable(job)), arguments.yes))
+    return Outcome::cannot_look;
+  with_each(of_job, [&](const Store& one) {
+    refuse_if_used(one);
+    outcome = std::max(outcome, remove_one(file_system, one.directory));
+  });
   return outcome;
 }
 
@@ -149,7 +186,7 @@ std::string remains_text(fs::FileSystem& file_system, const std::string& prefix,
 }
 
 Outcome drop_run(const std::shared_ptr<fs::FileSystem>& file_system, const DropArguments& arguments) {
-  if (!arguments.stores.empty()) {
+  if (!arguments.stores.empty() || !arguments.job.empty()) {
     refuse(ErrorCode::invalid_argument, "name either stores, or a run with --run and its prefix with --prefix", {});
   }
   const std::string given = arguments.prefix.empty() ? configured_prefix() : arguments.prefix;
@@ -174,6 +211,7 @@ Outcome drop(const DropArguments& arguments) {
   if (!arguments.prefix.empty())
     refuse(ErrorCode::invalid_argument, "--prefix needs --run; kedge ls --json names the run of each checkpoint",
            arguments.prefix);
+  if (!arguments.job.empty()) return drop_of_job(*file_system, arguments);
   if (!arguments.stores.empty()) return drop_stores(*file_system, arguments);
   const std::vector<Store> stores = stores_here(*file_system);
   print(stores.empty() ? std::string("you have no stores on this node\n")
@@ -200,6 +238,11 @@ Command add_drop(CLI::App& program) {
       ->add_option("--prefix", arguments->prefix, "The prefix of --run; default: the configured one (persistent.path)")
       ->check(not_empty)
       ->type_name("PREFIX");
+  parser
+      ->add_option("--job", arguments->job,
+                   "Only stores that this job of the batch system used last; of the others, says why they stay")
+      ->check(not_empty)
+      ->type_name("ID");
   parser->add_flag("-y,--yes", arguments->yes, "Do not ask");
   parser->footer(
       "Lists what will be removed, pinned checkpoints included, and asks. A store that a job is using is refused; "

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/job_name.hpp"
 #include "base/options_load.hpp"
 #include "base/text.hpp"
 #include "drain/scavenge.hpp"
@@ -40,6 +41,7 @@ Outcome scavenge(const ScavengeArguments& arguments) {
   for (const std::string& path : stores) {
     try {
       const Store store = look_at(*environment.file_system, path);
+      if (!arguments.job.empty() && store.content.job != job_name(arguments.job)) continue;
       print(printable(store.directory) + ": " +
             printable(drain::scavenge_store(store.directory, options, environment)) + "\n");
     } catch (const Error& error) {

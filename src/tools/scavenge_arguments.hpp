@@ -14,6 +14,7 @@ struct ScavengeArguments {
   std::vector<std::string> stores;
   std::string finish;
   std::string run;
+  std::string job;
   bool overtakes = false;
 
   /// The parser is to read them into this object, which must outlive it.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "engine/start/variables.hpp"
 #include "harness/engine_checks.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
@@ -65,10 +66,13 @@ class Events : public FlushFixture, public ::testing::WithParamInterface<bool> {
     job.options.topology.ranks_per_node = 2;
     job.options.pipeline.mode = GetParam() ? PipelineMode::background : PipelineMode::inline_;
     job.options.events.path = "/events";
-    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = false; };
+    job.surroundings = [](int rank, engine::Environment& environment) {
+      environment.waits_for_worker = false;
+      if (rank == 0) environment.variable = from({{"PBS_JOBID", "7.server/1"}});  // what rank 0 knows, all write
+    };
   }
   [[nodiscard]] std::vector<Json> of_node(const std::string& node) {
-    return events_in(text_of(job, "/events/test-" + node + ".jsonl"));
+    return events_in(text_of(job, "/events/1000-7.server_1-test-" + node + ".jsonl"));
   }
   PersistentJob job{4};
 };
@@ -108,6 +112,9 @@ TEST_P(Events, AreWrittenOnceANodeWithAllFields) {
       EXPECT_GE(event[event["event"] == "commit" ? "blocked_seconds" : "seconds"].get<double>(), 0) << event;
     }
     EXPECT_EQ(events[0]["ranks"], 4);
+    EXPECT_EQ(events[0]["user"], 1000);
+    EXPECT_EQ(events[0]["job"], "7.server_1");
+    EXPECT_EQ(events[0]["prefix"], "/prefix");
     EXPECT_EQ(events[0]["incarnation"], 1);
     EXPECT_EQ(events.back()["incarnation"], 2);
     EXPECT_EQ(events.back()["source"], "in place");
@@ -183,8 +190,8 @@ TEST_P(Events, FilesAreRotated) {
     }
     engine.finalize();
   }));
-  const std::string now = text_of(job, "/events/test-node0.jsonl");
-  const std::string before = text_of(job, "/events/test-node0.jsonl.1");
+  const std::string now = text_of(job, "/events/1000-7.server_1-test-node0.jsonl");
+  const std::string before = text_of(job, "/events/1000-7.server_1-test-node0.jsonl.1");
   EXPECT_LE(now.size(), 4096U);
   EXPECT_LE(before.size(), 4096U);
   const std::vector<Json> all = events_in(before + now);
@@ -272,6 +279,21 @@ TEST(EventLines, AreJsonWhateverTheNamesAre) {
   EXPECT_EQ(events[0]["time"], "2023-11-14T22:13:20.042Z");
   EXPECT_EQ(events[0]["node"], "no\nde");
   EXPECT_EQ(events[0]["code"], "io");
+}
+
+TEST(EventLines, SayWhoseOnlyAtTheStart) {
+  const pipeline::EventOrigin nobodys{{"heat", {}, 1}, "n1", 0, 7, "", "/p"};
+  EXPECT_FALSE(events_in(pipeline::to_line(nobodys, 0, {.name = "start", .says_whose = true}))[0].contains("job"));
+  EXPECT_FALSE(events_in(pipeline::to_line(nobodys, 0, {.name = "commit"}))[0].contains("prefix"));
+}
+
+TEST(EventFiles, AreNamedByUserAndJob) {
+  pipeline::EventOrigin origin{{"heat", {}, 1}, "n1", 0, 61001, "12[3]", "/p"};
+  EXPECT_EQ(pipeline::event_file("/all", origin), "/all/61001-12[3]-heat-n1.jsonl");
+  EXPECT_EQ(pipeline::event_file("/of-{user}/{job}", origin), "/of-61001/12[3]/61001-12[3]-heat-n1.jsonl");
+  EXPECT_EQ(pipeline::event_file("/all/{node}-{user}-{job}", origin), "/all/n1-61001-12[3]");
+  origin.job.clear();
+  EXPECT_EQ(pipeline::event_file("/all", origin), "/all/61001-nojob-heat-n1.jsonl");
 }
 
 /// On the real file system.

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "engine/start/variables.hpp"
 #include "harness/engine_checks.hpp"
+#include "harness/several_starts.hpp"
 #include "kedge/error.hpp"
 #include "persist/prefix_runs.hpp"
 
@@ -37,6 +41,45 @@ TEST(Launch, IsWhatTheLauncherSays) {
   const std::string first = starter(again).launch;
   again["SLURM_RESTART_COUNT"] = "2";
   EXPECT_NE(starter(again).launch, first);
+}
+
+TEST(Launch, TheBatchSystemsJobHasOneNameWhereverItIsAskedFor) {
+  const auto job = [](const Variables& variables) { return engine::batch_job(from(variables)); };
+  EXPECT_EQ(job({}), "");
+  EXPECT_EQ(job({{"SLURM_JOB_ID", "7"}, {"FLUX_JOB_ID", "f2U"}}), "7");
+  EXPECT_EQ(job({{"PBS_JOBID", "12[3].server"}}), "12[3].server");
+  EXPECT_EQ(job({{"LSB_JOBID", "9"}, {"LSB_JOBINDEX", "0"}}), "9") << "of no array";
+  EXPECT_EQ(job({{"LSB_JOBID", "9"}, {"LSB_JOBINDEX", "4"}}), "9[4]");
+  EXPECT_EQ(job({{"FLUX_JOB_ID", "f2U"}}), "f2U");
+  EXPECT_EQ(job({{"FLUX_JOB_ID", "f2U"}, {"FLUX_ENCLOSING_ID", "f1"}}), "f1") << "a step of that";
+  EXPECT_EQ(job({{"PBS_JOBID", "../a b"}}), ".._a_b") << "part of a file's name";
+}
+
+TEST(Launch, AStoreSaysWhichJobUsedItLast) {
+  SimulatedJob job(4);
+  job.options.topology.ranks_per_node = 2;
+  const auto start_in = [&](const Variables& variables, bool is_drain = false) {
+    job.surroundings = [=](int rank, engine::Environment& environment) {
+      if (rank == 0) environment.variable = from(variables);  // of the other node's processes nobody says it
+      environment.is_drain = is_drain;
+    };
+    expect_all_returned(job.start([](RankScope& scope) { const Engine engine = scope.make_engine(); }));
+  };
+  const auto notes = [&] {
+    std::vector<std::string> found;
+    for (const auto& [path, entry] : job.disk.snapshot()) {
+      if (path.find("/job-") != std::string::npos) found.push_back(path.substr(0, 13) + path.substr(path.rfind('/')));
+    }
+    return found;
+  };
+  start_in({{"SLURM_JOB_ID", "7"}});
+  EXPECT_EQ(notes(), (std::vector<std::string>{"/nodes/node0//job-7", "/nodes/node1//job-7"}));
+  start_in({{"SLURM_JOB_ID", "8"}});
+  EXPECT_EQ(notes(), (std::vector<std::string>{"/nodes/node0//job-8", "/nodes/node1//job-8"}));
+  start_in({{"SLURM_JOB_ID", "9"}}, true);
+  EXPECT_EQ(notes(), (std::vector<std::string>{"/nodes/node0//job-8", "/nodes/node1//job-8"})) << "a drain uses nothing";
+  start_in({});
+  EXPECT_TRUE(notes().empty());
 }
 
 TEST(Launch, IsTheProcessWhereNobodyLaunchesIt) {

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,10 +15,14 @@
 #include <vector>
 
 #include "base/attempt.hpp"
+#include "comm/group.hpp"
+#include "drain/drain.hpp"
 #include "fs/tree.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "harness/simulated_job.hpp"
 #include "kedge/engine.hpp"
 #include "kedge/testing/in_process_job.hpp"
+#include "kedge/transport.hpp"
 
 namespace kedge::drain::scavenge_test {
 namespace {
@@ -42,6 +51,16 @@ class Full final : public faults::ForwardingFileSystem {
     fs::Space space = inner().space(path);
     space.free_bytes = 0;
     return space;
+  }
+};
+
+/// A prefix that takes no checkpoint.
+class Refusing final : public faults::ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  void make_directory(const std::string& path, std::uint32_t mode) override {
+    if (path.find("/prefix/a") != std::string::npos) throw Error(Failure{ErrorCode::no_space, "full", -1, path, 0});
+    inner().make_directory(path, mode);
   }
 };
 
@@ -74,6 +93,26 @@ class Scavenge : public ::testing::Test {
     return fs::join(root, world.file_system->list(root).at(0));
   }
 
+  /// The job, once more; each rank ends as `work` says.
+  void start_again(const std::function<void(Engine&)>& work) const {
+    testing::InProcessJob job(2, options);
+    for (const auto& outcome : job.start([&](Engine& engine, Communicator& /*communicator*/) { work(engine); })) {
+      ASSERT_TRUE(outcome.returned());
+    }
+  }
+  /// Locks stay, as of a process that was killed.
+  void start_again_and_die() const {
+    start_again([](Engine& engine) { ASSERT_EQ(engine.open(), "a"); });
+  }
+  /// As if it had worked on other nodes.
+  void remove_locks_of_second_start() const {
+    for (const int node : {0, 1}) {
+      const std::string lock = store(node) + "/lock.2." + std::to_string(node);
+      ASSERT_TRUE(world.file_system->status(lock)) << lock;
+      world.file_system->remove(lock);
+    }
+  }
+
   std::string directory;
   Options options;
   engine::Environment world = engine::Environment::system();
@@ -103,6 +142,114 @@ TEST_F(Scavenge, ACopyThatComesWhileAnotherNodeDecidesIsNotLeftAlone) {
   const std::string of_first = scavenge_store(store(0), options, first);
   EXPECT_NE(of_second.find("another node is flushing"), std::string::npos) << of_second;
   EXPECT_NE(of_first.find("; flushed a (generation "), std::string::npos) << of_first;
+}
+
+// A crash loop: what the start before last committed is flushed, as the stores show that nobody is at work.
+TEST_F(Scavenge, AJobThatWasStartedAgainAndDiedIsNotWaitedFor) {
+  start_again_and_die();
+  (void)scavenge_store(store(1), options, world);
+  EXPECT_NE(scavenge_store(store(0), options, world).find("; flushed a (generation "), std::string::npos);
+}
+
+TEST_F(Scavenge, AnEngineThatFinalizedWithoutACommitIsNotAtWork) {
+  start_again([](Engine& engine) { engine.finalize(); });
+  (void)scavenge_store(store(1), options, world);
+  EXPECT_NE(scavenge_store(store(0), options, world).find("; flushed a (generation "), std::string::npos);
+}
+
+TEST_F(Scavenge, AStartThatLeftNoLockHereMayBeAtWorkElsewhere) {
+  start_again_and_die();
+  remove_locks_of_second_start();
+  (void)scavenge_store(store(1), options, world);
+  const auto failure = attempt([&] { (void)scavenge_store(store(0), options, world); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+  EXPECT_NE(failure->message.find("left no lock in the stores"), std::string::npos) << failure->message;
+}
+
+// The next start makes place for itself only once it is the newest: until then the dead one's locks say that it is dead.
+TEST_F(Scavenge, AStartThatFailedHidesNoDeadOne) {
+  start_again_and_die();
+  const std::string in_the_way = store(0) + "/nonce-1-0-" + std::string(32, '1');  // the start cannot remove it
+  world.file_system->make_directory(in_the_way);
+  world.file_system->make_directory(in_the_way + "/full");
+  testing::InProcessJob job(2, options);
+  for (const auto& outcome : job.start([](Engine& /*engine*/, Communicator& /*communicator*/) {})) {
+    EXPECT_FALSE(outcome.returned());
+  }
+  (void)scavenge_store(store(1), options, world);
+  EXPECT_NE(scavenge_store(store(0), options, world).find("; flushed a (generation "), std::string::npos);
+}
+
+/// One process sees both nodes: a drain without messages between processes.
+class DrainAlone : public Scavenge {
+ protected:
+  [[nodiscard]] std::string drained() const {
+    const comm::Group alone(single_process(), std::chrono::seconds(60));
+    alone.communicator().connect(alone.deadline());
+    return drain(alone, nullptr, options, world, false);
+  }
+};
+
+TEST_F(DrainAlone, AJobThatWasStartedAgainAndDiedIsNotWaitedFor) {
+  start_again_and_die();
+  EXPECT_EQ(drained().find("drained a (generation "), 0U);
+}
+
+TEST_F(DrainAlone, AFailedDrainHidesNoDeadStart) {
+  start_again_and_die();
+  const auto files = std::exchange(world.file_system, std::make_shared<Refusing>(world.file_system));
+  const auto failure = attempt([&] { (void)drained(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::no_space) << to_string(*failure);
+  world.file_system = files;
+  EXPECT_EQ(drained().find("drained a (generation "), 0U);
+}
+
+TEST_F(DrainAlone, AStartThatLeftNoLockHereMayBeAtWorkElsewhere) {
+  start_again_and_die();
+  remove_locks_of_second_start();
+  const auto failure = attempt([&] { (void)drained(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+}
+
+/// A lock that another process holds until it is destroyed.
+class HeldElsewhere {
+ public:
+  explicit HeldElsewhere(const std::string& path) {
+    std::array<int, 2> ready{};
+    EXPECT_EQ(::pipe(ready.data()), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      const auto lock = fs::posix_file_system()->try_lock(path, "incarnation 2, rank 1, process 4711");
+      (void)!::write(ready[1], "x", 1);
+      while (true) ::pause();
+    }
+    char byte = 0;
+    (void)!::read(ready[0], &byte, 1);
+    for (const int end : ready) ::close(end);
+  }
+  ~HeldElsewhere() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  HeldElsewhere(const HeldElsewhere&) = delete;
+  HeldElsewhere& operator=(const HeldElsewhere&) = delete;
+
+ private:
+  pid_t child_ = -1;
+};
+
+TEST_F(DrainAlone, WhoHoldsALockIsNamed) {
+  start_again_and_die();
+  world.clock = std::make_shared<faults::FakeClock>();
+  const HeldElsewhere held(store(1) + "/lock.2.1");
+  const auto failure = attempt([&] { (void)drained(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+  EXPECT_NE(failure->message.find("incarnation 2, rank 1, process 4711"), std::string::npos) << failure->message;
+  EXPECT_NE(failure->message.find("on node "), std::string::npos) << failure->message;
 }
 
 }  // namespace

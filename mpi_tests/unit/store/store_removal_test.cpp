@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "harness/faulty_fixture.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "store/job_record.hpp"
 #include "store/node_records.hpp"
 #include "store/store_lock.hpp"
 
@@ -34,6 +35,21 @@ class Interrupted final : public ForwardingFileSystem {
 
  private:
   std::function<void()> before_;
+};
+
+/// A filesystem on which no file can be made until one was removed.
+class WithoutInodes final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  void remove(const std::string& path) override {
+    inner().remove(path);
+    removed.push_back(path.substr(path.rfind('/') + 1));
+  }
+  std::unique_ptr<fs::Lock> try_lock(const std::string& path, std::string_view holder) override {
+    if (removed.empty()) throw Error(Failure{ErrorCode::no_space, "no inodes left", -1, path, ENOSPC});
+    return inner().try_lock(path, holder);
+  }
+  std::vector<std::string> removed;
 };
 
 class StoreRemoval : public Faulty {
@@ -65,6 +81,44 @@ TEST_F(StoreRemoval, TheRecordsGoLast) {
   EXPECT_TRUE(seen.removed[0].ends_with(".h5") || seen.removed[0].ends_with(".kedge")) << seen.removed[0];
   EXPECT_TRUE(seen.removed[1].ends_with(".h5") || seen.removed[1].ends_with(".kedge")) << seen.removed[1];
   EXPECT_EQ(seen.removed[seen.removed.size() - 3], "run") << "before drop's own lock and the directory";
+}
+
+TEST_F(StoreRemoval, TheJobThatUsedItLastIsKnown) {
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
+  store::note_job(*system, kStore, "7");
+  store::note_job(*system, kStore, "7");
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "7");
+  store::note_job(*system, kStore, "8");
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "8");
+  write(path_of("job-9"), {});  // two: nobody knows
+  EXPECT_EQ(store::content_of_store(*system, kStore).job, "");
+  store::note_job(*system, kStore, "");
+  EXPECT_FALSE(system->status(path_of("job-8")) || system->status(path_of("job-9")));
+  store::note_job(*system, kStore, "7");
+  EXPECT_EQ(store::remove_store(*system, kStore), 0U);
+}
+
+TEST_F(StoreRemoval, NeedsNoFileForItsLock) {
+  WithoutInodes full(system);
+  EXPECT_EQ(store::remove_store(full, kStore), 0U);
+  EXPECT_FALSE(system->status(kStore));
+  EXPECT_THAT(full.removed.at(0), testing::AnyOf("lock.3.0", "taking.0.1")) << "what no start misses goes first";
+}
+
+TEST_F(StoreRemoval, WithoutLeftoversAContainerMakesRoomForTheLock) {
+  for (const char* name : {"lock.3.0", "taking.0.1"}) system->remove(path_of(name));
+  WithoutInodes full(system);
+  EXPECT_EQ(store::remove_store(full, kStore), 0U);
+  EXPECT_THAT(full.removed.at(0), testing::AnyOf("rank-0.0.h5", "parity-0.0.kedge")) << "the records go last";
+}
+
+TEST_F(StoreRemoval, AStoreInUseLosesNothingForTheSakeOfTheLock) {
+  const store::StoreLock job(disk.view(1), kStore, 4, 0, *clock, 0);
+  WithoutInodes full(system);
+  const auto failure = failure_of([&] { (void)store::remove_store(full, kStore); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+  EXPECT_TRUE(full.removed.empty());
 }
 
 TEST_F(StoreRemoval, AStoreInUseLosesNothing) {
