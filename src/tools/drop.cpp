@@ -10,6 +10,7 @@
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
+#include "base/printable.hpp"
 #include "base/refuse.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
