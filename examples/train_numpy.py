@@ -28,7 +28,7 @@ def main() -> None:
             if saved:
                 saved.load("weights", out=weights)
                 saved.load("momentum", out=momentum)
-                random.bit_generator.state = saved.load_object("random", allow_pickle=True)
+                random.bit_generator.state = saved.load_object("random")
                 step = saved.attributes["step"]
                 if engine.rank == 0:
                     print(f"resumed at step {step}", flush=True)

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "base/printable.hpp"
 #include "fs/file_system.hpp"
 #include "harness/sample_store.hpp"
 #include "tools/examine.hpp"

@@ -1,7 +1,10 @@
 """deepspeed_engines.py DIRECTORY: what install changes in DeepSpeed's engines, on two ranks."""
 
+import argparse
+import collections
 import contextlib
 import os
+import pathlib
 import sys
 import types
 import unittest
@@ -22,6 +25,13 @@ CONFIG = {
     "kedge": {"topology": {"ranks_per_node": 1}, "comm": {"timeout_s": 20}, "log": {"level": "error"},
               "store": {"path": f"{directory}/store/{{node}}"}, "persistent": {"path": f"{directory}/prefix"}},
 }  # fmt: skip
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class History(list):
+    pass
 
 
 class Engines(unittest.TestCase):
@@ -81,6 +91,21 @@ class Engines(unittest.TestCase):
                 kedge.deepspeed.install(CONFIG)
         finally:
             runtime.create_checkpoint_engine = create
+
+    def test_what_load_would_refuse_is_told_by_the_first_save(self):
+        held = {"args": {"history": History([1])}}
+        with self.assertLogs("kedge.deepspeed", "WARNING") if self.rank == 0 else contextlib.nullcontext() as told:
+            self.engine.save_checkpoint(self.place, tag="t", client_state=held)
+        if self.rank == 0:  # which saves it; and of what DeepSpeed saves by itself nothing is told
+            said = r"^[^(]*holds \S*History \(\S*\['args'\]\['history'\]\).*add_safe_globals"
+            self.assertRegex("".join(told.output), said)
+        with self.assertNoLogs("kedge.deepspeed", "WARNING"):
+            self.engine.save_checkpoint(self.place, tag="u", client_state=held)
+        plain = {"args": argparse.Namespace(path=pathlib.Path("a"), at=Point(1, 2))}
+        self.engine.save_checkpoint(self.place, tag="v", client_state=plain)
+        self.assertEqual(self.engine.load_checkpoint(self.place)[1]["args"], plain["args"])
+        with self.assertRaisesRegex(kedge.InvalidArgument, "History"):
+            self.engine.load_checkpoint(self.place, tag="u")
 
     def test_a_writer_of_deepspeeds_is_not_used(self):
         config = types.SimpleNamespace(checkpoint_config={"writer": {"type": "fast"}}, _param_dict=CONFIG)

@@ -151,9 +151,9 @@ class Objects(Case):
         Planted.where = os.path.join(self.path, "planted")
         with self.engine.checkpoint("t") as c:
             c.save_object("state", {"rng": [1, 2], "name": "x"})
-            c.save_object("planted", Planted())
+            c.save_object("planted", Planted(), allow_pickle=True)
         with self.engine.restart() as r:
-            self.assertEqual(r.load_object("state", allow_pickle=True), {"rng": [1, 2], "name": "x"})
+            self.assertEqual(r.load_object("state"), {"rng": [1, 2], "name": "x"})
             with self.assertRaisesRegex(kedge.InvalidArgument, "allow_pickle"):
                 r.load_object("planted")
             r.load("planted"), r.load_bytes("planted"), r.regions
@@ -163,7 +163,7 @@ class Objects(Case):
         self.assertTrue(os.path.exists(Planted.where))  # the mark can be seen
 
     def test_what_cannot_be_pickled_fails_the_checkpoint(self):
-        with self.assertRaises((AttributeError, TypeError, pickle.PicklingError)), self.engine.checkpoint("t") as c:
+        with self.assertRaisesRegex(kedge.InvalidArgument, "f is a builtins.function, which cannot be pickled"), self.engine.checkpoint("t") as c:
             c.save_object("f", lambda: 1)
         with self.engine.restart() as r:
             self.assertFalse(r)

@@ -161,7 +161,12 @@ class Lightning(unittest.TestCase):
     def test_pickles(self):
         """Neither from the store nor from the file is anything run, unless it is allowed."""
         planted = f"{self.path}/planted"
-        self.io.save_checkpoint({"x": Planted(planted)}, self.file)
+        with self.assertLogs("kedge.lightning", "WARNING") as told:
+            self.io.save_checkpoint({"x": [Planted(planted)]}, self.file)
+        self.assertRegex(told.output[0], r"a.ckpt holds posix.mkdir \(checkpoint\['x'\]\[0\]\).*add_safe_globals")
+        with self.assertNoLogs("kedge.lightning", "WARNING"):
+            self.io.save_checkpoint({"x": [Planted(planted)]}, self.file)  # once is enough
+            self.make(allow_pickle=True, run="b").save_checkpoint({"x": Planted(planted)}, f"{self.path}/b.ckpt")
         for io in (self.io, self.without_store()):
             for weights_only in (None, True):
                 with self.assertRaisesRegex(kedge.InvalidArgument, "a.ckpt holds posix.mkdir, and to unpickle it"):

@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include "base/printable.hpp"
+
 namespace kedge {
 
 std::string_view to_string(ErrorCode code) noexcept {
@@ -34,7 +36,8 @@ std::string to_string(const Failure& failure) {
     }
     text += ")";
   }
-  return text;
+  // Names of a program's, and paths: a NUL would end what() for all who print it.
+  return printable_lines(text);
 }
 
 Error::Error(Failure failure) : std::runtime_error(to_string(failure)), failure_(std::move(failure)) {}

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file_size_signal.hpp"
+#include "base/printable.hpp"
 
 namespace kedge {
 namespace {
@@ -70,8 +71,9 @@ void Log::write(LogLevel level, std::string_view text) const noexcept {
   if (!enabled(level)) return;
   const FileSizeSignalBlocked no_signal;  // standard error may be a file
   try {
-    if (writer_->logger) writer_->logger->log(level_of(level), spdlog::string_view_t(text.data(), text.size()));
-    else writer_->options.sink(level, text);
+    const std::string line = printable_lines(text);
+    if (writer_->logger) writer_->logger->log(level_of(level), line);
+    else writer_->options.sink(level, line);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a lost line must not end a job
   }
 }

@@ -8,6 +8,7 @@
 #include "base/options_load.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge {
@@ -39,7 +40,9 @@ void set_option(Options& options, std::string_view name, std::string_view value)
     }
   }
   if (!field.set(changed, meant) || !field.valid(changed)) {
-    throw Error(ErrorCode::invalid_argument, compose("{} must be {}, not \"{}\"", name, field.expects, value));
+    const std::string_view reason = is_utf8(value) ? "" : ", which is not UTF-8";
+    throw Error(ErrorCode::invalid_argument,
+                compose("{} must be {}, not \"{}\"{}", name, field.expects, value, reason));
   }
   options = std::move(changed);
 }

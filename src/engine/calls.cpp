@@ -46,6 +46,16 @@ std::optional<Failure> check_tag(std::string_view tag) {
                  0};
 }
 
+std::optional<Failure> check_source(const Source& source) {
+  if (source.prefix.find('\0') == std::string::npos) return std::nullopt;
+  // The system would take what is before it for the path.
+  return Failure{ErrorCode::invalid_argument,
+                 compose("the prefix '{}' of a Source contains a NUL byte, which no path can", source.prefix),
+                 -1,
+                 {},
+                 0};
+}
+
 std::uint64_t hash_of(std::string_view text) noexcept { return fnv1a(text); }
 
 std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept {

@@ -37,6 +37,9 @@ std::uint64_t enter(const comm::Group& group, Call call, std::uint64_t argument_
 /// What is wrong with a tag, if anything.
 [[nodiscard]] std::optional<Failure> check_tag(std::string_view tag);
 
+/// What is wrong with the names of a Source, if anything.
+[[nodiscard]] std::optional<Failure> check_source(const Source& source);
+
 /// FNV-1a, 64 bit (Fowler, Noll, Vo): the same in every process of a job.
 [[nodiscard]] std::uint64_t hash_of(std::string_view text) noexcept;
 [[nodiscard]] std::uint64_t hash_of(const Selection& selection, Newer newer) noexcept;

@@ -82,6 +82,7 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
+  if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
   if (!local) local = parts_.pipeline.wait_until_idle(pipeline::Rest::given_up).failure;
   enter(parts_.group, Call::open, hash_of(selection, newer), local);
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);

@@ -4,10 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace kedge::format {
+#include "base/utf8.hpp"
 
-/// Well-formed as in Unicode 15, table 3-7.
-[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+namespace kedge::format {
 
 /// A name as a message shows it: readable, and short enough to reach the other ranks whole.
 [[nodiscard]] std::string shown(std::string_view name);

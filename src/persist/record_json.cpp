@@ -5,7 +5,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "format/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace kedge::persist {
 
@@ -15,7 +15,7 @@ std::optional<std::string> text_in(const Json& content, const char* key) {
 }
 
 Json bytes_json(const std::string& bytes) {
-  if (format::is_utf8(bytes)) return bytes;
+  if (is_utf8(bytes)) return bytes;
   std::string hex;
   for (const char c : bytes) hex += compose("{:02x}", static_cast<unsigned char>(c));
   return {{"hex", hex}};

@@ -4,6 +4,7 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 #include "tools/table.hpp"

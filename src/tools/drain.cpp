@@ -11,13 +11,13 @@
 #include "base/options_fields.hpp"
 #include "base/options_load.hpp"
 #include "base/options_values.hpp"
+#include "base/printable.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
 #include "tools/outcome.hpp"
 #include "tools/place.hpp"
 #include "tools/start_program.hpp"
-#include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {

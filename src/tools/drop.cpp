@@ -11,6 +11,7 @@
 #include "base/attempt.hpp"
 #include "base/job_name.hpp"
 #include "base/options_load.hpp"
+#include "base/printable.hpp"
 #include "base/refuse.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"

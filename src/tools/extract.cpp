@@ -10,6 +10,7 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/refuse.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"

@@ -4,9 +4,9 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "tools/table.hpp"
 #include "tools/words.hpp"
 
 namespace kedge::tools {

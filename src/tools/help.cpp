@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "tools/table.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/option_by_name.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "comm/group.hpp"
 #include "comm/mpi/mpi_link.hpp"
@@ -12,7 +13,6 @@
 #include "engine/environment.hpp"
 #include "kedge/mpi.hpp"
 #include "tools/outcome.hpp"
-#include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {

@@ -6,13 +6,13 @@
 
 #include "base/job_name.hpp"
 #include "base/options_load.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "drain/scavenge.hpp"
 #include "engine/environment.hpp"
 #include "tools/node_stores.hpp"
 #include "tools/outcome.hpp"
 #include "tools/scavenge_arguments.hpp"
-#include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {

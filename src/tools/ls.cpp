@@ -5,11 +5,11 @@
 #include <memory>
 #include <set>
 
+#include "base/printable.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "persist/tags.hpp"
 #include "tools/place.hpp"
-#include "tools/table.hpp"
 #include "tools/words.hpp"
 
 namespace kedge::tools {

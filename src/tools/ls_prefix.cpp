@@ -5,6 +5,7 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/shell_word.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"

@@ -6,6 +6,7 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "fs/tree.hpp"

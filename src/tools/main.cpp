@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "format/on_disk.hpp"
 #include "tools/help.hpp"
 #include "tools/outcome.hpp"
-#include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {

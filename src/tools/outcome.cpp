@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "tools/table.hpp"
 

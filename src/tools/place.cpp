@@ -5,11 +5,11 @@
 
 #include "base/attempt.hpp"
 #include "base/options_load.hpp"
+#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "store/file_name.hpp"
-#include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "tools/table.hpp"

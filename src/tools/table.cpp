@@ -1,7 +1,6 @@
 #include "tools/table.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "base/text.hpp"
@@ -12,24 +11,6 @@ namespace {
 constexpr std::size_t kColumnGap = 2;
 
 bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// Bytes of the character that `text` begins with, 0 if it is none that can be printed.
-std::size_t printable_bytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  std::uint32_t point = first & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!continues(text[i])) return 0;
-    point = point << 6U | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  const bool overlong = point < (length == 2 ? 0x80U : length == 3 ? 0x800U : 0x10000U);
-  const bool control = point < 0xA0;  // C1: a terminal obeys these too
-  const bool direction = (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069);
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return overlong || control || direction || surrogate || point > 0x10FFFF ? 0 : length;
-}
 
 // `front` is what it begins with and is not broken.
 std::string folded_line(std::string front, std::string_view text, std::size_t indent) {
@@ -70,20 +51,6 @@ std::string folded(std::string_view text, std::size_t indent) {
     if (end == std::string_view::npos) break;
     out += '\n';
     text.remove_prefix(end + 1);
-  }
-  return out;
-}
-
-std::string printable(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = printable_bytes(text);
-    if (length == 0) {
-      out += compose("\\x{:02x}", static_cast<unsigned char>(text.front()));
-    } else {
-      out += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }

@@ -19,9 +19,6 @@ inline constexpr std::size_t kFoldIndent = 9;
 /// Each line of `text` folded at spaces, which it keeps elsewhere; what follows is indented by `indent`.
 [[nodiscard]] std::string folded(std::string_view text, std::size_t indent = kFoldIndent);
 
-/// Names come from files that anybody may have made: control characters and bytes that are no UTF-8 become \xNN.
-[[nodiscard]] std::string printable(std::string_view text);
-
 /// Rows of cells; a column is as wide as its widest cell, in characters. What of its last cell makes a row longer than
 /// kColumns goes on in further lines.
 class Table {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "tools/examine.hpp"
-#include "tools/table.hpp"
 #include "tools/words.hpp"
 
 namespace kedge::tools {

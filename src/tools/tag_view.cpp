@@ -8,6 +8,7 @@
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "format/on_disk.hpp"

@@ -8,6 +8,7 @@
 #include "base/attempt.hpp"
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "persist/tag_directory.hpp"

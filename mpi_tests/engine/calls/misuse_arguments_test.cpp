@@ -174,6 +174,23 @@ TEST(Misuse, BadTagsAreRefusedByCreateAndOpen) {
   }));
 }
 
+TEST(Misuse, ASourceWhosePrefixHasANulIsNotThePrefixBeforeIt) {
+  SimulatedJob job(2);
+  OnEachRank thrown(2);
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_value(engine, "a", 1);
+    engine.wait("a", Level::persistent);
+    const std::string prefix = job.options.persistent.path + std::string("\0b", 2);
+    thrown.put(scope.rank, failure_of([&] { (void)engine.open(Source{prefix, "", "a"}); }));
+    engine.finalize();
+  }));
+  const auto failure = thrown.same();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::invalid_argument);
+  EXPECT_THAT(failure->message, HasSubstr("contains a NUL byte"));
+}
+
 TEST(Misuse, R26_TheWordLatestOpensTheNewest) {
   SimulatedJob job(2);
   expect_returned(job.start([](RankScope& scope) {

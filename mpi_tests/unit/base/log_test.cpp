@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kedge/error.hpp"
+
 namespace kedge::log_test {
 namespace {
 
@@ -35,6 +37,18 @@ TEST(Log, WithoutASinkGoesToStandardError) {
   log.error("no");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "[kedge] commit {} took 1 s\n[kedge] warning: the store is almost full\n[kedge] error: no\n");
+}
+
+TEST(Log, LinesAndErrorsCanBeReadWhateverTheNamesInThem) {
+  std::vector<std::string> lines;
+  Options::Log options;
+  options.sink = [&](LogLevel, std::string_view text) { lines.emplace_back(text); };
+  const std::string name{'a', '\0', '\xe4', '\x1b'};
+  Log(options).warning(name + " one\nand two");
+  EXPECT_EQ(lines, std::vector<std::string>{"a\\x00\\xe4\\x1b one\nand two"});
+  const Error error(Failure{ErrorCode::io, "cannot write " + name, 1, name, 0});
+  EXPECT_STREQ(error.what(), "io on rank 1: cannot write a\\x00\\xe4\\x1b (a\\x00\\xe4\\x1b)");
+  EXPECT_EQ(error.failure().path, name) << "as the system takes it";
 }
 
 TEST(Log, OffIsOff) {

@@ -1,16 +1,17 @@
 #include "bindings/python/convert.hpp"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "base/attempt.hpp"
 #include "base/option_by_name.hpp"
 #include "base/text.hpp"
+#include "bindings/python/text.hpp"
 #include "bindings/python/thread_state.hpp"
 
 namespace nb = nanobind;
@@ -24,7 +25,7 @@ AttributeValue attribute_of(const std::string& key, nb::handle value) {
   std::int64_t integer = 0;
   if (nb::isinstance<nb::int_>(value) && nb::try_cast(value, integer)) return integer;
   if (nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
-  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (std::string text; read_text(value, text)) return text;
   std::vector<std::int64_t> integers;
   if (nb::try_cast(value, integers, false)) return integers;
   std::vector<double> numbers;
@@ -42,7 +43,7 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
     if (!keep_thread_state()) return;  // nobody reads it any more
     const nb::gil_scoped_acquire gil;
     try {
-      (*callable)(static_cast<int>(level), nb::str(line.data(), line.size()));
+      (*callable)(static_cast<int>(level), text_object(std::string(line)));
     } catch (nb::python_error& error) {
       error.discard_as_unraisable("kedge: the log callable");
     }
@@ -72,8 +73,7 @@ Attributes attributes_of(const nb::dict& values) {
   Attributes attributes;
   for (const auto& [key, value] : values) {
     std::string name;
-    if (!nb::try_cast(key, name))
-      throw Error(ErrorCode::invalid_argument, "the names of attributes must be of type str");
+    if (!read_text(key, name)) throw Error(ErrorCode::invalid_argument, "the names of attributes must be of type str");
     attributes.emplace(name, attribute_of(name, value));
   }
   return attributes;
@@ -82,7 +82,12 @@ Attributes attributes_of(const nb::dict& values) {
 nb::dict dict_of(const Attributes& attributes) {
   nb::dict values;
   for (const auto& [key, value] : attributes) {
-    values[nb::str(key.data(), key.size())] = std::visit([](const auto& held) { return nb::cast(held); }, value);
+    values[text_object(key)] = std::visit(
+        [](const auto& held) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) return text_object(held);
+          else return nb::object(nb::cast(held));
+        },
+        value);
   }
   return values;
 }
@@ -113,8 +118,7 @@ nb::tuple tuple_of(const Shape& shape) {
 Options options_of(const nb::dict& values, const nb::object& log) {
   Options options = Options::load();
   for (const auto& [key, value] : values) {
-    const auto failure =
-        attempt([&] { set_option(options, nb::cast<std::string>(key), nb::cast<std::string>(value)); });
+    const auto failure = attempt([&] { set_option(options, nb::cast<Text>(key).bytes, nb::cast<Text>(value).bytes); });
     if (failure && !options.load_failure) options.load_failure = failure;
   }
   if (!log.is_none()) options.log.sink = sink_of(log);

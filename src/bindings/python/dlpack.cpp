@@ -1,7 +1,6 @@
 // Arrays that other libraries export by DLPack: its header dlpack.h, and array.__dlpack__ of the array API standard.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "bindings/python/engine.hpp"
+#include "bindings/python/text.hpp"
 #include "kedge/error.hpp"
 
 namespace nb = nanobind;
@@ -68,7 +68,7 @@ Managed* managed_in(PyObject* capsule) {
 class DlpackTensor {
  public:
   /// `what`: its name in errors. Throws Error{invalid_argument}, and leaves the capsule to itself then.
-  DlpackTensor(const std::string& what, nb::handle capsule) {
+  DlpackTensor(const Text& what, nb::handle capsule) {
     if (auto* versioned = managed_in<Versioned>(capsule.ptr())) {
       // Of another major version, nothing beyond the version may be looked at.
       if (versioned->major != Versioned::kMajor) {
@@ -76,7 +76,7 @@ class DlpackTensor {
             ErrorCode::invalid_argument,
             compose("{} uses DLPack {}.{}, but this Kedge supports DLPack up to 1.x: copy it to a NumPy array or a "
                     "PyTorch tensor first",
-                    what, versioned->major, versioned->minor));
+                    what.bytes, versioned->major, versioned->minor));
       }
       held_ = take(capsule.ptr(), versioned);
     } else if (auto* unversioned = managed_in<Unversioned>(capsule.ptr())) {
@@ -86,7 +86,7 @@ class DlpackTensor {
           ErrorCode::invalid_argument,
           compose("{} cannot be read: its __dlpack__ did not return an unused DLPack capsule; copy it to a NumPy "
                   "array or a PyTorch tensor first",
-                  what));
+                  what.bytes));
     }
   }
 
@@ -127,7 +127,7 @@ class DlpackTensor {
 
 void bind_dlpack(nb::module_& module) {
   nb::class_<DlpackTensor>(module, "DlpackTensor")
-      .def(nb::init<const std::string&, nb::handle>(), nb::arg(), nb::arg())
+      .def(nb::init<const Text&, nb::handle>(), nb::arg(), nb::arg().none())
       .def_prop_ro("address", &DlpackTensor::address)
       .def_prop_ro("dtype", &DlpackTensor::dtype)
       .def_prop_ro("shape", &DlpackTensor::shape)

@@ -1,7 +1,6 @@
 #include "bindings/python/engine.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "base/attempt.hpp"
 #include "base/option_by_name.hpp"
 #include "bindings/python/convert.hpp"
+#include "bindings/python/text.hpp"
 #include "kedge/engine.hpp"
 
 namespace nb = nanobind;
@@ -43,9 +43,9 @@ void check(const Status& status) {
   if (!status) throw Error(status.failure());
 }
 
-std::string path_of(Routed routed) {
+Text path_of(Routed routed) {
   check(routed.status);
-  return std::move(routed.path);
+  return {std::move(routed.path)};
 }
 
 void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object& log) {
@@ -60,12 +60,12 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
 
 /// Attributes that cannot be used on this rank: to throw at once would leave the other ranks waiting, so it takes part
 /// with a tag that the engine refuses on all of them.
-void create(Engine& engine, const std::string& tag, const nb::dict& values, bool is_output) {
+void create(Engine& engine, const Text& tag, const nb::dict& values, bool is_output) {
   Attributes attributes;
   const auto refused = attempt([&] { attributes = attributes_of(values); });
   const nb::gil_scoped_release unlocked;
   try {
-    const std::string usable = refused ? std::string() : tag;
+    const std::string usable = refused ? std::string() : tag.bytes;
     if (is_output) engine.create_output(usable, attributes);
     else engine.create(usable, attributes);
   } catch (const Error& error) {
@@ -79,30 +79,31 @@ std::optional<DeviceStream> stream_at(std::optional<std::uintptr_t> address) {
   return DeviceStream{reinterpret_cast<void*>(*address)};
 }
 
-void save(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape,
+void save(Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
           const nb::object& placement, std::optional<std::uintptr_t> stream) {
   const Placement where = placement_of(placement);
   Region region = region_at(address, dtype, shape);
   region.stream = stream_at(stream);
   const nb::gil_scoped_release unlocked;
-  check(engine.save(name, region, where));
+  check(engine.save(name.bytes, region, where));
 }
 
-void load(Engine& engine, const std::string& name, std::uintptr_t address, int dtype, const Extents& shape,
+void load(Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
           std::optional<std::uintptr_t> stream) {
   MutableRegion region = mutable_region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  check(engine.load(name, region));
+  check(engine.load(name.bytes, region));
 }
 
-std::optional<Tag> open_selected(Engine& engine, const Selection& selection, bool discard_newer) {
-  return engine.open(selection, discard_newer ? Newer::discard : Newer::keep);
+std::optional<Text> open_selected(Engine& engine, const Selection& selection, bool discard_newer) {
+  const auto tag = engine.open(selection, discard_newer ? Newer::discard : Newer::keep);
+  return tag ? std::optional(Text{*tag}) : std::nullopt;
 }
 
 nb::list regions(const Engine& engine) {
   nb::list all;
   for (const RegionInfo& region : engine.regions()) {
-    all.append(nb::make_tuple(region.name, static_cast<int>(region.dtype), tuple_of(region.shape),
+    all.append(nb::make_tuple(text_object(region.name), static_cast<int>(region.dtype), tuple_of(region.shape),
                               object_of(region.placement), region.size_bytes, region.routed));
   }
   return all;
@@ -111,16 +112,16 @@ nb::list regions(const Engine& engine) {
 nb::dict info(const Engine& engine) {
   const CheckpointInfo found = engine.info();
   nb::dict facts;
-  facts["tag"] = found.tag;
-  facts["commit_id"] = to_string(found.id);
-  facts["parent_commit_id"] = to_string(found.parent_id);
+  facts["tag"] = text_object(found.tag);
+  facts["commit_id"] = text_object(to_string(found.id));
+  facts["parent_commit_id"] = text_object(to_string(found.parent_id));
   facts["generation"] = found.generation;
   facts["incarnation"] = found.incarnation;
   facts["world_size"] = found.world_size;
   facts["logical_rank"] = found.logical_rank.value;
   facts["time_ns"] = found.time_ns;
   facts["is_output"] = found.is_output;
-  facts["source"] = std::string(to_string(found.source));
+  facts["source"] = text_object(std::string(to_string(found.source)));
   facts["total_bytes"] = found.total_bytes;
   facts["attributes"] = dict_of(found.attributes);
   return facts;
@@ -154,9 +155,9 @@ nb::dict counters(const Engine& engine) {
 }
 
 /// The engine calls it without the interpreter's lock, within a call of the application's thread.
-void on_complete(Engine& engine, const std::string& tag, int level, nb::object callback) {
+void on_complete(Engine& engine, const Text& tag, int level, nb::object callback) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(callback));
-  engine.on_complete(tag, static_cast<Level>(level), [callable](const std::optional<Failure>& failure) {
+  engine.on_complete(tag.bytes, static_cast<Level>(level), [callable](const std::optional<Failure>& failure) {
     const nb::gil_scoped_acquire gil;
     try {
       (*callable)(failure ? exception_of(*failure) : nb::object(nb::none()));
@@ -167,10 +168,10 @@ void on_complete(Engine& engine, const std::string& tag, int level, nb::object c
 }
 
 /// What kedge.toml and the environment give this option.
-std::string loaded_option(const std::string& name) { return get_option(Options::load(), name); }
+Text loaded_option(const Text& name) { return {get_option(Options::load(), name.bytes)}; }
 
 /// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.
-bool differs_from_default(const std::string& name) { return loaded_option(name) != get_option(Options{}, name); }
+bool differs_from_default(const Text& name) { return loaded_option(name).bytes != get_option(Options{}, name.bytes); }
 
 }  // namespace
 
@@ -183,62 +184,61 @@ void bind_engine(nb::module_& module) {
       .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg("stream") = nb::none())
       .def(
           "refuse",
-          [](Engine& engine, const std::string& name, const std::string& reason) {
-            static_cast<void>(engine.refuse(name, reason));
+          [](Engine& engine, const Text& name, const Text& reason) {
+            static_cast<void>(engine.refuse(name.bytes, reason.bytes));
           },
           Unlocked())
       .def(
           "route_out",
-          [](Engine& engine, const std::string& name, std::uint64_t max_bytes) {
-            return path_of(engine.route_out(name, max_bytes));
+          [](Engine& engine, const Text& name, std::uint64_t max_bytes) {
+            return path_of(engine.route_out(name.bytes, max_bytes));
           },
           Unlocked())
       .def("commit", &Engine::commit, Unlocked())
       .def("committed",
-           [](const Engine& engine, const std::string& name) {
+           [](const Engine& engine, const Text& name) {
              const auto bytes = [&] {
                const nb::gil_scoped_release unlocked;  // it may wait for the worker, whose log may be Python's
-               return engine.committed(name);
+               return engine.committed(name.bytes);
              }();
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
       .def("abandon", &Engine::abandon, Unlocked())
       .def(
-          "level", [](const Engine& engine, const std::string& tag) { return static_cast<int>(engine.level(tag)); },
+          "level", [](const Engine& engine, const Text& tag) { return static_cast<int>(engine.level(tag.bytes)); },
           Unlocked())
       .def(
-          "wait",
-          [](Engine& engine, const std::string& tag, int level) { engine.wait(tag, static_cast<Level>(level)); },
+          "wait", [](Engine& engine, const Text& tag, int level) { engine.wait(tag.bytes, static_cast<Level>(level)); },
           Unlocked())
       .def(
           "wait_for",
-          [](Engine& engine, const std::string& tag, int level, double seconds) {
-            return engine.wait_for(tag, static_cast<Level>(level), std::chrono::duration<double>(seconds));
+          [](Engine& engine, const Text& tag, int level, double seconds) {
+            return engine.wait_for(tag.bytes, static_cast<Level>(level), std::chrono::duration<double>(seconds));
           },
           Unlocked())
       .def("on_complete", &on_complete)
       .def(
-          "pin", [](Engine& engine, const std::string& tag) { engine.pin(tag); }, Unlocked())
+          "pin", [](Engine& engine, const Text& tag) { engine.pin(tag.bytes); }, Unlocked())
       .def(
-          "unpin", [](Engine& engine, const std::string& tag) { engine.unpin(tag); }, Unlocked())
+          "unpin", [](Engine& engine, const Text& tag) { engine.unpin(tag.bytes); }, Unlocked())
       .def("pause", &Engine::pause)
       .def("resume", &Engine::resume)
       .def(
           "open",
-          [](Engine& engine, const std::string& tag, bool discard_newer) {
-            return open_selected(engine, Tag(tag), discard_newer);
+          [](Engine& engine, const Text& tag, bool discard_newer) {
+            return open_selected(engine, Tag(tag.bytes), discard_newer);
           },
           Unlocked())
       .def(
           "open_before",
-          [](Engine& engine, const std::string& tag, bool discard_newer) {
-            return open_selected(engine, Before{tag}, discard_newer);
+          [](Engine& engine, const Text& tag, bool discard_newer) {
+            return open_selected(engine, Before{tag.bytes}, discard_newer);
           },
           Unlocked())
       .def(
           "open_source",
-          [](Engine& engine, const std::string& prefix, const std::string& run, const std::string& tag) {
-            return open_selected(engine, Source{prefix, run, tag}, false);
+          [](Engine& engine, const Text& prefix, const Text& run, const Text& tag) {
+            return open_selected(engine, Source{prefix.bytes, run.bytes, tag.bytes}, false);
           },
           Unlocked())
       .def("regions", &regions)
@@ -246,8 +246,7 @@ void bind_engine(nb::module_& module) {
       .def("counters", &counters)
       .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none(), Unlocked())
       .def(
-          "route_in", [](Engine& engine, const std::string& name) { return path_of(engine.route_in(name)); },
-          Unlocked())
+          "route_in", [](Engine& engine, const Text& name) { return path_of(engine.route_in(name.bytes)); }, Unlocked())
       .def("close", &Engine::close, Unlocked())
       .def("leave_by_error", &Engine::leave_by_error)
       .def(

@@ -1,9 +1,9 @@
-#include <nanobind/stl/string.h>
-
 #include <exception>
 #include <string>
 
+#include "base/printable.hpp"
 #include "bindings/python/engine.hpp"
+#include "bindings/python/text.hpp"
 #include "kedge/error.hpp"
 
 namespace nb = nanobind;
@@ -12,8 +12,9 @@ namespace kedge::python {
 
 nb::object exception_of(const Failure& failure) {
   return nb::module_::import_("kedge._errors")
-      .attr("from_failure")(std::string(to_string(failure.code)), failure.message, failure.rank, failure.path,
-                            failure.system_errno, to_string(failure));
+      .attr("from_failure")(text_object(std::string(to_string(failure.code))),
+                            text_object(printable_lines(failure.message)), failure.rank, text_object(failure.path),
+                            failure.system_errno, text_object(to_string(failure)));
 }
 
 /// kedge::Error becomes what kedge._errors.from_failure returns.

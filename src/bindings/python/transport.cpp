@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "bindings/python/text.hpp"
 #include "kedge/error.hpp"
 
 namespace nb = nanobind;
@@ -38,7 +39,7 @@ auto in_python(const std::string& what, Body&& body) {
   try {
     return body();
   } catch (nb::python_error& error) {
-    const std::string text = nb::cast<std::string>(nb::str(error.value()));
+    const std::string text = nb::cast<Text>(nb::str(error.value())).bytes;
     throw Error(ErrorCode::rank_failed,
                 compose("{} failed: {}; a rank may have died, or the network failed: start the job again", what,
                         text.substr(0, text.find('\n'))));

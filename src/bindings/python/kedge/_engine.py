@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import difflib
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +17,16 @@ from ._counters import Counted
 from ._errors import BadState, InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._options import flat_options
+from ._plain import load_plain
+from ._refused import Teller, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
+
+
+_REFUSED = (
+    "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
+    "allow_pickle=True if no other user can write your checkpoints (say so here, too, and this warning stays away); or save "
+    "plain data instead"
+)
 
 
 class Engine(Counted):
@@ -43,6 +53,7 @@ class Engine(Counted):
         self.rank: int = ranks.rank
         self.size: int = ranks.size
         self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
+        self._teller = Teller()
 
     def __enter__(self) -> Engine:
         return self
@@ -67,13 +78,13 @@ class Engine(Counted):
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
         or on none if the body raises on any; the others then raise Error."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}))
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller)
 
     def output(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, as ``checkpoint``. Data for people and other programs, such as a plot, not state to restart from:
         ``restart`` finds it by its tag alone, and it counts in no ``keep`` and no ``every``. Every output is flushed to
         the parallel filesystem, and never removed from there."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), is_output=True)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, is_output=True)
 
     def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
         """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
@@ -139,6 +150,10 @@ class Engine(Counted):
         return self._engine.finalize(timeout)
 
 
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=4)  # the line that saves
+
+
 def _level(level: Level | str) -> Level:
     if not isinstance(level, str):
         return level
@@ -180,9 +195,10 @@ class Checkpoint(_Bracket):
     """A checkpoint that is being written; see Engine.checkpoint."""
 
     def __init__(
-        self, engine: _kedge.Engine, tag: str, attributes: dict[str, Any], *, is_output: bool = False
+        self, engine: _kedge.Engine, tag: str, attributes: dict[str, Any], teller: Teller, *, is_output: bool = False
     ) -> None:
         super().__init__(engine, f"{'output' if is_output else 'checkpoint'} {tag}")
+        self._teller = teller
         self.tag = tag
         self._attributes = attributes
         self._is_output = is_output
@@ -202,20 +218,31 @@ class Checkpoint(_Bracket):
         block = block_of(name, data)
         self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated), block.stream)
 
-    def save_object(self, name: str, value: Any) -> None:
-        """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``."""
-        self.save(name, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+    def save_object(self, name: str, value: Any, *, allow_pickle: bool = False) -> None:
+        """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``. The first time that
+        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it is
+        loaded with allow_pickle=True, without a warning."""
+        self._check_open()
+        data, unusual = dump_object(value, name)
+        self.save(name, data)
+        if unusual and not allow_pickle:
+            self._teller.tell(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
 
-    def save_state(self, name: str, state: Any) -> None:
+    def save_state(self, name: str, state: Any, *, allow_pickle: bool = False) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
         tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
         share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
-        directly, those of other devices through host memory."""
+        directly, those of other devices through host memory. What load_state refuses by default is told as by
+        save_object."""
         from ._state_regions import save_state  # needs PyTorch
-        from ._states import take_apart
+        from ._states import refused, take_apart
 
         self._check_open()
-        save_state(self._engine, name, take_apart(state))
+        taken = take_apart(state, name)
+        save_state(self._engine, name, taken)
+        if taken.unusual and not allow_pickle:
+            find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual)  # noqa: E731
+            self._teller.tell(taken.unusual, find, _REFUSED.format("load_state"), _warn)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the
@@ -300,26 +327,35 @@ class Restart(_Bracket):
             raise Mismatch(f"{name!r} was not saved as bytes: use {'route_in' if region.routed else 'load'}")
         return bytes(self.load(name).tobytes())
 
-    def load_object(self, name: str, *, allow_pickle: bool = False) -> Any:
-        """What save_object saved. Unpickling runs code that the checkpoint names: allow it only for checkpoints that
-        nobody else can write."""
-        if not allow_pickle:
+    def load_object(self, name: str, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> Any:
+        """What save_object saved, if it is plain data: nested containers of numbers, texts, NumPy's arrays and the like, and
+        the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
+        anything else runs code that the checkpoint names: set ``allow_pickle`` only for checkpoints that nobody else can
+        write."""
+        data = self.load_bytes(name)
+        if allow_pickle:
+            return pickle.loads(data)
+        try:
+            return load_plain(data, allow)
+        except pickle.UnpicklingError as error:
             raise InvalidArgument(
-                f"{name!r} is pickled, and unpickling can run any code: pass allow_pickle=True if you trust the checkpoint"
-            )
-        return pickle.loads(self.load_bytes(name))
+                f"{name!r} is not plain data ({error}), and unpickling can run any code: pass the classes in allow=[...], or "
+                "allow_pickle=True if no other user can write your checkpoints"
+            ) from None
 
-    def load_state(self, name: str, *, map_location: Any = None, allow_pickle: bool = False) -> Any:
-        """What save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only tensors,
-        NumPy's arrays and numbers, plain values, and classes that torch.serialization.add_safe_globals was given are made,
-        as by torch.load with ``weights_only``."""
+    def load_state(
+        self, name: str, *, map_location: Any = None, allow: Iterable[Any] = (), allow_pickle: bool = False
+    ) -> Any:
+        """What save_state saved. ``map_location`` as torch.load takes it. Without ``allow_pickle`` only tensors, plain data
+        as load_object has it, and classes in ``allow`` or given to torch.serialization.add_safe_globals are made, as by
+        torch.load with ``weights_only``."""
         from ._state_regions import SavedState, is_state
 
         self._check_open()
         regions = {region[0]: region for region in self._engine.regions()}
         if not is_state(regions, name):
             raise NotFound(f"{self.tag} has no state {name!r} on this rank; regions lists what it has")
-        return SavedState(self._engine, regions, name).load(map_location, allow_pickle)
+        return SavedState(self._engine, regions, name).load(map_location, allow_pickle, allow=allow)
 
     def route_in(self, name: str) -> str:
         """The path of a file, or directory, that was routed out; valid inside the ``with`` statement."""

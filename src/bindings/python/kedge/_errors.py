@@ -21,7 +21,8 @@ class Error(RuntimeError):
     system_errno: int
 
     def __init__(self, message: str, *, rank: int = -1, path: str = "", system_errno: int = 0, text: str = "") -> None:
-        super().__init__(text or f"{self.code}: {message}")
+        message = _printable(message)
+        super().__init__(_printable(text) or f"{self.code}: {message}")
         self.message = message
         self.rank = rank
         self.path = path
@@ -30,6 +31,16 @@ class Error(RuntimeError):
     def __reduce__(self) -> Any:
         """Exceptions of worker processes reach their parent pickled."""
         return from_failure, (self.code, self.message, self.rank, self.path, self.system_errno, str(self))
+
+
+def _printable(text: str) -> str:
+    """A name that is not UTF-8, as os.fsdecode gives it, would raise where the error is printed."""
+    for how in ("strict", "surrogateescape", "surrogatepass"):
+        try:
+            return text.encode("utf-8", how).decode("utf-8", "backslashreplace")
+        except UnicodeEncodeError:
+            continue
+    return ascii(text)
 
 
 class InvalidArgument(Error):

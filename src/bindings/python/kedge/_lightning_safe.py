@@ -4,19 +4,16 @@ them runs no code from the checkpoint."""
 from __future__ import annotations
 
 import collections
-import pathlib
 import typing
 from importlib.util import find_spec
 from typing import Any
 
-from ._states import allowing
+from ._put_together import allowing, plain_classes
 
 
 def classes() -> Any:
     """A context in which these may be loaded."""
-    # Python 3.13 has them elsewhere than those before it and after it; checkpoints may come from another.
-    paths = [(pathlib.PosixPath, f"{module}.PosixPath") for module in ("pathlib", "pathlib._local")]
-    return allowing([*paths, *(_of_omegaconf() if find_spec("omegaconf") else [])])
+    return allowing([*plain_classes(), *(_of_omegaconf() if find_spec("omegaconf") else [])])
 
 
 def _of_omegaconf() -> list[Any]:

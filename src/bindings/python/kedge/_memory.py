@@ -121,6 +121,9 @@ def block_of(name: str, value: Any) -> Block:
 def _check_tensor(name: str, tensor: Any) -> None:
     import torch
 
+    reason = why_not_saved(tensor)
+    if reason:
+        raise InvalidArgument(f"{name!r} {reason}")
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         raise InvalidArgument(
             f"{name!r} is a {type(tensor).__module__}.{type(tensor).__qualname__}, whose memory is not all that it means: "
@@ -130,10 +133,26 @@ def _check_tensor(name: str, tensor: Any) -> None:
         raise InvalidArgument(f"{name!r} is a meta tensor, which holds no data: materialize it before saving")
     if tensor.layout is not torch.strided:
         raise InvalidArgument(f"{name!r} is a {tensor.layout} tensor: save its indices and values, or to_dense()")
+    if tensor.is_nested:
+        raise InvalidArgument(f"{name!r} is a nested tensor: save those of its unbind(), or use save_state")
     if tensor.is_quantized:
         raise InvalidArgument(f"{name!r} is quantized: save its int_repr(), scale and zero point")
     if tensor.device.type != "cpu" and not is_cuda(tensor):
         raise InvalidArgument(f"{name!r} is on {tensor.device}, and Kedge supports CPU and CUDA tensors only: save its cpu()")
+
+
+def why_not_saved(tensor: Any) -> str:
+    """Of a tensor that no way of saving can take: why, and what to do; else empty."""
+    import torch
+
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    if fake is not None and isinstance(tensor, fake.FakeTensor):
+        return "is a fake tensor, which holds no data: save the real one, made outside of FakeTensorMode"
+    if torch.nn.parameter.is_lazy(tensor):
+        return "is not initialized yet: run its lazy module once before saving"
+    if tensor.is_mkldnn:
+        return "is in MKL-DNN's own layout: save its to_dense()"
+    return ""
 
 
 def is_cuda(memory: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,8 @@ import torch
 from . import _kedge
 from ._errors import IoError, Mismatch
 from ._memory import OPAQUE, dtype_number, is_cuda, stream_of
-from ._states import TakenApart, check_size, put_together
+from ._put_together import check_size, put_together
+from ._states import TakenApart
 from ._torch_files import Part, part_at
 
 #: In each group: one line of JSON, and the pickle.
@@ -89,9 +90,9 @@ class SavedState:
         self.pickled = rest[: header["pickle_bytes"]]
         self._storages: list[tuple[str, int]] = header["storages"]
 
-    def load(self, map_location: Any, allow_pickle: bool, what: str = "") -> Any:
+    def load(self, map_location: Any, allow_pickle: bool, what: str = "", allow: Iterable[Any] = ()) -> Any:
         """The state, every byte checked. ``what`` it is called in errors, instead of its group."""
-        return put_together(self.pickled, self._storage, map_location, allow_pickle, what or self._group)
+        return put_together(self.pickled, self._storage, map_location, allow_pickle, what or self._group, allow)
 
     def parts(self) -> list[Part]:
         """The storages, every byte checked."""

@@ -1,20 +1,23 @@
 """State of PyTorch programs (nested containers, tensors, any objects) taken apart into a pickle and the tensors' bytes, as
-torch.save does it, and put together again."""
+torch.save does it."""
 
 from __future__ import annotations
 
-import enum
 import io
 import pickle
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
-from ._errors import Corrupt, InvalidArgument
+from ._errors import InvalidArgument
+from ._memory import why_not_saved
+from ._places import walk
+from ._plain import PlainPickler
+from ._put_together import default_globals, user_globals
+from ._refused import raise_with_place, refused_in
 
 #: torch.save's protocol, and the only one that torch's restricted unpickler reads.
 _PROTOCOL = 2
@@ -22,7 +25,6 @@ _PROTOCOL = 2
 _STORAGE_TYPES = {
     dtype: getattr(torch, name) for dtype, name in torch.storage._dtype_to_storage_type_map().items()
 }
-_DTYPES = {storage_type: dtype for dtype, storage_type in _STORAGE_TYPES.items()}
 #: What persistent_id sees most and needs no closer look.
 _PLAIN = frozenset((str, int, float, bool, type(None), dict, list, tuple, OrderedDict, torch.Tensor, bytes))
 
@@ -102,18 +104,27 @@ def _end(tensor: torch.Tensor) -> int:
 class TakenApart:
     """A pickle that torch.load reads, and the storages that it names."""
 
-    def __init__(self, pickled: bytes, storages: list[Storage]) -> None:
+    def __init__(self, pickled: bytes, storages: list[Storage], unusual: set[Any]) -> None:
         self.pickled = pickled
         self.storages = storages
+        self.unusual = unusual  #: kinds in it that may not be plain data
 
 
 class _NewStorageError(Exception):
     """An object of the state makes tensors anew each time it is pickled, so that a second pickle would name others."""
 
 
-class _Pickler(pickle.Pickler):
+class _TwoTypesError(Exception):
+    """Tensors of two types lie on one memory."""
+
+    def __init__(self, memory: torch.UntypedStorage) -> None:
+        super().__init__()
+        self.memory = memory
+
+
+class _Pickler(PlainPickler):
     def __init__(self, buffer: io.BytesIO, known: dict[int, Storage], is_trimming: bool) -> None:
-        super().__init__(buffer, protocol=_PROTOCOL)
+        super().__init__(buffer, _PROTOCOL, default_globals())
         self._known = known
         self._is_trimming = is_trimming
         self._dtypes: dict[int, torch.dtype] = {}  # by address, as torch.save compares them
@@ -141,8 +152,12 @@ class _Pickler(pickle.Pickler):
         """Plain tensors, which are nearly all: as torch.Tensor.__reduce_ex__, faster, and without what no tensor of the
         state needs of a storage."""
         if type(obj) is not torch.Tensor or not _is_plain(obj):
-            if isinstance(obj, enum.Enum) and type(obj).__reduce_ex__ is enum.Enum.__reduce_ex__:
-                return (type(obj), (obj._value_,))  # some Pythons name getattr here, which no loader can allow
+            if not isinstance(obj, torch.Tensor):
+                return super().reducer_override(obj)
+            reason = why_not_saved(obj)
+            if reason:
+                raise InvalidArgument(reason)
+            self.note(obj)
             return NotImplemented
         storage = self._storage(obj.untyped_storage(), obj.dtype)
         offset = obj.storage_offset()
@@ -166,16 +181,26 @@ class _Pickler(pickle.Pickler):
             storage = self._known[memory._cdata] = Storage(memory, dtype, str(len(self._known)))
             address = memory.data_ptr() if memory.device.type != "meta" else 0
             if address and self._dtypes.setdefault(address, dtype) != dtype:
-                raise _two_types(dtype, self._dtypes[address])
+                raise _TwoTypesError(memory)
         elif storage.dtype != dtype:
-            raise _two_types(dtype, storage.dtype)
+            raise _TwoTypesError(memory)
         return storage
 
 
-def _two_types(one: torch.dtype, other: torch.dtype) -> InvalidArgument:
-    return InvalidArgument(
-        f"tensors of {one} and {other} share memory, which neither torch.save nor Kedge can keep: clone one of them"
-    )
+def _two_types(state: Any, name: str, memory: torch.UntypedStorage) -> InvalidArgument:
+    found: dict[torch.dtype, str] = {}
+    for place, value in walk(state, name):
+        if isinstance(value, torch.Tensor) and _lies_on(value, memory):
+            found.setdefault(value.dtype, f"{place} of {value.dtype}")
+    places = " and ".join(list(found.values())[:2]) if len(found) > 1 else f"tensors of two types in {name}"
+    return InvalidArgument(f"{places} share memory, which neither torch.save nor Kedge can keep: clone one of them")
+
+
+def _lies_on(tensor: torch.Tensor, memory: torch.UntypedStorage) -> bool:
+    try:
+        return tensor.untyped_storage().data_ptr() == memory.data_ptr()
+    except Exception:  # of kinds that have no storage
+        return False
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
@@ -192,28 +217,43 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def take_apart(state: Any) -> TakenApart:
-    """What cannot be pickled raises as with torch.save."""
+def take_apart(state: Any, name: str = "state") -> TakenApart:
+    """Raises InvalidArgument that names what cannot be saved by its place; ``name`` is what the state is called there."""
     known: dict[int, Storage] = {}
-    pickled = _pickle(state, known, is_trimming=False)
+    try:
+        pickled, unusual = _pickle(state, known, is_trimming=False)
+    except _TwoTypesError as error:
+        raise _two_types(state, name, error.memory) from None
+    except Exception as error:
+        raise_with_place(state, name, lambda one: _pickle(one, {}, is_trimming=False), error)
+        raise
     storages = list(known.values())
     for storage in storages:
         storage.end()
     if any(storage.is_trimmed for storage in storages):
         try:
-            pickled = _pickle(state, known, is_trimming=True)
+            pickled, unusual = _pickle(state, known, is_trimming=True)
         except _NewStorageError:
             for storage in storages:
                 storage.is_whole = True
                 storage.end()
     _give_names(state, known)
-    return TakenApart(pickled, storages)
+    return TakenApart(pickled, storages, unusual)
 
 
-def _pickle(state: Any, known: dict[int, Storage], is_trimming: bool) -> bytes:
+def _pickle(state: Any, known: dict[int, Storage], is_trimming: bool) -> tuple[bytes, set[Any]]:
     buffer = io.BytesIO()
-    _Pickler(buffer, known, is_trimming).dump(state)
-    return buffer.getvalue()
+    pickler = _Pickler(buffer, known, is_trimming)
+    pickler.dump(state)
+    return buffer.getvalue(), pickler.unusual
+
+
+def refused(state: Any, name: str, unusual: set[Any]) -> list[tuple[str, str]]:
+    """What of it would not be loaded by default and what the program has allowed, with its places."""
+    # Of list and dict torch loads no subclasses, allowed or not.
+    never = [kind for kind in unusual if isinstance(kind, type) and issubclass(kind, (list, dict))]
+    allowed = {one: found for one, found in user_globals().items() if found not in never} | default_globals()
+    return refused_in(state, name, lambda one: _pickle(one, {}, is_trimming=False)[0], allowed)
 
 
 def _children(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -275,99 +315,3 @@ class _Names:
             name += "~"
         self._regions.add(name)
         return name
-
-
-def _member(owner: Any, name: str) -> Any:
-    """What getattr may do in a pickle: some Pythons (3.11.2) pickle members of an enumeration by it."""
-    if isinstance(owner, type) and issubclass(owner, enum.Enum) and name in owner.__members__:
-        return owner[name]
-    raise pickle.UnpicklingError("GLOBAL builtins.getattr, used for more than members of enumerations")
-
-
-def plain_classes() -> list[Any]:
-    """NumPy's arrays and scalars, in losses and states of random generators, under the names that NumPy 1 and 2 pickle them
-    by; and members of enumerations that are allowed."""
-    made: list[Any] = [np.ndarray, np.dtype, *{type(np.dtype(code)) for code in np.typecodes["All"] if code not in "OSUVMm"}]
-    scalar: Any = np.float64(0).__reduce__()[0]
-    array: Any = np.zeros(0).__reduce__()[0]
-    for function in (scalar, array):
-        made += [(function, f"numpy.{module}.multiarray.{function.__name__}") for module in ("core", "_core")]
-    return [*made, (_member, "builtins.getattr")]
-
-
-def allowing(classes: list[Any]) -> Any:
-    """A context in which these may be loaded too. PyTorch's own forgets at its end even what the program had allowed."""
-    known = torch.serialization.get_safe_globals()
-    return torch.serialization.safe_globals([one for one in classes if one not in known])
-
-
-def put_together(
-    pickled: bytes, read: Callable[[str, int], torch.UntypedStorage], map_location: Any, allow_pickle: bool, what: str
-) -> Any:
-    """The reverse of take_apart. ``read(key, size)`` gives a storage's bytes; ``map_location`` as torch.load takes it.
-    Without ``allow_pickle`` only tensors, NumPy's arrays and numbers, plain values, and what
-    torch.serialization.add_safe_globals was given are made."""
-    serialization: Any = torch.serialization  # parts of it are not typed
-    restore = serialization._get_restore_location(map_location)
-    typed: Any = torch.storage.TypedStorage
-    loaded: dict[str, Any] = {}
-
-    def persistent_load(saved: Any) -> Any:
-        kind, storage_type, key, location, elements = saved
-        dtype = torch.uint8 if storage_type is torch.UntypedStorage else storage_type.dtype
-        if key not in loaded:
-            memory = restore(read(key, elements * dtype.itemsize), location)
-            loaded[key] = typed(wrap_storage=memory, dtype=dtype, _internal=True)
-        return loaded[key]
-
-    kind: Any = _Unpickler if allow_pickle else torch._weights_only_unpickler.Unpickler
-    unpickler = kind(io.BytesIO(pickled), encoding="utf-8")
-    unpickler.persistent_load = persistent_load
-    with explained(what, allow_pickle), allowing(plain_classes()):
-        state = unpickler.load()
-    utils: Any = torch._utils
-    utils._validate_loaded_sparse_tensors()
-    return state
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "torch" and name.endswith("Storage"):
-            storage_type: Any = torch.serialization.StorageType
-            return storage_type(name)
-        return super().find_class(module, name)
-
-
-class explained:  # noqa: N801: reads as a word
-    """Says what to do where a state holds what is not allowed."""
-
-    def __init__(self, what: str, allow_pickle: bool) -> None:
-        self._what = what
-        self._allow_pickle = allow_pickle
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if self._allow_pickle or not isinstance(error, pickle.UnpicklingError):
-            return
-        text = str(error)
-        found = re.search(r"GLOBAL (\S+)", text)
-        if found:
-            raise InvalidArgument(
-                f"{self._what} holds {found.group(1)}, and to unpickle it can run any code: pass the class itself to "
-                "torch.serialization.add_safe_globals before loading, or set allow_pickle if no other user can write your "
-                "checkpoints"
-            ) from None
-        if "Can only extend lists" in text or "Can only append to lists" in text or "SETITEM" in text:
-            reason = "holds an object of a subclass of list or dict, which torch does not load even if it was added as safe: save"
-            raise InvalidArgument(f"{self._what} {reason} a plain list or dict, or set allow_pickle") from None
-        told = re.search(r"WeightsUnpickler error: ([^\n]*)", text)
-        reason = told.group(1) if told else (text.splitlines() or ["it cannot be unpickled"])[0]
-        raise InvalidArgument(f"{self._what} is not plain data, or damaged: {reason}") from None
-
-
-def check_size(what: str, size: int, found: int) -> None:
-    """Raises Corrupt if a storage has not as many bytes as the pickle says."""
-    if size != found:
-        raise Corrupt(f"{what} has {found} bytes instead of {size}: the checkpoint is inconsistent; load an older one")

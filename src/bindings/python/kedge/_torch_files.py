@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ._errors import Corrupt
-from ._states import explained
+from ._put_together import explained, twice
 
 #: In each file that Kedge wrote: which commit it belongs to. torch.load does not look at it.
 _MARK = "kedge"
@@ -216,5 +216,11 @@ def load(path: str, map_location: Any, allow_pickle: bool) -> Any:
     """As torch.load. Without ``allow_pickle`` only tensors, plain values and what torch.serialization.add_safe_globals
     was given are made."""
     with explained(path, allow_pickle):
-        return torch.load(path, map_location=map_location, weights_only=not allow_pickle)
+        if allow_pickle:
+            return torch.load(path, map_location=map_location, weights_only=False)
+        # Named tuples and enumerations of the program are named by the file.
+        return twice(
+            lambda: torch.load(path, map_location=map_location, weights_only=True),
+            lambda: torch.serialization.get_unsafe_globals_in_checkpoint(path),
+        )
 

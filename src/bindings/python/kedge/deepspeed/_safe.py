@@ -9,7 +9,7 @@ from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler  # 
 from deepspeed.runtime.zero.config import ZeroStageEnum  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from deepspeed.utils.tensor_fragment import fragment_address  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-from .._states import allowing, plain_classes
+from .._put_together import allowing, plain_classes
 
 _CLASSES = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, *plain_classes()]
 

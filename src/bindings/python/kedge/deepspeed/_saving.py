@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _torch_files
-from .._contents import Written
-from .._states import take_apart
+from .._contents import REFUSED_FILE, Written
+from .._refused import Teller
+from .._states import refused, take_apart
+from . import _safe
 from ._find import BESIDE, Place
+
+_log = logging.getLogger("kedge.deepspeed")
 
 
 class Saving:
     """What one rank saves: states in the engine's container, and the files that are made of them."""
 
     def __init__(
-        self, info: Any, place: Place, tag: str, mark: str, written: Written, rank: int, torch_files: bool
-    ) -> None:
+        self, info: Any, place: Place, tag: str, mark: str, written: Written, rank: int, torch_files: bool,
+        teller: Teller | None,
+    ) -> None:  # fmt: skip
         self.info = info  #: DeepSpeed's CheckpointCommitInfo
         self.place = place
         self.tag = tag  #: Kedge's
@@ -25,13 +31,19 @@ class Saving:
         self.error: Exception | None = None
         self._mark = mark
         self._rank = rank
+        self._teller = teller  #: None: whatever is saved may be loaded
         self._torch_files = torch_files
         self._files: dict[str, str] = {}  # written beside the path, not yet in its place: by path
         self._later: dict[str, bytes] = {}  # names of files to write after the commit, with their pickles
 
     def add(self, state: Any, path: str, is_in_memory: bool) -> None:
         """Copies the state. ``is_in_memory``: the store is, so that the file can be written from it after the commit."""
-        taken = take_apart(state)
+        called = os.path.basename(path)
+        taken = take_apart(state, called)
+        if taken.unusual and self._teller is not None:
+            with _safe.classes():
+                self._teller.tell(taken.unusual, lambda: refused(state, called, taken.unusual),
+                                  REFUSED_FILE.replace("%s", called), _log.warning)  # fmt: skip
         name = self.place.name_of(path)
         if name is not None:
             self.written.add(name, taken)

@@ -1,0 +1,40 @@
+#include "base/utf8.hpp"
+
+#include <cstddef>
+
+namespace kedge {
+namespace {
+
+// Length of the UTF-8 sequence at the front, 0 if it is none (overlong forms, surrogates and beyond U+10FFFF count
+// as none; Unicode 15, table 3-7).
+std::size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80U) return 1;
+  if (lead >= 0xc2U && lead <= 0xdfU) return tail(1) ? 2 : 0;
+  if (lead >= 0xe0U && lead <= 0xefU) {
+    const bool overlong = lead == 0xe0U && byte(1) < 0xa0U;
+    const bool surrogate = lead == 0xedU && byte(1) > 0x9fU;
+    return tail(1) && tail(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (lead >= 0xf0U && lead <= 0xf4U) {
+    const bool overlong = lead == 0xf0U && byte(1) < 0x90U;
+    const bool beyond = lead == 0xf4U && byte(1) > 0x8fU;
+    return tail(1) && tail(2) && tail(3) && !overlong && !beyond ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace kedge

@@ -1,0 +1,97 @@
+"""What of a state the default of loading would refuse, said when it is saved: a job that learns it at its restart cannot go
+on."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Container
+from typing import Any
+
+from ._errors import InvalidArgument
+from ._places import walk
+from ._plain import PlainPickler, global_names, plain_by_name, plain_globals
+
+#: Named one by one up to here.
+_NAMED = 8
+
+
+class Teller:
+    """What one engine has told: each kind once."""
+
+    def __init__(self) -> None:
+        self._seen: set[Any] = set()
+
+    def tell(self, unusual: set[Any], find: Callable[[], list[tuple[str, str]]], words: str, say: Callable[[str], None]) -> None:
+        """Says the first of each kind that would be refused. ``find``: names, and places; called where a kind is new."""
+        if unusual <= self._seen:
+            return
+        self._seen |= unusual
+        refused = find()
+        if refused:
+            named = ", ".join(f"{name} ({place})" for name, place in refused[:_NAMED])
+            more = f" and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
+            classes = ", ".join(name.rpartition(".")[2] for name, _ in refused[:_NAMED])
+            say(words.format(named=named + more, classes=classes))
+
+
+def refused_in(
+    state: Any, name: str, pickle_alone: Callable[[Any], bytes], allowed: Container[str]
+) -> list[tuple[str, str]]:
+    """Classes and functions that a state's pickle names and no default allows, each with its first place.
+    ``pickle_alone``: of one value of the state, of protocol 2."""
+    missing = {one: "" for one in global_names(pickle_alone(state)) if one not in allowed and plain_by_name(one) is None}
+    for place, value in walk(state, name) if missing else ():
+        try:
+            named = global_names(pickle_alone(value))
+        except Exception:  # what is only made while the whole is pickled
+            continue
+        for one in named:
+            if missing.get(one) == "":
+                missing[one] = place
+        if all(missing.values()):
+            break
+    return [(one, place or name) for one, place in missing.items()]
+
+
+def raise_with_place(state: Any, name: str, pickle_alone: Callable[[Any], Any], error: Exception) -> None:
+    """A value that cannot be pickled, named by its place."""
+    for place, value in walk(state, name):
+        try:
+            pickle_alone(value)
+        except Exception as its:
+            reason = its.message if isinstance(its, InvalidArgument) else _reason(value, its)
+            raise InvalidArgument(f"{place} {reason}") from error
+    raise InvalidArgument(f"{name} {_reason(state, error)}") from error
+
+
+def _reason(value: Any, error: Exception) -> str:
+    kind = type(value)
+    words = " ".join(str(error).split())[:200]
+    return (
+        f"is a {kind.__module__}.{kind.__qualname__}, which cannot be pickled ({type(error).__name__}: {words}): leave it "
+        "out, or save what it is made of"
+    )
+
+
+def dump_object(value: Any, name: str) -> tuple[bytes, set[Any]]:
+    """Its pickle, and the kinds in it that may not be plain. Raises InvalidArgument, which names what cannot be pickled."""
+    try:
+        return _dump(value, 5)
+    except Exception as error:
+        raise_with_place(value, name, lambda one: _dump(one, 5), error)
+        raise
+
+
+def _dump(value: Any, protocol: int) -> tuple[bytes, set[Any]]:
+    buffer = io.BytesIO()
+    pickler = PlainPickler(buffer, protocol)
+    pickler.dump(value)
+    return buffer.getvalue(), pickler.unusual
+
+
+def refused_object(value: Any, name: str) -> list[tuple[str, str]]:
+    """Of what save_object saves."""
+    return refused_in(value, name, lambda one: _dump(one, 2)[0], plain_globals())
+
+
+__all__ = ["Teller", "dump_object", "raise_with_place", "refused_in", "refused_object"]
