@@ -15,7 +15,8 @@
 
 namespace kedge {
 
-/// A point in time until which something may be waited for.
+/// A point in time until which something may be waited for. Time in which the process did not run, because it was
+/// suspended, frozen or stopped, does not count where a Patience found it.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;  ///< Never set back.
@@ -25,18 +26,41 @@ class Deadline {
     constexpr double kLongestWaitS = 3e8;  // ten years; more than that overflows the clock
     if (!(wait.count() < kLongestWaitS)) return never();
     Deadline deadline;
-    deadline.at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+    deadline.at_ = now() + std::chrono::duration_cast<Clock::duration>(wait);
+    deadline.stopped_before_s_ = process_stopped_s();
     return deadline;
   }
-  [[nodiscard]] bool finite() const noexcept { return at_.has_value(); }              ///< Not never().
-  [[nodiscard]] bool passed() const noexcept { return at_ && Clock::now() >= *at_; }  ///< It is over.
-  [[nodiscard]] double seconds_left() const {  ///< 0 if it has passed; infinite if it never does.
+  [[nodiscard]] bool finite() const noexcept { return at_.has_value(); }       ///< Not never().
+  [[nodiscard]] bool passed() const noexcept { return at_ && now() >= *at_; }  ///< It is over.
+  [[nodiscard]] double seconds_left() const noexcept {  ///< 0 if it has passed; infinite if it never does.
     if (!at_) return std::numeric_limits<double>::infinity();
-    return std::max(0.0, std::chrono::duration<double>(*at_ - Clock::now()).count());
+    return std::max(0.0, std::chrono::duration<double>(*at_ - now()).count());
   }
+  /// For how long the process did not run, of what was waited for so far: for messages.
+  [[nodiscard]] double stopped_s() const noexcept { return at_ ? process_stopped_s() - stopped_before_s_ : 0; }
 
  private:
+  [[nodiscard]] static Clock::time_point now() noexcept;
+  [[nodiscard]] static double process_stopped_s() noexcept;
+
   std::optional<Clock::time_point> at_;
+  double stopped_before_s_ = 0;
+};
+
+/// One wait, in a loop that looks again and again, at least every slice() or so. Who finds that it was asked far too
+/// late did not wait in between, and all deadlines of the process are that much later: a job that was suspended for an
+/// hour does not fail of it. For whoever waits until a Deadline, transports too.
+class Patience {
+ public:
+  explicit Patience(Deadline deadline) noexcept;  ///< The wait begins now.
+  /// Whether the deadline has passed. To be asked before each sleep, after looking for what is waited for.
+  [[nodiscard]] bool is_over() noexcept;
+  /// How long to sleep at most before the next look: 0.1 s, or what is left.
+  [[nodiscard]] std::chrono::duration<double> slice() const noexcept;
+
+ private:
+  Deadline deadline_;
+  Deadline::Clock::time_point looked_;
 };
 
 /// How the message-passing layer may be called from threads, as MPI names it: single, funneled, serialized, multiple.

@@ -23,8 +23,9 @@ class Transport {
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
     virtual ~Transfer() = default;
-    [[nodiscard]] virtual bool test() = 0;                   ///< Local. Whether it is complete; does not wait.
-    [[nodiscard]] virtual bool wait(Deadline deadline) = 0;  ///< Local. False if the deadline passed first.
+    [[nodiscard]] virtual bool test() = 0;  ///< Local. Whether it is complete; does not wait.
+    /// Local. False if the deadline passed first. A loop with a Patience, so that a job that was suspended goes on.
+    [[nodiscard]] virtual bool wait(Deadline deadline) = 0;
     /// Local. Of a complete receive_any: the rank that sent it.
     [[nodiscard]] virtual int sender() const = 0;
   };

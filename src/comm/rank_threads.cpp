@@ -37,12 +37,13 @@ class Event {
   }
   /// `then` is what raised becomes.
   [[nodiscard]] bool wait(Deadline deadline, bool then) {
+    Patience patience(deadline);
     std::unique_lock lock(mutex_);
     const auto is_raised = [this] { return raised_; };
-    if (!deadline.finite()) {
-      changed_.wait(lock, is_raised);
-    } else if (!changed_.wait_for(lock, std::chrono::duration<double>(deadline.seconds_left()), is_raised)) {
-      return false;
+    if (!deadline.finite()) changed_.wait(lock, is_raised);
+    while (!raised_) {
+      if (patience.is_over()) return false;
+      changed_.wait_for(lock, patience.slice(), is_raised);
     }
     raised_ = then;
     return true;

@@ -10,7 +10,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "comm/channels.hpp"
-#include "pipeline/patience.hpp"
+#include "pipeline/timeout_factor.hpp"
 #include "store/sealing.hpp"
 
 namespace kedge::pipeline {

@@ -10,11 +10,13 @@ void Pause::pass() {
   while (holds() && left() > Seconds(0)) {
     const auto begin = Clock::now();
     const bool was_asked = asked_;  // else what is asked for meanwhile begins now
-    const bool is_told = changed_->wait(Deadline::after(left()));
+    const Deadline limit = Deadline::after(left());
+    const bool is_told = changed_->wait(limit);
     const Seconds stood = Clock::now() - begin;
     stood_ = stood_.load() + stood;
     if (!is_told) gave_up_on_ = held_since_;
-    if (was_asked) left_ = is_told ? std::max(left_ - stood, Seconds(0)) : Seconds(0);
+    const Seconds waited = stood - Seconds(limit.stopped_s());  // the others, too, if the job was suspended
+    if (was_asked) left_ = is_told ? std::max(left_ - waited, Seconds(0)) : Seconds(0);
   }
   waits_ = false;
   // One that was asked for just now has not ended.

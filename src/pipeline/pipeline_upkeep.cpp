@@ -8,8 +8,8 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "pipeline/patience.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/timeout_factor.hpp"
 
 namespace kedge::pipeline {
 

@@ -8,12 +8,11 @@
 #include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "comm/group.hpp"
+#include "kedge/communicator.hpp"
 #include "store/file_name.hpp"
 
 namespace kedge::store {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kQueue = "taking.queue";
 constexpr int kNotesMax = 8;  // that a process has at once
@@ -70,11 +69,11 @@ Admission::Admitted Admission::admit(std::uint64_t bytes, const Fits& fits) cons
 
 /// What does not fit beside the others' may fit when they have taken theirs: one process at a time waits for that.
 Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fits) const {
-  const auto give_up_at = SteadyClock::now() + patience_;
+  Patience patience(Deadline::after(patience_));
   std::unique_ptr<fs::Lock> turn;
   // Without a turn it goes on: the notes still count.
   (void)attempt([&] {
-    while (SteadyClock::now() < give_up_at) {
+    while (!patience.is_over()) {
       turn = file_system_->try_lock(fs::join(directory_, kQueue), compose("rank {}", mine_.value));
       if (turn) return;
       std::this_thread::sleep_for(kAdmissionPollInterval);
@@ -85,7 +84,7 @@ Admission::Admitted Admission::wait_for_turn(std::uint64_t bytes, const Fits& fi
     const std::uint64_t others = others_bytes(announced);
     auto failure = fits(bytes + others);
     if (!failure) return std::move(announced.note);
-    if (others == 0 || SteadyClock::now() >= give_up_at) throw Error(*std::move(failure));
+    if (others == 0 || patience.is_over()) throw Error(*std::move(failure));
     announced.note.reset();
     std::this_thread::sleep_for(kAdmissionPollInterval);
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/attempt.hpp"
+#include "base/awake_time.hpp"
 #include "base/text.hpp"
 #include "kedge/error.hpp"
 #include "store/file_name.hpp"
@@ -99,8 +100,7 @@ void StoreLock::take_again(Clock& clock) {
 }
 
 void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::function<void(const std::string&)>& waits) {
-  const double begun_at = clock.seconds();
-  const double give_up_at = begun_at + timeout_s;
+  WaitTime waited(clock);
   bool said = !waits;
   for (const std::string& name : file_system_->list(directory_)) {
     const auto lock = parse_lock(name);
@@ -120,11 +120,12 @@ void StoreLock::wait_for_older(Clock& clock, double timeout_s, const std::functi
                           -1, path, 0});
     }
     while (holder) {
-      if (!said && clock.seconds() >= begun_at + kSilent_s) {
+      const double waited_s = waited.look_s();
+      if (!said && waited_s >= kSilent_s) {
         waits(*holder);
         said = true;
       }
-      if (clock.seconds() >= give_up_at) {
+      if (waited_s >= timeout_s) {
         throw Error(Failure{ErrorCode::busy,
                             compose("an earlier start of this run still uses the node-local store after {:.0f} s ({}); "
                                     "end it, or raise store.lock_timeout_s",

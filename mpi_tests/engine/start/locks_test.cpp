@@ -367,6 +367,35 @@ TEST_F(RealLocks, AHolderThatDiesWhileItIsWaitedForLetsTheNextIn) {
   killer.join();
 }
 
+/// Time that passes when somebody sleeps, and in which the process is suspended once.
+class SuspendedClock final : public Clock {
+ public:
+  explicit SuspendedClock(std::function<void()> at_sixth_sleep) : at_sixth_sleep_(std::move(at_sixth_sleep)) {}
+  std::int64_t wall_ns() override { return 0; }
+  double seconds() override { return now_s_; }
+  void sleep_for(std::chrono::duration<double> wait) override {
+    now_s_ += wait.count();
+    if (++sleeps_ == 3) now_s_ += 3600;
+    if (sleeps_ == 6) at_sixth_sleep_();
+  }
+
+ private:
+  std::function<void()> at_sixth_sleep_;
+  double now_s_ = 0;
+  int sleeps_ = 0;
+};
+
+TEST_F(RealLocks, AStartThatIsSuspendedWaitsOn) {
+  Holder holder(directory);
+  clock = std::make_shared<SuspendedClock>([&] { holder.kill(); });
+  EXPECT_FALSE(try_to_start(2, 1.0));
+  clock = std::make_shared<SuspendedClock>([] {});
+  const Holder another(directory);
+  const auto failure = try_to_start(2, 1.0);
+  ASSERT_TRUE(failure) << "it ends all the same";
+  EXPECT_EQ(failure->code, ErrorCode::busy);
+}
+
 TEST_F(RealLocks, AnOlderStartIsTurnedAwayAtOnce) {
   const Holder holder(directory);  // incarnation 1
   const auto failure = try_to_start(0, 30.0);

@@ -54,7 +54,12 @@ class PythonTransfer final : public Transport::Transfer {
     return in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("test")()); });
   }
   [[nodiscard]] bool wait(Deadline deadline) override {
-    return in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("wait")(deadline.seconds_left())); });
+    Patience patience(deadline);
+    while (true) {
+      const double slice_s = patience.slice().count();
+      if (in_python(what_, [&] { return nb::cast<bool>((*transfer_).attr("wait")(slice_s)); })) return true;
+      if (patience.is_over()) return false;
+    }
   }
   [[nodiscard]] int sender() const override {
     return in_python(what_, [&] { return nb::cast<int>((*transfer_).attr("sender")()); });

@@ -1,5 +1,6 @@
 #include "comm/hosted/hosted_ranks.hpp"
 
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -98,12 +99,12 @@ std::vector<std::exception_ptr> HostedRanks::run(
                   error.what()));
     }
   }
-  auto deadline = Deadline::never();
+  std::optional<Patience> patience;
   while (!carry()) {
     mail_->wait_for_work(link_ != nullptr);
     if (mail_->has_ranks_left() || link_ == nullptr) continue;
-    if (!deadline.finite()) deadline = Deadline::after(leave_timeout);
-    if (deadline.passed()) {
+    if (!patience) patience.emplace(Deadline::after(leave_timeout));
+    if (patience->is_over()) {
       threads.clear();
       throw Error(ErrorCode::rank_failed, "the ranks of another process have not ended; check what delays it");
     }

@@ -144,12 +144,13 @@ void Mail::post(int process, std::vector<std::byte> message) {
 bool Mail::test(const Transit& transit) { return wait(transit, Deadline::after(std::chrono::seconds(0))); }
 
 bool Mail::wait(const Transit& transit, Deadline deadline) {
+  Patience patience(deadline);
   Lock lock(mutex_);
   while (!transit.done) {
     if (failure_) throw Error(*failure_);
-    if (deadline.passed()) return false;
+    if (patience.is_over()) return false;
     if (deadline.finite()) {
-      changed(transit.rank).wait_for(lock, std::chrono::duration<double>(deadline.seconds_left()));
+      changed(transit.rank).wait_for(lock, patience.slice());
     } else {
       changed(transit.rank).wait(lock);
     }

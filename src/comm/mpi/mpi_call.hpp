@@ -64,7 +64,7 @@ inline void check_mpi(int code, const char* call) {
 }
 
 /// Waits politely: at first it asks again at once, then gives way to others on the core, then sleeps a little.
-class Patience {
+class Backoff {
  public:
   void pause() {
     using namespace std::chrono_literals;
@@ -87,12 +87,13 @@ class Patience {
 /// Calls `done` until it says true; false if the deadline passed first. `done` is asked once more after it.
 template <class Done>
 [[nodiscard]] bool poll(Done&& done, Deadline deadline) {
-  Patience patience;
+  Patience patience(deadline);
+  Backoff backoff;
   while (true) {
-    const bool late = deadline.passed();
+    const bool late = patience.is_over();
     if (done()) return true;
     if (late) return false;
-    patience.pause();
+    backoff.pause();
   }
 }
 

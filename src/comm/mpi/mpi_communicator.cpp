@@ -10,6 +10,7 @@
 #include "comm/mpi/mpi_launcher.hpp"
 #include "comm/mpi/mpi_library.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
+#include "comm/timed_out.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/mpi.hpp"
 
@@ -164,7 +165,7 @@ void MpiCommunicator::connect(Deadline deadline) {
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
   check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
-  if (!finish(duplicate, deadline, [] {})) time_out(everybody_in("MPI_Comm_idup"));
+  if (!finish(duplicate, deadline, [] {})) time_out(everybody_in("MPI_Comm_idup"), deadline);
   comm_ = duplicate->values.front();
   check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
@@ -229,7 +230,7 @@ void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
     if (request == nullptr) continue;
     whom += compose("{}rank {}", whom.empty() ? "" : ", ", static_cast<const MpiTransfer&>(*request).peer());
   }
-  time_out(whom);
+  time_out(whom, deadline);
 }
 
 void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
@@ -247,7 +248,7 @@ void MpiCommunicator::all_reduce(std::span<std::uint64_t> values, Reduction redu
         MPI_Iallreduce(MPI_IN_PLACE, pending->values.data(), static_cast<int>(values.size()),
                        compares(reduction) ? MPI_INT64_T : MPI_UINT64_T, mpi_op(reduction), comm_, &pending->request),
         "MPI_Iallreduce");
-    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Iallreduce"));
+    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Iallreduce"), deadline);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = pending->values[i] ^ bias;
   });
 }
@@ -264,7 +265,7 @@ void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline d
       check_mpi(
           MPI_Ibcast(pending->values.data(), static_cast<int>(part.size()), MPI_BYTE, root, comm_, &pending->request),
           "MPI_Ibcast");
-      if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibcast"));
+      if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibcast"), deadline);
       std::copy(pending->values.begin(), pending->values.end(), part.begin());
     }
   });
@@ -275,7 +276,7 @@ void MpiCommunicator::barrier(Deadline deadline, std::span<const int> group) {
   communicate([&](const auto& go_on) {
     auto pending = std::make_unique<Pending<std::byte>>();
     check_mpi(MPI_Ibarrier(comm_, &pending->request), "MPI_Ibarrier");
-    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibarrier"));
+    if (!finish(pending, deadline, go_on)) time_out(everybody_in("MPI_Ibarrier"), deadline);
   });
 }
 
@@ -298,7 +299,7 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
     }
     const auto whom = exchange->waits_for();
     static_cast<void>(exchange.release());
-    time_out(whom);
+    time_out(whom, deadline);
   });
 }
 
@@ -323,9 +324,9 @@ void MpiCommunicator::check(int peer, int channel) const {
               compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
 }
 
-void MpiCommunicator::time_out(const std::string& whom) {
+void MpiCommunicator::time_out(const std::string& whom, Deadline deadline) {
   has_ended_ = true;
-  throw Error(ErrorCode::timeout, compose("rank {} timed out waiting for {}; check what delays it", rank_, whom));
+  throw timed_out(rank_, whom, deadline);
 }
 
 std::string MpiCommunicator::everybody_in(std::string_view call) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "kedge/communicator.hpp"
 #include "kedge/mpi.hpp"
 
 namespace kedge {
@@ -17,11 +18,11 @@ constexpr std::chrono::milliseconds kPollInterval{1};
 bool all_get_here(MPI_Comm world) {
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Ibarrier(world, &request) != MPI_SUCCESS) return false;
-  const auto give_up_at = std::chrono::steady_clock::now() + kOthersMax;
+  Patience patience(Deadline::after(kOthersMax));
   for (int done = 0;;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
     if (done != 0) return true;
-    if (std::chrono::steady_clock::now() >= give_up_at) return false;
+    if (patience.is_over()) return false;
     std::this_thread::sleep_for(kPollInterval);
   }
 }

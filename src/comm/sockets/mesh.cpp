@@ -15,9 +15,6 @@
 namespace kedge::comm {
 namespace {
 
-// How long a wait sleeps when nothing happens; events end it at once.
-constexpr std::chrono::milliseconds kSlice{1000};
-
 Failure lost(std::string message) { return {ErrorCode::rank_failed, std::move(message), -1, {}, 0}; }
 
 Failure too_large(const Arrival& arrival, std::size_t expected) {
@@ -148,13 +145,13 @@ bool Mesh::test(const MessageState& message) {
 }
 
 bool Mesh::wait(const MessageState& message, Deadline deadline) {
+  Patience patience(deadline);
   while (!is_complete(message)) {
-    if (deadline.passed()) {
+    if (patience.is_over()) {
       has_given_up_ = true;
       return false;
     }
-    const std::chrono::duration<double> left(std::min(deadline.seconds_left(), 1.0));
-    progress(std::min(kSlice, std::chrono::ceil<std::chrono::milliseconds>(left)));
+    progress(std::chrono::ceil<std::chrono::milliseconds>(patience.slice()));  // events end it at once
   }
   return true;
 }

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "comm/channels.hpp"
+#include "comm/timed_out.hpp"
 #include "comm/transport/transport_transfer.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/error.hpp"
@@ -81,7 +82,7 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
     for (auto& request : requests) {
       if (request == nullptr) continue;
       if (auto* transfer = dynamic_cast<TransportTransfer*>(request.get())) {
-        if (!transfer->wait(deadline)) time_out(compose("rank {}", transfer->peer()));
+        if (!transfer->wait(deadline)) time_out(compose("rank {}", transfer->peer()), deadline);
       } else {
         wait_for_itself(static_cast<SelfReceive&>(*request), deadline);
       }
@@ -92,9 +93,10 @@ void TransportCommunicator::wait(std::span<Request> requests, Deadline deadline)
 
 /// Only another thread can send it.
 void TransportCommunicator::wait_for_itself(SelfReceive& receive, Deadline deadline) {
+  Patience patience(deadline);
   while (!receive.test()) {
     check_usable();
-    if (deadline.passed()) time_out(compose("rank {}", rank_));
+    if (patience.is_over()) time_out(compose("rank {}", rank_), deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -134,7 +136,7 @@ std::vector<Communicator::Message> TransportCommunicator::sparse_exchange(std::v
   communicate([&] {
     for (auto left = expected[static_cast<std::size_t>(rank_)]; left > 0; --left) {
       auto message = receive_from_any(*transport_, channel, deadline);
-      if (!message) time_out("at least one other rank (in a sparse exchange)");
+      if (!message) time_out("at least one other rank (in a sparse exchange)", deadline);
       received.push_back(std::move(*message));
     }
   });
@@ -163,9 +165,9 @@ void TransportCommunicator::check(int peer, int channel) const {
               compose("there is no channel {}; channels are 0 to {}", channel, kUserChannels - 1));
 }
 
-void TransportCommunicator::time_out(const std::string& whom) {
+void TransportCommunicator::time_out(const std::string& whom, Deadline deadline) {
   has_ended_ = true;
-  throw Error(ErrorCode::timeout, compose("rank {} timed out waiting for {}; check what delays it", rank_, whom));
+  throw timed_out(rank_, whom, deadline);
 }
 
 }  // namespace kedge::comm

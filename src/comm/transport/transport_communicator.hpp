@@ -49,7 +49,7 @@ class TransportCommunicator final : public Communicator {
   void check_usable() const;
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
-  [[noreturn]] void time_out(const std::string& whom);
+  [[noreturn]] void time_out(const std::string& whom, Deadline deadline);
 
   std::unique_ptr<Transport> transport_;
   std::string library_;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import queue
 import re
 import threading
 import weakref
@@ -43,46 +44,65 @@ def _in_plain_words() -> Iterator[None]:
         raise RuntimeError(reason_of(error)) from error
 
 
+class _Waiter:
+    """A thread that waits for one message after the other. Gloo only waits, and closes its connections where it gives
+    up: so it waits here without end, and who asks for the message gives up or not."""
+
+    def __init__(self) -> None:
+        self._transfers: queue.SimpleQueue[Transfer | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, args=(self._transfers,), daemon=True, name="kedge-messages").start()
+
+    def __del__(self) -> None:
+        self._transfers.put(None)
+
+    def wait_for(self, transfer: Transfer) -> None:
+        self._transfers.put(transfer)
+
+    @staticmethod
+    def _run(transfers: queue.SimpleQueue[Transfer | None]) -> None:
+        while (transfer := transfers.get()) is not None:
+            transfer.watch()
+            del transfer  # or its memory stays until the next one
+
+
 class Transfer:
     """A message under way."""
 
-    def __init__(self, work: Any, memory: Any) -> None:
+    def __init__(self, work: Any, memory: Any, waiter: _Waiter) -> None:
         self._work = work
         self._memory = memory  # gloo does not keep it
-        self._watcher: threading.Thread | None = None
+        self._waiter = waiter
+        self._is_watched = False
+        self._ended = threading.Event()
         self._failure: BaseException | None = None
 
     def wait(self, seconds: float) -> bool:
-        """Whether it was complete in time. After False the group cannot be used again: gloo closes its connections."""
-        if self._watcher is not None:
-            self._watcher.join(min(seconds, threading.TIMEOUT_MAX))
-            return self.test()
-        try:
-            with _in_plain_words():
-                self._work.wait(timedelta(seconds=min(seconds, 1e8)))
-            return True
-        except RuntimeError as error:
-            if "Timed out" in str(error):
-                return False
-            raise
+        """Whether it was complete in time; it may be asked again."""
+        if not self._is_watched:
+            self._is_watched = True
+            self._waiter.wait_for(self)
+        return self._ended.wait(seconds) and self.test()
 
     def test(self) -> bool:
-        """Whether it is complete. Gloo itself only waits, so a thread does."""
-        if self._watcher is None:
-            self._watcher = threading.Thread(target=self._watch, daemon=True, name="kedge-message")
-            self._watcher.start()
-        if self._watcher.is_alive():
+        """Whether it is complete. What is tested needs a thread of its own: others may be complete before it."""
+        if not self._is_watched:
+            self._is_watched = True
+            threading.Thread(target=self.watch, daemon=True, name="kedge-message").start()
+        if not self._ended.is_set():
             return False
         if self._failure is not None:
             raise self._failure
         return True
 
-    def _watch(self) -> None:
+    def watch(self) -> None:
+        """In another thread."""
         try:
             with _in_plain_words():
                 self._work.wait(timedelta(seconds=1e8))
         except BaseException as error:  # noqa: B036: raised where the engine asks
             self._failure = error
+        finally:
+            self._ended.set()
 
     def sender(self) -> int:
         """The rank that sent a message received from any rank."""
@@ -100,6 +120,7 @@ class Transport:
         self.rank: int = group.rank()
         self.size: int = group.size()
         self.library = f"gloo of PyTorch {torch.__version__}"
+        self._waiter = _Waiter()
 
     def open_channel(self, seconds: float) -> Transport:
         """Ranks open channels of a group in the same order, so they agree on the tags."""
@@ -110,15 +131,15 @@ class Transport:
     def send(self, peer: int, tag: int, address: int, size: int) -> Transfer:
         memory = _bytes_at(address, size)
         with _in_plain_words():
-            return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory)
+            return Transfer(self._group.send([memory], peer, self._first_tag + tag), memory, self._waiter)
 
     def receive(self, peer: int, tag: int, address: int, size: int) -> Transfer:
         """From any rank if ``peer`` is -1."""
         memory = _bytes_at(address, size)
         with _in_plain_words():
             if peer == -1:
-                return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory)
-            return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory)
+                return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory, self._waiter)
+            return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory, self._waiter)
 
 
 def transport_over(group: Any) -> Transport:

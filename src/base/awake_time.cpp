@@ -1,0 +1,79 @@
+#include "base/awake_time.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "kedge/communicator.hpp"
+
+namespace kedge {
+namespace {
+
+using Time = Deadline::Clock::time_point;
+
+/// That of the process. Found by whoever waits, in any thread, and for all: the others were stopped, too.
+class ProcessTime {
+ public:
+  /// Who comes second with the same stop finds it counted when this returns.
+  void looked(Time before, Time now) noexcept {
+    if (now - before <= AwakeTime::kLongestLook) return;
+    const std::lock_guard guard(mutex_);
+    awake_.looked(before.time_since_epoch(), now.time_since_epoch());
+    uncounted_ = std::chrono::duration_cast<Deadline::Clock::duration>(awake_.uncounted());
+    stopped_s_ = awake_.stopped().count();
+  }
+  [[nodiscard]] Deadline::Clock::duration uncounted() const noexcept { return uncounted_; }
+  [[nodiscard]] double stopped_s() const noexcept { return stopped_s_; }
+
+ private:
+  std::mutex mutex_;
+  AwakeTime awake_{Deadline::Clock::now().time_since_epoch()};
+  std::atomic<Deadline::Clock::duration> uncounted_ = Deadline::Clock::duration::zero();
+  std::atomic<double> stopped_s_ = 0;
+};
+
+ProcessTime& process_time() noexcept {
+  static ProcessTime time;
+  return time;
+}
+
+}  // namespace
+
+void AwakeTime::looked(Seconds before, Seconds now) noexcept {
+  const Seconds from = std::max(before, last_end_);
+  const Seconds stop = now - from;
+  if (stop <= kLongestLook) return;
+  // Half of what was awake counts in any case: a job that is suspended again and again still finds who is missing.
+  const Seconds grace = std::min({kGraceMax, (from - last_end_) / 2, stop / 2});
+  uncounted_ += stop - kLongestLook + grace;
+  stopped_ += stop;
+  last_end_ = now;
+}
+
+double WaitTime::look_s() {
+  const AwakeTime::Seconds now(clock_.seconds());
+  awake_.looked(looked_, now);
+  looked_ = now;
+  return (now - begun_ - awake_.uncounted()).count();
+}
+
+Deadline::Clock::time_point Deadline::now() noexcept { return Clock::now() - process_time().uncounted(); }
+
+double Deadline::process_stopped_s() noexcept { return process_time().stopped_s(); }
+
+Patience::Patience(Deadline deadline) noexcept : deadline_(deadline), looked_(Deadline::Clock::now()) {}
+
+bool Patience::is_over() noexcept {
+  if (!deadline_.finite()) return false;
+  const Time now = Deadline::Clock::now();
+  process_time().looked(looked_, now);
+  looked_ = now;
+  return deadline_.passed();
+}
+
+std::chrono::duration<double> Patience::slice() const noexcept {
+  constexpr double kSlice_s = 0.1;  // far below AwakeTime::kLongestLook
+  return std::chrono::duration<double>(std::min(kSlice_s, deadline_.seconds_left()));
+}
+
+}  // namespace kedge
