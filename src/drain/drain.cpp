@@ -40,12 +40,17 @@ class Drain {
     });
     share_run();
     const std::vector<Sighting> seen = look();
-    newest_ = newest_of(seen);
-    std::vector<int> hosts = lay_out(seen, processes_.size()).hosts;
+    bool sees_any = !seen.empty();
+    std::vector<Sighting> missing = missing_on(known_.there, seen);
+    newest_ = newest_of(missing);
+    std::vector<int> hosts = lay_out(missing, processes_.size()).hosts;
+    std::erase_if(missing, [](const Sighting& one) { return one.container.is_output; });
+    newest_checkpoint_ = newest_of(missing);
+    processes_.broadcast(sees_any);
     processes_.broadcast(newest_);
     processes_.broadcast(hosts);
-    if (newest_.generation == 0) return nothing_seen();
-    if (newest_.generation <= known_.generation_there) return nothing_newer();
+    if (!sees_any) return nothing_seen();
+    if (newest_.generation == 0) return nothing_newer();
     if (!overtakes_) processes_.together([&] { comm::throw_if(later_start(known_, newest_.incarnation)); });
     return flush_by(hosts);
   }
@@ -57,7 +62,6 @@ class Drain {
     processes_.broadcast(known_.record.place_id);
     processes_.broadcast(known_.record.store);
     processes_.broadcast(known_.newest);
-    processes_.broadcast(known_.generation_there);
     processes_.broadcast(known_.newest_start);
     processes_.broadcast(known_.newest_start_ended);
     options_.run = known_.name;
@@ -133,16 +137,21 @@ class Drain {
   /// COLLECTIVE over the ranks of the job.
   [[nodiscard]] std::string work(std::unique_ptr<Communicator> communicator) const {
     const Flushed flushed = flush_newest(std::move(communicator), options_, environment_);
-    const std::string name = named(flushed.commit.tag, flushed.commit.generation);
+    const std::string outputs = outputs_of(flushed);
+    if (!flushed.commit) return compose("drained{}", outputs);
+    const std::string name = named(flushed.commit->tag, flushed.commit->generation);
     if (flushed.was_there) {
-      return compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name);
+      return outputs.empty()
+                 ? compose("nothing to drain: {} is the newest that can be recovered, and is on the prefix", name)
+                 : compose("drained{}; {} is already on the prefix", outputs, name);
     }
-    return compose(
-        "drained {}, {}: {}{}", name, human_bytes(flushed.total_bytes),
-        fs::join(options_.persistent.path, persist::directory_name(flushed.commit)),
-        flushed.commit.generation < newest_.generation
-            ? compose("; the stores keep what they have of generation {}, which is incomplete", newest_.generation)
-            : "");
+    return compose("drained {}, {}: {}{}{}", name, human_bytes(flushed.total_bytes),
+                   fs::join(options_.persistent.path, persist::directory_name(*flushed.commit)),
+                   outputs.empty() ? "" : ", and" + outputs,
+                   flushed.commit->generation < newest_checkpoint_.generation
+                       ? compose("; the stores keep what they have of generation {}, which is incomplete",
+                                 newest_checkpoint_.generation)
+                       : "");
   }
 
   const comm::Group& processes_;
@@ -151,7 +160,8 @@ class Drain {
   engine::Environment environment_;
   bool overtakes_;
   RecordedRun known_;
-  Survivor newest_;  ///< that any process sees
+  Survivor newest_;             ///< that any process sees and the prefix has not
+  Survivor newest_checkpoint_;  ///< likewise; process 0's
   bool sees_store_ = false;
 };
 

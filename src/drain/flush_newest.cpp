@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
 #include "kedge/engine.hpp"
 
 namespace kedge::drain {
@@ -20,18 +21,29 @@ Options options_to_flush(Options options) {
   return options;
 }
 
+std::string outputs_of(const Flushed& flushed) {
+  if (flushed.outputs == 0) return {};
+  return compose(" {} output{}", flushed.outputs, flushed.outputs == 1 ? "" : "s");
+}
+
 Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                      const engine::Environment& environment) {
   engine::Environment as_drain = environment;
   as_drain.is_drain = true;
   Engine engine = engine::Environment::make_engine(std::move(communicator), options, std::move(as_drain));
-  const std::optional<Tag> tag = engine.open();
-  if (!tag) throw Error(ErrorCode::unrecoverable, "the stores have no checkpoint that can be recovered");
-  const CheckpointInfo info = engine.info();
-  const Flushed flushed{info, info.total_bytes, engine.level(*tag) == Level::persistent};
-  if (!flushed.was_there) engine.wait(*tag, Level::persistent);
-  engine.close();
+  Flushed flushed;
+  if (const std::optional<Tag> tag = engine.open()) {
+    const CheckpointInfo info = engine.info();
+    flushed = {info, info.total_bytes, engine.level(*tag) == Level::persistent, 0};
+    if (!flushed.was_there) engine.wait(*tag, Level::persistent);
+    engine.close();
+  }
+  const std::uint64_t before = engine.counters().flushes;
   engine.finalize();
+  flushed.outputs = engine.counters().flushes - before;
+  if (!flushed.commit && flushed.outputs == 0) {
+    throw Error(ErrorCode::unrecoverable, "the stores have no checkpoint that can be recovered");
+  }
   return flushed;
 }
 

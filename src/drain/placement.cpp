@@ -1,6 +1,7 @@
 #include "drain/placement.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -46,6 +47,15 @@ class Hosts {
 };
 
 }  // namespace
+
+std::vector<Sighting> missing_on(const OnPrefix& prefix, std::span<const Sighting> seen) {
+  std::vector<Sighting> missing;
+  std::ranges::copy_if(seen, std::back_inserter(missing), [&](const Sighting& one) {
+    const std::uint64_t generation = one.container.generation;
+    return one.container.is_output ? !prefix.outputs.contains(generation) : generation > prefix.generation;
+  });
+  return missing;
+}
 
 Layout lay_out(std::span<const Sighting> seen, int processes) {
   Layout layout = newest_commit(seen);

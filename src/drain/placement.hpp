@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct Survivor {
   std::uint32_t logical_rank = 0;
   std::uint32_t world_size = 0;
   std::uint64_t incarnation = 0;  ///< the start that made it
+  bool is_output = false;         ///< CommitHead::is_output
 };
 
 /// A container, and a process (or place) that sees it in a store.
@@ -21,6 +23,15 @@ struct Sighting {
   int process = 0;
   Survivor container;
 };
+
+/// What the prefix has, as far as stores may have more.
+struct OnPrefix {
+  std::uint64_t generation = 0;     ///< of its newest checkpoint; 0: none
+  std::set<std::uint64_t> outputs;  ///< generations
+};
+
+/// Pure. Of what is seen, the checkpoints that are newer, and the outputs that are not there.
+[[nodiscard]] std::vector<Sighting> missing_on(const OnPrefix& prefix, std::span<const Sighting> seen);
 
 /// What all sightings come to.
 struct Layout {

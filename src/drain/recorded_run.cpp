@@ -30,13 +30,15 @@ std::optional<persist::RunRecord> record_in(fs::FileSystem& file_system, const s
 }
 
 RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string name, persist::RunRecord record) {
-  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, 0, 0, false, {}};
+  RecordedRun run{std::move(prefix), std::move(name), std::move(record), {}, {}, 0, false, {}};
   const std::string records = persist::records_directory(run.prefix, run.name);
   run.newest_start = persist::newest_job_start(file_system, records);
   run.newest_start_ended = persist::has_ended(file_system, records, run.newest_start);
   for (const persist::TagEntry& entry : persist::find_on_prefix(file_system, run.prefix, run.name).entries) {
-    if (entry.commit.run_id != run.record.run_id || entry.commit.generation <= run.generation_there) continue;
-    run.generation_there = entry.commit.generation;
+    if (entry.commit.run_id != run.record.run_id) continue;
+    if (entry.commit.is_output) run.there.outputs.insert(entry.commit.generation);
+    if (entry.commit.is_output || entry.commit.generation <= run.there.generation) continue;
+    run.there.generation = entry.commit.generation;
     run.newest = named(entry.commit.tag, entry.commit.generation);
     run.newest_entry = entry;
   }

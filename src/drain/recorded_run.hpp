@@ -10,6 +10,7 @@
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
+#include "drain/placement.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tag_entry.hpp"
 #include "store/store_record.hpp"
@@ -20,10 +21,10 @@ struct RecordedRun {
   std::string prefix;  ///< canonical
   std::string name;
   persist::RunRecord record;
-  std::string newest;                  ///< commit on the prefix, for people; empty if there is none
-  std::uint64_t generation_there = 0;  ///< its generation
-  std::uint64_t newest_start = 0;      ///< of a job
-  bool newest_start_ended = false;     ///< it is known not to be at work
+  std::string newest;               ///< checkpoint on the prefix, for people; empty if there is none
+  OnPrefix there;                   ///< what the prefix has
+  std::uint64_t newest_start = 0;   ///< of a job
+  bool newest_start_ended = false;  ///< it is known not to be at work
   std::optional<persist::TagEntry> newest_entry;
 };
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -98,10 +99,19 @@ class Copy {
 
   [[nodiscard]] std::vector<std::string> newer_files() const {
     const store::RunDirectory here(environment_.file_system, store_);
+    // What protects an output says its generation, and not that it is one.
+    std::set<std::uint64_t> outputs;
+    for (const Survivor& one : containers_in(environment_.file_system, store_, run_.record.run_id)) {
+      if (one.is_output) outputs.insert(one.generation);
+    }
     std::vector<std::string> names;
     for (const store::FileName& name : here.list()) {
       const store::Held held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
-      if (held.key() && held.intact && held.generation() > run_.generation_there) names.push_back(to_string(name));
+      if (!held.key() || !held.intact) continue;
+      const std::uint64_t generation = held.generation();
+      const bool is_missing = outputs.contains(generation) ? !run_.there.outputs.contains(generation)
+                                                           : generation > run_.there.generation;
+      if (is_missing) names.push_back(to_string(name));
     }
     return names;
   }
@@ -195,8 +205,9 @@ Copied look(const engine::Environment& environment, const RecordedRun& run) {
     for (const Survivor& one : containers) seen.push_back({static_cast<int>(copied.nodes.size()), one});
     copied.nodes.push_back(node);
   }
-  copied.newest = newest_of(seen);
-  copied.layout = lay_out(seen, static_cast<int>(copied.nodes.size()));
+  const std::vector<Sighting> missing = missing_on(run.there, seen);
+  copied.newest = newest_of(missing);
+  copied.layout = lay_out(missing, static_cast<int>(copied.nodes.size()));
   return copied;
 }
 
@@ -245,12 +256,18 @@ void remove_copies(const engine::Environment& environment, const RecordedRun& ru
 std::string flush_what_is_there(const Options& options, const engine::Environment& environment, const RecordedRun& run,
                                 const Copied& copied) {
   const Flushed flushed = flush_copied(options, environment, run, copied);
-  const std::string name = named(flushed.commit.tag, flushed.commit.generation);
-  std::string words = flushed.was_there
-                          ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
-                          : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                                    fs::join(run.prefix, persist::directory_name(flushed.commit)));
-  if (copied.newest.generation > flushed.commit.generation) {
+  const std::string outputs = outputs_of(flushed);
+  std::string words = compose("flushed{}", outputs);
+  if (flushed.commit) {
+    const std::string name = named(flushed.commit->tag, flushed.commit->generation);
+    words = flushed.was_there
+                ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
+                : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
+                          fs::join(run.prefix, persist::directory_name(*flushed.commit)));
+    if (!outputs.empty()) words += compose("; and{}", outputs);
+  }
+  const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;
+  if (!copied.newest.is_output && copied.newest.generation > flushed_generation) {
     return words +
            compose("; the copies stay, as they have parts of generation {}: bring the missing nodes, or remove {}",
                    copied.newest.generation, scavenge_directory(run));
@@ -267,13 +284,13 @@ struct Finished {
 /// With the lock.
 Finished finish_once(const Options& options, const engine::Environment& environment, const RecordedRun& run,
                      const Copied& copied, bool at_once, bool overtakes) {
-  if (copied.newest.generation <= run.generation_there) {
+  if (copied.newest.generation == 0) {
     remove_copies(environment, run, copied);
     if (run.newest.empty()) return {"no node has been copied yet"};
     return {compose("{} is already on the prefix", run.newest)};
   }
   const Layout& layout = copied.layout;
-  const bool is_whole = layout.present == layout.world_size && layout.generation > run.generation_there;
+  const bool is_whole = layout.present == layout.world_size;
   if (is_whole || at_once) {
     if (!overtakes) comm::throw_if(later_start(run, copied.newest.incarnation));
     return {flush_what_is_there(options, environment, run, copied), true};

@@ -121,7 +121,8 @@ void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vecto
       return other.generation == commit.generation && other.logical_rank == name.logical_rank.value;
     };
     if (std::ranges::any_of(found, is_seen)) continue;
-    found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation});
+    found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation,
+                     commit.is_output});
   }
 }
 
@@ -136,7 +137,8 @@ std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_
     const store::Inspection one = store::inspect(here, name, run_id, Verify::headers);
     if (!one.held.superblock || !one.held.intact) continue;
     const CommitHead& commit = one.held.superblock->commit;
-    found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation});
+    found.push_back(
+        {commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation, commit.is_output});
   }
   add_copies(here, run_id, found);
   return found;

@@ -65,6 +65,21 @@ TEST(LayOut, AWholeCommitCountsBeforeANewerOneThatIsNot) {
   EXPECT_EQ(lay_out(all, 2).hosts, (Hosts{0, 1})) << "a rank works where the newest that it has is";
 }
 
+TEST(MissingOn, NewerCheckpointsAndOutputsThatAreNotThere) {
+  const auto output = [](std::uint64_t generation) { return Sighting{0, {generation, 0, 1, 1, true}}; };
+  const std::vector<Sighting> all{seen(0, 0, 1, 4), output(5), seen(0, 0, 1, 6), output(7), seen(0, 0, 1, 8)};
+  const auto generations = [&](const OnPrefix& prefix) {
+    std::vector<std::uint64_t> found;
+    for (const Sighting& one : missing_on(prefix, all)) found.push_back(one.container.generation);
+    return found;
+  };
+  using Generations = std::vector<std::uint64_t>;
+  EXPECT_EQ(generations({}), (Generations{4, 5, 6, 7, 8}));
+  EXPECT_EQ(generations({6, {5}}), (Generations{7, 8})) << "an older output counts as any";
+  EXPECT_EQ(generations({8, {7}}), (Generations{5}));
+  EXPECT_EQ(generations({9, {5, 7}}), (Generations{}));
+}
+
 TEST(NodePattern, FitsAnyNode) {
   EXPECT_TRUE(fits_node_pattern("node0", "{node}"));
   EXPECT_TRUE(fits_node_pattern("k-node0-x", "k-{node}-x"));

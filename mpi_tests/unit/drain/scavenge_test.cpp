@@ -241,6 +241,40 @@ class HeldElsewhere {
   pid_t child_ = -1;
 };
 
+/// An output of a job that died before it was flushed, beside "a"; the worker stands still meanwhile.
+void leave_output(Engine& engine) {
+  ASSERT_EQ(engine.open(), "a");
+  engine.close();
+  engine.pause();
+  engine.create_output("plot");
+  const std::vector<double> plot(50, 1.0);
+  engine.save("plot", {plot.data(), DataType::float64, Shape{plot.size()}});
+  engine.commit();
+}
+
+TEST_F(DrainAlone, AnOutputThatWasNotFlushedIs) {
+  for (const bool checkpoint_is_there : {false, true}) {
+    const std::string before = checkpoint_is_there ? drained() : "nothing to drain: a (generation ";
+    ASSERT_EQ(before.find("nothing to drain: a (generation "), 0U) << before;
+    options.pipeline.mode = PipelineMode::background;
+    start_again(leave_output);
+    const std::string words = drained();
+    EXPECT_NE(words.find(checkpoint_is_there ? "drained 1 output; a (generation " : "and 1 output"), std::string::npos)
+        << words;
+    EXPECT_EQ(drained().find("nothing to drain: "), 0U);
+  }
+}
+
+TEST_F(Scavenge, AnOutputThatWasNotFlushedIs) {
+  (void)scavenge_store(store(1), options, world);
+  (void)scavenge_store(store(0), options, world);
+  options.pipeline.mode = PipelineMode::background;
+  start_again(leave_output);
+  (void)scavenge_store(store(1), options, world);
+  const std::string words = scavenge_store(store(0), options, world);
+  EXPECT_NE(words.find("and 1 output"), std::string::npos) << words;
+}
+
 TEST_F(DrainAlone, WhoHoldsALockIsNamed) {
   start_again_and_die();
   world.clock = std::make_shared<faults::FakeClock>();
