@@ -190,6 +190,10 @@ class Engine {
   /// files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at once unless
   /// the commit is where it belongs already. Where work is done inline, nothing is given up.
   [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
+  /// COLLECTIVE, if all ranks come: as finalize(), but the others are waited for so long at most, for a program that
+  /// ends and cannot know whether they do (an exit of one rank). False, and local, if they do not come, or make other
+  /// calls: then destroy the engine. The others meet that as a rank that does not answer, or in bad_state.
+  [[nodiscard]] bool finalize_if_all_come(std::chrono::duration<double> at_most);
 
  private:
   friend struct engine::Environment;  // tests create engines over other storage and clocks

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import place
@@ -140,6 +141,28 @@ for ends in ("fails", "ends"):
     with place.directory() as directory:
         failed = warm.run(FAILED, directory, ends)
         assert ("finalized" in failed.stdout) == (ends == "ends"), failed.stdout
+
+# Nor for one that exits early, or logged what failed, while the others go on.
+ALONE = """
+import sys, time, torch.distributed as dist, kedge.deepspeed as k
+directory = sys.argv[1]
+dist.init_process_group("gloo")
+k.install({"kedge": {"store.path": directory + "/store/{node}", "persistent.path": directory + "/prefix", "log.level": "error",
+                     "comm.timeout_s": 120}})
+engine = k.KedgeCheckpointEngine(settings=k._install._installed)
+if dist.get_rank() == 1 or sys.argv[2] == "all":
+    if sys.argv[3] == "exit":
+        sys.exit(1)
+else:
+    time.sleep(100)
+"""
+for who, how in (("one", "exit"), ("one", "ends"), ("all", "exit"), ("all", "ends")):
+    with place.directory() as directory:
+        begun = time.monotonic()
+        alone = warm.run(ALONE, directory, who, how, ranks=2, timeout=30)
+        if how == "exit":
+            assert alone.returncode == 1 and time.monotonic() - begun < 25, alone.stdout
+        assert ("rank 1 ends, and other ranks did not come" in alone.stdout) == (who == "one"), alone.stdout
 
 with place.directory() as directory:
     engines = warm.run(str(HERE / "deepspeed_engines.py"), directory, ranks=2)

@@ -160,4 +160,14 @@ bool Engine::finalize(std::chrono::duration<double> at_most) {
   return impl_->call([&] { return impl_->finalize_within(at_most); });
 }
 
+bool Engine::finalize_if_all_come(std::chrono::duration<double> at_most) {
+  try {
+    impl_->call([&] { impl_->finalize(at_most); });
+    return true;
+  } catch (const Error& error) {
+    if (comm::ends_communication(error.code()) || error.code() == ErrorCode::bad_state) return false;
+    throw;
+  }
+}
+
 }  // namespace kedge

@@ -83,7 +83,8 @@ class EngineImpl {
   void wait(std::string_view tag, Level level);
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
   void pin(std::string_view tag, bool pinned);
-  void finalize();
+  /// `to_meet`: how long the others are waited for, if not as in every call.
+  void finalize(std::optional<std::chrono::duration<double>> to_meet = {});
   [[nodiscard]] bool finalize_within(std::chrono::duration<double> at_most);
 
  private:

@@ -1,4 +1,5 @@
 // The end of an engine by the application's own call: in order, or in time.
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -22,10 +23,11 @@ std::optional<Failure> both(std::optional<Failure> lost, const std::optional<Fai
 
 }  // namespace
 
-void EngineImpl::finalize() {
+void EngineImpl::finalize(std::optional<std::chrono::duration<double>> to_meet) {
   const std::optional<Failure> ended = pipeline_.wait_until_idle().failure;
   release_device();  // the application may reset its GPU afterwards, also if this fails
-  enter(group_, Call::finalize, 0, ended);
+  const auto patience = std::min(to_meet.value_or(group_.timeout()), group_.timeout());
+  enter(group_.with_timeout(patience), Call::finalize, 0, ended);
   const std::optional<Failure> failure = end_phase();
   const std::optional<Failure> lost = pipeline_.lost_snapshot();
   pipeline_.finish();

@@ -1,8 +1,11 @@
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
+#include "bindings/python/calls.hpp"
 #include "bindings/python/engine.hpp"
 #include "bindings/python/transport.hpp"
 #include "kedge/error.hpp"
@@ -42,18 +45,45 @@ std::string mpi_library() {
   return text.substr(0, text.find_first_of("\n\0", 0, 2));
 }
 
+/// Of the MPI that Kedge initialized: the application's messages are not mixed with those of its end.
+MPI_Comm& own_world() {
+  static MPI_Comm own = MPI_COMM_NULL;
+  return own;
+}
+
+void initialize_mpi() {
+  int provided = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
+      MPI_Comm_dup(MPI_COMM_WORLD, &own_world()) != MPI_SUCCESS) {
+    throw Error(ErrorCode::bad_state, "MPI_Init_thread failed; see the MPI library's messages");
+  }
+}
+
+/// COLLECTIVE, if all ranks come; false, and nothing is finalized, if they do not within that time: they may be
+/// anywhere.
+bool finalize_if_all_come(double seconds) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(own_world(), &request) != MPI_SUCCESS) return false;
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(seconds));
+  for (int done = 0; done == 0;) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done == 0 && deadline.passed()) return false;
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  MPI_Comm_free(&own_world());
+  MPI_Finalize();
+  return true;
+}
+
 void bind_mpi(nb::module_& module) {
   module.attr("has_mpi") = true;
   module.def("mpi_library", mpi_library);
   module.def("mpi_is_running", mpi_is_running);
-  module.def("mpi_init", [] {
-    int provided = 0;
-    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) {
-      throw Error(ErrorCode::bad_state, "MPI_Init_thread failed; see the MPI library's messages");
-    }
+  module.def("mpi_init", initialize_mpi);
+  module.def("mpi_finalize", [](double seconds) {
+    const Unlocked unlocked;
+    return finalize_if_all_come(seconds);
   });
-  module.def(
-      "mpi_finalize", [] { MPI_Finalize(); }, nb::call_guard<nb::gil_scoped_release>());
   module.def("mpi_world", [] { return ranks_of(mpi(MPI_COMM_WORLD)); });
   module.def("mpi_at", [](std::uintptr_t address) { return ranks_of(mpi(*reinterpret_cast<MPI_Comm*>(address))); });
 }

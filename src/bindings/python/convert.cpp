@@ -11,6 +11,7 @@
 #include "base/attempt.hpp"
 #include "base/option_by_name.hpp"
 #include "base/text.hpp"
+#include "bindings/python/calls.hpp"
 #include "bindings/python/text.hpp"
 #include "bindings/python/thread_state.hpp"
 
@@ -41,12 +42,13 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(log));
   return [callable](LogLevel level, std::string_view line) {
     if (!keep_thread_state()) return;  // nobody reads it any more
-    const nb::gil_scoped_acquire gil;
-    try {
-      (*callable)(static_cast<int>(level), text_object(std::string(line)));
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("kedge: the log callable");
-    }
+    in_interpreter([&] {
+      try {
+        (*callable)(static_cast<int>(level), text_object(std::string(line)));
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("kedge: the log callable");
+      }
+    });
   };
 }
 
@@ -54,9 +56,8 @@ std::function<void(LogLevel, std::string_view)> sink_of(nb::object log) {
 
 std::shared_ptr<nb::object> kept_by_engine(nb::object object) {
   const auto release = [](nb::object* held) {
-    if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
-    const nb::gil_scoped_acquire gil;
-    delete held;
+    if (interpreter_ends()) return;  // and the object with it
+    in_interpreter([&] { delete held; });
   };
   return {new nb::object(std::move(object)), release};
 }

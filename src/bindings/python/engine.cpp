@@ -14,6 +14,7 @@
 
 #include "base/attempt.hpp"
 #include "base/option_by_name.hpp"
+#include "bindings/python/calls.hpp"
 #include "bindings/python/convert.hpp"
 #include "bindings/python/text.hpp"
 #include "kedge/engine.hpp"
@@ -23,21 +24,7 @@ namespace nb = nanobind;
 namespace kedge::python {
 namespace {
 
-/// The interpreter's lock is released around calls that do I/O or wait for other ranks.
-using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 using Extents = std::vector<std::uint64_t>;
-
-/// Its end may wait for a thread that logs by calling into Python: without the interpreter's lock.
-class Engine final : public kedge::Engine {
- public:
-  using kedge::Engine::Engine;
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
-  ~Engine() {
-    const nb::gil_scoped_release unlocked;
-    const kedge::Engine ends(std::move(*this));
-  }
-};
 
 void check(const Status& status) {
   if (!status) throw Error(status.failure());
@@ -54,20 +41,24 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
   }
   Options options = options_of(values, log);
   auto communicator = std::move(ranks.communicator);
-  const nb::gil_scoped_release unlocked;
-  new (where) Engine(std::move(communicator), std::move(options));
+  auto engine = [&] {
+    const Call under_way(nullptr);
+    return std::make_unique<kedge::Engine>(std::move(communicator), std::move(options));
+  }();
+  new (where) Engine(std::move(engine));
 }
 
 /// Attributes that cannot be used on this rank: to throw at once would leave the other ranks waiting, so it takes part
 /// with a tag that the engine refuses on all of them.
-void create(Engine& engine, const Text& tag, const nb::dict& values, bool is_output) {
+void create(const Engine& engine, const Text& tag, const nb::dict& values, bool is_output) {
   Attributes attributes;
   const auto refused = attempt([&] { attributes = attributes_of(values); });
-  const nb::gil_scoped_release unlocked;
   try {
-    const std::string usable = refused ? std::string() : tag.bytes;
-    if (is_output) engine.create_output(usable, attributes);
-    else engine.create(usable, attributes);
+    call(engine, [&](kedge::Engine& it) {
+      const std::string usable = refused ? std::string() : tag.bytes;
+      if (is_output) it.create_output(usable, attributes);
+      else it.create(usable, attributes);
+    });
   } catch (const Error& error) {
     if (refused && error.code() == ErrorCode::invalid_argument) throw Error(*refused);
     throw;
@@ -79,30 +70,31 @@ std::optional<DeviceStream> stream_at(std::optional<std::uintptr_t> address) {
   return DeviceStream{reinterpret_cast<void*>(*address)};
 }
 
-void save(Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
+void save(const Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
           const nb::object& placement, std::optional<std::uintptr_t> stream) {
   const Placement where = placement_of(placement);
   Region region = region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  const nb::gil_scoped_release unlocked;
-  check(engine.save(name.bytes, region, where));
+  check(call(engine, [&](kedge::Engine& it) { return it.save(name.bytes, region, where); }));
 }
 
-void load(Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
+void load(const Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
           std::optional<std::uintptr_t> stream) {
   MutableRegion region = mutable_region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  check(engine.load(name.bytes, region));
+  check(call(engine, [&](kedge::Engine& it) { return it.load(name.bytes, region); }));
 }
 
-std::optional<Text> open_selected(Engine& engine, const Selection& selection, bool discard_newer) {
-  const auto tag = engine.open(selection, discard_newer ? Newer::discard : Newer::keep);
+std::optional<Text> open_selected(const Engine& engine, const Selection& selection, bool discard_newer) {
+  const Newer newer = discard_newer ? Newer::discard : Newer::keep;
+  const auto tag = call(engine, [&](kedge::Engine& it) { return it.open(selection, newer); });
   return tag ? std::optional(Text{*tag}) : std::nullopt;
 }
 
 nb::list regions(const Engine& engine) {
   nb::list all;
-  for (const RegionInfo& region : engine.regions()) {
+  const auto found = engine.held()->regions();
+  for (const RegionInfo& region : found) {
     all.append(nb::make_tuple(text_object(region.name), static_cast<int>(region.dtype), tuple_of(region.shape),
                               object_of(region.placement), region.size_bytes, region.routed));
   }
@@ -110,7 +102,7 @@ nb::list regions(const Engine& engine) {
 }
 
 nb::dict info(const Engine& engine) {
-  const CheckpointInfo found = engine.info();
+  const CheckpointInfo found = engine.held()->info();
   nb::dict facts;
   facts["tag"] = text_object(found.tag);
   facts["commit_id"] = text_object(to_string(found.id));
@@ -128,7 +120,7 @@ nb::dict info(const Engine& engine) {
 }
 
 nb::dict counters(const Engine& engine) {
-  const Counters known = engine.counters();
+  const Counters known = engine.held()->counters();
   nb::dict numbers;
   numbers["commits"] = known.commits;
   numbers["commits_failed"] = known.commits_failed;
@@ -155,16 +147,18 @@ nb::dict counters(const Engine& engine) {
 }
 
 /// The engine calls it without the interpreter's lock, within a call of the application's thread.
-void on_complete(Engine& engine, const Text& tag, int level, nb::object callback) {
+void on_complete(const Engine& engine, const Text& tag, int level, nb::object callback) {
   const std::shared_ptr<nb::object> callable = kept_by_engine(std::move(callback));
-  engine.on_complete(tag.bytes, static_cast<Level>(level), [callable](const std::optional<Failure>& failure) {
-    const nb::gil_scoped_acquire gil;
-    try {
-      (*callable)(failure ? exception_of(*failure) : nb::object(nb::none()));
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("kedge: the callback of on_complete");
-    }
-  });
+  const auto tell = [callable](const std::optional<Failure>& failure) {
+    in_interpreter([&] {
+      try {
+        (*callable)(failure ? exception_of(*failure) : nb::object(nb::none()));
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("kedge: the callback of on_complete");
+      }
+    });
+  };
+  call(engine, [&](kedge::Engine& it) { it.on_complete(tag.bytes, static_cast<Level>(level), tell); });
 }
 
 /// What kedge.toml and the environment give this option.
@@ -173,90 +167,110 @@ Text loaded_option(const Text& name) { return {get_option(Options::load(), name.
 /// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.
 bool differs_from_default(const Text& name) { return loaded_option(name).bytes != get_option(Options{}, name.bytes); }
 
-}  // namespace
+/// A method that takes nothing.
+template <class Result>
+auto plain(Result (kedge::Engine::*method)()) {
+  return [method](const Engine& engine) { return call(engine, [&](kedge::Engine& it) { return (it.*method)(); }); };
+}
 
-void bind_engine(nb::module_& module) {
-  nb::class_<Engine>(module, "Engine")
-      .def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
-      .def("need_checkpoint", &Engine::need_checkpoint, Unlocked())
-      .def("should_exit", &Engine::should_exit, Unlocked())
+void bind_lifetime(nb::class_<Engine>& bound) {
+  bound.def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
+      .def("leave", &Engine::leave)
+      .def("finalize_if_all_come",
+           [](const Engine& engine, double seconds) {
+             const std::chrono::duration<double> at_most(seconds);
+             return call(engine, [&](kedge::Engine& it) { return it.finalize_if_all_come(at_most); });
+           })
+      .def(
+          "finalize",
+          [](const Engine& engine, std::optional<double> timeout_s) {
+            return call(engine, [&](kedge::Engine& it) {
+              if (timeout_s) return it.finalize(std::chrono::duration<double>(*timeout_s));
+              it.finalize();
+              return true;
+            });
+          },
+          nb::arg("timeout_s").none());
+}
+
+void bind_saving(nb::class_<Engine>& bound) {
+  bound.def("need_checkpoint", plain(&kedge::Engine::need_checkpoint))
+      .def("should_exit", plain(&kedge::Engine::should_exit))
       .def("create", &create, nb::arg("tag"), nb::arg("attributes"), nb::arg("is_output") = false)
       .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg("stream") = nb::none())
-      .def(
-          "refuse",
-          [](Engine& engine, const Text& name, const Text& reason) {
-            static_cast<void>(engine.refuse(name.bytes, reason.bytes));
-          },
-          Unlocked())
-      .def(
-          "route_out",
-          [](Engine& engine, const Text& name, std::uint64_t max_bytes) {
-            return path_of(engine.route_out(name.bytes, max_bytes));
-          },
-          Unlocked())
-      .def("commit", &Engine::commit, Unlocked())
+      .def("refuse",
+           [](const Engine& engine, const Text& name, const Text& reason) {
+             call(engine, [&](kedge::Engine& it) { static_cast<void>(it.refuse(name.bytes, reason.bytes)); });
+           })
+      .def("route_out",
+           [](const Engine& engine, const Text& name, std::uint64_t max_bytes) {
+             return call(engine, [&](kedge::Engine& it) { return path_of(it.route_out(name.bytes, max_bytes)); });
+           })
+      .def("commit", plain(&kedge::Engine::commit))
       .def("committed",
            [](const Engine& engine, const Text& name) {
-             const auto bytes = [&] {
-               const nb::gil_scoped_release unlocked;  // it may wait for the worker, whose log may be Python's
-               return engine.committed(name.bytes);
-             }();
+             const auto bytes = call(engine, [&](kedge::Engine& it) { return it.committed(name.bytes); });
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
-      .def("abandon", &Engine::abandon, Unlocked())
-      .def(
-          "level", [](const Engine& engine, const Text& tag) { return static_cast<int>(engine.level(tag.bytes)); },
-          Unlocked())
-      .def(
-          "wait", [](Engine& engine, const Text& tag, int level) { engine.wait(tag.bytes, static_cast<Level>(level)); },
-          Unlocked())
-      .def(
-          "wait_for",
-          [](Engine& engine, const Text& tag, int level, double seconds) {
-            return engine.wait_for(tag.bytes, static_cast<Level>(level), std::chrono::duration<double>(seconds));
-          },
-          Unlocked())
+      .def("abandon", plain(&kedge::Engine::abandon));
+}
+
+void bind_levels(nb::class_<Engine>& bound) {
+  bound
+      .def("level",
+           [](const Engine& engine, const Text& tag) {
+             return call(engine, [&](kedge::Engine& it) { return static_cast<int>(it.level(tag.bytes)); });
+           })
+      .def("wait",
+           [](const Engine& engine, const Text& tag, int level) {
+             call(engine, [&](kedge::Engine& it) { it.wait(tag.bytes, static_cast<Level>(level)); });
+           })
+      .def("wait_for",
+           [](const Engine& engine, const Text& tag, int level, double seconds) {
+             const std::chrono::duration<double> at_most(seconds);
+             return call(engine,
+                         [&](kedge::Engine& it) { return it.wait_for(tag.bytes, static_cast<Level>(level), at_most); });
+           })
       .def("on_complete", &on_complete)
-      .def(
-          "pin", [](Engine& engine, const Text& tag) { engine.pin(tag.bytes); }, Unlocked())
-      .def(
-          "unpin", [](Engine& engine, const Text& tag) { engine.unpin(tag.bytes); }, Unlocked())
-      .def("pause", &Engine::pause)
-      .def("resume", &Engine::resume)
-      .def(
-          "open",
-          [](Engine& engine, const Text& tag, bool discard_newer) {
-            return open_selected(engine, Tag(tag.bytes), discard_newer);
-          },
-          Unlocked())
-      .def(
-          "open_before",
-          [](Engine& engine, const Text& tag, bool discard_newer) {
-            return open_selected(engine, Before{tag.bytes}, discard_newer);
-          },
-          Unlocked())
-      .def(
-          "open_source",
-          [](Engine& engine, const Text& prefix, const Text& run, const Text& tag) {
-            return open_selected(engine, Source{prefix.bytes, run.bytes, tag.bytes}, false);
-          },
-          Unlocked())
+      .def("pin",
+           [](const Engine& engine, const Text& tag) { call(engine, [&](kedge::Engine& it) { it.pin(tag.bytes); }); })
+      .def("unpin",
+           [](const Engine& engine, const Text& tag) { call(engine, [&](kedge::Engine& it) { it.unpin(tag.bytes); }); })
+      .def("pause", [](const Engine& engine) { engine.held()->pause(); })
+      .def("resume", [](const Engine& engine) { engine.held()->resume(); });
+}
+
+void bind_loading(nb::class_<Engine>& bound) {
+  bound
+      .def("open", [](const Engine& engine, const Text& tag,
+                      bool discard_newer) { return open_selected(engine, Tag(tag.bytes), discard_newer); })
+      .def("open_before", [](const Engine& engine, const Text& tag,
+                             bool discard_newer) { return open_selected(engine, Before{tag.bytes}, discard_newer); })
+      .def("open_source",
+           [](const Engine& engine, const Text& prefix, const Text& run, const Text& tag) {
+             return open_selected(engine, Source{prefix.bytes, run.bytes, tag.bytes}, false);
+           })
       .def("regions", &regions)
       .def("info", &info)
       .def("counters", &counters)
-      .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none(), Unlocked())
-      .def(
-          "route_in", [](Engine& engine, const Text& name) { return path_of(engine.route_in(name.bytes)); }, Unlocked())
-      .def("close", &Engine::close, Unlocked())
-      .def("leave_by_error", &Engine::leave_by_error)
-      .def(
-          "finalize",
-          [](Engine& engine, std::optional<double> timeout_s) {
-            if (timeout_s) return engine.finalize(std::chrono::duration<double>(*timeout_s));
-            engine.finalize();
-            return true;
-          },
-          nb::arg("timeout_s").none(), Unlocked());
+      .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none())
+      .def("route_in",
+           [](const Engine& engine, const Text& name) {
+             return call(engine, [&](kedge::Engine& it) { return path_of(it.route_in(name.bytes)); });
+           })
+      .def("close", plain(&kedge::Engine::close));
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& module) {
+  nb::class_<Engine> bound(module, "Engine");
+  bind_lifetime(bound);
+  bind_saving(bound);
+  bind_levels(bound);
+  bind_loading(bound);
+  module.def("end_calls", [](double seconds) { return end_calls(std::chrono::duration<double>(seconds)); });
+  Py_AtExit([] { end_engines(); });
   module.attr("HAS_CUDA") = KEDGE_HAS_CUDA != 0;
   module.def("loaded_option", &loaded_option);
   module.def("differs_from_default", &differs_from_default);

@@ -5,9 +5,8 @@
 namespace nb = nanobind;
 
 namespace kedge::python {
-namespace {
 
-bool exits() {
+bool interpreter_ends() {
 #if PY_VERSION_HEX >= 0x030D0000
   return !nb::is_alive() || Py_IsFinalizing() != 0;
 #else
@@ -15,23 +14,25 @@ bool exits() {
 #endif
 }
 
+namespace {
+
 /// Of a thread of the engine's; of one of Python's, which may be the one that ends the interpreter, there is none.
 class ThreadState {
  public:
   ThreadState() {
-    if (known_ || exits()) return;
+    if (known_ || interpreter_ends()) return;
     (void)PyGILState_Ensure();
     state_ = PyEval_SaveThread();
   }
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
   ~ThreadState() {
-    if (state_ == nullptr || exits()) return;  // it goes with the interpreter
+    if (state_ == nullptr || interpreter_ends()) return;  // it goes with the interpreter
     PyEval_RestoreThread(state_);
     PyThreadState_Clear(state_);
     PyThreadState_DeleteCurrent();
   }
-  [[nodiscard]] bool is_usable() const { return known_ ? nb::is_alive() : state_ != nullptr && !exits(); }
+  [[nodiscard]] bool is_usable() const { return known_ ? nb::is_alive() : state_ != nullptr && !interpreter_ends(); }
 
  private:
   bool known_ = nb::is_alive() && PyGILState_GetThisThreadState() != nullptr;

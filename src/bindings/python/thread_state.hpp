@@ -9,4 +9,7 @@ namespace kedge::python {
 /// stays as it is. False if the interpreter exits meanwhile: do not call into Python then, it would end this thread.
 [[nodiscard]] bool keep_thread_state();
 
+/// Whether the interpreter ends, or is gone: what belongs to it goes with it.
+[[nodiscard]] bool interpreter_ends();
+
 }  // namespace kedge::python

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "bindings/python/calls.hpp"
 #include "bindings/python/text.hpp"
+#include "bindings/python/thread_state.hpp"
 #include "kedge/error.hpp"
 
 namespace nb = nanobind;
@@ -22,9 +24,8 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
-    const nb::gil_scoped_acquire gil;
-    delete object_;
+    if (interpreter_ends()) return;  // and the object with it
+    in_interpreter([&] { delete object_; });
   }
   [[nodiscard]] nb::object& operator*() const noexcept { return *object_; }
 
@@ -35,15 +36,16 @@ class Held {
 /// Runs a call into Python; what it raises is a failure of communication.
 template <class Body>
 auto in_python(const std::string& what, Body&& body) {
-  const nb::gil_scoped_acquire gil;
-  try {
-    return body();
-  } catch (nb::python_error& error) {
-    const std::string text = nb::cast<Text>(nb::str(error.value())).bytes;
-    throw Error(ErrorCode::rank_failed,
-                compose("{} failed: {}; a rank may have died, or the network failed: start the job again", what,
-                        text.substr(0, text.find('\n'))));
-  }
+  return in_interpreter([&] {
+    try {
+      return body();
+    } catch (nb::python_error& error) {
+      const std::string text = nb::cast<Text>(nb::str(error.value())).bytes;
+      throw Error(ErrorCode::rank_failed,
+                  compose("{} failed: {}; a rank may have died, or the network failed: start the job again", what,
+                          text.substr(0, text.find('\n'))));
+    }
+  });
 }
 
 class PythonTransfer final : public Transport::Transfer {

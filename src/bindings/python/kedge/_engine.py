@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from . import _kedge, communicators
+from ._bracket import Bracket
 from ._counters import Counted
-from ._errors import BadState, InvalidArgument, Mismatch, NotFound
+from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._options import flat_options
 from ._plain import load_plain
@@ -22,6 +24,7 @@ from ._refused import Teller, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
 
+_numbers = itertools.count()
 _REFUSED = (
     "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
     "allow_pickle=True if no other user can write your checkpoints (say so here, too, and this warning stays away); or save "
@@ -54,6 +57,8 @@ class Engine(Counted):
         self.size: int = ranks.size
         self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
         self._teller = Teller()
+        self._number = next(_numbers)
+        communicators.unfinished.add(self._number)
 
     def __enter__(self) -> Engine:
         return self
@@ -61,8 +66,18 @@ class Engine(Counted):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None:
             self.finalize()
+        elif isinstance(error, SystemExit) and error.code in (None, 0):
+            self._exit()
         else:
-            self._engine.leave_by_error()
+            self._engine.leave()
+
+    def _exit(self) -> None:
+        """The program ends well: in order, if the other ranks do so, too."""
+        try:
+            if self._engine.finalize_if_all_come(communicators.EXIT_WAIT_S):
+                communicators.unfinished.discard(self._number)
+        finally:
+            self._engine.leave()
 
     def need_checkpoint(self) -> bool:
         """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
@@ -78,13 +93,13 @@ class Engine(Counted):
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
         or on none if the body raises on any; the others then raise Error."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, self.size == 1)
 
     def output(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, as ``checkpoint``. Data for people and other programs, such as a plot, not state to restart from:
         ``restart`` finds it by its tag alone, and it counts in no ``keep`` and no ``every``. Every output is flushed to
         the parallel filesystem, and never removed from there."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, is_output=True)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, self.size == 1, is_output=True)
 
     def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
         """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
@@ -94,14 +109,14 @@ class Engine(Counted):
             raise InvalidArgument("restart takes tag or before, not both")
         engine = self._engine
         if before is not None:
-            return Restart(engine, lambda: engine.open_before(before, discard_newer))
-        return Restart(engine, lambda: engine.open(tag or "latest", discard_newer))
+            return Restart(engine, lambda: engine.open_before(before, discard_newer), self.size == 1)
+        return Restart(engine, lambda: engine.open(tag or "latest", discard_newer), self.size == 1)
 
     def restart_from(self, prefix: str, tag: str = "latest", *, run: str = "") -> Restart:
         """COLLECTIVE, with the end of the ``with`` statement. Another run's checkpoint, read in place as the start of
         this run. Raises NotFound if there is none."""
         engine = self._engine
-        return Restart(engine, lambda: engine.open_source(prefix, run, tag))
+        return Restart(engine, lambda: engine.open_source(prefix, run, tag), self.size == 1)
 
     def level(self, tag: str) -> Level:
         """The level that the newest commit of this tag has reached."""
@@ -147,7 +162,9 @@ class Engine(Counted):
         up, or if the newest commit could not be flushed or was a snapshot that is lost: the node-local files are then kept
         for ``kedge drain`` or the next start. Without ``timeout`` a lost snapshot raises, unless ``wait`` has raised it or
         ``restart`` discarded what is newer."""
-        return self._engine.finalize(timeout)
+        done = self._engine.finalize(timeout)
+        communicators.unfinished.discard(self._number)
+        return done
 
 
 def _warn(text: str) -> None:
@@ -162,42 +179,20 @@ def _level(level: Level | str) -> Level:
     return Level[level.upper()]
 
 
-class _Bracket:
-    """What ``with`` needs: the failure of one rank becomes that of all."""
-
-    def __init__(self, engine: _kedge.Engine, what: str) -> None:
-        self._engine = engine
-        self._what = what  # in messages
-        self._is_open = False
-        self._is_empty = False  # a restart that found no checkpoint
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            if self._is_empty:
-                raise BadState("there is no checkpoint to load: test `if saved:` first, which is false on the first start")
-            raise BadState(f"use the {type(self).__name__.lower()} inside its with statement")
-
-    def _end(self, end: Callable[[], None], error: BaseException | None) -> None:
-        self._is_open = False
-        if error is None:
-            end()
-        elif isinstance(error, Exception):
-            # This rank raises its own error; the others learn of it here.
-            self._engine.refuse(self._what, f"the with block raised {type(error).__name__}: {error}")
-            try:
-                end()
-            except Exception:
-                pass
-        # KeyboardInterrupt, SystemExit: the process ends, and must not wait for the others.
-
-
-class Checkpoint(_Bracket):
+class Checkpoint(Bracket):
     """A checkpoint that is being written; see Engine.checkpoint."""
 
     def __init__(
-        self, engine: _kedge.Engine, tag: str, attributes: dict[str, Any], teller: Teller, *, is_output: bool = False
+        self,
+        engine: _kedge.Engine,
+        tag: str,
+        attributes: dict[str, Any],
+        teller: Teller,
+        is_alone: bool,
+        *,
+        is_output: bool = False,
     ) -> None:
-        super().__init__(engine, f"{'output' if is_output else 'checkpoint'} {tag}")
+        super().__init__(engine, f"{'output' if is_output else 'checkpoint'} {tag}", is_alone)
         self._teller = teller
         self.tag = tag
         self._attributes = attributes
@@ -251,12 +246,12 @@ class Checkpoint(_Bracket):
         return self._engine.route_out(name, max_bytes)
 
 
-class Restart(_Bracket):
+class Restart(Bracket):
     """A checkpoint that is being read; see Engine.restart. What was loaded counts only if the ``with`` statement ends
     without an error."""
 
-    def __init__(self, engine: _kedge.Engine, open_it: Callable[[], str | None]) -> None:
-        super().__init__(engine, "restart")
+    def __init__(self, engine: _kedge.Engine, open_it: Callable[[], str | None], is_alone: bool) -> None:
+        super().__init__(engine, "restart", is_alone)
         self._open_it = open_it
         self._regions: dict[str, RegionInfo] | None = None
         #: The tag that was opened; None if there was none.

@@ -7,6 +7,7 @@ import ctypes
 import queue
 import re
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,6 +19,7 @@ from ._errors import InvalidArgument
 _TAGS = 4096
 #: Above what applications use.
 _FIRST_TAG = 1 << 20
+_MEETING = _FIRST_TAG - 1
 
 _channels: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -140,6 +142,28 @@ class Transport:
             if peer == -1:
                 return Transfer(self._group.recv_anysource([memory], self._first_tag + tag), memory, self._waiter)
             return Transfer(self._group.recv([memory], peer, self._first_tag + tag), memory, self._waiter)
+
+
+def all_meet(group: Any, seconds: float) -> bool:
+    """COLLECTIVE over a group of gloo, if all ranks come; false if they do not within that time, and the group cannot be used
+    any more."""
+    import torch
+
+    rank, size = group.rank(), group.size()
+    until = time.monotonic() + seconds
+    held = torch.zeros(1, dtype=torch.uint8, device="cpu")
+
+    def passed(work: Any) -> bool:
+        return Transfer(work, held).wait(max(0.001, until - time.monotonic()))
+
+    try:
+        if rank != 0:
+            return passed(group.send([held], 0, _MEETING)) and passed(group.recv([held], 0, _MEETING))
+        if not all(passed(group.recv([held], peer, _MEETING)) for peer in range(1, size)):
+            return False
+        return all(passed(group.send([held], peer, _MEETING)) for peer in range(1, size))
+    except RuntimeError:  # a connection that is closed
+        return False
 
 
 def transport_over(group: Any) -> Transport:

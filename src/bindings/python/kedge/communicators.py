@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,13 @@ from ._errors import BadState, InvalidArgument
 __all__ = ["Ranks", "default", "mpi", "single_process", "torch_distributed"]
 
 Ranks = _kedge.Ranks
+
+#: How long a rank that exits without having finalized its engine waits for the others to do the same.
+EXIT_WAIT_S = 5.0
+#: Engines that were made, and not finalized in order: one entry each.
+unfinished: set[int] = set()
+#: How long the end of the interpreter waits for calls that other threads have begun.
+_LAST_CALLS_S = 10.0
 
 #: What launchers of MPI set for each process that they start.
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "PMIX_RANK")
@@ -101,14 +109,23 @@ def check_mpi4py() -> None:
         )
 
 
+def end_calls() -> bool:
+    """At the end of the interpreter: other threads begin no calls any more. Whether none is under way now."""
+    return _kedge.end_calls(_LAST_CALLS_S)
+
+
+atexit.register(end_calls)
+
+
 def _torch_is_initialized() -> bool:
     distributed = sys.modules.get("torch.distributed")
     return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
 
 
 def _finalize_mpi() -> None:
-    # A rank that failed must not wait in MPI_Finalize: when it exits without, the launcher ends the job.
-    if hasattr(sys, "last_value"):
+    # A rank that failed must not wait in MPI_Finalize: when it exits without, the launcher ends the job. So must one that
+    # left an engine while the others went on; but all may have done so, and then the job ends in order.
+    if hasattr(sys, "last_value") or not _kedge.mpi_is_running():
         return
-    if _kedge.mpi_is_running():
-        _kedge.mpi_finalize()
+    if end_calls():
+        _kedge.mpi_finalize(EXIT_WAIT_S if unfinished else math.inf)

@@ -17,8 +17,8 @@ import torch.distributed as dist
 from .. import _kedge
 from .._engine import Engine
 from .._errors import BadState, Error, RankFailed, from_failure
-from .._transport import reason_of
-from ..communicators import Ranks, mpi, torch_distributed
+from .._transport import all_meet, reason_of
+from ..communicators import EXIT_WAIT_S, Ranks, mpi, torch_distributed
 from ._settings import Settings
 
 
@@ -67,8 +67,14 @@ class Shared:
     def drop(self) -> None:
         """Local. Frees the store of an engine whose process group is gone, whoever still refers to it."""
         self._user = None
+        self.low.leave()
         ended: Any = _Ended()
         self.engine._engine = ended
+
+    def all_come(self) -> bool:
+        """COLLECTIVE, if all ranks end their programs: others may be anywhere. By messages: who waits in a barrier of gloo's
+        waits as long as the group allows, in a thread that the process then cannot end."""
+        return all_meet(self._group, EXIT_WAIT_S)
 
     def from_root(self, look: Callable[[], Any]) -> Any:
         """COLLECTIVE. What rank 0 finds; the others do not look: thousands would at one directory. Raises on all ranks if it
@@ -212,4 +218,11 @@ def _at_exit() -> None:
     # A process that failed must not wait for the others, which may be anywhere; and a child that was forked is no rank.
     if hasattr(sys, "last_value") or os.getpid() != _process:
         return
-    finalize()
+    # Nor one that exits early, which cannot be seen here: by sys.exit, or after an error that it logged.
+    if all(shared.all_come() for shared in _shared.values() if shared.is_of_now()):
+        finalize()
+        return
+    _log.warning("rank %d ends, and other ranks did not come within %g s: its engine is left as it is; the newest checkpoint is in "
+                 "the stores", dist.get_rank(), EXIT_WAIT_S)  # fmt: skip
+    while _shared:
+        _shared.popitem()[1].drop()

@@ -1,0 +1,104 @@
+#include "bindings/python/calls.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "kedge/error.hpp"
+
+namespace kedge::python {
+namespace {
+
+/// Of the process, as the interpreter is. Never destroyed: threads may rest in it while the process ends.
+struct Calls {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t under_way = 0;
+  std::set<Engine*> engines;
+  bool is_over = false;
+  std::thread::id ends_it;
+};
+
+Calls& calls() {
+  static auto* const all = new Calls;  // NOLINT(cppcoreguidelines-owning-memory)
+  return *all;
+}
+
+}  // namespace
+
+void rest() noexcept {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+Engine::Engine(std::unique_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
+  const std::lock_guard guard(calls().mutex);
+  calls().engines.insert(this);
+}
+
+void Engine::let_go() {
+  if (engine_ == nullptr) return;
+  {
+    const std::lock_guard guard(calls().mutex);
+    calls().engines.erase(this);
+  }
+  auto engine = std::move(engine_);
+  const Unlocked unlocked;
+  engine.reset();
+}
+
+void Engine::leave() {
+  if (engine_ == nullptr) return;
+  engine_->leave_by_error();
+  let_go();
+}
+
+std::shared_ptr<kedge::Engine> Engine::held() const {
+  if (engine_ == nullptr) {
+    throw Error(ErrorCode::bad_state,
+                "this engine has ended: its with block was left by an exception or an exit; make another");
+  }
+  return engine_;
+}
+
+Call::Call(std::shared_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
+  Calls& all = calls();
+  const std::lock_guard guard(all.mutex);
+  const bool may_begin = !all.is_over || all.ends_it == std::this_thread::get_id();
+  if (may_begin) {
+    ++all.under_way;
+    return;
+  }
+  all.mutex.unlock();
+  rest();
+}
+
+Call::~Call() {
+  engine_.reset();
+  Calls& all = calls();
+  const std::lock_guard guard(all.mutex);
+  --all.under_way;
+  all.ended.notify_all();
+}
+
+bool end_calls(std::chrono::duration<double> at_most) {
+  const Unlocked unlocked;
+  Calls& all = calls();
+  std::unique_lock lock(all.mutex);
+  all.is_over = true;
+  all.ends_it = std::this_thread::get_id();
+  return all.ended.wait_for(lock, at_most, [&] { return all.under_way == 0; });
+}
+
+void end_engines() noexcept {
+  Calls& all = calls();
+  std::set<Engine*> left;
+  {
+    const std::lock_guard guard(all.mutex);
+    if (all.under_way == 0) left.swap(all.engines);  // else a thread is still in one
+  }
+  // Threads that rest have a part in them, and never come back to it.
+  for (Engine* engine : left) const kedge::Engine ends(std::move(*engine->engine_));
+}
+
+}  // namespace kedge::python

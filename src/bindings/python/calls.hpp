@@ -1,0 +1,121 @@
+// Calls that leave the interpreter: its lock is released in them, and taken again however the interpreter ends
+// meanwhile.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "kedge/engine.hpp"
+
+namespace kedge::python {
+
+/// Never returns: of a thread that is not to touch an interpreter that ends. The process ends with its main thread.
+[[noreturn]] void rest() noexcept;
+
+/// Without the interpreter's lock. A thread that wants it back when the interpreter ends is ended by Python, and that
+/// must not go through C++ which does not expect it: it rests instead.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      rest();
+    }
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+/// With the lock, in a thread that may have it already.
+class Locked {
+ public:
+  Locked() noexcept : state_(taken()) {}
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  ~Locked() { PyGILState_Release(state_); }
+
+ private:
+  static PyGILState_STATE taken() noexcept {
+    try {
+      return PyGILState_Ensure();
+    } catch (...) {
+      rest();
+    }
+  }
+
+  PyGILState_STATE state_;
+};
+
+/// Runs what calls Python, with the lock. Python may end the thread in the midst of it.
+template <class Body>
+auto in_interpreter(Body&& body) {
+  const Locked locked;
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::exception&) {
+    throw;
+  } catch (...) {
+    rest();
+  }
+}
+
+/// One engine, which Python may let go of while the objects of a traceback still refer to it.
+class Engine {
+ public:
+  explicit Engine(std::unique_ptr<kedge::Engine> engine);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine() { let_go(); }
+
+  /// Local. Its end may wait for a thread that logs by calling into Python: without the lock.
+  void let_go();
+  /// Local. An error, or an exit, of the application ends it: its lock is released, whatever still refers to it. Calls
+  /// throw bad_state from then on.
+  void leave();
+  /// With the lock held. Throws bad_state if it was left.
+  [[nodiscard]] std::shared_ptr<kedge::Engine> held() const;
+
+ private:
+  friend void end_engines() noexcept;
+  std::shared_ptr<kedge::Engine> engine_;
+};
+
+/// While it lives, a call of an engine is under way, without the lock. Once the interpreter ends, only the thread that
+/// ends it begins calls.
+class Call {
+ public:
+  explicit Call(std::shared_ptr<kedge::Engine> engine);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call();
+  [[nodiscard]] kedge::Engine& engine() const noexcept { return *engine_; }
+
+ private:
+  Unlocked unlocked_;  // the engine may end with the call, before the lock is taken again
+  std::shared_ptr<kedge::Engine> engine_;
+};
+
+/// Runs the body with the engine, without the lock.
+template <class Body>
+auto call(const Engine& engine, Body&& body) {
+  const Call under_way(engine.held());
+  return std::forward<Body>(body)(under_way.engine());
+}
+
+/// The interpreter ends, in this thread. Waits for calls of other threads that are under way, and lets them begin no
+/// others. Whether they have ended.
+[[nodiscard]] bool end_calls(std::chrono::duration<double> at_most);
+
+/// Local. The interpreter has ended: engines that something still refers to end now, before the process does.
+void end_engines() noexcept;
+
+}  // namespace kedge::python
