@@ -10,8 +10,8 @@
  * kedge_get_counters may be called from several threads.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
- * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
- * or exits.
+ * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws or
+ * aborts.
  *
  * Binary interface: kedge_engine and kedge_options are opaque; enumerator values are never reused; structs
  * that the caller allocates have reserved fields, so programs stay compatible when fields are added. */
@@ -68,9 +68,10 @@ typedef struct kedge_failure {
 /** The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
 const char* kedge_error_name(kedge_error code);
 
-/** The failure of this thread's last failed call, on any engine. As with errno, successful calls leave it unchanged.
- * The struct belongs to Kedge; it and its texts are valid until this thread's next call into Kedge or until the thread
- * ends. Never NULL. */
+/** Of a program that this ends: 75 if another attempt may succeed, 78 if it would fail alike, 0 for KEDGE_OK. */
+int kedge_exit_status(kedge_error code);
+/** The failure of this thread's last failed call, on any engine; as with errno, successful calls leave it unchanged.
+ * It is Kedge's, never NULL, and valid until this thread's next call into Kedge or the thread's end. */
 const kedge_failure* kedge_last_failure(void);
 
 /** The text of kedge_last_failure(), e.g. to print before exiting. Never NULL. */

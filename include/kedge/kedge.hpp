@@ -12,6 +12,7 @@
 #include "kedge/elements.hpp"      // IWYU pragma: export
 #include "kedge/engine.hpp"        // IWYU pragma: export
 #include "kedge/error.hpp"         // IWYU pragma: export
+#include "kedge/exit_status.hpp"   // IWYU pragma: export
 #include "kedge/options.hpp"       // IWYU pragma: export
 #include "kedge/selection.hpp"     // IWYU pragma: export
 #include "kedge/state.hpp"         // IWYU pragma: export

@@ -289,6 +289,9 @@ TEST(CApiMisuse, OptionsByName) {
 TEST(CApiMisuse, TheLastFailureIsTheThreadsOwnAndSurvivesSuccess) {
   std::thread([] {
     EXPECT_EQ(kedge_last_failure()->code, KEDGE_OK);
+    EXPECT_EQ(kedge_exit_status(kedge_last_failure()->code), 0);
+    EXPECT_EQ(kedge_exit_status(KEDGE_MISMATCH), 78);
+    EXPECT_EQ(kedge_exit_status(KEDGE_NO_SPACE), 75);
     EXPECT_STREQ(kedge_last_error(), "");
     EXPECT_STREQ(kedge_last_failure()->path, "");
   }).join();

@@ -1,4 +1,4 @@
-// What programs do in mpi_main. Usage: frame fine | all | one
+// What programs do in mpi_main. Usage: frame fine | all | option | own | one | one-busy
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -14,6 +14,10 @@ int main(int argc, char** argv) {
     kedge::Options options;
     if (mode == "all") options.store.path = "/dev/null/store";
     if (mode == "all") kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+    if (mode == "option") options.redundancy.set_size = 1;
+    if (mode == "option") kedge::Engine engine(kedge::mpi(MPI_COMM_WORLD), options);
+    if (mode == "own") throw std::runtime_error("my own");
+    if (mode == "one-busy" && rank == 1) throw kedge::Error(kedge::ErrorCode::mismatch, "only here");
     if (mode == "one" && rank == 1) throw std::runtime_error("only here");
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) std::puts("came to its end");

@@ -35,9 +35,16 @@ def main():
         check(code == 0 and not said and "came to its end" in output, output)
 
         code, said, output = launch("all", directory)
-        check(code == 1 and len(said) == 1 and "/dev/null" in said[0], output)
+        check(code == 75 and len(said) == 1 and "/dev/null" in said[0], output)
         for word in ("terminate called", "signal", "came to its end"):
             check(word not in output, "it does not end in words:", output)
+
+        code, said, output = launch("option", directory)
+        check(code == 78 and len(said) == 1 and "redundancy.set_size" in said[0], code, output)
+        code, said, output = launch("own", directory)
+        check(code == 1 and said == ["frame: my own"], code, output)
+        code, said, output = launch("one-busy", directory)
+        check(code == 78 and len(said) == 1, code, output)
 
         code, said, output = launch("one", directory)
         check(code not in (0, 124) and said == ["frame: only here"], output)

@@ -244,7 +244,7 @@ def a_job_that_runs_is_left_alone(directory):
     code, output = job.launch("--steps", "20000", "--every", "10", "--die-at", "200", "--die-rank", "0", watch=try_to_drain)
     check(seen, output)
     for outcome in seen:
-        refused(outcome, 2, "is in use by a job (incarnation 1, rank ", "the store on node ")
+        refused(outcome, 75, "is in use by a job (incarnation 1, rank ", "the store on node ")
     check("overtaken" not in output and "committed step-000200" in output, output)
     print("ok a job that runs is left alone", flush=True)
 
@@ -260,8 +260,8 @@ def a_job_that_was_started_again_is_not_overtaken(directory, wanted):
     check("kedge scavenge --finish" in output and "newer checkpoints than this start finds" in output,
           "the start does not say what waits there:", output)
     job.environment["KEDGE_STORE_PATH"] = here
-    refused(drain(job, "-n", 1), 2, "started again (incarnation 2)", "--overtake")
-    refused(scavenge(job, "--finish", job.directory / "prefix"), 2, "started again (incarnation 2)", "--overtake")
+    refused(drain(job, "-n", 1), 75, "started again (incarnation 2)", "--overtake")
+    refused(scavenge(job, "--finish", job.directory / "prefix"), 75, "started again (incarnation 2)", "--overtake")
     said(scavenge(job, "--finish", job.directory / "prefix", "--overtake"), f"flushed step-{NEWEST:06} ")
     # A drain, and the finish of a scavenge, are no starts of the job.
     check(drain(job, "-n", 1)[1].startswith("nothing to drain: step-"), "")
@@ -278,6 +278,27 @@ def a_job_that_died_before_its_first_checkpoint_is_not_waited_for(directory, wan
     check(drained(drain(job, "-n", 2)) == NEWEST, "what the first start committed is not flushed")
     goes_on_from_the_prefix(job, wanted)
     print("ok a job that died before its first checkpoint is not waited for", flush=True)
+
+
+def several_runs(directory):
+    """One prefix, two runs: one is chosen, or all are drained."""
+    job = Job(directory / "several", "xor", persistent_every=0)
+    for run in ("cold", "warm"):
+        code, output = Job(directory / "several", "xor", persistent_every=0, run=run).launch(
+            "--die-at", str(DEATH), "--die-node", "0")
+        check(code != 0, output)
+    refused(drain(job, "-n", 1), 2, "the runs 'cold', 'warm'", "--run", "--all-runs")
+    refused(drain(job, "-n", 1, "--all-runs", "--run", "hot"), 2, "no run on this prefix has checkpoints")
+    check(drained(drain(job, "-n", 1, "--run", "cold")) == NEWEST, "not the newest")
+    code, out, error = drain(job, "-n", 2, "--all-runs")
+    check(code == 0 and re.match(rf"cold: nothing to drain: step-{NEWEST:06} .*\nwarm: drained step-{NEWEST:06} ", out),
+          code, out, error)
+    # Where one of them is what a job without a name would go on with, the others are not forgotten.
+    code, output = Job(directory / "several", "xor", persistent_every=0, run="main").launch("--steps", str(EVERY))
+    check(code == 0, output)
+    code, out, error = drain(job, "-n", 1)
+    check(code == 0 and "the prefix also has 'cold', 'warm' (--run, --all-runs)" in out, code, out, error)
+    print("ok several runs of one prefix", flush=True)
 
 
 def what_is_incomplete_stays(directory, wanted):
@@ -323,7 +344,7 @@ def two_calls_for_one_store(directory, wanted):
              for node in list(range(nodes.NODES)) * 3]
     words = [(*call.communicate(timeout=LIMIT_S), call.returncode) for call in calls]
     for out, error, code in words:
-        check(code == 0 or (code == 2 and "another kedge scavenge is copying this store" in " ".join(error.split())),
+        check(code == 0 or (code == 75 and "another kedge scavenge is copying this store" in " ".join(error.split())),
               code, out, error)
     check(list((job.directory / "prefix").glob(f"step-{NEWEST:06}*/checkpoint.h5")), "nobody flushed:", words)
     check(not list((job.directory / "prefix/.kedge/main/scavenged").glob(".part-*")), "a part stays behind")
@@ -361,6 +382,7 @@ def main():
         node_by_node(directory, wanted)
         a_job_that_was_started_again_is_not_overtaken(directory, wanted)
         a_job_that_died_before_its_first_checkpoint_is_not_waited_for(directory, wanted)
+        several_runs(directory)
         what_is_incomplete_stays(directory, wanted)
         damage_on_the_prefix_is_told(directory)
         two_calls_for_one_store(directory, wanted)

@@ -93,7 +93,7 @@ TEST_F(KedgeDrop, AStoreInUseIsRefused) {
   const auto lock = system_->try_lock(store + "/lock.4.0", "incarnation 4, rank 0, process 77");
   ASSERT_TRUE(lock);
   const Result refused = kedge("drop --yes " + store);
-  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.status, 75) << "it may be free later";
   EXPECT_THAT(refused.text, AllOf(HasSubstr("in use by a job"), HasSubstr("process 77")));
   EXPECT_TRUE(std::filesystem::exists(store + "/rank-0.0.h5"));
 }

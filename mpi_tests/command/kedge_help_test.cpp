@@ -168,7 +168,7 @@ TEST_F(KedgeHelp, BashCompletesCommandsOptionsAndTags) {
   EXPECT_THAT(offered({"sh"}), ::testing::ElementsAre("show"));
   EXPECT_THAT(offered({"help", "ve"}), ::testing::ElementsAre("verify"));
   EXPECT_THAT(offered({"completion", ""}), IsSupersetOf({"bash", "fish", "zsh"}));
-  EXPECT_THAT(offered({"show", "--r"}), ::testing::ElementsAre("--rank"));
+  EXPECT_THAT(offered({"show", "--r"}), ::testing::ElementsAre("--run", "--rank"));
   EXPECT_THAT(offered({"show", "--prefix", prefix_.directory(), "step-0002"}), ::testing::ElementsAre("step-000200"));
   EXPECT_THAT(offered({"extract", "--prefix", prefix_.directory(), "step-0002"}),
               ::testing::ElementsAre("step-000200"));

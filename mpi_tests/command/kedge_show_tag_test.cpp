@@ -62,7 +62,25 @@ TEST_F(KedgeCheckpoints, OfSeveralRunsTheLastToCommitIsMeant) {
     const Result shown = on_prefix(words);
     EXPECT_EQ(shown.status, 0) << shown.text;
     EXPECT_THAT(shown.text, HasSubstr(sample_entry(3).directory)) << words;
+    EXPECT_THAT(shown.text, HasSubstr("is of run 'heat', the last of several runs")) << words;
+    const Result chosen = on_prefix(std::string(words) + " --run ice");
+    EXPECT_EQ(chosen.status, 0) << chosen.text;
+    EXPECT_THAT(chosen.text, AllOf(HasSubstr(other.directory), Not(HasSubstr("several runs")))) << words;
   }
+  std::ofstream(prefix_.path("latest")) << sample_entry(3).directory << "\n";
+  EXPECT_THAT(kedge("show " + prefix_.path("latest")).text, HasSubstr("is of run 'heat'")) << "by its path";
+  EXPECT_THAT(kedge("show " + prefix_.path("latest") + " --run ice").text, HasSubstr(other.directory));
+  EXPECT_THAT(kedge("show --run ice " + prefix_.path(sample_entry(3).directory)).text,
+              HasSubstr("no checkpoint of run 'ice'"));
+  EXPECT_THAT(on_prefix("show step-000100 --run ice").text, HasSubstr("did you mean step-000300?"));
+  EXPECT_EQ(on_prefix("show latest --run snow").status, 2);
+  EXPECT_EQ(on_prefix("show latest --run ''").status, 2);
+  truncate(manifest(sample_entry(3)), 100);  // nobody knows whose it is
+  EXPECT_EQ(on_prefix("show latest --run ice").status, 0);
+  EXPECT_EQ(on_prefix("verify latest --run ice").status, 0);
+  EXPECT_THAT(kedge("verify " + prefix_.directory() + " --run heat").text,
+              AllOf(Not(HasSubstr(other.directory)), HasSubstr(sample_entry(3).directory), HasSubstr("DAMAGED")));
+  EXPECT_THAT(kedge("verify " + prefix_.directory()).text, HasSubstr(other.directory));
   EXPECT_THAT(on_prefix("show " + other.directory).text, HasSubstr(other.directory));
 }
 

@@ -105,6 +105,12 @@ class Slurm(unittest.TestCase):
         self.assertEqual([line.split(";")[0] for line in said],
                          [f"attempt {n} ended with status 3" for n in (1, 2, 3)] + ["scontrol requeue"])
 
+    def test_what_another_attempt_would_meet_again_is_not_tried_again(self):
+        self.assertEqual(self.job("echo tried; exit 78"), ["tried"])
+
+    def test_what_may_pass_is_tried_again(self):
+        self.assertEqual(len([line for line in self.job("exit 75") if "ended with status 75" in line]), 3)
+
     def test_a_job_that_ends_well_is_queued_again_until_it_is_finished(self):
         self.assertEqual(self.job("exit 0"), ["scontrol requeue"])
 

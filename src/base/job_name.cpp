@@ -13,7 +13,8 @@ constexpr std::string_view kKept = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR
 
 std::string job_name(std::string_view id) {
   std::string name(id.substr(0, kLengthMax));
-  std::ranges::replace_if(name, [](char one) { return kKept.find(one) == std::string_view::npos; }, '_');
+  std::ranges::replace_if(
+      name, [](char one) { return kKept.find(one) == std::string_view::npos; }, '_');
   return name;
 }
 

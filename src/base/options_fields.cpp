@@ -43,9 +43,10 @@ std::vector<Field> store_fields() {
   using enum Scope;
   return {
       field(
-          {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank, "a path, or empty",
+          {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank,
+          "a path, or empty; of names in braces, {node} alone is replaced (each run gets a directory of its own there)",
           "Node-local directory; {node} becomes the node's name; empty: the first in memory of the usual places.",
-          kPath),
+          kStorePath),
       field(
           {"store", "keep"}, [](auto& o) -> auto& { return o.store.keep; }, all_ranks,
           "a whole number from 1 to 4294967295", "Number of commits kept per rank on the node-local store.",
@@ -78,7 +79,8 @@ std::vector<Field> persistent_fields() {
   using enum Scope;
   return {
       field(
-          {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks, "a path, not empty",
+          {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks,
+          "a path, not empty; no names in braces are replaced",
           "The prefix: a directory on the parallel filesystem, the same for all ranks.", kSomePath),
       field(
           {"persistent", "every"}, [](auto& o) -> auto& { return o.persistent.every; }, all_ranks,
@@ -287,8 +289,10 @@ std::vector<Field> event_fields() {
   using enum Scope;
   return {
       field(
-          {"events", "path"}, [](auto& o) -> auto& { return o.events.path; }, all_ranks, "a path, or empty",
-          "Where events are written as JSON lines: a directory, or with {node} in it a file; empty: nowhere.", kPath),
+          {"events", "path"}, [](auto& o) -> auto& { return o.events.path; }, all_ranks,
+          "a path, or empty; of names in braces, {node}, {run}, {user} and {job} are replaced",
+          "Where events are written as JSON lines: a directory, or with {node} in it a file; empty: nowhere.",
+          kEventsPath),
       field<FieldKind::size>(
           {"events", "max_bytes"}, [](auto& o) -> auto& { return o.events.max_bytes; }, all_ranks,
           "a size from \"4 KiB\", or 0", "Size at which a file of events is renamed and a new one begun; 0 = never.",

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -29,6 +30,17 @@ inline constexpr std::size_t kFingerprintBytesMax = 4096;
 
 inline bool is_path(const std::string& path) { return path.find('\0') == std::string::npos; }
 
+/// Whether every {name} in the path is one of these; ${NAME}, and braces around other things, are not looked at.
+inline bool has_only(const std::string& path, std::initializer_list<std::string_view> replaced) {
+  for (std::size_t at = path.find('{'); at != std::string::npos; at = path.find('{', at + 1)) {
+    const std::size_t end = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", at + 1);
+    if (end == std::string::npos || end == at + 1 || path[end] != '}' || (at > 0 && path[at - 1] == '$')) continue;
+    const std::string_view name = std::string_view(path).substr(at + 1, end - at - 1);
+    if (std::ranges::find(replaced, name) == replaced.end()) return false;
+  }
+  return true;
+}
+
 inline constexpr auto kRunName = [](const std::string& name) { return name.empty() || is_run_name(name); };
 inline constexpr auto kLine = [](const std::string& text) {
   return text.size() <= kFingerprintBytesMax && text.find_first_of(std::string_view("\0\n\r", 3)) == std::string::npos;
@@ -36,8 +48,13 @@ inline constexpr auto kLine = [](const std::string& text) {
 inline constexpr auto kPaths = [](const std::vector<std::string>& paths) {
   return std::ranges::all_of(paths, is_path);
 };
-inline constexpr auto kPath = [](const std::string& path) { return is_path(path); };
-inline constexpr auto kSomePath = [](const std::string& path) { return !path.empty() && is_path(path); };
+inline constexpr auto kStorePath = [](const std::string& path) { return is_path(path) && has_only(path, {"node"}); };
+inline constexpr auto kEventsPath = [](const std::string& path) {
+  return is_path(path) && has_only(path, {"node", "run", "user", "job"});
+};
+inline constexpr auto kSomePath = [](const std::string& path) {
+  return !path.empty() && is_path(path) && has_only(path, {});
+};
 inline constexpr auto kMoment = [](const std::string& text) {
   return text.empty() || text == "none" || parse_moment(text).has_value();
 };

@@ -36,6 +36,7 @@ class Drain {
       comm::throw_if(check(options_));
       if (processes_.is_root()) {
         known_ = find_recorded_run(*environment_.file_system, options_.persistent.path, options_.run);
+        note_other_runs();
       }
     });
     share_run();
@@ -49,14 +50,15 @@ class Drain {
     processes_.broadcast(sees_any);
     processes_.broadcast(newest_);
     processes_.broadcast(hosts);
-    if (!sees_any) return nothing_seen();
-    if (newest_.generation == 0) return nothing_newer();
+    if (!sees_any) return nothing_seen() + other_runs_;
+    if (newest_.generation == 0) return nothing_newer() + other_runs_;
     if (!overtakes_) processes_.together([&] { comm::throw_if(later_start(known_, newest_.incarnation)); });
-    return flush_by(hosts);
+    return flush_by(hosts) + other_runs_;
   }
 
  private:
   void share_run() {
+    processes_.broadcast(other_runs_);
     processes_.broadcast(known_.name);
     processes_.broadcast(known_.record.run_id);
     processes_.broadcast(known_.record.place_id);
@@ -65,6 +67,16 @@ class Drain {
     processes_.broadcast(known_.newest_start);
     processes_.broadcast(known_.newest_start_ended);
     options_.run = known_.name;
+  }
+
+  /// Local. Where nobody named one of several.
+  void note_other_runs() {
+    if (!options_.run.empty()) return;
+    for (const std::string& run : recorded_runs(*environment_.file_system, options_.persistent.path, "")) {
+      if (run != known_.name) other_runs_ += compose("{}'{}'", other_runs_.empty() ? "" : ", ", run);
+    }
+    if (other_runs_.empty()) return;
+    other_runs_ = compose("; of run '{}', the prefix also has {} (--run, --all-runs)", known_.name, other_runs_);
   }
 
   /// What all processes see, on process 0.
@@ -162,6 +174,7 @@ class Drain {
   RecordedRun known_;
   Survivor newest_;             ///< that any process sees and the prefix has not
   Survivor newest_checkpoint_;  ///< likewise; process 0's
+  std::string other_runs_;      ///< in words, to be added to what was done
   bool sees_store_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "drain/recorded_run.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -45,17 +46,36 @@ RecordedRun known(fs::FileSystem& file_system, std::string prefix, std::string n
   return run;
 }
 
+std::string quoted(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += compose("{}'{}'", list.empty() ? "" : ", ", name);
+  return list;
+}
+
+/// As a job chooses that names none; but nothing begins here.
+std::string choose(const std::vector<std::string>& runs, const std::string& prefix) {
+  const std::string unnamed = persist::default_run_name("");
+  if (runs.empty() || std::ranges::find(runs, unnamed) != runs.end()) return unnamed;
+  if (runs.size() == 1) return runs.front();
+  throw Error(Failure{ErrorCode::mismatch,
+                      compose("the prefix has checkpoints of the runs {}; name one with --run (for all of them, drain "
+                              "has --all-runs)",
+                              quoted(runs)),
+                      -1, prefix, 0});
+}
+
 /// Where KEDGE_RUN is that of a job whose parts have runs of their own.
 std::string advice_without(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
-  std::string parts;
+  std::vector<std::string> parts;
   const std::string records = persist::records_directory(prefix);
   if (file_system.status(records)) {
     for (const std::string& name : file_system.list(records)) {
-      if (name.starts_with(run + ".")) parts += compose("{}'{}'", parts.empty() ? "" : ", ", name);
+      if (name.starts_with(run + ".")) parts.push_back(name);
     }
   }
   if (parts.empty()) return "; the first line of the job's log names both";
-  return compose(", but runs of parts of it are: {}; give each with --run", parts);
+  return compose(", but runs of parts of it are: {}; give each with --run (for all of them, drain has --all-runs)",
+                 quoted(parts));
 }
 
 }  // namespace
@@ -64,14 +84,18 @@ std::string named(std::string_view tag, std::uint64_t generation) {
   return compose("{} (generation {})", tag, generation);
 }
 
+std::vector<std::string> recorded_runs(fs::FileSystem& file_system, const std::string& prefix, const std::string& job) {
+  const std::string canonical = existing_prefix(file_system, prefix);
+  if (!file_system.status(persist::records_directory(canonical))) return {};
+  std::vector<std::string> runs = persist::runs_with_checkpoints(file_system, canonical);
+  std::erase_if(runs,
+                [&](const std::string& run) { return !job.empty() && run != job && !run.starts_with(job + "."); });
+  return runs;
+}
+
 RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix, const std::string& name) {
   const std::string canonical = existing_prefix(file_system, prefix);
-  const bool has_runs = file_system.status(persist::records_directory(canonical)).has_value();
-  std::string run = name;
-  if (run.empty()) {
-    const auto runs = has_runs ? persist::runs_with_checkpoints(file_system, canonical) : std::vector<std::string>();
-    run = persist::choose_run("", runs, false);
-  }
+  const std::string run = name.empty() ? choose(recorded_runs(file_system, canonical, ""), canonical) : name;
   const auto record = record_in(file_system, persist::records_directory(canonical, run));
   if (!record) {
     not_found(compose("no run '{}' is recorded on this prefix{}", run, advice_without(file_system, canonical, run)),
@@ -99,10 +123,11 @@ std::optional<Failure> later_start(const RecordedRun& run, std::uint64_t incarna
   if (run.newest_start <= incarnation || run.newest_start_ended) return std::nullopt;
   return Failure{
       ErrorCode::busy,
-      compose("the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
-              "may be at work elsewhere, as it left no lock in the stores that were seen here: run this on the nodes of "
-              "that start too, or, if it has ended, add --overtake",
-              run.newest_start, incarnation),
+      compose(
+          "the job was started again (incarnation {}) after this checkpoint was made (incarnation {}), and "
+          "may be at work elsewhere, as it left no lock in the stores that were seen here: run this on the nodes of "
+          "that start too, or, if it has ended, add --overtake",
+          run.newest_start, incarnation),
       -1, run.prefix, 0};
 }
 

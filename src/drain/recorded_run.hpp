@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
@@ -39,8 +40,14 @@ struct RecordedRun {
 /// A commit, for people.
 [[nodiscard]] std::string named(std::string_view tag, std::uint64_t generation);
 
-/// Local, reads only. The run of this name on this prefix; empty: the only one. Throws Error{not_found} if there is no
-/// such prefix or run, mismatch if there are several.
+/// Local, reads only. The names of the runs on this prefix that have checkpoints there or in stores: of those that
+/// belong to a job of this name, which parts of it have runs of their own; empty: of all. Throws Error{not_found} if
+/// there is no such prefix.
+[[nodiscard]] std::vector<std::string> recorded_runs(fs::FileSystem& file_system, const std::string& prefix,
+                                                     const std::string& job);
+
+/// Local, reads only. The run of this name on this prefix; empty: the only one, or that of a job without a name. Throws
+/// Error{not_found} if there is no such prefix or run, mismatch that names them if there are several.
 [[nodiscard]] RecordedRun find_recorded_run(fs::FileSystem& file_system, const std::string& prefix,
                                             const std::string& name);
 

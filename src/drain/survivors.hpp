@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,9 +18,9 @@ namespace kedge::drain {
 
 struct Survivors {
   std::vector<Survivor> containers;
-  std::vector<std::string> stores;  ///< directories of this run
+  std::vector<std::string> stores;     ///< directories of this run
   std::vector<std::uint64_t> left_by;  ///< starts that died here: they left locks which nobody holds
-  std::string used_by;              ///< who works with one of them; empty: nobody
+  std::string used_by;                 ///< who works with one of them; empty: nobody
 };
 
 /// Local, reads only. Those in one directory of a store; a file that cannot be read is left out. Throws Error{io}.

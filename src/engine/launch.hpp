@@ -24,7 +24,6 @@ struct Processes {
 
 /// Pure. The batch system's job that this process runs in, as job_name() writes it; of LSF's arrays with the element.
 /// Empty without one.
-[[nodiscard]] std::string batch_job(
-    const std::function<std::optional<std::string>(const std::string& name)>& variable);
+[[nodiscard]] std::string batch_job(const std::function<std::optional<std::string>(const std::string& name)>& variable);
 
 }  // namespace kedge::engine

@@ -76,8 +76,8 @@ class StoreProof {
         topology_(topology),
         rank_(rank),
         nonce_(nonce),
-        own_(fs::join(store.path, compose("{}{}-{}-{}", store::kNoncePrefix, store.run.incarnation, rank,
-                                          to_string(nonce)))) {}
+        own_(fs::join(store.path,
+                      compose("{}{}-{}-{}", store::kNoncePrefix, store.run.incarnation, rank, to_string(nonce)))) {}
 
   void write() const {
     if (store_.file_system.create(own_)) return;

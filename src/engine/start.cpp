@@ -16,6 +16,7 @@
 #include "engine/identity.hpp"
 #include "engine/proof.hpp"
 #include "engine/store_io.hpp"
+#include "engine/store_roots.hpp"
 #include "engine/succession.hpp"
 #include "format/hdf5_loaded.hpp"
 #include "fs/durable_path.hpp"
@@ -159,6 +160,10 @@ class Start {
       if (started_.topology.node.front() == group_.rank() && !root.warning.empty()) setup_.log.warning(root.warning);
       open_tier();
     });
+    warn_of_missing_roots(
+        group_,
+        {!surroundings_.configured.empty(), started_.topology.node.front() == group_.rank(), surroundings_.node, root_},
+        setup_.log);
     ids_ = settle_ids(setup_, group_, known_,
                       {started_.prefix.records.get(), *started_.prefix.tier, root_, surroundings_});
     started_.run.id = ids_.run_id;

@@ -9,7 +9,9 @@ Counters Metrics::counters() const {
   return counters_;
 }
 
-void Metrics::started(int ranks, double seconds) const { write({.name = "start", .ranks = ranks, .seconds = seconds, .says_whose = true}); }
+void Metrics::started(int ranks, double seconds) const {
+  write({.name = "start", .ranks = ranks, .seconds = seconds, .says_whose = true});
+}
 
 void Metrics::committed(const CommitHead& commit, const CommitBytes& bytes, double blocked_s) {
   count([&](Counters& counters) {

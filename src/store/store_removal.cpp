@@ -39,7 +39,9 @@ std::uint64_t bytes_below(fs::FileSystem& file_system, const std::string& direct
 }
 
 void remove_files(fs::FileSystem& file_system, const std::string& directory, const StoreContent& content) {
-  const auto order = [](const std::string& name) { return parse_file_name(name) ? 0 : name == kRunRecord || name.starts_with(kJobPrefix) ? 2 : 1; };
+  const auto order = [](const std::string& name) {
+    return parse_file_name(name) ? 0 : name == kRunRecord || name.starts_with(kJobPrefix) ? 2 : 1;
+  };
   for (const int turn : {0, 1, 2}) {
     for (const std::string& name : content.files) {
       if (name != own_lock() && order(name) == turn) fs::remove_tree(file_system, fs::join(directory, name));
@@ -67,8 +69,7 @@ std::unique_ptr<fs::Lock> take_own_lock(fs::FileSystem& file_system, const std::
   const std::string holder = compose("kedge drop, process {}", ::getpid());
   while (true) {
     std::unique_ptr<fs::Lock> lock;
-    const auto failure =
-        attempt([&] { lock = file_system.try_lock(fs::join(directory, own_lock()), holder); });
+    const auto failure = attempt([&] { lock = file_system.try_lock(fs::join(directory, own_lock()), holder); });
     if (!failure) return lock;
     if (failure->code != ErrorCode::no_space || !make_room(file_system, directory)) throw Error(*failure);
   }

@@ -29,6 +29,7 @@ struct DrainArguments {
   std::string launcher;
   unsigned processes = 0;
   bool overtakes = false;
+  bool all_runs = false;
   bool dry_run = false;
 };
 
@@ -118,9 +119,12 @@ Options options_for(const DrainArguments& arguments) {
 
 Outcome drain(const DrainArguments& arguments) {
   std::vector<std::string> words = launcher_words(arguments);
-  words.push_back(beside("kedge-mpi", "this Kedge was built without MPI"));
+  words.push_back(beside("kedge-mpi", KEDGE_HAS_MPI ? "in a build directory, build the target kedge_product; else "
+                                                      "install Kedge again"
+                                                    : "this Kedge was built without MPI"));
   words.emplace_back("drain");
   if (arguments.overtakes) words.emplace_back("--overtake");
+  if (arguments.all_runs) words.emplace_back("--all-runs");
   for (std::string& word : option_words(options_for(arguments))) words.push_back(std::move(word));
   if (arguments.dry_run) {
     std::string line;
@@ -138,6 +142,9 @@ Command add_drain(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("drain", "Flush what a job that has ended left in its nodes' stores");
   parser->add_option("PREFIX", arguments->prefix, "The job's prefix; default: the configured one (persistent.path)");
   parser->add_option("--run", arguments->run, "The run, if the prefix has several")->type_name("NAME");
+  parser->add_flag("--all-runs", arguments->all_runs,
+                   "Every run on the prefix that has checkpoints, one after the other; with --run (KEDGE_RUN): that "
+                   "one and those of its parts, NAME.*");
   parser->add_option("--store", arguments->store, "Where the job's stores are, if it set store.path itself")
       ->type_name("PATH");
   parser
@@ -156,7 +163,8 @@ Command add_drain(CLI::App& program) {
       "Run it in the job's allocation, with the job's options (kedge.toml, KEDGE_*), when the job has ended: the "
       "newest checkpoint that can be recovered from the stores is rebuilt if a node is gone, protected, and flushed to "
       "the prefix. Any number of processes will do. What is on the prefix already is left alone.\n"
-      "Exit status: 0 if the newest checkpoint is on the prefix, 1 if none can be recovered, else 2.");
+      "Exit status: 0 if the newest checkpoint is on the prefix, 1 if none can be recovered, 75 if another attempt "
+      "may succeed (a store is in use, the prefix is full), else 2.");
   return {parser, [arguments] { return drain(*arguments); }};
 }
 

@@ -107,7 +107,7 @@ Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments)
   const auto with_each = [&](const std::vector<std::string>& stores, auto&& step) {
     for (const std::string& path : stores) {
       if (const auto failure = attempt([&] { step(look_at(file_system, path)); })) {
-        outcome = std::max(outcome, explain(*failure));
+        outcome = std::max(outcome, explain_attempt(*failure));
       }
     }
   };
@@ -248,8 +248,12 @@ Command add_drop(CLI::App& program) {
   parser->footer(
       "Lists what will be removed, pinned checkpoints included, and asks. A store that a job is using is refused; "
       "a job whose run is removed from the prefix can no longer commit to it.\n"
-      "Exit status: 0, or 2 if not all of it was removed.");
-  return {parser, [arguments] { return drop(*arguments); }};
+      "Exit status: 0, 75 if another attempt may succeed (a job uses it), or 2 if not all of it was removed.");
+  return {parser, [arguments] {
+            Outcome outcome = Outcome::ok;
+            const auto failure = attempt([&] { outcome = drop(*arguments); });
+            return failure ? explain_attempt(*failure) : outcome;
+          }};
 }
 
 }  // namespace kedge::tools

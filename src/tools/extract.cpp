@@ -35,6 +35,7 @@ struct ExtractArguments {
   std::string what;
   Wanted wanted;
   std::string prefix;
+  std::string run;
   std::string output = ".";
   bool force = false;
   bool json = false;
@@ -267,7 +268,7 @@ void Extraction::report() const {
 
 Outcome extract(const ExtractArguments& arguments) {
   const auto file_system = fs::posix_file_system();
-  const auto place = tag_meant(*file_system, arguments.what, arguments.prefix);
+  const auto place = tag_meant(*file_system, {arguments.what, arguments.prefix, arguments.run});
   Containers containers =
       place ? containers_of_tag(*file_system, *place) : containers_of_file(*file_system, arguments.what);
   return Extraction(*file_system, arguments, std::move(containers)).run();
@@ -296,6 +297,7 @@ Command add_extract(CLI::App& program) {
       ->add_option("--prefix", arguments->prefix,
                    "Prefix on which to look for the tag; default: the configured persistent.path")
       ->type_name("PREFIX");
+  add_run_option(*parser, arguments->run);
   parser->add_flag("--json", arguments->json, "JSON output for programs");
   parser->footer(
       "A file that only one rank saved is written under its own name; one that several ranks saved, as rank-<r>/NAME "

@@ -1,5 +1,6 @@
 // kedge-mpi: what `kedge drain` has a launcher start on the nodes of a job.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "comm/group.hpp"
 #include "comm/mpi/mpi_link.hpp"
 #include "drain/drain.hpp"
+#include "drain/recorded_run.hpp"
 #include "engine/environment.hpp"
 #include "kedge/mpi.hpp"
 #include "tools/outcome.hpp"
@@ -31,12 +33,66 @@ Options options_of(const std::vector<std::string>& settings) {
   return options;
 }
 
+struct Asked {
+  std::vector<std::string> settings;
+  bool overtakes = false;
+  bool all_runs = false;
+};
+
+/// COLLECTIVE. What process 0 finds: the runs of the job that `options` name, or of all.
+std::vector<std::string> runs_to_drain(const comm::Group& processes, const Options& options) {
+  comm::throw_if(processes.vote(options.load_failure));
+  std::vector<std::string> runs;
+  processes.together([&] {
+    if (!processes.is_root()) return;
+    runs = drain::recorded_runs(*fs::posix_file_system(), options.persistent.path, options.run);
+    if (runs.empty())
+      throw Error(
+          Failure{ErrorCode::not_found, "no run on this prefix has checkpoints", -1, options.persistent.path, 0});
+  });
+  auto number = runs.size();
+  processes.broadcast(number);
+  runs.resize(number);
+  for (std::string& run : runs) processes.broadcast(run);
+  return runs;
+}
+
+/// COLLECTIVE. One after the other; what goes wrong with one keeps none of the others. Of a run that ended in order no
+/// store may be left.
+Outcome drain_each(const comm::Group& processes, Options options, bool overtakes) {
+  Outcome outcome = Outcome::ok;
+  bool any_seen = false;
+  for (const std::string& run : runs_to_drain(processes, options)) {
+    options.run = run;
+    const auto say = [&](const std::string& words) {
+      if (processes.is_root()) print(printable(compose("{}: {}", run, words)) + "\n");
+    };
+    try {
+      comm::MpiLink link(MPI_COMM_WORLD);
+      say(drain::drain(processes, processes.size() == 1 ? nullptr : &link, options, engine::Environment::system(),
+                       overtakes));
+      any_seen = true;
+    } catch (const Error& error) {
+      if (comm::ends_communication(error.code())) throw;
+      if (error.code() == ErrorCode::not_found) {
+        say(error.failure().message);
+        continue;
+      }
+      any_seen = true;
+      if (processes.is_root()) outcome = std::max(outcome, explain_attempt(error.failure()));
+    }
+  }
+  return any_seen ? outcome : Outcome::cannot_look;
+}
+
 /// COLLECTIVE. Throws what ends communication.
-Outcome drain_all(const std::vector<std::string>& settings, bool overtakes) {
+Outcome drain_all(const Asked& asked) {
+  const auto& [settings, overtakes, all_runs] = asked;
   const Options options = options_of(settings);
   const comm::Group processes(kedge::mpi(MPI_COMM_WORLD), comm::Group::Seconds(options.comm.timeout_s));
   try {
     processes.communicator().connect(processes.deadline());
+    if (all_runs) return drain_each(processes, options, overtakes);
     comm::MpiLink link(MPI_COMM_WORLD);
     const std::string words = drain::drain(processes, processes.size() == 1 ? nullptr : &link, options,
                                            engine::Environment::system(), overtakes);
@@ -44,7 +100,7 @@ Outcome drain_all(const std::vector<std::string>& settings, bool overtakes) {
     return Outcome::ok;
   } catch (const Error& error) {
     if (comm::ends_communication(error.code())) throw;
-    return processes.is_root() ? explain(error.failure()) : Outcome::ok;
+    return processes.is_root() ? explain_attempt(error.failure()) : Outcome::ok;
   }
 }
 
@@ -54,16 +110,16 @@ Outcome drain_all(const std::vector<std::string>& settings, bool overtakes) {
 int main(int count, char** words) {
   CLI::App program{"The processes that kedge drain starts; see kedge drain --help.", "kedge-mpi"};
   program.require_subcommand(1);
-  std::vector<std::string> settings;
-  bool overtakes = false;
+  kedge::tools::Asked asked;
   CLI::App* drain =
       program.add_subcommand("drain", "Flush what a job left in the stores of the nodes that this runs on");
-  drain->add_option("--set", settings, "An option of the job, as section.key=value")
+  drain->add_option("--set", asked.settings, "An option of the job, as section.key=value")
       ->type_name("OPTION")
       ->allow_extra_args(false);
-  drain->add_flag("--overtake", overtakes, "Even if a job of the run may be at work elsewhere");
+  drain->add_flag("--overtake", asked.overtakes, "Even if a job of the run may be at work elsewhere");
+  drain->add_flag("--all-runs", asked.all_runs, "Every run of the job, or if that has no name of the prefix");
   CLI11_PARSE(program, count, words);
   auto outcome = kedge::tools::Outcome::cannot_look;
-  const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(settings, overtakes); });
+  const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(asked); });
   return static_cast<int>(failed != 0 ? kedge::tools::Outcome::cannot_look : outcome);
 }

@@ -29,7 +29,7 @@ Outcome scavenge(const ScavengeArguments& arguments) {
       print(printable(drain::finish_scavenge(options, environment, arguments.overtakes)) + "\n");
       return Outcome::ok;
     } catch (const Error& error) {
-      return explain(error.failure());
+      return explain_attempt(error.failure());
     }
   }
   std::vector<std::string> stores = arguments.stores;
@@ -45,7 +45,7 @@ Outcome scavenge(const ScavengeArguments& arguments) {
       print(printable(store.directory) + ": " +
             printable(drain::scavenge_store(store.directory, options, environment)) + "\n");
     } catch (const Error& error) {
-      outcome = std::max(outcome, explain(error.failure()));
+      outcome = std::max(outcome, explain_attempt(error.failure()));
     }
   }
   return outcome;

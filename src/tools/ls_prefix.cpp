@@ -66,12 +66,12 @@ std::string parent_cell(const TagEntry& entry, const Tags& tags) {
 }
 
 std::string table_of(const RunGroup& group, const Tags& tags) {
-  Table table("lrlrrll");
-  table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "pinned", "parent"});
+  Table table("lrlrrlll");
+  table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "pinned", "parent", "directory"});
   for (const TagEntry* entry : group.entries) {
     table.add({printable(entry->commit.tag), compose("{}", entry->commit.generation), utc_cell(entry->commit.time_ns),
                compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), entry->pinned ? "pinned" : "-",
-               parent_cell(*entry, tags)});
+               parent_cell(*entry, tags), printable(entry->directory)});
   }
   return table.text();
 }

@@ -5,6 +5,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "kedge/exit_status.hpp"
 #include "tools/table.hpp"
 
 namespace kedge::tools {
@@ -28,6 +29,11 @@ Outcome explain(const Failure& failure) {
   complain(describe(failure));
   const bool is_lost = failure.code == ErrorCode::corrupt || failure.code == ErrorCode::unrecoverable;
   return is_lost ? Outcome::damaged : Outcome::cannot_look;
+}
+
+Outcome explain_attempt(const Failure& failure) {
+  const Outcome outcome = explain(failure);
+  return outcome == Outcome::cannot_look && exit_status(failure.code) == kExitTryAgain ? Outcome::try_again : outcome;
 }
 
 }  // namespace kedge::tools

@@ -19,6 +19,7 @@ enum class Outcome : std::uint8_t {
   ok = 0,           ///< everything asked for is as it was written
   damaged = 1,      ///< something is not what was written
   cannot_look = 2,  ///< something could not be checked (missing, unreadable, not a container), or wrong usage
+  try_again = 75,   ///< of what takes or frees something: not now, but another attempt may succeed
 };
 
 /// A subcommand: its parser, and what to do if the command line named it. `run` may throw Error.
@@ -41,6 +42,9 @@ struct Command {
 
 /// Complains, in words for people; what a program that met this failure exits with.
 [[nodiscard]] Outcome explain(const Failure& failure);
+
+/// The same of a command that takes or frees something, which may be called again (kedge/exit_status.hpp).
+[[nodiscard]] Outcome explain_attempt(const Failure& failure);
 
 /// To standard output, in order with everything else written there.
 void print(std::string_view text);

@@ -1,5 +1,7 @@
 #include "tools/place.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <span>
 
@@ -10,6 +12,8 @@
 #include "base/text.hpp"
 #include "persist/tag_directory.hpp"
 #include "store/file_name.hpp"
+#include "tools/outcome.hpp"
+#include "tools/table.hpp"
 
 namespace kedge::tools {
 namespace {
@@ -65,6 +69,38 @@ std::string what_there_is(const persist::TagList& list, const std::string& word)
   return compose("the newest is {}; kedge ls lists all checkpoints", tags.front());
 }
 
+std::size_t of_run(const persist::TagList& list, const std::string& run) {
+  const auto is_of_run = [&](const persist::TagEntry& entry) { return entry.run == run; };
+  return static_cast<std::size_t>(std::ranges::count_if(list.entries, is_of_run));
+}
+
+/// The file `latest` names the newest checkpoint of the run that flushed last.
+void name_run(fs::FileSystem& file_system, TagPlace& place) {
+  const persist::TagList list = persist::list_tags(file_system, place.prefix);
+  const auto is_it = [&](const persist::TagEntry& entry) { return entry.directory == place.directory; };
+  const auto found = std::ranges::find_if(list.entries, is_it);
+  if (found != list.entries.end() && of_run(list, found->run) != list.entries.size()) place.run = found->run;
+}
+
+std::optional<TagPlace> look_for(fs::FileSystem& file_system, const Meant& meant) {
+  const auto& [word, prefix, run] = meant;
+  if (!prefix.empty()) return find_tag(file_system, meant);
+  if (auto place = tag_directory_at(file_system, word)) {
+    const bool is_latest = name_of(word) == persist::kLatestFile;
+    if (!run.empty()) return find_tag(file_system, {is_latest ? "latest" : place->directory, place->prefix, run});
+    if (is_latest) name_run(file_system, *place);
+    return place;
+  }
+  if (word.find('/') != std::string::npos) return std::nullopt;
+  const auto status = status_of(file_system, word);
+  if (!status) return find_tag(file_system, {word, configured_prefix(), run});
+  if (status->kind != Kind::directory) return std::nullopt;
+  // A directory that is no checkpoint may only happen to be called like one.
+  std::optional<TagPlace> place;
+  static_cast<void>(attempt([&] { place = find_tag(file_system, {word, configured_prefix(), run}); }));
+  return place;
+}
+
 }  // namespace
 
 std::string configured_prefix() {
@@ -99,7 +135,8 @@ std::optional<TagPlace> tag_directory_at(fs::FileSystem& file_system, const std:
   return TagPlace{parent_of(real_path), *directory, fs::join(parent_of(path), *directory)};
 }
 
-TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word) {
+TagPlace find_tag(fs::FileSystem& file_system, const Meant& meant) {
+  const auto& [word, prefix, run] = meant;
   if (!status_of(file_system, prefix)) {
     throw Error(Failure{ErrorCode::not_found,
                         compose("there is no file {}, and the prefix to look for a checkpoint does not exist; use "
@@ -108,7 +145,10 @@ TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const 
                         -1, prefix, 0});
   }
   const std::string real_prefix = file_system.canonical(prefix);
-  const persist::TagList list = persist::list_tags(file_system, real_prefix);
+  persist::TagList list = persist::list_tags(file_system, real_prefix);
+  // Nobody knows of which run what cannot be read is: where there are several, it is not the one that was asked for.
+  if (!run.empty() && of_run(list, run) != list.entries.size()) list.unusable.clear();
+  if (!run.empty()) std::erase_if(list.entries, [&](const persist::TagEntry& entry) { return entry.run != run; });
   // A damaged one that is newer is the one that is meant; what was never committed only if nothing else is there.
   std::optional<Candidate> newest;
   const auto consider = [&](const std::string& directory, bool committed) {
@@ -118,25 +158,28 @@ TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const 
     if (!newest || *newest < candidate) newest = candidate;
   };
   const persist::TagEntry* last = last_of_several_runs(list.entries, word);
-  if (last != nullptr) return {real_prefix, last->directory, fs::join(prefix, last->directory)};
+  if (last != nullptr) return {real_prefix, last->directory, fs::join(prefix, last->directory), last->run};
   for (const persist::TagEntry& entry : list.entries) consider(entry.directory, true);
   for (const persist::Unusable& unusable : list.unusable) consider(unusable.directory, unusable.committed);
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
-  throw Error(ErrorCode::not_found, compose("no checkpoint on {} has the tag {}; {}", printable(prefix),
-                                            printable(word), what_there_is(list, word)));
+  throw Error(ErrorCode::not_found, compose("no checkpoint{} on {} has the tag {}; {}",
+                                            run.empty() ? "" : compose(" of run '{}'", printable(run)),
+                                            printable(prefix), printable(word), what_there_is(list, word)));
 }
 
-std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
-  if (!prefix.empty()) return find_tag(file_system, prefix, word);
-  if (auto place = tag_directory_at(file_system, word)) return place;
-  if (word.find('/') != std::string::npos) return std::nullopt;
-  const auto status = status_of(file_system, word);
-  if (!status) return find_tag(file_system, configured_prefix(), word);
-  if (status->kind != Kind::directory) return std::nullopt;
-  // A directory that is no checkpoint may only happen to be called like one.
-  std::optional<TagPlace> place;
-  static_cast<void>(attempt([&] { place = find_tag(file_system, configured_prefix(), word); }));
+std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const Meant& meant) {
+  auto place = look_for(file_system, meant);
+  if (place && !place->run.empty()) {
+    complain(compose("note: {} is of run '{}', the last of several runs that made one; for another: --run",
+                     printable(meant.word), printable(place->run)));
+  }
   return place;
+}
+
+void add_run_option(CLI::App& parser, std::string& run) {
+  parser.add_option("--run", run, "Of several runs on a prefix, the one whose checkpoints are meant")
+      ->type_name("NAME")
+      ->check(CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); }, ""));
 }
 
 DirectoryKind classify_directory(const std::vector<std::string>& names) {

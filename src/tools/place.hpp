@@ -8,6 +8,10 @@
 #include "fs/file_system.hpp"
 #include "persist/tags.hpp"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace kedge::tools {
 
 /// A directory below a prefix that has, or ought to have, a manifest.
@@ -15,6 +19,7 @@ struct TagPlace {
   std::string prefix;     ///< canonical
   std::string directory;  ///< name below it
   std::string shown;      ///< path for people, beginning as the user wrote it
+  std::string run = {};   ///< whose it is, if another run could have been meant
 };
 
 /// persistent.path of the configuration here and now. Throws Error{invalid_argument} if that is wrong.
@@ -27,14 +32,24 @@ struct TagPlace {
 /// prefix.
 [[nodiscard]] std::optional<TagPlace> tag_directory_at(fs::FileSystem& file_system, const std::string& path);
 
-/// The newest of the tag `word` on the prefix, or the newest of all for "latest", or the tag directory of this name.
-/// Throws Error{not_found} that says what there is, or what the prefix throws.
-[[nodiscard]] TagPlace find_tag(fs::FileSystem& file_system, const std::string& prefix, const std::string& word);
+/// Which checkpoint a user means.
+struct Meant {
+  std::string word;
+  std::string prefix = {};  ///< empty: where the word leads, else the configured one
+  std::string run = {};     ///< empty: of several that have the tag, the one that made it last
+};
 
-/// The checkpoint that the user means by `word`: on `prefix` if one is given; else a path (tag_directory_at); else a
-/// tag on the configured prefix, unless a file is called so. Nothing: it is some other path. Throws as find_tag.
-[[nodiscard]] std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const std::string& word,
-                                                const std::string& prefix);
+/// The newest of the tag `word` on the prefix, or the newest of all for "latest", or the tag directory of this name; of
+/// the run. Throws Error{not_found} that says what there is, or what the prefix throws.
+[[nodiscard]] TagPlace find_tag(fs::FileSystem& file_system, const Meant& meant);
+
+/// The checkpoint that the user means by the word: on the prefix if one is given; else a path (tag_directory_at); else
+/// a tag on the configured prefix, unless a file is called so. Nothing: it is some other path. Says whose it is where
+/// that was chosen for the user. Throws as find_tag.
+[[nodiscard]] std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const Meant& meant);
+
+/// The option --run of commands that take tags.
+void add_run_option(CLI::App& parser, std::string& run);
 
 /// What `names`, those of one directory, make of it.
 enum class DirectoryKind : std::uint8_t { store, prefix, tag, empty, foreign };

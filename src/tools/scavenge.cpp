@@ -18,7 +18,8 @@ Command add_scavenge(CLI::App& program) {
       "For a prolog or epilog, which calls it on each node of a job that has ended; needs no launcher. What is newer "
       "than the checkpoints on the prefix is copied below PREFIX/.kedge. The call that brings the last container "
       "flushes the checkpoint; if a node is lost, --finish does, and rebuilds what it had. The stores stay as they "
-      "are.\nExit status: 0, 1 if nothing can be recovered, else 2.");
+      "are.\nExit status: 0, 1 if nothing can be recovered, 75 if another attempt may succeed (a store is in use, the "
+      "prefix is full), else 2.");
   return {parser, [arguments]() -> Outcome {
             std::vector<std::string> words = {beside("kedge-scavenge", "install Kedge again")};
             for (std::string& word : arguments->words()) words.push_back(std::move(word));

@@ -21,6 +21,7 @@ namespace {
 struct ShowArguments {
   std::string what;
   std::string prefix;
+  std::string run;
   TagViewOptions view;
 };
 
@@ -90,7 +91,7 @@ Outcome show_file(fs::FileSystem& file_system, const ShowArguments& arguments) {
 
 Outcome show(const ShowArguments& arguments) {
   const auto file_system = fs::posix_file_system();
-  const auto place = tag_meant(*file_system, arguments.what, arguments.prefix);
+  const auto place = tag_meant(*file_system, {arguments.what, arguments.prefix, arguments.run});
   return place ? show_tag(*file_system, *place, arguments.view) : show_file(*file_system, arguments);
 }
 
@@ -108,6 +109,7 @@ Command add_show(CLI::App& program) {
       ->add_option("--prefix", arguments->prefix,
                    "Prefix on which to look for the tag; default: the configured persistent.path")
       ->type_name("PREFIX");
+  add_run_option(*parser, arguments->run);
   parser->add_option("--rank", arguments->view.rank, "Of a checkpoint: only this rank's container")->type_name("RANK");
   parser->add_flag("--containers", arguments->view.containers, "Of a checkpoint: list every container");
   parser->add_flag("--json", arguments->view.json, "JSON output for programs");

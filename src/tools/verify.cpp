@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -12,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "persist/tag_directory.hpp"
+#include "persist/tags.hpp"
 #include "tools/examine.hpp"
 #include "tools/outcome.hpp"
 #include "tools/place.hpp"
@@ -29,6 +31,7 @@ constexpr std::size_t kDamagesShown = 20;  // per container; --json lists all
 struct VerifyArguments {
   std::vector<std::string> paths;  // or tags
   std::string prefix;
+  std::string run;
   bool json = false;
   bool quiet = false;
 };
@@ -63,12 +66,23 @@ Finding unreadable(const std::string& path, const Failure& failure) {
 
 Task checkpoint(TagPlace place) { return {{}, place.shown, std::nullopt, std::move(place)}; }
 
-// All checkpoints of a prefix, newest first.
-std::vector<Task> tags_of(const std::vector<std::string>& names, const std::string& directory,
-                          const std::string& shown) {
+/// Directories of other runs; what cannot be read may be this one's.
+std::set<std::string> of_other_runs(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
+  std::set<std::string> others;
+  if (run.empty()) return others;
+  for (const persist::TagEntry& entry : persist::list_tags(file_system, prefix).entries) {
+    if (entry.run != run) others.insert(entry.directory);
+  }
+  return others;
+}
+
+// All checkpoints of a prefix but `others`, newest first.
+std::vector<Task> tags_of(const std::vector<std::string>& names, const std::string& directory, const std::string& shown,
+                          const std::set<std::string>& others) {
   std::vector<std::pair<std::uint64_t, std::string>> tags;
   for (const std::string& name : names) {
-    if (const auto parsed = persist::parse_directory_name(name)) tags.emplace_back(parsed->generation, name);
+    const auto parsed = persist::parse_directory_name(name);
+    if (parsed && !others.contains(name)) tags.emplace_back(parsed->generation, name);
   }
   std::sort(tags.rbegin(), tags.rend());
   std::vector<Task> tasks;
@@ -93,8 +107,9 @@ std::vector<Task> files_of(const std::vector<std::string>& names, const std::str
   return tasks;
 }
 
-std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& word, const std::string& prefix) {
-  if (auto place = tag_meant(file_system, word, prefix)) return {checkpoint(*std::move(place))};
+std::vector<Task> tasks_of(fs::FileSystem& file_system, const Meant& meant) {
+  const std::string& word = meant.word;
+  if (auto place = tag_meant(file_system, meant)) return {checkpoint(*std::move(place))};
   const std::string real_path = file_system.canonical(word);  // a link that the user names himself is followed
   const auto status = file_system.status(real_path);
   if (!status || status->kind != fs::FileStatus::Kind::directory)
@@ -102,7 +117,8 @@ std::vector<Task> tasks_of(fs::FileSystem& file_system, const std::string& word,
   const std::vector<std::string> names = file_system.list(real_path);
   const DirectoryKind kind = classify_directory(names);
   if (kind == DirectoryKind::store) return files_of(names, real_path, word);
-  if (kind == DirectoryKind::prefix) return tags_of(names, real_path, word);
+  if (kind == DirectoryKind::prefix)
+    return tags_of(names, real_path, word, of_other_runs(file_system, real_path, meant.run));
   throw Error(Failure{
       ErrorCode::not_found,
       compose("there is no container or checkpoint in this directory; name a prefix, a tag directory, or a run's "
@@ -264,7 +280,8 @@ class Verification {
     const double started_s = clock->seconds();
     for (const std::string& path : arguments_.paths) {
       if (const auto failure = attempt([&] {
-            for (Task& task : tasks_of(*file_system_, path, arguments_.prefix)) tasks_.push_back(std::move(task));
+            for (Task& task : tasks_of(*file_system_, {path, arguments_.prefix, arguments_.run}))
+              tasks_.push_back(std::move(task));
           })) {
         unreadable_.push_back(unreadable(path, *failure));
       }
@@ -371,6 +388,7 @@ Command add_verify(CLI::App& program) {
       ->add_option("--prefix", arguments->prefix,
                    "Prefix on which to look for tags; default: the configured persistent.path")
       ->type_name("PREFIX");
+  add_run_option(*parser, arguments->run);
   parser->add_flag("--json", arguments->json, "JSON output for programs: every finding and the place of all damage");
   parser->add_flag("--quiet,-q", arguments->quiet, "Report only problems");
   parser->footer(

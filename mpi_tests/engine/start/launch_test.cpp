@@ -77,7 +77,8 @@ TEST(Launch, AStoreSaysWhichJobUsedItLast) {
   start_in({{"SLURM_JOB_ID", "8"}});
   EXPECT_EQ(notes(), (std::vector<std::string>{"/nodes/node0//job-8", "/nodes/node1//job-8"}));
   start_in({{"SLURM_JOB_ID", "9"}}, true);
-  EXPECT_EQ(notes(), (std::vector<std::string>{"/nodes/node0//job-8", "/nodes/node1//job-8"})) << "a drain uses nothing";
+  EXPECT_EQ(notes(), (std::vector<std::string>{"/nodes/node0//job-8", "/nodes/node1//job-8"}))
+      << "a drain uses nothing";
   start_in({});
   EXPECT_TRUE(notes().empty());
 }

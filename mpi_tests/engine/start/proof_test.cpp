@@ -251,7 +251,9 @@ std::vector<std::uint64_t> operations_with_nonce(int rank) {
       job.disk.stop_world_after(rank, n, seed);
       (void)start_only(job);
       const auto left = nonces(job.disk);
-      const auto is_its = [&](const std::string& path) { return path.find(compose("/nonce-1-{}-", rank)) != std::string::npos; };
+      const auto is_its = [&](const std::string& path) {
+        return path.find(compose("/nonce-1-{}-", rank)) != std::string::npos;
+      };
       if (std::ranges::any_of(left, is_its) && (found.empty() || found.back() != n)) found.push_back(n);
     }
   }

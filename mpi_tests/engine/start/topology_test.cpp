@@ -1,8 +1,11 @@
 // Which ranks share a node, what fails together, and how they share a node's cores.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.hpp"
@@ -11,6 +14,8 @@
 
 namespace kedge::faults::topology_test {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::vector<comm::Topology> topologies(int ranks, const Setting& set) {
   auto started = start_each(ranks, set);
@@ -90,6 +95,37 @@ TEST(CoresOfANode, AreThereOnceIfOneRankSaysThatNodesAreSimulated) {
 TEST(CoresOfANode, MatterNotIfThreadsAreAskedFor) {
   const auto asked = [](int, Options& options, engine::Environment&) { options.store.copy_threads = 7; };
   EXPECT_EQ(copy_threads(2, 2, asked), (std::vector<unsigned>{7, 7}));
+}
+
+/// What rank 0 of six ranks on three nodes logs, where `given` says of each node whether it knows store.path.
+std::vector<std::string> warnings_with(const std::array<bool, 3>& given) {
+  std::vector<std::string> lines;
+  const auto starts = start_each(6, [&](int rank, Options& options, engine::Environment& environment) {
+    environment.machine = compose("boot/{}", rank / 2);
+    environment.node = compose("n{}", rank / 2);
+    environment.store_candidates = {compose("/nodes/default{}", rank / 2)};
+    environment.file_system->make_directory(environment.store_candidates.front());
+    options.store.path = given.at(static_cast<std::size_t>(rank / 2)) ? compose("/nodes/{}", rank / 2) : "";
+    options.log.level = LogLevel::warning;
+    options.log.sink = [&lines, rank](LogLevel, std::string_view line) {
+      if (rank == 0) lines.emplace_back(line);
+    };
+  });
+  expect_all_returned(starts.outcomes);
+  std::erase_if(lines, [](const std::string& line) { return line.find("store.path is not set") == std::string::npos; });
+  return lines;
+}
+
+TEST(EngineTopology, NodesThatWereNotToldWhereTheirStoresLieAreNamed) {
+  EXPECT_TRUE(warnings_with({true, true, true}).empty());
+  EXPECT_TRUE(warnings_with({false, false, false}).empty());
+  const auto one = warnings_with({true, true, false});
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_THAT(one[0], ::testing::AllOf(HasSubstr("node n2 (its store lies in /nodes/default2)"), HasSubstr("2 others"),
+                                       HasSubstr("KEDGE_STORE_PATH")));
+  const auto two = warnings_with({false, true, false});
+  ASSERT_EQ(two.size(), 1U);
+  EXPECT_THAT(two[0], ::testing::AllOf(HasSubstr("node n0 "), HasSubstr(" and 1 more"), HasSubstr("for 1 other:")));
 }
 
 }  // namespace

@@ -28,4 +28,16 @@ for case in STATIC-kedge SHARED-HDF5; do
     tried=$((tried + 1))
   done
 done
+# Without CMake, as the guide says: the application's HDF5 comes first, and its program calls that one.
+directory=$("$wrapper" -show | grep -o -- '-L[^ ]*' | head -n 1)
+own=${directory#-L}/libhdf5.so
+flags() { PKG_CONFIG_PATH=$(echo "$prefix"/lib*/pkgconfig) pkg-config "$@" kedge; }
+"$wrapper" -c "$project/own_library.c" -o own_library.o
+eval "$mpicxx -std=c++20 -c $project/main.cpp -o main.o $(flags --cflags)"
+eval "$mpicxx -o by_hand main.o own_library.o $own $(flags --libs)"
+said=$(timeout --kill-after=5 60 "$launch" -n 2 ./by_hand 2>&1) || { echo "$said"; echo "failed: linked by hand"; exit 1; }
+grep -q "both are well after step" <<<"$said" || { echo "$said"; exit 1; }
+names() { readelf -d "$1" | sed -n "s/.*($2).*\[\(libhdf5[^]]*\)\].*/\1/p" | head -n 1; }
+[[ $(names by_hand NEEDED) == $(names "$own" SONAME) ]] || { readelf -d by_hand; echo "calls another HDF5 than its own"; exit 1; }
+tried=$((tried + 1))
 echo "$tried programs with their own parallel HDF5 work"

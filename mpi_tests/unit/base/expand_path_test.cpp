@@ -46,6 +46,20 @@ TEST_F(ExpandPath, InTheFile) {
                         "which is not set"));
 }
 
+TEST_F(ExpandPath, NamesInBracesThatNothingReplacesAreRefused) {
+  EXPECT_THAT(failure_of(load("KEDGE_STORE_PATH=/s/{run}/{node}")),
+              testing::AllOf(HasSubstr("store.path"), HasSubstr("{node} alone is replaced"),
+                             HasSubstr("each run gets a directory of its own there")));
+  for (const char* wrong : {"KEDGE_STORE_PATH=/s/{host}", "KEDGE_PERSISTENT_PATH=/p/{run}",
+                            "KEDGE_PERSISTENT_PATH=/p/{node}", "KEDGE_EVENTS_PATH=/e/{rank}"}) {
+    EXPECT_THAT(failure_of(load(wrong)), HasSubstr("names in braces")) << wrong;
+  }
+  for (const char* right : {"KEDGE_STORE_PATH=/s/{node}/{node}", "KEDGE_EVENTS_PATH=/e/{run}-{node}-{user}-{job}",
+                            "KEDGE_PERSISTENT_PATH=/p/{}{a b}{", "KEDGE_STORE_PATH=/s/{1}"}) {
+    EXPECT_EQ(failure_of(load(right)), "no failure") << right;
+  }
+}
+
 TEST_F(ExpandPath, AnotherUsersHomeIsRefused) {
   EXPECT_THAT(failure_of(load("KEDGE_PERSISTENT_PATH=~you/kept")), HasSubstr("another user's home directory"));
 }

@@ -17,6 +17,7 @@
 #include "base/attempt.hpp"
 #include "comm/group.hpp"
 #include "drain/drain.hpp"
+#include "drain/recorded_run.hpp"
 #include "fs/tree.hpp"
 #include "harness/forwarding_file_system.hpp"
 #include "harness/simulated_job.hpp"
@@ -96,7 +97,7 @@ class Scavenge : public ::testing::Test {
   /// The job, once more; each rank ends as `work` says.
   void start_again(const std::function<void(Engine&)>& work) const {
     testing::InProcessJob job(2, options);
-    for (const auto& outcome : job.start([&](Engine& engine, Communicator& /*communicator*/) { work(engine); })) {
+    for (const auto& outcome : job.start([&](Engine&engine, Communicator& /*communicator*/) { work(engine); })) {
       ASSERT_TRUE(outcome.returned());
     }
   }
@@ -167,7 +168,8 @@ TEST_F(Scavenge, AStartThatLeftNoLockHereMayBeAtWorkElsewhere) {
   EXPECT_NE(failure->message.find("left no lock in the stores"), std::string::npos) << failure->message;
 }
 
-// The next start makes place for itself only once it is the newest: until then the dead one's locks say that it is dead.
+// The next start makes place for itself only once it is the newest: until then the dead one's locks say that it is
+// dead.
 TEST_F(Scavenge, AStartThatFailedHidesNoDeadOne) {
   start_again_and_die();
   const std::string in_the_way = store(0) + "/nonce-1-0-" + std::string(32, '1');  // the start cannot remove it
@@ -190,6 +192,33 @@ class DrainAlone : public Scavenge {
     return drain(alone, nullptr, options, world, false);
   }
 };
+
+TEST_F(DrainAlone, OtherRunsOfThePrefixAreNamed) {
+  const auto commit_as = [&](const std::string& run) {
+    options.run = run;
+    start_again([](Engine& engine) {
+      engine.create("b");
+      engine.commit();
+    });
+  };
+  commit_as("cold");
+  options.run.clear();
+  EXPECT_NE(drained().find("; of run 'main', the prefix also has 'cold' (--run, --all-runs)"), std::string::npos);
+  options.run = "cold";
+  EXPECT_EQ(drained().find("--all-runs"), std::string::npos) << "it was chosen";
+  (void)fs::remove_tree(*world.file_system, directory + "/prefix/.kedge/main");
+  commit_as("cold.ice");
+  options.run.clear();
+  const auto failure = attempt([&] { (void)drained(); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::mismatch);
+  EXPECT_NE(failure->message.find("the runs 'cold', 'cold.ice'; name one with --run"), std::string::npos);
+  const std::string prefix = directory + "/prefix";
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(recorded_runs(*world.file_system, prefix, ""), (Names{"cold", "cold.ice"}));
+  EXPECT_EQ(recorded_runs(*world.file_system, prefix, "cold"), (Names{"cold", "cold.ice"}));
+  EXPECT_EQ(recorded_runs(*world.file_system, prefix, "col"), Names{});
+}
 
 TEST_F(DrainAlone, AJobThatWasStartedAgainAndDiedIsNotWaitedFor) {
   start_again_and_die();

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "kedge/exit_status.hpp"
 
 namespace kedge::bindings {
 namespace {
@@ -101,6 +102,8 @@ const char* kedge_error_name(kedge_error code) {
   return code >= KEDGE_INVALID_ARGUMENT && code <= KEDGE_DEVICE_FAILED ? to_string(static_cast<ErrorCode>(code)).data()
                                                                        : "unknown";
 }
+
+int kedge_exit_status(kedge_error code) { return code == KEDGE_OK ? 0 : exit_status(static_cast<ErrorCode>(code)); }
 
 const kedge_failure* kedge_last_failure(void) { return &bindings::last().shown; }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "kedge/communicator.hpp"
+#include "kedge/exit_status.hpp"
 #include "kedge/mpi.hpp"
 
 namespace kedge {
@@ -46,8 +47,12 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   const std::string path = argc > 0 ? argv[0] : "";
   const std::string program = path.substr(path.find_last_of('/') + 1);
   std::optional<std::string> thrown;
+  int status = 1;
   try {
     body();
+  } catch (const Error& error) {
+    thrown = error.what();
+    status = exit_status(error.code());
   } catch (const std::exception& error) {
     thrown = error.what();
   } catch (...) {
@@ -56,11 +61,11 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   if (thrown) {
     const bool on_all = all_get_here(own);
     if (!on_all || rank == 0) print(program, *thrown);
-    if (!on_all) MPI_Abort(MPI_COMM_WORLD, 1);  // an expected error should not dump core
+    if (!on_all) MPI_Abort(MPI_COMM_WORLD, status);  // an expected error should not dump core
   }
   MPI_Comm_free(&own);
   MPI_Finalize();
-  return thrown ? 1 : 0;
+  return thrown ? status : 0;
 }
 
 }  // namespace KEDGE_MPI_FAMILY

@@ -1,0 +1,23 @@
+// Whether all nodes were told where their stores are to lie.
+#pragma once
+
+#include <string>
+
+#include "base/log.hpp"
+#include "comm/group.hpp"
+
+namespace kedge::engine {
+
+/// What one rank was told, and made of it.
+struct GivenRoot {
+  bool is_given = false;  ///< store.path is set
+  bool counts = false;    ///< once a node
+  std::string node;       ///< for people
+  std::string directory;  ///< where its stores lie
+};
+
+/// COLLECTIVE. A warning if store.path is set for some nodes and not for others: launchers hand on the environment of
+/// one node alone, and what lies in the default place of the others may be small, or emptied.
+void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, const Log& log);
+
+}  // namespace kedge::engine
