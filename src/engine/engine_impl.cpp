@@ -8,6 +8,7 @@
 #include "base/keep_forever.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "engine/store_loss.hpp"
 #include "engine/succession.hpp"
 #include "persist/posix_tier.hpp"
 #include "persist/tier_retention.hpp"
@@ -251,11 +252,22 @@ bool EngineImpl::need_checkpoint() {
   return job_end_.need_checkpoint(schedule_.is_due(setup_.environment.clock->seconds()));
 }
 
+/// COLLECTIVE. In a start that has opened nothing the stores may hold what is waited for. The next create, or open,
+/// looks again: here nothing is made room for.
+void EngineImpl::look_at_stores() {
+  if (ledger_.is_surveyed()) return;
+  pipeline_.quiesce();
+  restore_lost_stores(parts());
+  recovery_.survey_only();
+  ledger_.look_again();
+}
+
 void EngineImpl::wait(std::string_view tag, Level level) {
   std::optional<Failure> local = lifecycle_.wrong_phase(Call::wait, {Phase::idle, Phase::reading});
   if (!local) local = check_tag(tag);
   if (!local) local = pipeline_.wait_for(tag, level, Deadline::never()).failure;
   enter(group_, Call::wait, hash_of(tag) ^ static_cast<std::uint64_t>(level), local);
+  look_at_stores();
   pipeline_.require(tag, level);
 }
 
@@ -270,6 +282,7 @@ bool EngineImpl::wait_for(std::string_view tag, Level level, std::chrono::durati
   const std::uint64_t gave_up = waited.in_time ? 0 : 1;
   if (enter(group_, Call::wait_for, hash_of(tag) ^ static_cast<std::uint64_t>(level), local, gave_up) != 0)
     return false;
+  look_at_stores();
   pipeline_.require(tag, level);
   return true;
 }

@@ -89,6 +89,7 @@ class EngineImpl {
 
  private:
   void require_own_process() const;
+  void look_at_stores();
   void note_if_left_in_order() const;
   [[nodiscard]] std::optional<Failure> end_phase();
   void leave(const std::optional<Failure>& lost);

@@ -275,7 +275,14 @@ void Pipeline::on_complete(std::string_view tag, Level level, Completions::Callb
     commit = lost->commit;
     completions_.failed(commit->id, level, lost->failure);
   }
-  if (!commit) throw Error(ErrorCode::not_found, nothing_of(tag));
+  if (!commit) {
+    throw Error(ErrorCode::not_found,
+                ledger_.is_surveyed()
+                    ? nothing_of(tag)
+                    : compose("this start has not looked at the stores yet, so it knows no commit '{}': call open, "
+                              "create or wait first",
+                              tag));
+  }
   // What becomes persistent is protected, too.
   const bool can_come = schedule_.flush_every != 0 || protect_->is_possible() || level != Level::protected_;
   if (!can_come) completions_.failed(commit->id, level, no_protection());
@@ -312,6 +319,7 @@ void Pipeline::require(std::string_view tag, Level level) {
     failure->message += "; open this commit first, so that every rank has its container";
   }
   comm::throw_if(failure);
+  if (ledger_.must_survey()) return;  // nothing was opened yet: an older one may be
   retire(store::Reach::all);
 }
 
