@@ -25,7 +25,7 @@ TEST_F(KedgeCheckpoints, ListsNewestFirstWithParentsAndPins) {
   std::ofstream(prefix_.path(sample_entry(2).directory) + "/pinned") << "\n";
   const Result listed = kedge("ls " + prefix_.directory());
   EXPECT_EQ(listed.status, 0) << listed.text;
-  EXPECT_THAT(listed.text, ContainsRegex("^tag +gen. +time .UTC. +ranks +bytes +pinned +parent +directory\n"
+  EXPECT_THAT(listed.text, ContainsRegex("^tag +gen. +time .UTC. +ranks +bytes +note +parent +directory\n"
                                          "step-000300 +3 +2026-09-21 14:16:20 +4 +[0-9.]+ KiB +- +step-000200 +" +
                                          sample_entry(3).directory +
                                          "\n"

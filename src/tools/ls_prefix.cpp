@@ -65,12 +65,18 @@ std::string parent_cell(const TagEntry& entry, const Tags& tags) {
   return tag == nullptr ? short_id(entry.commit.parent_id) : printable(*tag);
 }
 
+/// What is not removed as old checkpoints are.
+std::string note_cell(const TagEntry& entry) {
+  if (entry.commit.is_output) return entry.pinned ? "output, pinned" : "output";
+  return entry.pinned ? "pinned" : "-";
+}
+
 std::string table_of(const RunGroup& group, const Tags& tags) {
   Table table("lrlrrlll");
-  table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "pinned", "parent", "directory"});
+  table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "note", "parent", "directory"});
   for (const TagEntry* entry : group.entries) {
     table.add({printable(entry->commit.tag), compose("{}", entry->commit.generation), utc_cell(entry->commit.time_ns),
-               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), entry->pinned ? "pinned" : "-",
+               compose("{}", entry->commit.world_size), human_bytes(entry->total_bytes), note_cell(*entry),
                parent_cell(*entry, tags), printable(entry->directory)});
   }
   return table.text();
@@ -119,6 +125,7 @@ Json entry_json(const TagEntry& entry, const Tags& tags) {
                {"world_size", entry.commit.world_size},
                {"bytes", entry.total_bytes},
                {"level", "persistent"},
+               {"output", entry.commit.is_output},
                {"pinned", entry.pinned}};
   if (const std::string* tag = tags.find(entry.commit.parent_id)) json["parent"] = *tag;
   return json;

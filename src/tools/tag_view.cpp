@@ -159,6 +159,7 @@ std::string head_text(const TagContent& content) {
   head.add({"containers", containers_cell(content)});
   head.add({"manifest", size_text(content.manifest_bytes)});
   head.add({"HDF5 view", content.has_view ? "yes" : "left out: more shards than persistent.view_limit"});
+  if (entry.commit.is_output) head.add({"output", "yes"});
   head.add({"pinned", entry.pinned ? "yes" : "no"});
   return head.text();
 }
@@ -227,6 +228,7 @@ Json head_json(const TagContent& content) {
                {"bytes", entry.total_bytes},
                {"manifest_bytes", content.manifest_bytes},
                {"has_view", content.has_view},
+               {"output", entry.commit.is_output},
                {"pinned", entry.pinned},
                {"attributes", Json::object()}};
   for (const auto& [key, value] : content.attributes) json["attributes"][key] = attribute_json(value);
