@@ -142,6 +142,70 @@ for ends in ("fails", "ends"):
         failed = warm.run(FAILED, directory, ends)
         assert ("finalized" in failed.stdout) == (ends == "ends"), failed.stdout
 
+# Another directory than was saved to: it is the same one, moved, or the error names both.
+PATHS = """
+import os, sys, torch.distributed as dist, kedge, kedge.deepspeed as k
+from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointCommitInfo
+directory, torch_files, group = sys.argv[1], sys.argv[2] == "true", sys.argv[3]
+dist.init_process_group("gloo", init_method=f"file://{directory}/group-{group}", rank=0, world_size=1)
+k.install({"kedge": {"store.path": directory + "/store", "persistent.path": directory + "/prefix", "log.level": "error",
+                     "store.keep": 9, "torch_files": torch_files}})
+engine = k.KedgeCheckpointEngine(settings=k._install._installed)
+
+
+def save(place, tag, step):
+    info = CheckpointCommitInfo(tag, place, True)
+    engine.create(info)
+    engine.makedirs(f"{place}/{tag}", exist_ok=True)
+    engine.save({"step": step}, f"{place}/{tag}/mp_rank_00_model_states.pt")
+    engine.commit(info)
+    with open(place + "/latest", "w") as file:
+        file.write(tag)
+
+
+for place, tag, step in (one.split(":") for one in sys.argv[4:]):
+    if step:
+        save(f"{directory}/{place}", tag, int(step))
+        continue
+    try:
+        found = engine.open(f"{directory}/{place}", tag or None)
+        print("found", found and engine.load(f"{directory}/{place}/{found}/mp_rank_00_model_states.pt"), flush=True)
+        engine.close()
+    except kedge.NotFound as error:
+        print("named", *(one for one in ("a", "b", "slip", "copy") if f"{directory}/{one}" in str(error)), flush=True)
+k.finalize()
+"""
+
+
+def paths(directory, torch_files, group, *steps):
+    done = warm.run(PATHS, directory, torch_files, group, *steps)
+    assert done.returncode == 0, done.stdout
+    return [line for line in done.stdout.splitlines() if line.startswith(("found", "named"))]
+
+
+def expect(found, *wanted):
+    assert found == list(wanted), (found, wanted)
+
+
+for torch_files in ("true", "false"):
+    with place.directory() as directory:
+        directory = os.path.realpath(directory)
+        expect(paths(directory, torch_files, "1", "a::", "a:t0:7", "a:t1:1", "a:t2:2", "slip::"), "found None", "found None")
+        if torch_files == "false":
+            shutil.copytree(f"{directory}/a", f"{directory}/copy")
+            expect(paths(directory, torch_files, "3", "copy::"), "named a copy")
+            shutil.rmtree(f"{directory}/copy")
+        expect(paths(directory, torch_files, "2", "slip::", "slip:t1:", "a:t9:", "a:t1:", "a::", "slip::"),
+               "named a slip", "named a slip", "found None", "found {'step': 1}", "found {'step': 2}", "found None")
+        os.rename(f"{directory}/a", f"{directory}/b")
+        expect(paths(directory, torch_files, "4", "slip::", "b:t1:", "b::", "b:t1:", "b:t3:3", "b::", "slip::"),
+               "named a slip", *(f"found {{'step': {step}}}" for step in (1, 2, 1, 3)), "found None")
+        # With files, these are DeepSpeed's to load.
+        older = "found None" if torch_files == "true" else "found {'step': 7}"
+        expect(paths(directory, torch_files, "5", "b::", "b:t0:"), "found {'step': 3}", older)
+        # Of a run that has both, the directory that is left is its own.
+        expect(paths(directory, torch_files, "6", "slip::"), "named a b slip")
+
 # Nor for one that exits early, or logged what failed, while the others go on.
 ALONE = """
 import sys, time, torch.distributed as dist, kedge.deepspeed as k

@@ -60,6 +60,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         root, mark = self._shared.from_root(
             lambda: (Place(os.path.realpath(info.save_dir), mine.tag), os.urandom(16).hex())
         )
+        self._shared.directories.add(root.directory)
         tag = tag_of(root)
         low.create(tag, attributes_of(root, bool(info.save_latest)))
         rank, torch_files = self._shared.engine.rank, self._settings.torch_files

@@ -10,7 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from .. import _torch_files
-from .._errors import Unrecoverable
+from .._errors import NotFound, Unrecoverable
 from ._shared import Shared
 
 _log = logging.getLogger("kedge.deepspeed")
@@ -66,16 +66,85 @@ def find(shared: Shared, directory: str, tag: str | None) -> Place | None:
     lies in DeepSpeed's own files only."""
     asked: _Asked = shared.from_root(lambda: _asked(directory, tag))
     try:
-        found = tag if tag is not None and shared.low.open(tag_of(asked.place), False) is not None else None
-        if tag is None:
-            found = _find_newest(shared, asked)
+        found = _open(shared, asked, tag)
+        if found is None:
+            former = shared.moved.get(asked.place.directory) or _former_directory(shared, asked)
+            if former is not None:
+                found = _open(shared, asked._replace(place=asked.place._replace(directory=former)), tag)
     except Unrecoverable as error:
         if asked.files != "whole":
             raise
         _warn(shared, "Kedge cannot recover this checkpoint; loading DeepSpeed's own files in %s instead: %s", directory,
               error.message)  # fmt: skip
         return None
+    if found is not None:
+        shared.directories.add(asked.place.directory)
     return None if found is None else Place(directory, found)
+
+
+def _open(shared: Shared, asked: _Asked, tag: str | None) -> str | None:
+    """COLLECTIVE. Opens this tag, or the newest; returns the tag."""
+    if tag is None:
+        return _find_newest(shared, asked)
+    return tag if shared.low.open(tag_of(asked.place), False) is not None else None
+
+
+def _former_directory(shared: Shared, asked: _Asked) -> str | None:
+    """COLLECTIVE. What is asked for was not saved with this directory: the one that it was before it was moved, of which there
+    are checkpoints. None: there are none that could be meant. Raises NotFound if it cannot be said what is meant: a program
+    that found nothing would begin at zero, and its next save would drop what there is."""
+    here, tag = asked.place
+    is_own, others = _others(shared, here, tag if asked.files == "stand-ins" else "")
+    if not others:
+        return None
+
+    def look() -> str | None:
+        missing = [other for other in others if not os.path.isdir(other)]
+        is_there = asked.files != "nothing" or asked.latest is not None
+        if len(missing) == 1 and is_there:
+            return missing[0]
+        if asked.files == "whole" or is_own:
+            return None  # of DeepSpeed's, as from another program; or it is only the tag that there is not
+        raise NotFound(_not_here(here, others, missing), path=here)
+
+    former: str | None = shared.from_root(look)
+    if former is not None:
+        _warn(shared, "%s is where %s was moved to: going on from the checkpoints that were saved there", here, former)
+        shared.moved[here] = former
+        shared.directories.add(former)
+    return former
+
+
+def _others(shared: Shared, directory: str, tag: str) -> tuple[bool, list[str]]:
+    """COLLECTIVE. Whether checkpoints of this run were saved with the directory; if not, other directories with which some were,
+    the newest first; if so, those among them that have the tag. Without those of engines that this program has, too. Nothing is
+    open afterwards."""
+    low, is_own = shared.low, False
+    found: dict[str, bool] = {}  # whether it has the tag
+    try:
+        opened = low.open("latest", False)
+        while opened is not None:
+            attributes = low.info()["attributes"]
+            low.close()
+            saved_as = attributes.get(_DIRECTORY)
+            is_own = is_own or saved_as == directory
+            if is_own and not tag:
+                break
+            if isinstance(saved_as, str) and saved_as != directory and saved_as not in shared.directories:
+                found[saved_as] = found.get(saved_as, False) or attributes.get(_TAG) == tag
+            opened = low.open_before(opened, False)
+    except Unrecoverable:
+        pass  # where it can be said which checkpoints there are
+    return is_own, [other for other, has_tag in found.items() if has_tag or not is_own]
+
+
+def _not_here(here: str, others: list[str], missing: list[str]) -> str:
+    named = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+    gone = f" ({', '.join(missing[:4])} {'is' if len(missing) == 1 else 'are'} not there any more)" if missing else ""
+    return (
+        f"this run has no checkpoint that was saved to {here}, but such as were saved to {named}{gone}: load from that directory, "
+        "or move it here; a training of its own needs a run of its own (\"run\" in section \"kedge\")"
+    )
 
 
 def _find_newest(shared: Shared, asked: _Asked) -> str | None:

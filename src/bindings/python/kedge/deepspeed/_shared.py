@@ -33,6 +33,9 @@ class Shared:
         self._world = dist.group.WORLD
         self._process = os.getpid()
         self._user: Any = None
+        #: Those that this program has saved to or loaded from, as attributes name them; the same on all ranks.
+        self.directories: set[str] = set()
+        self.moved: dict[str, str] = {}  #: where they were before, by where they are
         # Gloo, which knows host memory, whatever the backend of the other groups is.
         self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=seconds))
         self.engine = Engine(options, communicator=self._ranks())
