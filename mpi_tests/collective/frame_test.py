@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """mpi_main: an error that all ranks throw is said once, in words; one of a single rank is said and ends the job.
 
-usage: frame_test.py FRAME MPIEXEC
+Nor does it wait for programs of the launch that are not in it.
+
+usage: frame_test.py FRAME MPIEXEC BESIDE      (BESIDE: a program without Kedge)
 """
 import os
 import subprocess
@@ -9,7 +11,7 @@ import sys
 import tempfile
 import time
 
-FRAME, MPIEXEC = sys.argv[1:3]
+FRAME, MPIEXEC, BESIDE = sys.argv[1:4]
 
 
 def check(condition, *what):
@@ -17,12 +19,12 @@ def check(condition, *what):
         raise AssertionError(" ".join(str(part) for part in what))
 
 
-def launch(mode, directory):
+def launch(mode, directory, beside=False):
     begin = time.monotonic()
     job = subprocess.run(
-        ["timeout", "--kill-after=5", "60", MPIEXEC, "-n", "3", FRAME, mode], cwd=directory,
-        env={k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")} | {
-            },
+        ["timeout", "--kill-after=5", "60", MPIEXEC, "-n", "3", FRAME, mode, directory,
+         *([":", "-n", "2", BESIDE] if beside else [])], cwd=directory,
+        env={k: v for k, v in os.environ.items() if not k.startswith("KEDGE_")},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     check(time.monotonic() - begin < 60, mode, "did not end in time:", job.stdout)
     said = [line for line in job.stdout.splitlines() if line.startswith("frame: ")]
@@ -51,6 +53,19 @@ def main():
         check("came to its end" not in output, output)
         for word in ("terminate called", "Aborted", "signal 6"):
             check(word not in output, "an error that was foreseen leaves a core:", output)
+
+        code, said, output = launch("half", directory, beside=True)
+        check(code == 0 and not said, output)
+        check(output.count("beside came to its end") == 2 and "\ncame to its end" in "\n" + output, output)
+
+        code, said, output = launch("half-throws", directory, beside=True)
+        check(code not in (0, 124) and said and all("/dev/null" in line for line in said), output)
+
+        code, said, output = launch("world", directory, beside=True)
+        check(code not in (0, 124) and said and all("timed out" in line for line in said), output)
+        check("MPI_Comm_split" in said[0], output)
+        if "Open MPI" in subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True).stdout:
+            check("ranks 3 to 4 were started as another program" in said[0], output)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,20 @@ TEST(SignsOfAnotherMpi, ALauncherThatStartedMoreThanTheWorldHasIsNamed) {
   EXPECT_FALSE(launcher_warning(1, started_by_srun_and_mpirun, "Open MPI"));
 }
 
+TEST(SignsOfAnotherMpi, OtherProgramsOfTheLaunchAreNamedByTheirRanks) {
+  const auto counts = [](std::string value) {
+    return [=](const std::string& asked) {
+      return asked == "OMPI_APP_CTX_NUM_PROCS" ? std::optional(value) : std::optional<std::string>();
+    };
+  };
+  EXPECT_EQ(ranks_of_other_programs(0, 4, counts("2 2")), "ranks 2 to 3");
+  EXPECT_EQ(ranks_of_other_programs(3, 4, counts("2 2")), "ranks 0 to 1");
+  EXPECT_EQ(ranks_of_other_programs(3, 7, counts("1 3 1 2")), "rank 0, rank 4, ranks 5 to 6");
+  for (const char* others : {"4", "", "2 3", "2", "-1 5", "2 x", "2147483647 2147483647"}) {
+    EXPECT_EQ(ranks_of_other_programs(0, 4, counts(others)), "") << others;
+  }
+}
+
 TEST(SignsOfAnotherMpi, TheCommunicatorAsksTheProcessesOwnWorldAndVariables) {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -113,7 +113,7 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
   while (true) {
     std::optional<Tag> tag = open(selection);
     if (!tag) return std::nullopt;
-    impl_->call([&] { engine::load(impl_->reader(), state); });
+    engine::load(impl_->reader(), state);
     try {
       close();
       return tag;

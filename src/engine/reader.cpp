@@ -208,9 +208,8 @@ std::vector<RegionInfo> Reader::regions() const {
   return list;
 }
 
-void Reader::log_unread(const State& state) const {
+void Reader::note_unread(const State& state) {
   constexpr std::size_t kListedMax = 8;
-  std::optional<std::string> mine;
   (void)attempt([&] {
     std::set<std::string> loaded;
     for (const State::Item& item : state.items()) loaded.insert(item.name);
@@ -221,8 +220,12 @@ void Reader::log_unread(const State& state) const {
       list += (list.empty() ? "" : ", ") + region.name;
     }
     if (unread > kListedMax) list += compose(" and {} more", unread - kListedMax);
-    if (unread > 0) mine = std::move(list);
+    if (unread > 0) open_->unread = std::move(list);
   });
+}
+
+/// COLLECTIVE.
+void Reader::log_unread(const std::optional<std::string>& mine) const {
   const std::string list = parts_.group.text_of_lowest(mine);
   if (list.empty() || !parts_.group.is_root()) return;
   parts_.setup.log.info(compose("{} has regions that this State does not load: {}", info_->tag, list));
@@ -344,11 +347,13 @@ void Reader::extract(const format::PlacedRegion& placed, const Route& route) con
 void Reader::close() {
   enter(parts_.group, Call::close, 0, parts_.lifecycle.wrong_phase(Call::close, {Phase::reading}));
   const std::optional<Failure> local = open_->first_failure;
+  const std::optional<std::string> unread = open_->unread;
   const bool of_this_run = !open_->source;
   const std::string source_prefix = open_->source_prefix;
   const Id128 parent_before = open_->parent_before;
   release();
-  const auto failure = parts_.group.vote(local);
+  const auto [failure, is_unread] = parts_.group.vote_and_ask(local, unread.has_value());
+  if (is_unread) log_unread(unread);
   if (!failure) return;
   if (failure->code == ErrorCode::corrupt) {
     const std::string why = "it was found damaged while it was loaded";

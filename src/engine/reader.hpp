@@ -33,9 +33,9 @@ class Reader {
   /// Local. What of this name this rank's container has. Throws not_found.
   [[nodiscard]] const format::RegionSpec& saved(std::string_view name) const { return region(name).spec; }
   void close();
-  /// COLLECTIVE. Rank 0 logs which regions this state has no item for, of the lowest rank that has such: a State that
-  /// lacks an item begins with whatever was in its place.
-  void log_unread(const State& state) const;
+  /// Local. This state is loaded: close logs on rank 0 which regions it has no item for, of the lowest rank that has
+  /// such. A State that lacks an item begins with whatever was in its place.
+  void note_unread(const State& state);
 
  private:
   struct OpenCheckpoint {
@@ -49,6 +49,7 @@ class Reader {
     std::unique_ptr<format::ContainerReader> container;  ///< of `file`
     RoutedFiles routed;
     std::optional<Failure> first_failure;
+    std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
   };
 
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
@@ -63,6 +64,7 @@ class Reader {
   void check_present() const;
   [[nodiscard]] std::vector<const format::PlacedRegion*> routed_regions(std::string_view name) const;
   void extract(const format::PlacedRegion& placed, const Route& route) const;
+  void log_unread(const std::optional<std::string>& mine) const;
   void release();
   [[nodiscard]] const format::PlacedRegion& region(std::string_view name) const;
   [[nodiscard]] std::optional<Failure> not_reading(std::string_view call) const;

@@ -157,7 +157,7 @@ void load(Reader& reader, const State& state) {
     auto failure = attempt([&] { load(reader, item); });
     if (failure) (void)reader.remember(*std::move(failure));
   }
-  reader.log_unread(state);
+  reader.note_unread(state);
 }
 
 }  // namespace kedge::engine

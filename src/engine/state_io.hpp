@@ -22,8 +22,8 @@ struct StateSize {
 /// Local, between create and commit. What fails is remembered, for commit to throw on all ranks.
 void save(Writer& writer, const State& state);
 
-/// COLLECTIVE, between open and close. Resizes what can be resized to what was saved. What fails is remembered, for
-/// close to throw on all ranks. Logs on rank 0 which regions no item loads.
+/// Local, between open and close: ranks that call these and load instead do the same. Resizes what can be resized to
+/// what was saved. What fails is remembered, for close to throw on all ranks; which regions no item loads, close logs.
 void load(Reader& reader, const State& state);
 
 }  // namespace kedge::engine

@@ -165,9 +165,24 @@ void MpiCommunicator::connect(Deadline deadline) {
   auto duplicate = std::make_unique<Pending<MPI_Comm>>();
   duplicate->values.assign(1, MPI_COMM_NULL);
   check_mpi(MPI_Comm_idup(source_, duplicate->values.data(), &duplicate->request), "MPI_Comm_idup");
-  if (!finish(duplicate, deadline, [] {})) time_out(everybody_in("MPI_Comm_idup"), deadline);
+  if (!finish(duplicate, deadline, [] {})) fail_to_meet(deadline);
   comm_ = duplicate->values.front();
   check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+/// Not all ranks of the application's communicator came to make their engine.
+void MpiCommunicator::fail_to_meet(Deadline deadline) {
+  has_ended_ = true;
+  int relation = MPI_UNEQUAL;
+  check_local(MPI_Comm_compare(source_, MPI_COMM_WORLD, &relation), "MPI_Comm_compare");
+  const bool is_world = relation == MPI_IDENT || relation == MPI_CONGRUENT;
+  const std::string others = is_world ? ranks_of_other_programs(rank_, size_, process_variable) : "";
+  Failure failure = timed_out(rank_, everybody_in("MPI_Comm_idup"), deadline).failure();
+  failure.message += compose(
+      "; {}all ranks of the communicator must make the engine: in a launch of several programs "
+      "give it one of those that do (MPI_Comm_split)",
+      others.empty() ? "" : others + " were started as another program, and ");
+  throw Error(std::move(failure));
 }
 
 std::string MpiCommunicator::library() const { return mpi_library(); }

@@ -62,6 +62,7 @@ class MpiCommunicator final : public Communicator {
   void check_usable() const;
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
+  [[noreturn]] void fail_to_meet(Deadline deadline);
   [[noreturn]] void time_out(const std::string& whom, Deadline deadline);
   void interrupt_at_finalize();
   [[nodiscard]] std::string everybody_in(std::string_view call) const;

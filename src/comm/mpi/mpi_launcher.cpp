@@ -1,6 +1,7 @@
 #include "comm/mpi/mpi_launcher.hpp"
 
 #include <charconv>
+#include <sstream>
 
 #include "base/text.hpp"
 
@@ -36,6 +37,21 @@ std::optional<std::string> launcher_warning(
       "srun started {} tasks (SLURM_STEP_NUM_TASKS), and {} sees only this one: each is a job of its own. Give "
       "srun the --mpi that this MPI was built for (srun --mpi=list shows them), or use this MPI's own launcher",
       tasks, library);
+}
+
+/// Open MPI's launcher says how many processes each program got; their ranks follow each other.
+std::string ranks_of_other_programs(int rank, int world_size,
+                                    const std::function<std::optional<std::string>(const std::string&)>& variable) {
+  std::istringstream counts(variable("OMPI_APP_CTX_NUM_PROCS").value_or(""));
+  std::string others;
+  int begin = 0;
+  for (int count = 0; counts >> count && count > 0 && count <= world_size - begin; begin += count) {
+    const int last = begin + count - 1;
+    if (begin <= rank && rank <= last) continue;
+    others += others.empty() ? "" : ", ";
+    others += count == 1 ? compose("rank {}", begin) : compose("ranks {} to {}", begin, last);
+  }
+  return begin == world_size ? others : std::string();
 }
 
 }  // namespace kedge::comm

@@ -14,4 +14,9 @@ namespace kedge::comm {
     int world_size, const std::function<std::optional<std::string>(const std::string&)>& variable,
     std::string_view library);
 
+/// The ranks of MPI_COMM_WORLD that the launcher started as other programs than that of this rank, e.g. "ranks 2 to 3";
+/// empty if there are none, or the launcher does not say.
+[[nodiscard]] std::string ranks_of_other_programs(
+    int rank, int world_size, const std::function<std::optional<std::string>(const std::string&)>& variable);
+
 }  // namespace kedge::comm

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -15,17 +16,28 @@ namespace {
 constexpr std::chrono::seconds kOthersMax{10};
 constexpr std::chrono::milliseconds kPollInterval{1};
 
-/// Whether all ranks get here in time. Those that do not may be in any call, so nobody waits for them without a bound.
-bool all_get_here(MPI_Comm world) {
+/// Whether all ranks of the launch get here in time. Those that do not may be in any call, or belong to a program that
+/// knows nothing of Kedge: so nobody waits for them without a bound, and not before it is needed. What this sends is
+/// the library's own, and never met by a receive of the application.
+bool all_get_here() {
+  MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Ibarrier(world, &request) != MPI_SUCCESS) return false;
+  if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
   Patience patience(Deadline::after(kOthersMax));
   for (int done = 0;;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done != 0) return true;
+    if (done != 0) return MPI_Comm_free(&met) == MPI_SUCCESS;
     if (patience.is_over()) return false;
     std::this_thread::sleep_for(kPollInterval);
   }
+}
+
+/// An expected error should not dump core. Open MPI's launcher may hang or crash in MPI_Abort while other ranks are in
+/// MPI_Finalize or abort, too (seen with 4.1.4); a rank that exits without MPI_Finalize ends its jobs as well.
+void end_job(int status) {
+  std::fflush(nullptr);  // what the application printed
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) std::_Exit(status);
+  MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 void print(const std::string& program, const std::string& what) {
@@ -40,10 +52,8 @@ inline namespace KEDGE_MPI_FAMILY {
 int mpi_main(int argc, char** argv, const std::function<void()>& body) {
   int provided = 0;
   int rank = 0;
-  MPI_Comm own = MPI_COMM_NULL;  // the application's messages are not mixed with the barrier's
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Comm_rank(own, &rank);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string path = argc > 0 ? argv[0] : "";
   const std::string program = path.substr(path.find_last_of('/') + 1);
   std::optional<std::string> thrown;
@@ -59,11 +69,10 @@ int mpi_main(int argc, char** argv, const std::function<void()>& body) {
     thrown = "an exception that is not derived from std::exception";
   }
   if (thrown) {
-    const bool on_all = all_get_here(own);
+    const bool on_all = all_get_here();
     if (!on_all || rank == 0) print(program, *thrown);
-    if (!on_all) MPI_Abort(MPI_COMM_WORLD, status);  // an expected error should not dump core
+    if (!on_all) end_job(status);
   }
-  MPI_Comm_free(&own);
   MPI_Finalize();
   return thrown ? status : 0;
 }
