@@ -4,14 +4,13 @@
  *
  * Calls marked COLLECTIVE must be made by all ranks in the same order. They succeed on all ranks or return the same
  * error code on all, except for KEDGE_TIMEOUT and KEDGE_RANK_FAILED, which end the engine and may reach some ranks
- * alone, and for a NULL engine (that rank cannot reach the others) and a NULL `needed` or `ending` of
- * kedge_need_checkpoint and kedge_should_exit, which are reported on that rank alone. All other calls are local. Make
- * collective calls of an engine from one thread at a time; kedge_save, kedge_load, the routes, kedge_get_level and
- * kedge_get_counters may be called from several threads.
+ * alone, and for a NULL engine and a NULL `needed` or `ending` of kedge_need_checkpoint and kedge_should_exit, which
+ * are reported on that rank alone. All other calls are local. Make collective calls of an engine from one thread at a
+ * time, and kedge_save, kedge_load, the routes, kedge_get_level and kedge_get_counters also from several threads.
  *
  * Ownership: arguments are copied before a call returns, except for the memory that kedge_load fills. Functions named
- * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws or
- * aborts.
+ * *_free accept NULL. Results are written to memory that the caller owns, and only on success. Nothing throws, aborts
+ * or exits.
  *
  * Binary interface: kedge_engine and kedge_options are opaque; enumerator values are never reused; structs
  * that the caller allocates have reserved fields, so programs stay compatible when fields are added. */

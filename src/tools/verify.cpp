@@ -70,9 +70,8 @@ Task checkpoint(TagPlace place) { return {{}, place.shown, std::nullopt, std::mo
 std::set<std::string> of_other_runs(fs::FileSystem& file_system, const std::string& prefix, const std::string& run) {
   std::set<std::string> others;
   if (run.empty()) return others;
-  for (const persist::TagEntry& entry : persist::list_tags(file_system, prefix).entries) {
+  for (const auto& entry : persist::list_tags(file_system, prefix).entries)
     if (entry.run != run) others.insert(entry.directory);
-  }
   return others;
 }
 
