@@ -41,7 +41,7 @@ void Pipeline::flush_newest(const CommitHead& commit) {
   const auto failure = run(group_, *flush_, commit, store::Reach::all);
   if (!group_.is_root()) return;
   if (failure) log_.warning(not_flushed(ledger_, commit, *failure, 1));
-  else log_.info(compose("{} is persistent", commit.tag));
+  else log_.info(compose("{} is persistent", named(commit, schedule_.run)));
 }
 
 /// COLLECTIVE. The worker flushes it, as it would have in its turn.
