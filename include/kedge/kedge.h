@@ -294,7 +294,7 @@ typedef enum kedge_newer KEDGE_AS_INT {
  * recovered. */
 KEDGE_MUST_CHECK kedge_error kedge_open(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
-/** COLLECTIVE. The same for the newest commit that is older than every commit of this tag. */
+/** COLLECTIVE. The same for the newest that is older than every commit of this tag; KEDGE_NOT_FOUND if none has it. */
 KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char* tag, kedge_newer newer, int* found);
 
 /** COLLECTIVE. The same for another run's checkpoint, or a copied tag directory, as the starting point of a new run: it

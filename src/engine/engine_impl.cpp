@@ -11,6 +11,7 @@
 #include "engine/store_loss.hpp"
 #include "engine/succession.hpp"
 #include "persist/posix_tier.hpp"
+#include "persist/prefix_runs.hpp"
 #include "persist/tier_retention.hpp"
 #include "pipeline/flush_stage.hpp"
 
@@ -221,12 +222,17 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           {options.redundancy.every, options.persistent.every, options.store.keep, flush_at_end, options.pipeline.mode,
            options.pipeline.max_pending, options.pipeline.when_full, setup_.environment.waits_for_worker,
            options.pipeline.cores, options.redundancy.bandwidth_limit, options.persistent.retries,
-           options.pipeline.messages, options.pipeline.interface, options.device.snapshot},
+           options.pipeline.messages, options.pipeline.interface, options.device.snapshot, run_to_name()},
           pause_,
           *setup_.environment.clock,
           setup_.log,
           metrics_,
           group_.is_root() ? started_.node.records.get() : nullptr};
+}
+
+/// A job has one run and no name for it, as a rule. Where it gave one, there may be several in the process or launch.
+std::string EngineImpl::run_to_name() const {
+  return started_.run.name == persist::default_run_name({}) ? std::string() : started_.run.name;
 }
 
 recovery::Recovery EngineImpl::make_recovery() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -98,6 +99,7 @@ class EngineImpl {
   [[nodiscard]] std::string given_up(std::chrono::duration<double> after) const;
   [[nodiscard]] std::unique_ptr<pipeline::EventLog> make_event_log() const;
   [[nodiscard]] pipeline::Pipeline make_pipeline();
+  [[nodiscard]] std::string run_to_name() const;
   [[nodiscard]] recovery::Recovery make_recovery();
   /// Opens the prefixes of other runs.
   [[nodiscard]] recovery::SourceRecovery make_source_recovery();

@@ -201,7 +201,8 @@ std::vector<RegionInfo> Reader::regions() const {
   if (const auto failure = not_reading("regions")) throw Error(*failure);
   std::vector<RegionInfo> list;
   for (const format::PlacedRegion& placed : container().regions()) {
-    if (format::is_attributes(placed.spec)) continue;  // info() has them
+    if (format::is_attributes(placed.spec)) continue;       // info() has them
+    if (format::is_empty_directory(placed.spec)) continue;  // they come with the directory that was routed
     list.push_back({placed.spec.name, placed.spec.dtype, placed.spec.shape, placed.spec.placement, placed.size_bytes,
                     placed.spec.routed, placed.spec.members});
   }
@@ -334,6 +335,7 @@ void Reader::extract(const format::PlacedRegion& placed, const Route& route) con
       placed.spec.name.substr(route.is_directory() ? route.name.size() : placed.spec.name.size());
   if (!within.empty()) fs::make_parents(file_system, route.path, within, 0700);
   const std::string path = route.path + within;
+  if (format::is_empty_directory(placed.spec)) return file_system.make_directory(path, 0700);
   const auto file = file_system.create(path);
   if (!file)
     throw Error(Failure{ErrorCode::io,

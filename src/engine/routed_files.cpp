@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/attempt.hpp"
 #include "base/refuse.hpp"
@@ -43,6 +44,28 @@ void check_name(std::string_view name, std::uint64_t max_bytes) {
                         name, kFileNameBytesMax));
   }
 }
+
+/// What is in the place of a regular file, and what to do about it.
+std::string_view what_else(const std::optional<fs::FileStatus>& status) noexcept {
+  if (!status) return "is gone: it was removed while commit stored what was routed; leave it until commit returns";
+  switch (status->kind) {
+    case Kind::link:
+      return "is a symbolic link, not a regular file, and links are not stored; before commit remove it, or put what "
+             "it "
+             "leads to in its place, and make it again after route_in";
+    case Kind::directory:
+      return "is a directory, not a regular file; to route a directory, give route_out a name that ends with '/'";
+    default: return "is a device, pipe or socket, not a regular file; write a file there";
+  }
+}
+
+/// The source of what has none.
+class NoBytes final : public fs::ByteAccess {
+ public:
+  std::uint32_t copy_in(std::uint64_t, std::span<const std::byte>, std::uint32_t crc) override { return crc; }
+  [[nodiscard]] std::uint32_t copy_out(std::uint64_t, std::span<std::byte>, std::uint32_t crc) override { return crc; }
+  [[nodiscard]] std::uint32_t checksum(std::uint64_t, std::uint64_t, std::uint32_t crc) override { return crc; }
+};
 
 }  // namespace
 
@@ -129,18 +152,17 @@ void RoutedFiles::take_in_directory(const Route& route, const Sink& sink) const 
                    route.max_bytes),
            path);
   }
+  const std::vector<std::string> empty = fs::empty_directories_below(file_system_, path);  // before all of them are
   for (const fs::TreeFile& file : files) take_in_file(route.name + file.name, fs::join(path, file.name), sink);
+  NoBytes nothing;
+  for (const std::string& name : empty) sink(format::empty_directory(route.name + name), nothing, 0);
 }
 
 /// Its storage is free again before the next one is copied.
 void RoutedFiles::take_in_file(const std::string& name, const std::string& path, const Sink& sink) const {
   const auto status = file_system_.status(path);
   if (!status || status->kind != Kind::file) {
-    refuse(ErrorCode::invalid_argument,
-           compose("the path for '{}' is not a regular file; write the file itself there, not a directory or a link "
-                   "(a name that ends with '/' routes a directory)",
-                   name),
-           path);
+    refuse(ErrorCode::invalid_argument, compose("the path for '{}' {}", name, what_else(status)), path);
   }
   const auto file = file_system_.open(path, fs::Access::read);
   const std::uint64_t bytes = file->status().size_bytes;

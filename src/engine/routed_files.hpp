@@ -39,7 +39,8 @@ class RoutedFiles {
   void begin_anew() noexcept { current_.clear(); }
 
   /// Calls `sink` for each file that was written to a route, once each, and removes it then: what is in a directory by
-  /// name. Throws not_found, invalid_argument, io, and what `sink` throws.
+  /// name, then each directory in it that has nothing in it. Throws not_found, invalid_argument, io, and what `sink`
+  /// throws.
   using Sink = std::function<void(const format::RegionSpec&, fs::ByteAccess& from, std::uint64_t bytes)>;
   void take_in(const Sink& sink) const;
 

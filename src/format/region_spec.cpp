@@ -1,6 +1,7 @@
 #include "format/region_spec.hpp"
 
 #include <limits>
+#include <utility>
 
 #include "base/text.hpp"
 #include "format/members.hpp"
@@ -69,6 +70,12 @@ std::uint64_t size_bytes(const RegionSpec& spec) noexcept {
   std::uint64_t count = 0;
   return element_count(spec.shape, count) ? count * kedge::size_bytes(spec.dtype) : 0;
 }
+
+RegionSpec empty_directory(std::string name) {
+  return {std::move(name), DataType::opaque, Shape{0, 0}, {}, true};  // a file has one extent
+}
+
+bool is_empty_directory(const RegionSpec& spec) noexcept { return spec.routed && spec.shape.dimensions() == 2; }
 
 bool is_attributes(const RegionSpec& spec) {
   return spec.name == kAttributesName && spec.dtype == DataType::opaque && spec.shape.dimensions() == 1 &&

@@ -30,6 +30,10 @@ struct RegionSpec {
 /// regions (no name twice, no name that is also a group) are the writer's.
 [[nodiscard]] std::optional<Failure> check(const RegionSpec& spec);
 
+/// A routed directory with nothing in it, which is written so: on disk, do not change.
+[[nodiscard]] RegionSpec empty_directory(std::string name);
+[[nodiscard]] bool is_empty_directory(const RegionSpec& spec) noexcept;
+
 /// The region that holds the checkpoint's attributes: the one of Kedge's own that check() lets pass.
 [[nodiscard]] bool is_attributes(const RegionSpec& spec);
 

@@ -22,6 +22,18 @@ void add_files_below(FileSystem& file_system, const std::string& directory, cons
   }
 }
 
+void add_empty_below(FileSystem& file_system, const std::string& directory, const std::string& shown,
+                     std::vector<std::string>& names) {
+  const std::vector<std::string> here = file_system.list(directory);
+  if (here.empty() && !shown.empty()) names.push_back(shown);
+  for (const std::string& name : here) {
+    const std::string path = join(directory, name);
+    const auto status = file_system.status(path);
+    if (!status || status->kind != Kind::directory) continue;
+    add_empty_below(file_system, path, shown.empty() ? name : join(shown, name), names);
+  }
+}
+
 /// False if there was enough before it came to the end.
 bool remove_all_of(FileSystem& file_system, const std::string& path, const Enough& enough,
                    std::optional<Failure>& first) {
@@ -48,6 +60,13 @@ std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& di
   add_files_below(file_system, directory, "", files);
   std::ranges::sort(files, {}, &TreeFile::name);
   return files;
+}
+
+std::vector<std::string> empty_directories_below(FileSystem& file_system, const std::string& directory) {
+  std::vector<std::string> names;
+  add_empty_below(file_system, directory, "", names);
+  std::ranges::sort(names);
+  return names;
 }
 
 bool remove_tree(FileSystem& file_system, const std::string& path, const Enough& enough) {

@@ -19,6 +19,10 @@ struct TreeFile {
 /// Local. Everything below `directory` but directories, by name. Throws Error{not_found | io}.
 [[nodiscard]] std::vector<TreeFile> files_below(FileSystem& file_system, const std::string& directory);
 
+/// Local. The directories somewhere below `directory` that have nothing in them, by name relative to it. Throws
+/// Error{not_found | io}.
+[[nodiscard]] std::vector<std::string> empty_directories_below(FileSystem& file_system, const std::string& directory);
+
 /// Asked before each of several steps: whether those that were done are enough for now.
 using Enough = std::function<bool()>;
 

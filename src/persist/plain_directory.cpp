@@ -41,11 +41,13 @@ void PlainDirectory::put(LogicalRank logical_rank, const std::string& name,
   make_directory(mine);
   fs::make_parents(file_system_, mine, name, mode_bits(options_.mode));
   const std::string path = fs::join(mine, name);
-  file_system_.remove(path);  // of an attempt that failed
-  const auto file = file_system_.create(path, mode_bits(options_.mode) & kFileBits);
-  if (!file) refuse_taken(path);
-  write(*file);
-  file->sync();
+  if (!name.ends_with('/')) {
+    file_system_.remove(path);  // of an attempt that failed
+    const auto file = file_system_.create(path, mode_bits(options_.mode) & kFileBits);
+    if (!file) refuse_taken(path);
+    write(*file);
+    file->sync();
+  }
   for (std::string directory = parent_of(path); directory.size() >= mine.size(); directory = parent_of(directory)) {
     file_system_.sync_directory(directory);
   }

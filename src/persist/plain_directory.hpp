@@ -22,7 +22,8 @@ class PlainDirectory {
 
   /// Makes the directories that the ranks' own lie in.
   void make(std::uint32_t world_size) const;
-  /// On stable storage when it returns, but for the name of the rank's directory.
+  /// A name that ends with '/' is a directory with nothing in it. On stable storage when it returns, but for the name
+  /// of the rank's directory.
   void put(LogicalRank logical_rank, const std::string& name,
            const std::function<void(fs::ByteAccess& to)>& write) const;
   /// Brings to stable storage what make() made, and the names in it. Fine if nothing was made.

@@ -99,7 +99,8 @@ class Tier {
   /// stable storage when it returns, and nothing that counts until publish. Throws no_space.
   [[nodiscard]] virtual std::uint32_t put(const TagEntry& entry, LogicalRank logical_rank, const Content& content) = 0;
   /// Any rank, after put. Writes a routed file of this rank as a plain file for other programs; `write` fills it from
-  /// offset 0, and `name` is a region's. As durable as what is put, removed with it, and never read again.
+  /// offset 0, and `name` is a region's; one that ends with '/' is a directory with nothing in it. As durable as what
+  /// is put, removed with it, and never read again.
   virtual void put_plain(const TagEntry& entry, LogicalRank logical_rank, const std::string& name,
                          const std::function<void(fs::ByteAccess& to)>& write) = 0;
   /// All containers were put: from here on the commit exists, whatever fails later. Conveniences that failed after

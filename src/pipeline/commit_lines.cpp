@@ -5,13 +5,18 @@
 
 namespace kedge::pipeline {
 
+std::string named(const CommitHead& commit, const std::string& run) {
+  return run.empty() ? commit.tag : compose("{} of run '{}'", commit.tag, run);
+}
+
 std::string committed(const CommitHead& commit, const CommitOutcome& outcome) {
   std::string level = outcome.in_stores == Level::protected_ ? compose("protected ({})", to_string(outcome.scheme))
                                                              : std::string(to_string(outcome.in_stores));
   if (outcome.persistent_after_s) level += " and persistent";
-  std::string line = compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", commit.tag,
-                             commit.generation, human_bytes(outcome.total_bytes), commit.world_size,
-                             commit.world_size == 1 ? "" : "s", level, human_seconds(outcome.blocked_s));
+  std::string line =
+      compose("committed {} (generation {}): {} on {} rank{}, {}, blocked {}", named(commit, outcome.run),
+              commit.generation, human_bytes(outcome.total_bytes), commit.world_size, commit.world_size == 1 ? "" : "s",
+              level, human_seconds(outcome.blocked_s));
   if (outcome.protected_after_s) line += compose(", protected after {}", human_seconds(*outcome.protected_after_s));
   if (outcome.persistent_after_s) line += compose(", persistent after {}", human_seconds(*outcome.persistent_after_s));
   return line;

@@ -20,10 +20,13 @@ struct CommitOutcome {
   double blocked_s = 0;
   std::optional<double> protected_after_s = {};   ///< since its commit, if it was due and succeeded
   std::optional<double> persistent_after_s = {};  ///< likewise
+  std::string run = {};                           ///< to be named; empty: it goes without saying
 };
 
 /// Pure. The one line about a checkpoint.
 [[nodiscard]] std::string committed(const CommitHead& commit, const CommitOutcome& outcome);
+/// Pure. The tag, and the run where that is to be named.
+[[nodiscard]] std::string named(const CommitHead& commit, const std::string& run);
 /// Pure. The warning about a commit that could not be protected.
 [[nodiscard]] std::string not_protected(const CommitHead& commit, const Failure& failure);
 /// The warning about a commit of which the flush failed, after so many tries.

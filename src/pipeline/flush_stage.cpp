@@ -232,7 +232,8 @@ void FlushStage::put(LogicalRank logical_rank, const Upload& upload) {
   if (!settings_.persistent.plain_routed) return;
   for (const format::PlacedRegion& region : upload.container.regions()) {
     if (!region.spec.routed) continue;
-    tier_.put_plain(entry, logical_rank, region.spec.name, [&](fs::ByteAccess& to) {
+    const std::string name = region.spec.name + (format::is_empty_directory(region.spec) ? "/" : "");
+    tier_.put_plain(entry, logical_rank, name, [&](fs::ByteAccess& to) {
       if (pace == nullptr) return upload.container.read(region, to);
       fs::Paced paced(to, *pace);
       upload.container.read(region, paced);

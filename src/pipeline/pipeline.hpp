@@ -51,6 +51,7 @@ struct Schedule {
   Messages messages = Messages::automatic;  ///< of a worker
   std::string interface = {};               ///< of a worker, over TCP
   bool snapshots = false;                   ///< commits may be submitted before they are sealed
+  std::string run = {};                     ///< whose name the log gives beside commits; empty: of none
 };
 
 /// What became of a commit that was submitted. Each failure is the same on every rank; the commit stands without.

@@ -49,7 +49,7 @@ void Pipeline::flush_at_end(const CommitHead& commit) {
 void Pipeline::say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const {
   if (!group_.is_root()) return;
   if (failure) log_.warning(not_flushed(ledger_, commit, *failure, 1));
-  else log_.info(compose("{} is persistent", commit.tag));
+  else log_.info(compose("{} is persistent", named(commit, schedule_.run)));
 }
 
 /// COLLECTIVE. The worker flushes it, as it would have in its turn. False if it cannot be flushed.

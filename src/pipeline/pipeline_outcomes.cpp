@@ -70,12 +70,13 @@ void Pipeline::record(const CommitHead& commit, Level level, const Failure& fail
 
 /// Rank 0. All that there is to say of a commit.
 void Pipeline::log_outcome(const Job& job, const Submitted& processed) const {
-  if (job.is_last && processed.persistent_after_s) log_.info(compose("{} is persistent", job.files.commit.tag));
+  if (job.is_last && processed.persistent_after_s)
+    log_.info(compose("{} is persistent", named(job.files.commit, schedule_.run)));
   if (!job.is_last)
     log_.info(
         committed(job.files.commit,
                   {job.bytes.total, processed.protected_after_s ? Level::protected_ : Level::local, protect_->scheme(),
-                   job.blocked_s, processed.protected_after_s, processed.persistent_after_s}));
+                   job.blocked_s, processed.protected_after_s, processed.persistent_after_s, schedule_.run}));
   warn(job.files.commit, processed);
 }
 

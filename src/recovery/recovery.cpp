@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/attempt.hpp"
 #include "base/suggest.hpp"
@@ -11,6 +12,18 @@
 #include "recovery/rebuild_inputs.hpp"
 
 namespace kedge::recovery {
+namespace {
+
+/// Newest first.
+std::vector<std::string> recoverable_tags(const Survey& survey) {
+  std::vector<std::string> tags;
+  for (const Candidate& candidate : survey.candidates) {
+    if (candidate.recoverable) tags.push_back(candidate.commit.tag);
+  }
+  return tags;
+}
+
+}  // namespace
 
 Recovery::Recovery(comm::Group group, commits::RunIdentity run, Storage storage, commits::Ledger& ledger,
                    RecoveryPolicy policy, Log log)
@@ -40,6 +53,7 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
     const Plan plan = make_plan(selection, depth);
     if (group_.is_root()) log_skipped(plan);
     refuse_if_lost(plan.choice, selection);
+    refuse_unknown_bound(plan, selection);
     const Candidate* chosen = plan.chosen();
     if (chosen == nullptr) {
       if (group_.is_root()) log_no_match(plan, selection);
@@ -119,15 +133,26 @@ void Recovery::log_skipped(const Plan& plan) const {
 
 /// An application that gets nothing from open usually starts from zero.
 void Recovery::log_no_match(const Plan& plan, const Selection& selection) const {
-  std::vector<std::string> tags;  // newest first
-  for (const Candidate& candidate : plan.survey.candidates) {
-    if (candidate.recoverable) tags.push_back(candidate.commit.tag);
-  }
+  const std::vector<std::string> tags = recoverable_tags(plan.survey);
   if (tags.empty()) return;
   const auto* tag = std::get_if<Tag>(&selection);
   const auto meant = tag == nullptr ? std::nullopt : nearest(*tag, tags);
   log_.warning(compose("no checkpoint matches '{}', so nothing was opened; the newest is {}{}", to_string(selection),
                        tags.front(), meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
+}
+
+/// What is older than a commit that nobody knows is not known, and a program that gets nothing starts from zero.
+void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection) {
+  if (!plan.choice.is_bound_unknown) return;
+  const Tag& tag = std::get<Before>(selection).tag;
+  const std::vector<std::string> tags = recoverable_tags(plan.survey);
+  const auto meant = nearest(tag, tags);
+  throw Error(
+      ErrorCode::not_found,
+      compose("no commit '{}' is known, so nothing tells which are older than it{}{}; kedge ls lists what there "
+              "is, and open(latest) opens the newest",
+              tag, tags.empty() ? "" : compose("; the newest is {}", tags.front()),
+              meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
 void Recovery::refuse_if_lost(const Choice& choice, const Selection& selection) {

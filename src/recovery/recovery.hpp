@@ -96,6 +96,7 @@ class Recovery {
   [[nodiscard]] bool verify_what_is_opened(const Candidate& chosen, const Orders& orders,
                                            std::span<const store::FileKey> except_own);
   void log_no_match(const Plan& plan, const Selection& selection) const;
+  static void refuse_unknown_bound(const Plan& plan, const Selection& selection);
   void log_skipped(const Plan& plan) const;
   void refuse_if_lost(const Choice& choice, const Selection& selection);
   [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);

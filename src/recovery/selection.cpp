@@ -62,6 +62,7 @@ Choice choose(const Survey& survey, const Selection& selection, bool commits_exi
     else choice.skipped.push_back(i);
   }
   if (choice.chosen) return choice;
+  choice.is_bound_unknown = before != nullptr && bound == 0 && (commits_exist || tells_of_commits(survey));
   // A crash during the very first checkpoint leaves pieces and no commit: that is a job that starts.
   const bool whole_run = tag == nullptr && before == nullptr;
   // A tag that was given up on purpose is not lost: it is as if its files were recycled already.

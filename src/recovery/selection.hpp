@@ -20,6 +20,8 @@ struct Choice {
   std::string lost;
   /// With `lost`: all that was asked for was saved by another number of ranks.
   bool other_ranks = false;
+  /// There are commits, and none of the tag that a Before names.
+  bool is_bound_unknown = false;
 };
 
 /// "latest", "step-7", "before step-7".

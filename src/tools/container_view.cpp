@@ -20,7 +20,7 @@ std::uint64_t total_bytes(const std::vector<format::PlacedRegion>& regions) {
 }
 
 std::string place_text(const format::RegionSpec& spec) {
-  if (spec.routed) return "routed file";
+  if (spec.routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
   if (const auto* shard = std::get_if<Shard>(&spec.placement)) {
     return compose("shard of {} at ({})", to_string(shard->global_shape), [&] {
       std::string text;

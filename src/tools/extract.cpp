@@ -140,8 +140,9 @@ void Extraction::for_each_container(const std::set<std::uint32_t>* only,
 void Extraction::find_files() {
   for_each_container(nullptr, [&](std::uint32_t rank, const format::ContainerReader& reader) {
     for (const format::PlacedRegion& region : reader.regions()) {
-      if (region.spec.routed) files_.push_back({rank, region.spec.name, region.size_bytes, {}});
-      else in_memory_.insert(region.spec.name);
+      if (region.spec.routed) {
+        files_.push_back({rank, region.spec.name, region.size_bytes, {}, format::is_empty_directory(region.spec)});
+      } else in_memory_.insert(region.spec.name);
     }
   });
   place_files(files_, problems_.empty());
@@ -184,6 +185,7 @@ void Extraction::require_free(const RoutedFile& file) const {
   const std::string path = fs::join(directory_, file.target);
   const auto status = file_system_.status(path);
   if (!status || (arguments_.force && status->kind != Kind::directory)) return;
+  if (file.is_directory && status->kind == Kind::directory) return;
   refuse(ErrorCode::io,
          status->kind == Kind::directory ? "a directory is in the place of a file; move it away"
                                          : "file already exists; remove it, or add --force to replace it",
@@ -198,6 +200,7 @@ void Extraction::extract(const RoutedFile& file, const format::ContainerReader& 
   fs::make_parents(file_system_, directory_, file.target, 0777);
   bool is_mine = false;
   const auto failure = attempt([&] {
+    if (file.is_directory) return file_system_.make_directory(path, 0777);
     const auto to = file_system_.create(unfinished, 0666);
     if (!to) refuse(ErrorCode::io, "file already exists; remove it", unfinished);
     is_mine = true;

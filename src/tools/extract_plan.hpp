@@ -14,7 +14,8 @@ struct RoutedFile {
   std::uint32_t rank = 0;
   std::string name;
   std::uint64_t bytes = 0;
-  std::string target;  ///< below the output directory
+  std::string target;         ///< below the output directory
+  bool is_directory = false;  ///< with nothing in it
 };
 
 /// What is asked for; everything, if nothing is said.

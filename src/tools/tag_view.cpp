@@ -65,7 +65,7 @@ struct TagContent {
 };
 
 std::string kind_of(const format::RegionSpec& spec) {
-  if (spec.routed) return "routed file";
+  if (spec.routed) return format::is_empty_directory(spec) ? "routed, empty directory" : "routed file";
   return std::holds_alternative<Replicated>(spec.placement) ? "replicated" : "own";
 }
 
@@ -256,7 +256,7 @@ Json content_json(const TagContent& content) {
                                {"ranks", region.ranks},
                                {"bytes", region.bytes},
                                {"placement", kind == "replicated" ? "replicated" : "own"},
-                               {"routed", kind == "routed file"}});
+                               {"routed", kind.starts_with("routed")}});
     if (!region.members.empty()) json["regions"].back()["members"] = region.members;
   }
   for (std::size_t rank = 0; rank < content.containers.size(); ++rank) {

@@ -267,7 +267,9 @@ TEST(Misuse, R26_ASelectionThatNamesNothingOpensNothing) {
     commit_value(engine, "a", 1);
     EXPECT_EQ(engine.open("b"), std::nullopt);
     EXPECT_EQ(engine.open(Before{"a"}), std::nullopt);
-    EXPECT_EQ(engine.open(Before{"b"}), std::nullopt);
+    const auto failure = failure_of([&] { (void)engine.open(Before{"b"}); });
+    EXPECT_TRUE(failure && failure->code == ErrorCode::not_found && failure->message.find("no commit 'b'") == 0)
+        << text_of(failure);
     EXPECT_EQ(code_of([&] { engine.close(); }), ErrorCode::bad_state) << "nothing is open";
     EXPECT_EQ(engine.open("a"), "a");
   }));

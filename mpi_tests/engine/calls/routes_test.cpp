@@ -66,6 +66,50 @@ TEST_P(Routes, AnEmptyFileIsAFile) {
   }));
 }
 
+TEST_P(Routes, EmptyDirectoriesInARoutedOneComeBack) {
+  SimulatedJob job(2, disk());
+  job.options.persistent.every = 1;
+  job.options.persistent.plain_routed = true;
+  job.options.topology.ranks_per_node = 1;
+  const auto expect_tree = [&](Engine& engine) {
+    EXPECT_EQ(engine.open(), "a");
+    EXPECT_EQ(engine.regions().size(), 1U) << "the file alone";
+    for (const char* name : {"out/", "out/restart/"}) {
+      const Routed in = engine.route_in(name);
+      ASSERT_TRUE(in.status.ok()) << text_of(in.status.failure());
+      const std::string out = in.path.substr(0, in.path.rfind("out/") + 4);
+      for (const char* each : {"restart/parts", "restart/.hidden"}) {
+        const auto status = job.disk.view(0)->status(out + each);
+        EXPECT_TRUE(status && status->kind == fs::FileStatus::Kind::directory) << out << each;
+      }
+    }
+    EXPECT_EQ(job.disk.read_all(engine.route_in("out/frames/1").path), content_of(0, 100));
+    engine.close();
+  };
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    engine.create("a");
+    const std::string out = engine.route_out("out/").path;
+    for (const char* each : {"restart/parts", "restart/.hidden", "frames"}) job.disk.make_directories(out + each);
+    job.disk.write_all(out + "frames/1", content_of(0, 100));
+    engine.commit();
+    EXPECT_EQ(engine.level("a"), Level::persistent);
+    expect_tree(engine);
+  }));
+  std::size_t plain = 0;
+  for (const auto& [path, entry] : job.disk.snapshot()) {
+    if (!path.starts_with("/prefix/a.") || !path.ends_with("/out/restart/parts")) continue;
+    EXPECT_EQ(entry.status.kind, fs::FileStatus::Kind::directory);
+    ++plain;
+  }
+  EXPECT_EQ(plain, 2U) << "also beside the manifest, for each rank";
+  job.disk.remove_all("/nodes");
+  expect_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    expect_tree(engine);
+  }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Storage, Routes, testing::Values(true, false),
                          [](const auto& each) { return each.param ? "Memory" : "Block"; });
 
@@ -123,7 +167,7 @@ TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
   const Failure directory =
       commit_throws([](SimulatedJob& job, const std::string& path) { job.disk.make_directories(path); });
   EXPECT_EQ(directory.code, ErrorCode::invalid_argument);
-  EXPECT_THAT(directory.message, HasSubstr("regular file"));
+  EXPECT_THAT(directory.message, testing::AllOf(HasSubstr("regular file"), HasSubstr("is a directory")));
 
   const Failure full_directory = commit_throws([](SimulatedJob& job, const std::string& path) {
     job.disk.make_directories(path);
@@ -136,7 +180,7 @@ TEST(Routes, R35_AFileThatCannotBeTakenInFailsTheCommitOnAllRanks) {
     job.disk.plant_link(path, "/nodes/target");
   });
   EXPECT_EQ(link.code, ErrorCode::invalid_argument);
-  EXPECT_THAT(link.message, HasSubstr("regular file"));
+  EXPECT_THAT(link.message, testing::AllOf(HasSubstr("regular file"), HasSubstr("is a symbolic link")));
 
   const Failure refused = commit_throws([](SimulatedJob& job, const std::string& path) {
     job.disk.write_all(path, content_of(1, 10));

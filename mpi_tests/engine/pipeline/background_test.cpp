@@ -357,7 +357,7 @@ TEST_F(Background, FinalizeFlushesTheNewest) {
     engine.finalize();
   }));
   EXPECT_EQ(tags(job), std::vector<Tag>{"b"});
-  EXPECT_TRUE(job.logged("b is persistent"));
+  EXPECT_TRUE(job.logged("b of run 'test' is persistent"));
 }
 
 }  // namespace

@@ -254,12 +254,14 @@ TEST_P(Events, ACheckpointIsOneLineInTheLog) {
   EXPECT_THAT(
       about,
       ElementsAre(
-          ContainsRegex("^committed a \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\), "
-                        "blocked " +
-                        time + ", protected after " + time + "$"),
-          ContainsRegex("^committed b \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\) and "
-                        "persistent, blocked " +
-                        time + ", protected after " + time + ", persistent after " + time + "$")));
+          ContainsRegex(
+              "^committed a of run 'test' \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\), "
+              "blocked " +
+              time + ", protected after " + time + "$"),
+          ContainsRegex(
+              "^committed b of run 'test' \\(generation [0-9]+\\): [0-9.]+ KiB on 4 ranks, protected \\(partner\\) and "
+              "persistent, blocked " +
+              time + ", protected after " + time + ", persistent after " + time + "$")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, Events, ::testing::Bool(),

@@ -112,7 +112,7 @@ TEST_F(Finalize, TheNewestIsFlushedByTheWorker) {
     commit_step(engine, scope.rank, "a", 1);
     EXPECT_TRUE(engine.finalize(kLong));
   }));
-  EXPECT_TRUE(has_said("a is persistent")) << log;
+  EXPECT_TRUE(has_said("a of run 'test' is persistent")) << log;
   lose_stores(job, {0, 1, 2, 3});
   EXPECT_EQ(reopen(job).step, 1);
 }

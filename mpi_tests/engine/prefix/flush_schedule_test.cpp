@@ -87,7 +87,7 @@ TEST_F(FlushSchedule, FinalizeFlushesTheNewestWhereCommitsAreFlushedAtAll) {
       engine.finalize();
     }));
     EXPECT_EQ(tags(job), one.tags);
-    EXPECT_EQ(job.logged("b is persistent"), !one.tags.empty());
+    EXPECT_EQ(job.logged("b of run 'test' is persistent"), !one.tags.empty());
   }
 }
 
@@ -101,7 +101,7 @@ TEST_F(FlushSchedule, FinalizeFlushesNothingWhereThereIsNothingOrAllIsPersistent
     engine.finalize();
   }));
   EXPECT_EQ(tags(job), std::vector<Tag>{"a"});
-  EXPECT_FALSE(job.logged("a is persistent"));
+  EXPECT_FALSE(job.logged("a of run 'test' is persistent"));
 }
 
 TEST_F(FlushSchedule, AFlushThatFailsInFinalizeIsLoggedAndTheStoresHaveTheCommit) {
