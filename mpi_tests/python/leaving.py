@@ -1,12 +1,14 @@
 """leaving.py WHERE HOW WHO [torch]: what leaving_test.py starts on several ranks. Those ranks that WHO names (one: rank 1; all)
 leave the program after a checkpoint, in the way HOW; the others want another one.
 
-WHERE: block: in `with kedge.Engine()`; checkpoint: in that of a checkpoint within it; free: without a with statement.
+WHERE: block: in `with kedge.Engine()`; checkpoint: in that of a checkpoint within it; free: without a with statement;
+away: in that of the engine, while the others do something else for longer than anybody should wait.
 """
 
 import os
 import signal
 import sys
+import time
 
 where, how, who = sys.argv[1:4]
 if "torch" in sys.argv:
@@ -47,6 +49,8 @@ def work(engine):
     save(engine, first)
     if leaves and where != "checkpoint":
         leave()
+    if where == "away":
+        time.sleep(90)
     save(engine, first + 1, leaves)
     print(f"rank {engine.rank}: to the end", flush=True)
 

@@ -63,6 +63,7 @@ class Leaving(unittest.TestCase):
         ends_well = ("exit", "exit 0", "logged")
         ways = [("block", how, who) for how in ("exit", "exit 1", "logged", "interrupt", "os._exit", "error") for who in ("one", "all")]
         ways += [(where, how, "one") for where in ("free", "checkpoint") for how in ("exit", "exit 1", "logged")]
+        ways += [("away", how, "one") for how in ("exit", "exit 1", "logged")]
         ways += [("free", "exit 0", "all"), ("checkpoint", "exit", "all"), ("block", "exit words", "all")]
         for where, how, who in ways:
             with self.subTest(where=where, how=how, who=who), place.directory() as path:
@@ -93,6 +94,16 @@ class Leaving(unittest.TestCase):
                     code, printed, _ = run(sys.executable, "-c", THREAD, path, *log, PYTHONPATH=os.pathsep.join(sys.path))
                     self.assertEqual((code, "ends" in printed), (0, True), printed)
                     self.assertEqual("from 0" in printed, number == 0, printed)
+
+
+    @unittest.skipIf(LAUNCHER, "once is enough")
+    def test_a_forked_child_ends_by_itself(self):
+        text = "import kedge.communicators as c\nc._LAST_CALLS_S = 80.0\n" + THREAD
+        text = text.replace('print("ends"', 'child = __import__("os").fork()\nprint("ends"')
+        with place.directory() as path:
+            code, printed, seconds = run(sys.executable, "-W", "ignore", "-c", text, path, PYTHONPATH=os.pathsep.join(sys.path))
+        self.assertEqual((code, printed.count("ends")), (0, 2), printed)
+        self.assertLess(seconds, AT_ONCE_S)  # the calls that its end would wait for are the parent's
 
 
 @unittest.skipIf(LAUNCHER, "once is enough")

@@ -78,8 +78,11 @@ TEST_F(Finalize, IfAllComeItIsAnOrderlyEnd) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    if (scope.rank == 0) engine.finalize();  // one need not know of the others' way
-    else EXPECT_TRUE(engine.finalize_if_all_come(kLong));
+    if (scope.rank == 0) {
+      engine.finalize();  // one need not know of the others' way
+    } else {
+      EXPECT_TRUE(engine.finalize_if_all_come(kLong));
+    }
     EXPECT_EQ(code_of([&] { engine.create("after"); }), ErrorCode::bad_state);
   }));
   lose_stores(job, {0, 1, 2, 3});
@@ -90,7 +93,8 @@ TEST_F(Finalize, IfOneDoesNotComeNothingIsLost) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    if (scope.rank != 2) EXPECT_FALSE(engine.finalize_if_all_come(std::chrono::milliseconds(50)));
+    if (scope.rank == 2) return;
+    EXPECT_FALSE(engine.finalize_if_all_come(std::chrono::milliseconds(50)));
   }));
   EXPECT_EQ(reopen(job).step, 1);
 }
@@ -99,8 +103,11 @@ TEST_F(Finalize, IfOthersAreInAnotherCallAllHearOfIt) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();
     commit_step(engine, scope.rank, "a", 1);
-    if (scope.rank == 2) EXPECT_FALSE(engine.finalize_if_all_come(kLong));
-    else EXPECT_EQ(code_of([&] { engine.create("b"); }), ErrorCode::bad_state);
+    if (scope.rank == 2) {
+      EXPECT_FALSE(engine.finalize_if_all_come(kLong));
+    } else {
+      EXPECT_EQ(code_of([&] { engine.create("b"); }), ErrorCode::bad_state);
+    }
   }));
   EXPECT_EQ(reopen(job).step, 1);
 }

@@ -1,5 +1,7 @@
 #include "bindings/python/calls.hpp"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -12,6 +14,7 @@ namespace {
 
 /// Of the process, as the interpreter is. Never destroyed: threads may rest in it while the process ends.
 struct Calls {
+  pid_t process = ::getpid();
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t under_way = 0;
@@ -25,6 +28,10 @@ Calls& calls() {
   return *all;
 }
 
+/// In the child of a fork the lock may be held for ever by a thread that is not there, and the engines are the
+/// parent's.
+bool is_child() { return calls().process != ::getpid(); }
+
 }  // namespace
 
 void rest() noexcept {
@@ -32,13 +39,14 @@ void rest() noexcept {
 }
 
 Engine::Engine(std::unique_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
+  if (is_child()) return;
   const std::lock_guard guard(calls().mutex);
   calls().engines.insert(this);
 }
 
 void Engine::let_go() {
   if (engine_ == nullptr) return;
-  {
+  if (!is_child()) {
     const std::lock_guard guard(calls().mutex);
     calls().engines.erase(this);
   }
@@ -62,6 +70,7 @@ std::shared_ptr<kedge::Engine> Engine::held() const {
 }
 
 Call::Call(std::shared_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
+  if (is_child()) return;
   Calls& all = calls();
   const std::lock_guard guard(all.mutex);
   const bool may_begin = !all.is_over || all.ends_it == std::this_thread::get_id();
@@ -75,6 +84,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
 
 Call::~Call() {
   engine_.reset();
+  if (is_child()) return;
   Calls& all = calls();
   const std::lock_guard guard(all.mutex);
   --all.under_way;
@@ -82,6 +92,7 @@ Call::~Call() {
 }
 
 bool end_calls(std::chrono::duration<double> at_most) {
+  if (is_child()) return true;
   const Unlocked unlocked;
   Calls& all = calls();
   std::unique_lock lock(all.mutex);
@@ -91,6 +102,7 @@ bool end_calls(std::chrono::duration<double> at_most) {
 }
 
 void end_engines() noexcept {
+  if (is_child()) return;
   Calls& all = calls();
   std::set<Engine*> left;
   {

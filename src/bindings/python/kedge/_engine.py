@@ -76,6 +76,8 @@ class Engine(Counted):
         try:
             if self._engine.finalize_if_all_come(communicators.EXIT_WAIT_S):
                 communicators.unfinished.discard(self._number)
+            else:
+                communicators.missed.add(self._number)
         finally:
             self._engine.leave()
 

@@ -20,6 +20,8 @@ Ranks = _kedge.Ranks
 EXIT_WAIT_S = 5.0
 #: Engines that were made, and not finalized in order: one entry each.
 unfinished: set[int] = set()
+#: Those of them at whose end the others were waited for already.
+missed: set[int] = set()
 #: How long the end of the interpreter waits for calls that other threads have begun.
 _LAST_CALLS_S = 10.0
 
@@ -74,7 +76,7 @@ def mpi(comm: Any = None) -> Ranks:
                 "torch_distributed()"
             )
         _kedge.mpi_init()
-        atexit.register(_finalize_mpi)
+        atexit.register(_finalize_mpi, os.getpid())
     return _kedge.mpi_world()
 
 
@@ -122,10 +124,12 @@ def _torch_is_initialized() -> bool:
     return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
 
 
-def _finalize_mpi() -> None:
+def _finalize_mpi(process: int) -> None:
+    if os.getpid() != process:
+        return  # a child of a fork is no rank
     # A rank that failed must not wait in MPI_Finalize: when it exits without, the launcher ends the job. So must one that
     # left an engine while the others went on; but all may have done so, and then the job ends in order.
     if hasattr(sys, "last_value") or not _kedge.mpi_is_running():
         return
-    if end_calls():
+    if end_calls() and not missed:
         _kedge.mpi_finalize(EXIT_WAIT_S if unfinished else math.inf)
