@@ -1,5 +1,5 @@
-// What one rank throws in the midst of a collective call and is no Error, as for memory that is not there: no vote sees
-// it. All ranks get one error, and none waits for its deadline.
+// What one rank throws in the midst of a collective call and is not an Error, as for memory that is not there: no vote
+// sees it. All ranks get one error, and none waits for its deadline.
 #include <gmock/gmock.h>
 
 #include <memory>
