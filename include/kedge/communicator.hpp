@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kedge {
@@ -166,6 +167,10 @@ class Communicator {
   /// Local, from any thread. Whoever waits on this communicator, now or later, soon gets Error{timeout}, as if the
   /// deadline had passed: for a thread that must end. It must not be used again.
   virtual void interrupt() noexcept = 0;
+  /// Local. This rank has failed in the midst of what it does with the others, and takes no part any more: whoever
+  /// waits on this communicator on another rank, now or later, soon gets Error{rank_failed} with these words. It must
+  /// not be used again. Does nothing where messages offer no way: the others wait for their deadline then.
+  virtual void leave(std::string_view /*why*/) noexcept {}
   /// Local. Threads of this rank that wait for each other; a communicator in virtual time has its own. The body must
   /// not throw. Signals of the process are not delivered to the thread. Throws std::system_error.
   [[nodiscard]] virtual std::unique_ptr<Signal> signal();

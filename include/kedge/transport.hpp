@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "kedge/communicator.hpp"
 
@@ -55,6 +56,10 @@ class Transport {
   /// Local, from any thread: ends waits soon, now and later, with Error{timeout}, where the message layer can do that.
   /// Communicator::interrupt() calls it.
   virtual void interrupt() noexcept {}
+  /// Local. This rank takes no part any more: ends waits of the others soon, now and later, with Error{rank_failed},
+  /// with these words or others that name this rank, where the message layer can do that. Communicator::leave() calls
+  /// it.
+  virtual void leave(std::string_view /*why*/) noexcept {}
 };
 
 /// Local. A communicator over the ranks of a transport. Collective operations are made of its messages, by trees.

@@ -46,6 +46,7 @@ class ForwardingCommunicator : public Communicator {
     return inner_.sparse_exchange(std::move(messages), deadline);
   }
   void interrupt() noexcept override { inner_.interrupt(); }
+  void leave(std::string_view why) noexcept override { inner_.leave(why); }
   [[nodiscard]] std::unique_ptr<Signal> signal() override { return inner_.signal(); }
   [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> body) override {
     return inner_.start_thread(std::move(body));

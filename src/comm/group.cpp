@@ -1,11 +1,22 @@
 #include "comm/group.hpp"
 
 #include <limits>
+#include <utility>
+
+#include "base/text.hpp"
 
 namespace kedge::comm {
 
 void Group::reduce(std::span<std::uint64_t> values, Reduction reduction) const {
   communicator_->all_reduce(values, reduction, deadline());
+}
+
+/// What memory there is goes to the words that the others get.
+Failure Group::leave(const std::exception& error) const {
+  std::string why =
+      compose("rank {} failed in the midst of a call: {}; start the job again", rank(), to_failure(error).message);
+  communicator_->leave(why);
+  return {ErrorCode::rank_failed, std::move(why), -1, {}, 0};  // the words name it, here as on the others
 }
 
 std::uint64_t Group::max(std::uint64_t mine) const {

@@ -55,6 +55,18 @@ class Group {
 
   // One outcome on all ranks.
 
+  /// Runs what ranks do together. What it throws that is not an Error no vote has seen: this rank then leaves the
+  /// others, and all of them get Error{rank_failed} with the same words.
+  template <class Body>
+  auto guarded(Body&& body) const {
+    try {
+      return std::forward<Body>(body)();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw Error(leave(error));
+    }
+  }
   /// The failure of the lowest rank that brought one, the same on all; nothing if no rank did.
   [[nodiscard]] std::optional<Failure> vote(const std::optional<Failure>& local) const {
     return comm::vote(*communicator_, local, deadline());
@@ -153,6 +165,7 @@ class Group {
  private:
   void reduce(std::span<std::uint64_t> values, Reduction reduction) const;
   [[nodiscard]] std::uint64_t length(std::uint64_t mine, int from) const;
+  [[nodiscard]] Failure leave(const std::exception& error) const;
 
   std::shared_ptr<Communicator> communicator_;
   Seconds timeout_;

@@ -104,8 +104,10 @@ void Engine::close() {
 void Engine::checkpoint(std::string_view tag, const State& state, const Attributes& attributes) {
   const engine::StateSize size = engine::size_of(state);
   impl_->call([&] { impl_->create(tag, attributes, {.bytes = size.bytes}); });
-  if (size.failure) (void)impl_->writer().remember(*size.failure);  // commit throws it, even if save succeeds
-  engine::save(impl_->writer(), state);
+  impl_->call([&] {
+    if (size.failure) (void)impl_->writer().remember(*size.failure);  // commit throws it, even if save succeeds
+    engine::save(impl_->writer(), state);
+  });
   commit();
 }
 
@@ -113,7 +115,7 @@ std::optional<Tag> Engine::restore(const State& state, const Selection& selectio
   while (true) {
     std::optional<Tag> tag = open(selection);
     if (!tag) return std::nullopt;
-    engine::load(impl_->reader(), state);
+    impl_->call([&] { engine::load(impl_->reader(), state); });
     try {
       close();
       return tag;

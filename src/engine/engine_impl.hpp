@@ -53,10 +53,10 @@ class EngineImpl {
     }
     try {
       if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
-        lifecycle_.collective(std::forward<Body>(body));
+        lifecycle_.collective([&] { group_.guarded(std::forward<Body>(body)); });
         pipeline_.deliver();
       } else {
-        auto result = lifecycle_.collective(std::forward<Body>(body));
+        auto result = lifecycle_.collective([&] { return group_.guarded(std::forward<Body>(body)); });
         pipeline_.deliver();
         return result;
       }

@@ -103,20 +103,20 @@ bool Worker::do_job(State& state, const comm::Group& channel, const Duties& duti
     const std::lock_guard guard(state.mutex);
     job = &state.jobs.front();
   }
-  const auto failure = attempt([&] { duties.work(channel, *job); });
+  const auto failure = attempt([&] { channel.guarded([&] { duties.work(channel, *job); }); });
   const bool goes_on = end_turn(state, failure, [&] {
     ++state.ended;
     state.jobs.pop_front();
     state.tidies = true;
   });
   if (!goes_on) return false;
-  const auto after = attempt([&] { duties.tidy(channel); });
+  const auto after = attempt([&] { channel.guarded([&] { duties.tidy(channel); }); });
   return end_turn(state, after, [&] { state.tidies = false; });
 }
 
 bool Worker::do_step(State& state, const comm::Group& channel, const Duties& duties) {
   bool more = false;
-  const auto failure = attempt([&] { more = duties.tend(channel); });
+  const auto failure = attempt([&] { channel.guarded([&] { more = duties.tend(channel); }); });
   return end_turn(state, failure, [&] { state.tends = more; });
 }
 

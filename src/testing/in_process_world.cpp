@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/text.hpp"
 #include "comm/tree_collectives.hpp"
 #include "kedge/testing/simulated_death.hpp"
@@ -100,6 +101,7 @@ class Endpoint final : public Communicator {
     const auto wake = mailboxes_->wait(requests, rank_, connection_, deadline.finite());
     if (wake == Wake::complete) return;
     state_ = State::broken;
+    if (wake == Wake::left) throw Error(ErrorCode::rank_failed, mailboxes_->why_left(connection_));
     if (wake == Wake::interrupted) throw Error(ErrorCode::timeout, "this communicator was interrupted");
     if (wake == Wake::deadlock) {
       throw Error(ErrorCode::bad_state, compose("deadlock: all ranks wait without a deadline, rank {} for {}", rank_,
@@ -121,6 +123,10 @@ class Endpoint final : public Communicator {
     return comm::table_sparse_exchange(*this, std::move(messages), deadline);
   }
   void interrupt() noexcept override { mailboxes_->interrupt(rank_, connection_); }
+  void leave(std::string_view why) noexcept override {
+    state_ = State::broken;
+    (void)attempt([&] { mailboxes_->leave(connection_, std::string(why)); });
+  }
   [[nodiscard]] std::unique_ptr<Signal> signal() override { return std::make_unique<VirtualSignal>(mailboxes_, rank_); }
   [[nodiscard]] std::unique_ptr<Thread> start_thread(std::function<void()> body) override {
     return std::make_unique<VirtualThread>(mailboxes_, rank_, std::move(body));

@@ -109,6 +109,7 @@ Wake Mailboxes::wait(std::span<Communicator::Request> requests, int rank, int co
   auto& self = at(rank);
   check_alive(self);
   if (self.interrupted.contains(connection)) return Wake::interrupted;
+  if (left_.contains(connection)) return Wake::left;
   Waiter waiter;
   waiter.connection = connection;
   waiter.finite = finite;
@@ -140,6 +141,21 @@ void Mailboxes::interrupt(int rank, int connection) {
   for (Waiter* waiter : self.waiters) {
     if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, Wake::interrupted);
   }
+}
+
+void Mailboxes::leave(int connection, std::string why) {
+  const Lock lock(mutex_);
+  left_.try_emplace(connection, std::move(why));
+  for (auto& rank : ranks_) {
+    for (Waiter* waiter : rank.waiters) {
+      if (waiter->waiting && waiter->connection == connection) end_wait(*waiter, Wake::left);
+    }
+  }
+}
+
+std::string Mailboxes::why_left(int connection) const {
+  const Lock lock(mutex_);
+  return left_.at(connection);
 }
 
 void Mailboxes::raise(SignalState& signal) {

@@ -22,7 +22,7 @@
 namespace kedge::testing {
 
 enum class Life : std::uint8_t { live, stopped, dead, finished };
-enum class Wake : std::uint8_t { complete, timeout, deadlock, death, interrupted };
+enum class Wake : std::uint8_t { complete, timeout, deadlock, death, interrupted, left };
 
 struct Fault {
   std::uint64_t event = 0;
@@ -73,6 +73,9 @@ class Mailboxes {
   /// `connection` is that of the communicator on which a thread of the rank waits.
   [[nodiscard]] Wake wait(std::span<Communicator::Request> requests, int rank, int connection, bool finite);
   void interrupt(int rank, int connection);
+  /// A rank takes no part any more in what goes over this connection of all ranks.
+  void leave(int connection, std::string why);
+  [[nodiscard]] std::string why_left(int connection) const;
 
   void raise(SignalState& signal);
   [[nodiscard]] Wake wait(SignalState& signal, int rank, bool finite);
@@ -118,6 +121,7 @@ class Mailboxes {
   bool begun_ = false;
   bool released_ = false;
   std::uint64_t messages_ = 0;
+  std::map<int, std::string> left_;  // why, by connection
   std::condition_variable all_ended_;
 };
 

@@ -48,6 +48,10 @@ class HostedTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override {
     return transfer(mail_->receive(-1, {rank_, channel_, tag}, bytes));
   }
+  /// Those of this process; ranks of others wait for their deadline.
+  void leave(std::string_view why) noexcept override {
+    (void)attempt([&] { mail_->fail(std::string(why)); });
+  }
 
  private:
   [[nodiscard]] std::unique_ptr<Transfer> transfer(std::shared_ptr<Transit> transit) const {

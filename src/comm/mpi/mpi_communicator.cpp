@@ -93,7 +93,7 @@ template <class Value, class Check>
       return test_mpi(pending->request);
     };
     if (poll(is_done, deadline)) return true;
-  } catch (const Error&) {
+  } catch (...) {
     static_cast<void>(pending.release());
     throw;
   }
@@ -142,12 +142,28 @@ void MpiCommunicator::interrupt_at_finalize() {
   check_local(MPI_Comm_set_attr(MPI_COMM_SELF, finalize_key_, this), "MPI_Comm_set_attr");
 }
 
+void MpiCommunicator::leave(std::string_view why) noexcept {
+  const std::lock_guard lock(in_mpi_);
+  if (comm_ != MPI_COMM_NULL) farewell_.say(comm_, rank_, size_, why);
+  has_ended_ = true;
+}
+
+void MpiCommunicator::hear() {
+  const auto why = farewell_.hear(comm_, rank_, size_);
+  if (!why) return;
+  has_ended_ = true;
+  throw Error(ErrorCode::rank_failed, *why);
+}
+
 template <class Body>
 auto MpiCommunicator::communicate(Body&& body) {
   const std::lock_guard lock(in_mpi_);
   check_usable();
   try {
-    return body([this] { check_usable(); });
+    return body([this] {
+      check_usable();
+      hear();
+    });
   } catch (const MpiFailed& failed) {
     has_ended_ = true;
     const auto ranks = comm_ == MPI_COMM_NULL ? std::vector<int>() : failed_ranks(comm_);
@@ -237,6 +253,7 @@ void MpiCommunicator::wait(std::span<Request> requests, Deadline deadline) {
   const auto all_done = [&] {
     bool all = true;
     for (auto& request : requests) all = test(request) && all;
+    if (!all) communicate([](const auto& go_on) { go_on(); });
     return all;
   };
   if (poll(all_done, deadline)) return;
@@ -308,7 +325,7 @@ std::vector<Communicator::Message> MpiCommunicator::sparse_exchange(std::vector<
         return exchange->test();
       };
       if (poll(is_done, deadline)) return exchange->take();
-    } catch (const Error&) {
+    } catch (...) {
       static_cast<void>(exchange.release());  // MPI still works on it
       throw;
     }

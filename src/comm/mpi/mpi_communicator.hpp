@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/mpi/mpi_farewell.hpp"
 #include "kedge/communicator.hpp"
 
 namespace kedge::comm {
@@ -53,6 +54,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override;
   /// MPI_Finalize does this to duplicates, and goes on when none of their calls is under way.
   void interrupt() noexcept override;
+  void leave(std::string_view why) noexcept override;
 
  private:
   template <class Body>
@@ -60,6 +62,7 @@ class MpiCommunicator final : public Communicator {
   template <class Bytes>
   [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
   void check_usable() const;
+  void hear();
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
   [[noreturn]] void fail_to_meet(Deadline deadline);
@@ -78,6 +81,7 @@ class MpiCommunicator final : public Communicator {
   std::atomic<bool> has_ended_ = false;  ///< after a timeout, or a call that failed
   std::atomic<bool> interrupted_ = false;
   std::mutex in_mpi_;  ///< held by whoever is in a call of MPI
+  MpiFarewell farewell_;
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 

@@ -162,6 +162,10 @@ void Mesh::interrupt() noexcept {
   (void)!::write(wake_.descriptor(), &one, sizeof one);  // fails only where it is raised already
 }
 
+void Mesh::leave(std::string_view why) noexcept {
+  (void)attempt([&] { fail(rank_, std::string(why)); });
+}
+
 /// Sleeps until something happens on any connection, and carries on whatever can be.
 void Mesh::progress(std::chrono::milliseconds at_most) {
   const auto now = std::chrono::steady_clock::now();

@@ -57,6 +57,8 @@ class Mesh final : private FrameReceiver {
   [[nodiscard]] bool wait(const MessageState& message, Deadline deadline);
   /// From any thread: ends waits, now and later.
   void interrupt() noexcept;
+  /// Local. As Transport::leave.
+  void leave(std::string_view why) noexcept;
 
  private:
   /// A receive of what was accepted.

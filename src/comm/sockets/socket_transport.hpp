@@ -24,6 +24,7 @@ class SocketTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Transfer> receive(int from, int tag, std::span<std::byte> bytes) override;
   [[nodiscard]] std::unique_ptr<Transfer> receive_any(int tag, std::span<std::byte> bytes) override;
   void interrupt() noexcept override { mesh_->interrupt(); }
+  void leave(std::string_view why) noexcept override { mesh_->leave(why); }
 
  private:
   [[nodiscard]] Lane lane(int tag) const noexcept { return {channel_, static_cast<std::uint32_t>(tag)}; }

@@ -145,6 +145,11 @@ std::vector<Communicator::Message> TransportCommunicator::sparse_exchange(std::v
   return received;
 }
 
+void TransportCommunicator::leave(std::string_view why) noexcept {
+  has_ended_ = true;
+  if (transport_ != nullptr) transport_->leave(why);
+}
+
 void TransportCommunicator::check_usable() const {
   if (interrupted_) throw Error(ErrorCode::timeout, "this communicator was interrupted");
   if (has_ended_) {

@@ -41,6 +41,7 @@ class TransportCommunicator final : public Communicator {
     interrupted_ = true;
     if (transport_ != nullptr) transport_->interrupt();
   }
+  void leave(std::string_view why) noexcept override;
 
  private:
   template <class Body>

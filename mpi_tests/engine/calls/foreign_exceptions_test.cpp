@@ -1,0 +1,132 @@
+// What one rank throws in the midst of a collective call and is not an Error, as for memory that is not there: no vote
+// sees it. All ranks get one error, and none waits for its deadline.
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/engine_checks.hpp"
+#include "harness/forwarding_communicator.hpp"
+
+namespace kedge::faults::foreign_exceptions_test {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr int kFailing = 1;
+
+/// Throws at one of its calls, before it has done anything, or when it has.
+class ThrowingCommunicator final : public testing::ForwardingCommunicator {
+ public:
+  struct Plan {
+    int call = 0;  ///< counted down
+    bool afterwards = false;
+    bool has_thrown = false;
+  };
+  ThrowingCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<Plan> plan)
+      : ForwardingCommunicator(*inner), owned_(std::move(inner)), plan_(std::move(plan)) {}
+
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
+    return std::make_unique<ThrowingCommunicator>(inner().duplicate(deadline), plan_);
+  }
+  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
+    const bool throws = is_planned();
+    auto result = inner().send(to, channel, bytes);
+    if (throws) throw std::length_error("vector::_M_default_append");
+    return result;
+  }
+  void wait(std::span<Request> requests, Deadline deadline) override {
+    const bool throws = is_planned();
+    inner().wait(requests, deadline);
+    if (throws) throw std::length_error("vector::_M_default_append");
+  }
+  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
+                  std::span<const int> group) override {
+    const bool throws = is_planned();
+    inner().all_reduce(values, reduction, deadline, group);
+    if (throws) throw std::length_error("vector::_M_default_append");
+  }
+  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
+    const bool throws = is_planned();
+    inner().broadcast(bytes, root, deadline, group);
+    if (throws) throw std::length_error("vector::_M_default_append");
+  }
+  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
+    const bool throws = is_planned();
+    auto result = inner().sparse_exchange(std::move(messages), deadline);
+    if (throws) throw std::length_error("vector::_M_default_append");
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool is_planned() {
+    const bool is_this = --plan_->call == 0;
+    if (!is_this) return false;
+    plan_->has_thrown = true;
+    if (!plan_->afterwards) throw std::bad_alloc();
+    return true;
+  }
+
+  std::unique_ptr<Communicator> owned_;
+  std::shared_ptr<Plan> plan_;
+};
+
+void live(RankScope& scope) {
+  Engine engine = scope.make_engine();
+  std::vector<double> x(100, scope.rank);
+  State state;
+  state.add("x", x);
+  (void)engine.restore(state);
+  for (const char* tag : {"a", "b"}) {
+    (void)engine.need_checkpoint();
+    engine.checkpoint(tag, state);
+  }
+  EXPECT_EQ(engine.restore(state), "b");
+  engine.finalize();
+}
+
+/// Whether the call that was planned came. `untold` is how many ranks heard of nothing.
+bool expect_one_error(bool starts_again, int call, bool afterwards, int* untold) {
+  SimulatedJob job(kRanks);
+  job.options.pipeline.mode = PipelineMode::inline_;
+  job.options.persistent.every = 1;
+  if (starts_again) expect_returned(job.start(live));
+  auto plan = std::make_shared<ThrowingCommunicator::Plan>(ThrowingCommunicator::Plan{call, afterwards});
+  job.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
+    if (rank != kFailing) return own;
+    return std::make_unique<ThrowingCommunicator>(std::move(own), plan);
+  };
+  std::vector<std::optional<Failure>> met(kRanks);
+  job.start([&](RankScope& scope) { met[static_cast<std::size_t>(scope.rank)] = failure_of([&] { live(scope); }); });
+  if (!plan->has_thrown) return false;
+  const Failure failure = met[kFailing].value_or(Failure{});
+  EXPECT_EQ(failure.code, ErrorCode::rank_failed) << to_string(failure);
+  EXPECT_THAT(failure.message, ::testing::HasSubstr("rank 1 failed in the midst of a call: "));
+  for (const auto& other : met) {
+    if (!other) ++*untold;
+    else EXPECT_EQ(text_of(other), text_of(failure));
+  }
+  job.in_front = {};
+  expect_returned(job.start(live));  // nothing that was committed is lost, and no lock is left
+  return true;
+}
+
+TEST(ForeignExceptions, AtEachMessageOfOneRankAreOneErrorOnAll) {
+  for (const bool starts_again : {false, true}) {
+    for (const bool afterwards : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << "again " << starts_again << ", afterwards " << afterwards);
+      int call = 1;
+      const int step = (starts_again ? 5 : 1) * (afterwards ? 3 : 2);
+      int untold = 0;
+      while (!HasFailure() && expect_one_error(starts_again, call, afterwards, &untold)) call += step;
+      EXPECT_GT(call, 100);
+      // Who has all that it waits for in the last call of finalize hears of nothing any more.
+      EXPECT_LE(untold, afterwards ? kRanks - 1 : 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kedge::faults::foreign_exceptions_test
