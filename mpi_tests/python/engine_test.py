@@ -225,17 +225,6 @@ class Brackets(Case):
         self.engine.pin("step-1")
         self.engine.unpin("step-1")
 
-    def test_an_output_is_flushed_and_found_by_its_tag_alone(self):
-        with self.engine.checkpoint("step-1") as c:
-            c.save("x", 1)
-        with self.engine.output("plot-1", {"step": 1}) as c:
-            c.save("picture", np.ones(3))
-        self.assertEqual(self.engine.level("plot-1"), kedge.Level.PERSISTENT)
-        with self.engine.restart() as r:
-            self.assertEqual((r.tag, r.info.is_output), ("step-1", False))
-        with self.engine.restart("plot-1") as r:
-            self.assertEqual((r.tag, r.info.is_output, r.attributes), ("plot-1", True, {"step": 1}))
-
     def test_a_checkpoint_goes_on_behind_the_program(self):
         self.engine.finalize()
         told, lines = [], []

@@ -16,20 +16,19 @@ namespace kedge::drain {
 struct Flushed {
   std::optional<CommitHead> commit;  ///< the newest checkpoint; none: the stores have outputs alone
   std::uint64_t total_bytes = 0;
-  bool was_there = false;       ///< on the prefix before
-  std::uint64_t outputs = 0;    ///< flushed besides
+  bool was_there = false;     ///< on the prefix before
+  std::uint64_t outputs = 0;  ///< flushed besides
 };
 
 /// Pure. " 2 outputs"; empty if there are none.
 [[nodiscard]] std::string outputs_of(const Flushed& flushed);
 
-
 /// What of a job's options a start like this goes by: it changes nothing of what they decide for later.
 [[nodiscard]] Options options_to_flush(Options options);
 
-/// COLLECTIVE over as many ranks as the commit has. The newest checkpoint that can be recovered, and all outputs that the
-/// prefix does not have. Throws as the calls of an
-/// Engine; unrecoverable, too, if the run turns out to have no commit.
+/// COLLECTIVE over as many ranks as the commit has. The newest checkpoint that can be recovered, and all outputs that
+/// the prefix does not have. Throws as the calls of an Engine; unrecoverable, too, if the run turns out to have no
+/// commit.
 [[nodiscard]] Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                                    const engine::Environment& environment);
 

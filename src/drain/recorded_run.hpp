@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "drain/placement.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 #include "kedge/options.hpp"
-#include "drain/placement.hpp"
 #include "persist/run_records.hpp"
 #include "persist/tag_entry.hpp"
 #include "store/store_record.hpp"

@@ -109,8 +109,8 @@ class Copy {
       const store::Held held = store::inspect(here, name, run_.record.run_id, Verify::headers).held;
       if (!held.key() || !held.intact) continue;
       const std::uint64_t generation = held.generation();
-      const bool is_missing = outputs.contains(generation) ? !run_.there.outputs.contains(generation)
-                                                           : generation > run_.there.generation;
+      const bool is_missing =
+          outputs.contains(generation) ? !run_.there.outputs.contains(generation) : generation > run_.there.generation;
       if (is_missing) names.push_back(to_string(name));
     }
     return names;
@@ -260,10 +260,9 @@ std::string flush_what_is_there(const Options& options, const engine::Environmen
   std::string words = compose("flushed{}", outputs);
   if (flushed.commit) {
     const std::string name = named(flushed.commit->tag, flushed.commit->generation);
-    words = flushed.was_there
-                ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
-                : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
-                          fs::join(run.prefix, persist::directory_name(*flushed.commit)));
+    words = flushed.was_there ? compose("{} is the newest that can be recovered, and is already on the prefix", name)
+                              : compose("flushed {}, {}: {}", name, human_bytes(flushed.total_bytes),
+                                        fs::join(run.prefix, persist::directory_name(*flushed.commit)));
     if (!outputs.empty()) words += compose("; and{}", outputs);
   }
   const std::uint64_t flushed_generation = flushed.commit ? flushed.commit->generation : 0;

@@ -121,8 +121,8 @@ void add_copies(const store::RunDirectory& here, const Id128& run_id, std::vecto
       return other.generation == commit.generation && other.logical_rank == name.logical_rank.value;
     };
     if (std::ranges::any_of(found, is_seen)) continue;
-    found.push_back({commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation,
-                     commit.is_output});
+    found.push_back(
+        {commit.generation, name.logical_rank.value, commit.world_size, commit.incarnation, commit.is_output});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "engine/calls.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/store_loss.hpp"
+#include "engine/what_stays.hpp"
 #include "format/attributes.hpp"
 #include "store/pin.hpp"
 
@@ -92,12 +93,7 @@ std::optional<Failure> Writer::try_to_begin(const Expected& expected) {
 std::string Writer::what_stays() const {
   std::string text;
   if (parts_.group.is_root()) {
-    const std::uint32_t keep = parts_.setup.options.store.keep;
-    const std::vector<commits::Entry> kept = parts_.ledger.entries();
-    std::string_view why;
-    if (kept.size() > keep && parts_.pipeline.pending() != 0) why = "until the background work on them is done";
-    if (parts_.ledger.staying(keep).size() > keep) why = "because none of them is protected yet";
-    if (!why.empty()) text = compose("; {} stays beside newer commits {}", kept.back().commit.tag, why);
+    text = engine::what_stays(parts_.ledger, parts_.setup.options.store.keep, parts_.pipeline.pending() != 0);
   }
   parts_.group.broadcast(text);
   return text;

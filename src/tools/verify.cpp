@@ -393,8 +393,7 @@ Command add_verify(CLI::App& program) {
   parser->footer(
       "Exit status: 0 ok, 1 something is damaged or missing, 2 something could not be checked or nothing is "
       "sealed yet.\nUnsealed files are being written or free, directories without checkpoint.h5 are not committed: "
-      "neither "
-      "is damage.");
+      "neither is damage.");
   return {parser, [arguments] { return Verification(*arguments).run(); }};
 }
 

@@ -104,15 +104,6 @@ module kedge_m_c_api
       integer(c_size_t), value :: attribute_count
       integer(c_int) :: outcome
     end function c_create
-    function c_create_output(engine, tag, attributes, attribute_count) bind(c, name="kedge_create_output") result(outcome)
-      import :: c_attribute, c_char, c_int, c_ptr, c_size_t
-      implicit none
-      type(c_ptr), value :: engine
-      character(kind=c_char), intent(in) :: tag(*)
-      type(c_attribute), intent(in) :: attributes(*)
-      integer(c_size_t), value :: attribute_count
-      integer(c_int) :: outcome
-    end function c_create_output
 
     function c_save(engine, name, data, dtype, dimensions, extents) bind(c, name="kedge_save") result(outcome)
       import :: c_char, c_int, c_int64_t, c_ptr
@@ -406,4 +397,5 @@ module kedge_m_c_api
       integer(c_size_t) :: length
     end function c_strlen
   end interface
+  procedure(c_create), bind(c, name="kedge_create_output") :: c_create_output
 end module kedge_m_c_api

@@ -1,0 +1,22 @@
+#include "engine/what_stays.hpp"
+
+#include <string_view>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace kedge::engine {
+
+std::string what_stays(const commits::Ledger& ledger, std::uint32_t keep, bool has_work_left) {
+  if (const auto outputs = ledger.outputs_to_flush(); !outputs.empty()) {
+    return compose("; {} of the outputs, from {} on, {} there until flushed to the prefix", outputs.size(),
+                   outputs.front().tag, outputs.size() == 1 ? "stays" : "stay");
+  }
+  const std::vector<commits::Entry> kept = ledger.entries();
+  std::string_view why;
+  if (kept.size() > keep && has_work_left) why = "until the background work on them is done";
+  if (ledger.staying(keep).size() > keep) why = "because none of them is protected yet";
+  return why.empty() ? std::string() : compose("; {} stays beside newer commits {}", kept.back().commit.tag, why);
+}
+
+}  // namespace kedge::engine

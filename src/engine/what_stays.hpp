@@ -1,0 +1,14 @@
+// What takes up the space in a store beside the newest commit, for the message of a checkpoint that did not fit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "commits/ledger.hpp"
+
+namespace kedge::engine {
+
+/// Pure. Which older commit stays and why, in words that follow a message; empty if none stays for longer than usual.
+[[nodiscard]] std::string what_stays(const commits::Ledger& ledger, std::uint32_t keep, bool has_work_left);
+
+}  // namespace kedge::engine
