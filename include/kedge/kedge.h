@@ -22,11 +22,60 @@
 #include <stdint.h>
 
 #include "kedge/kedge_counters.h"
-#include "kedge/kedge_error.h"
+
+#if defined(__GNUC__)
+#define KEDGE_MUST_CHECK __attribute__((warn_unused_result)) /* an ignored failure can cost a whole run */
+#else
+#define KEDGE_MUST_CHECK
+#endif
 
 #ifdef __cplusplus
+#define KEDGE_AS_INT : int /* C passes any int */
 extern "C" {
+#else
+#define KEDGE_AS_INT
 #endif
+
+/* Errors ------------------------------------------------------------------------------------------------------- */
+
+/** What a call returns: 0, or the kind of failure, numbered as kedge::ErrorCode. */
+typedef enum kedge_error KEDGE_AS_INT {
+  KEDGE_OK = 0,               /**< no failure */
+  KEDGE_INVALID_ARGUMENT = 1, /**< a bad value from the caller; the text names the field or the call */
+  KEDGE_BAD_STATE = 2,        /**< the call is not allowed now (wrong order, ranks in different calls, dead engine) */
+  KEDGE_NOT_FOUND = 3,        /**< no such tag, region or attribute */
+  KEDGE_MISMATCH = 4,         /**< not what was saved (type, shape, input, run), or ranks disagree */
+  KEDGE_NO_SPACE = 5,         /**< storage full, no inodes, no memory; the text gives needed and free */
+  KEDGE_IO = 6,               /**< a system call failed; path and errno are given */
+  KEDGE_CORRUPT = 7,          /**< stored bytes differ from what was written */
+  KEDGE_UNRECOVERABLE = 8,    /**< checkpoints exist and none can be recovered */
+  KEDGE_TIMEOUT = 9,          /**< a peer did not answer in time; the engine accepts no more calls */
+  KEDGE_BUSY = 10,            /**< held by another process */
+  KEDGE_RANK_FAILED = 11,     /**< a rank died, or communication with it failed; the engine accepts no more calls */
+  KEDGE_DEVICE_FAILED = 12    /**< a GPU or its driver failed in a process; the engine accepts no more calls */
+} kedge_error;
+
+/** The last failure in the calling thread. */
+typedef struct kedge_failure {
+  kedge_error code; /**< KEDGE_OK if nothing has failed yet */
+  int rank;         /**< rank on which it happened, -1 if not a single rank's */
+  int system_errno; /**< errno of the system call, or 0 */
+  const char* text; /**< one line for people: code, rank, path and what to do; never NULL */
+  const char* path; /**< the file concerned, or empty; never NULL */
+} kedge_failure;
+
+/** The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
+const char* kedge_error_name(kedge_error code);
+
+/** Of a program that this ends: 75 if another attempt may succeed, 78 if it would fail alike, 0 for KEDGE_OK. */
+int kedge_exit_status(kedge_error code);
+
+/** The failure of this thread's last failed call, on any engine; as with errno, successful calls leave it unchanged.
+ * It is Kedge's, never NULL, and valid until this thread's next call into Kedge or the thread's end. */
+const kedge_failure* kedge_last_failure(void);
+
+/** The text of kedge_last_failure(), e.g. to print before exiting. Never NULL. */
+const char* kedge_last_error(void);
 
 /* Options ------------------------------------------------------------------------------------------------------ */
 
@@ -256,78 +305,6 @@ KEDGE_MUST_CHECK kedge_error kedge_open_before(kedge_engine* engine, const char*
 KEDGE_MUST_CHECK kedge_error kedge_open_source(kedge_engine* engine, const char* prefix, const char* run,
                                                const char* tag, int* found);
 
-/** Where an opened checkpoint came from: the costliest source that any rank needed. */
-typedef enum kedge_source KEDGE_AS_INT {
-  KEDGE_SOURCE_IN_PLACE = 0, /**< the node-local stores */
-  KEDGE_SOURCE_MOVED = 1,    /**< the stores of other nodes */
-  KEDGE_SOURCE_REBUILT = 2,  /**< redundancy sets */
-  KEDGE_SOURCE_FETCHED = 3   /**< the parallel filesystem */
-} kedge_source;
-
-/** "in place", "moved", "rebuilt", "fetched"; "unknown" for any other number. Static storage. */
-const char* kedge_source_name(kedge_source source);
-
-/** A checkpoint that was opened. */
-typedef struct kedge_info {
-  char tag[KEDGE_TAG_SIZE];             /**< its name */
-  char commit_id[KEDGE_ID_SIZE];        /**< of this commit alone */
-  char parent_commit_id[KEDGE_ID_SIZE]; /**< zeros for the first of its lineage */
-  kedge_source source;                  /**< where it came from */
-  uint32_t world_size;                  /**< ranks that saved it */
-  uint32_t logical_rank;                /**< the one whose container this process loads */
-  uint64_t generation;                  /**< the order of commits */
-  uint64_t incarnation;                 /**< of the start that made it */
-  uint64_t total_bytes;                 /**< container bytes of all ranks */
-  int64_t time_ns;                      /**< creation time, since 1970-01-01 UTC */
-  size_t attribute_count;               /**< how many attributes it has */
-  uint64_t reserved[8];                 /**< zero */
-} kedge_info;
-
-/** The checkpoint that is open, or was opened last. KEDGE_BAD_STATE if there was none. */
-kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info);
-
-/** An attribute of that checkpoint: copies up to `capacity` numbers to `values` (may be NULL if `capacity` is 0);
- * `count`, if not NULL, receives how many there are. KEDGE_NOT_FOUND: no such key; KEDGE_MISMATCH: it has another type
- * (the text says which); KEDGE_BAD_STATE. */
-kedge_error kedge_get_attribute_int64(const kedge_engine* engine, const char* key, int64_t* values, size_t capacity,
-                                      size_t* count);
-/** The same for doubles. */
-kedge_error kedge_get_attribute_double(const kedge_engine* engine, const char* key, double* values, size_t capacity,
-                                       size_t* count);
-/** The same for a string: NUL-terminated, truncated to `size` bytes; `length`, if not NULL, receives the length of the
- * whole string without the NUL. */
-kedge_error kedge_get_attribute_string(const kedge_engine* engine, const char* key, char* buffer, size_t size,
-                                       size_t* length);
-
-/** What a region is to the whole job. */
-typedef enum kedge_placement KEDGE_AS_INT {
-  KEDGE_PLACEMENT_OWN = 0,       /**< the rank's own */
-  KEDGE_PLACEMENT_SHARD = 1,     /**< a block of a global array */
-  KEDGE_PLACEMENT_REPLICATED = 2 /**< the same on every rank */
-} kedge_placement;
-
-/** One region of this rank's part of the open checkpoint. */
-typedef struct kedge_region {
-  const char* name;                            /**< owned by the engine, valid until kedge_close */
-  uint64_t size_bytes;                         /**< on this rank */
-  kedge_dtype dtype;                           /**< of one element */
-  kedge_placement placement;                   /**< in the whole job */
-  int dimensions;                              /**< how many extents `shape` has */
-  int routed;                                  /**< 1: a file: kedge_route_in, not kedge_load */
-  uint64_t shape[KEDGE_MAX_DIMENSIONS];        /**< on this rank, in elements */
-  uint64_t global_shape[KEDGE_MAX_DIMENSIONS]; /**< of a shard, else zero */
-  uint64_t offset[KEDGE_MAX_DIMENSIONS];       /**< of a shard, else zero */
-  uint64_t reserved[8];                        /**< zero */
-} kedge_region;
-
-/** The number of regions of the open checkpoint on this rank, and each by index or name, e.g. to allocate memory before
- * kedge_load. KEDGE_BAD_STATE: no checkpoint is open; KEDGE_NOT_FOUND: no such index or name. */
-kedge_error kedge_region_count(const kedge_engine* engine, size_t* count);
-/** By index, from 0. */
-kedge_error kedge_get_region(const kedge_engine* engine, size_t index, kedge_region* region);
-/** By name. */
-kedge_error kedge_find_region(const kedge_engine* engine, const char* name, kedge_region* region);
-
 /** Bytes of one element; 0 for a number that is not a type. */
 size_t kedge_dtype_size(kedge_dtype dtype);
 
@@ -363,6 +340,8 @@ KEDGE_MUST_CHECK kedge_error kedge_close(kedge_engine* engine);
 #ifdef __cplusplus
 }
 #endif
+
+#include "kedge/kedge_info.h" /* needs what is above */
 
 #endif
 /* NOLINTEND(modernize-*,readability-identifier-naming) */

@@ -28,7 +28,7 @@ def bound(text):
 
 
 class FortranModule(unittest.TestCase):
-    header = "".join((ROOT / "include/kedge" / name).read_text() for name in ("kedge_error.h", "kedge.h"))
+    header = "".join((ROOT / "include/kedge" / name).read_text() for name in ("kedge.h", "kedge_info.h"))
     mpi_header = (ROOT / "include/kedge/kedge_mpi.h").read_text()
     device_header = (ROOT / "include/kedge/kedge_device.h").read_text()
 

@@ -130,6 +130,7 @@ kedge_error kedge_get_info(const kedge_engine* engine, kedge_info* info) {
     given.incarnation = known.incarnation;
     given.total_bytes = known.total_bytes;
     given.time_ns = known.time_ns;
+    given.is_output = known.is_output ? 1 : 0;
     given.attribute_count = known.attributes.size();
     *info = given;
   });

@@ -58,7 +58,8 @@ module kedge_m_c_types
     integer(c_int64_t) :: total_bytes
     integer(c_int64_t) :: time_ns
     integer(c_size_t) :: attribute_count
-    integer(c_int64_t) :: reserved(8)
+    integer(c_int64_t) :: is_output
+    integer(c_int64_t) :: reserved(7)
   end type c_info
 
   type, bind(c) :: c_region

@@ -24,6 +24,7 @@ module kedge_m_contents
     integer(int64) :: total_bytes = 0  ! container bytes of all ranks
     integer(int64) :: time_ns = 0      ! creation time, since 1970-01-01 UTC
     integer :: attribute_count = 0
+    logical :: is_output = .false.           ! kedge_create_output began it
   end type kedge_info
 
   ! One region of this rank's part of the open checkpoint. Dimensions are in Fortran's order, of other languages' arrays
@@ -64,6 +65,7 @@ contains
       info%total_bytes = known%total_bytes
       info%time_ns = known%time_ns
       info%attribute_count = int(known%attribute_count)
+      info%is_output = known%is_output /= 0
     end if
     call settle(code, on_this_rank, stat, errmsg)
   end subroutine kedge_get_info

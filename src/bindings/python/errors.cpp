@@ -5,6 +5,7 @@
 #include "bindings/python/engine.hpp"
 #include "bindings/python/text.hpp"
 #include "kedge/error.hpp"
+#include "kedge/exit_status.hpp"
 
 namespace nb = nanobind;
 
@@ -17,8 +18,17 @@ nb::object exception_of(const Failure& failure) {
                             failure.system_errno, text_object(to_string(failure)));
 }
 
+/// By the code's name; 1 for any other.
+int exit_status_of(const std::string& name) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::device_failed); ++code) {
+    if (name == to_string(static_cast<ErrorCode>(code))) return exit_status(static_cast<ErrorCode>(code));
+  }
+  return 1;
+}
+
 /// kedge::Error becomes what kedge._errors.from_failure returns.
-void bind_errors(nb::module_&) {
+void bind_errors(nb::module_& module) {
+  module.def("exit_status", &exit_status_of);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

@@ -28,6 +28,14 @@ class Error(RuntimeError):
         self.path = path
         self.system_errno = system_errno
 
+    @property
+    def exit_status(self) -> int:
+        """For ``sys.exit``, so that a job script knows: 75 if another attempt may succeed, 78 if it would fail alike
+        until somebody changes something, 1 if that is not known."""
+        from . import _kedge
+
+        return _kedge.exit_status(self.code)
+
     def __reduce__(self) -> Any:
         """Exceptions of worker processes reach their parent pickled."""
         return from_failure, (self.code, self.message, self.rank, self.path, self.system_errno, str(self))

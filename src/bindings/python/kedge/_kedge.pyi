@@ -11,6 +11,8 @@ class Ranks:
     @property
     def size(self) -> int: ...
 
+def exit_status(code: str) -> int: ...
+
 class Engine:
     def __init__(
         self, ranks: Ranks, options: Mapping[str, str], log: Callable[[int, str], None] | None
