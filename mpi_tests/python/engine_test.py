@@ -41,7 +41,6 @@ class Numbers(unittest.TestCase):
         self.assertGreater(len(wanted), 17)
         self.assertEqual(_memory._NUMBERS | {"opaque": _memory.OPAQUE}, wanted)
 
-
     def test_every_kind_of_failure_has_a_class_that_programs_can_name(self):
         header = (ROOT / "include/kedge/kedge.h").read_text()
         kinds = re.search(r"\{([^{}]*)\} kedge_error;", header, re.S)[1]
@@ -50,6 +49,8 @@ class Numbers(unittest.TestCase):
         named = [getattr(kedge, name) for name in kedge.__all__]
         errors = [one for one in named if isinstance(one, type) and issubclass(one, kedge.Error) and one is not kedge.Error]
         self.assertEqual({one.code for one in errors}, wanted)
+        statuses = [error("").exit_status for error in (kedge.Mismatch, kedge.NoSpace, kedge.Error)]
+        self.assertEqual(statuses, [78, 75, 1])
 
 
 class Values(Case):
