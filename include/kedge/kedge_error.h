@@ -46,7 +46,8 @@ typedef struct kedge_failure {
 /** The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
 const char* kedge_error_name(kedge_error code);
 
-/** Of a program that this ends: 75 if another attempt may succeed, 78 if it would fail alike, 0 for KEDGE_OK. */
+/** The exit status for a program that this error ends: 75 if another attempt may succeed, 78 if it would fail the same
+ * way; 0 for KEDGE_OK. */
 int kedge_exit_status(kedge_error code);
 
 /** The failure of this thread's last failed call, on any engine; as with errno, successful calls leave it unchanged.

@@ -31,8 +31,8 @@ class StoresAtHand {
   [[nodiscard]] bool has_unknown(const RunAndPlace& ids) const;
   /// Throws mismatch if so.
   void refuse_unknown(const RunAndPlace& ids) const;
-  /// What they are: throws mismatch unless they have the same ids, no store of `ids` has commits as well, and no other
-  /// prefix still has the run.
+  /// The ids of those. Throws mismatch unless they agree, no store of `ids` has commits as well, and no other prefix
+  /// still has the run.
   [[nodiscard]] RunAndPlace adopt_unknown(const RunAndPlace& ids) const;
   /// The runs of all that name this prefix and have commits.
   [[nodiscard]] std::vector<Id128> runs_with_commits() const;

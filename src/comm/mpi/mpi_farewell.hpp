@@ -1,4 +1,4 @@
-// What a rank says that leaves in the midst of a call, over MPI.
+// What a rank that fails during a call tells the others, over MPI.
 #pragma once
 
 #include <mpi.h>
