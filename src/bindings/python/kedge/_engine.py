@@ -27,7 +27,7 @@ from ._values import Attribute, Info, Level, RegionInfo, Shard
 _numbers = itertools.count()
 _REFUSED = (
     "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
-    "allow_pickle=True if no other user can write your checkpoints (say so here, too, and this warning stays away); or save "
+    "allow_pickle=True if no other user can write your checkpoints (pass that here, too, to silence this warning); or save "
     "plain data instead"
 )
 
@@ -217,8 +217,8 @@ class Checkpoint(Bracket):
 
     def save_object(self, name: str, value: Any, *, allow_pickle: bool = False) -> None:
         """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``. The first time that
-        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it is
-        loaded with allow_pickle=True, without a warning."""
+        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it will be
+        loaded with allow_pickle=True, and there is no warning."""
         self._check_open()
         data, unusual = dump_object(value, name)
         self.save(name, data)
@@ -229,8 +229,8 @@ class Checkpoint(Bracket):
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
         tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
         share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
-        directly, those of other devices through host memory. What load_state refuses by default is told as by
-        save_object."""
+        directly, those of other devices through host memory. Warns of what load_state refuses by default, as
+        save_object does."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import refused, take_apart
 
@@ -325,8 +325,8 @@ class Restart(Bracket):
         return bytes(self.load(name).tobytes())
 
     def load_object(self, name: str, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> Any:
-        """What save_object saved, if it is plain data: nested containers of numbers, texts, NumPy's arrays and the like, and
-        the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
+        """What save_object saved, if it is plain data: nested containers of numbers, strings, NumPy's arrays and the like,
+        and the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
         anything else runs code that the checkpoint names: set ``allow_pickle`` only for checkpoints that nobody else can
         write."""
         data = self.load_bytes(name)

@@ -1,5 +1,5 @@
-"""What of a state the default of loading would refuse, said when it is saved: a job that learns it at its restart cannot go
-on."""
+"""Finds what of a state loading would refuse by default, and says so when it is saved: a job that learns it at its restart
+cannot go on."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
     ``options``: Kedge's, as in kedge.toml, with dots or nested, e.g. ``{"run": "b", "store": {"path": "/local"}}``;
     defaults that differ: persistent.path "./kedge", persistent.every 0, store.on_exit "remove", open.verify "headers".
     ``allow_pickle``: load any class, which can run any code. Without it only tensors, plain data (see python.md), OmegaConf's
-    containers and what torch.serialization.add_safe_globals was given are loaded; anything else is told when it is saved.
+    containers and what torch.serialization.add_safe_globals was given are loaded; saving anything else logs a warning.
 
     Nothing here is collective: Lightning saves on rank 0 alone and loads on all ranks. Use one for all trainers of a
     program.
