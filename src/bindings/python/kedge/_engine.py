@@ -20,7 +20,7 @@ from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._options import flat_options
 from ._plain import load_plain
-from ._refused import Teller, dump_object, refused_object
+from ._refused import RefusalWarnings, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
 
@@ -56,7 +56,7 @@ class Engine(Counted):
         self.rank: int = ranks.rank
         self.size: int = ranks.size
         self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
-        self._teller = Teller()
+        self._refusals = RefusalWarnings()
         self._number = next(_numbers)
         communicators.unfinished.add(self._number)
 
@@ -95,13 +95,13 @@ class Engine(Counted):
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
         or on none if the body raises on any; the others then raise Error."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, self.size == 1)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._refusals, self.size == 1)
 
     def output(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, as ``checkpoint``. Data for people and other programs, such as a plot, not state to restart from:
         ``restart`` finds it by its tag alone, and it counts in no ``keep`` and no ``every``. Every output is flushed to
         the parallel filesystem, and never removed from there."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, self.size == 1, is_output=True)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._refusals, self.size == 1, is_output=True)
 
     def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
         """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
@@ -189,13 +189,13 @@ class Checkpoint(Bracket):
         engine: _kedge.Engine,
         tag: str,
         attributes: dict[str, Any],
-        teller: Teller,
+        refusals: RefusalWarnings,
         is_alone: bool,
         *,
         is_output: bool = False,
     ) -> None:
         super().__init__(engine, f"{'output' if is_output else 'checkpoint'} {tag}", is_alone)
-        self._teller = teller
+        self._refusals = refusals
         self.tag = tag
         self._attributes = attributes
         self._is_output = is_output
@@ -223,7 +223,7 @@ class Checkpoint(Bracket):
         data, unusual = dump_object(value, name)
         self.save(name, data)
         if unusual and not allow_pickle:
-            self._teller.tell(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
+            self._refusals.warn(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
 
     def save_state(self, name: str, state: Any, *, allow_pickle: bool = False) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
@@ -239,7 +239,7 @@ class Checkpoint(Bracket):
         save_state(self._engine, name, taken)
         if taken.unusual and not allow_pickle:
             find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual)  # noqa: E731
-            self._teller.tell(taken.unusual, find, _REFUSED.format("load_state"), _warn)
+            self._refusals.warn(taken.unusual, find, _REFUSED.format("load_state"), _warn)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the
