@@ -1,4 +1,4 @@
-// What the stores of a start's nodes say of its run, beside what the prefix says: they may know more, or another run.
+// What the stores on a start's nodes say of its run: they may know more than the prefix, or another run.
 #pragma once
 
 #include <string>
