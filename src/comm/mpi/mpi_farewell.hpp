@@ -12,7 +12,7 @@
 namespace kedge::comm {
 
 /// A message that any rank may start, that each rank passes on along a tree, and that every waiting rank looks for. Its
-/// memory is allocated in advance. One for each communicator; after the first farewell nothing more is sent or received.
+/// memory is allocated in advance. One for each communicator; after the first farewell nothing is sent or received.
 class MpiFarewell {
  public:
   void say(MPI_Comm comm, int rank, int size, std::string_view why) noexcept;
