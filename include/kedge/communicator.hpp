@@ -17,7 +17,7 @@
 namespace kedge {
 
 /// A point in time until which something may be waited for. Time in which the process did not run, because it was
-/// suspended, frozen or stopped, does not count where a Patience found it.
+/// suspended, frozen or stopped, does not count once a Patience has noticed it.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;  ///< Never set back.
@@ -37,7 +37,7 @@ class Deadline {
     if (!at_) return std::numeric_limits<double>::infinity();
     return std::max(0.0, std::chrono::duration<double>(*at_ - now()).count());
   }
-  /// For how long the process did not run, of what was waited for so far: for messages.
+  /// How much of the time since it was made the process did not run: for messages.
   [[nodiscard]] double stopped_s() const noexcept { return at_ ? process_stopped_s() - stopped_before_s_ : 0; }
 
  private:
@@ -48,13 +48,13 @@ class Deadline {
   double stopped_before_s_ = 0;
 };
 
-/// One wait, in a loop that looks again and again, at least every slice() or so. Who finds that it was asked far too
-/// late did not wait in between, and all deadlines of the process are that much later: a job that was suspended for an
-/// hour does not fail of it. For whoever waits until a Deadline, transports too.
+/// One wait until a Deadline, as a loop that looks again at least every slice(). If is_over() is asked much later than
+/// that, the process was stopped in between: all its deadlines become that much later, so that a job that was suspended
+/// for an hour does not time out. For all code that waits until a Deadline, transports included.
 class Patience {
  public:
   explicit Patience(Deadline deadline) noexcept;  ///< The wait begins now.
-  /// Whether the deadline has passed. To be asked before each sleep, after looking for what is waited for.
+  /// Whether the deadline has passed. Ask it before each sleep, after looking for what is waited for.
   [[nodiscard]] bool is_over() noexcept;
   /// How long to sleep at most before the next look: 0.1 s, or what is left.
   [[nodiscard]] std::chrono::duration<double> slice() const noexcept;
@@ -167,9 +167,9 @@ class Communicator {
   /// Local, from any thread. Whoever waits on this communicator, now or later, soon gets Error{timeout}, as if the
   /// deadline had passed: for a thread that must end. It must not be used again.
   virtual void interrupt() noexcept = 0;
-  /// Local. This rank has failed in the midst of what it does with the others, and takes no part any more: whoever
-  /// waits on this communicator on another rank, now or later, soon gets Error{rank_failed} with these words. It must
-  /// not be used again. Does nothing where messages offer no way: the others wait for their deadline then.
+  /// Local. This rank has failed during a collective call, and takes no further part: whoever waits on this
+  /// communicator on another rank, now or later, soon gets Error{rank_failed} with the text `why`. It must not be used
+  /// again. Does nothing if the message layer cannot do that: the others then wait for their deadline.
   virtual void leave(std::string_view /*why*/) noexcept {}
   /// Local. Threads of this rank that wait for each other; a communicator in virtual time has its own. The body must
   /// not throw. Signals of the process are not delivered to the thread. Throws std::system_error.

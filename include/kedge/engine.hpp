@@ -89,9 +89,9 @@ class Engine {
   /// no_space, io.
   void create(std::string_view tag, const Attributes& attributes = {});
   /// COLLECTIVE. Begins an output: data for people and other programs, such as a plot, not state to restart from. It is
-  /// saved, committed, protected and read as a checkpoint is, by its own tag; open(latest) and open(Before) pass it
-  /// over, it counts in no `keep` and no `every` and replaces no checkpoint. Every output is flushed to the parallel
-  /// filesystem, stays in the node-local stores until it is there, and is never removed from there. Throws as create.
+  /// saved, committed, protected and read as a checkpoint is, by its own tag; open(latest) and open(Before) skip it, it
+  /// counts in no `keep` and no `every` and replaces no checkpoint. Every output is flushed to the parallel filesystem,
+  /// stays in the node-local stores until then, and is never removed from the parallel filesystem. Throws as create.
   void create_output(std::string_view tag, const Attributes& attributes = {});
   /// Local, never throws. Copies the region; the memory may be reused when it returns. Names are UTF-8; `/`
   /// separates groups. Outside of create and commit nothing but the status says that it was refused (bad_state).
@@ -190,9 +190,9 @@ class Engine {
   /// files are kept, whatever store.on_exit says, for `kedge drain` or the next start. 0 gives up at once unless
   /// the commit is where it belongs already. Where work is done inline, nothing is given up.
   [[nodiscard]] bool finalize(std::chrono::duration<double> at_most);
-  /// COLLECTIVE, if all ranks come: as finalize(), but the others are waited for so long at most, for a program that
-  /// ends and cannot know whether they do (an exit of one rank). False, and local, if they do not come, or make other
-  /// calls: then destroy the engine. The others meet that as a rank that does not answer, or in bad_state.
+  /// COLLECTIVE, if all ranks come: as finalize(), but waits at most so long for the others. For a program that exits
+  /// and cannot know whether they do. False, on this rank alone, if they do not come, or make other calls: then destroy
+  /// the engine. To the others it is a rank that does not answer (timeout), or one in another call (bad_state).
   [[nodiscard]] bool finalize_if_all_come(std::chrono::duration<double> at_most);
 
  private:

@@ -67,7 +67,8 @@ typedef struct kedge_failure {
 /** The code's name in lower case, e.g. "no_space", "ok"; "unknown" for any other number. Static storage. */
 const char* kedge_error_name(kedge_error code);
 
-/** Of a program that this ends: 75 if another attempt may succeed, 78 if it would fail alike, 0 for KEDGE_OK. */
+/** The exit status for a program that this error ends: 75 if another attempt may succeed, 78 if it would fail the same
+ * way; 0 for KEDGE_OK. */
 int kedge_exit_status(kedge_error code);
 
 /** The failure of this thread's last failed call, on any engine; as with errno, successful calls leave it unchanged.
@@ -324,8 +325,8 @@ KEDGE_MUST_CHECK kedge_error kedge_route_in(kedge_engine* engine, const char* na
 
 /** COLLECTIVE. Releases what kedge_open acquired and reports the first failure since then: use the loaded data only if
  * it returns KEDGE_OK. After KEDGE_CORRUPT, the next kedge_open takes the one before, in
- * the stores (store.keep) or on the prefix. C++'s Engine::restore goes on so by itself; what does the same, and may be
- * called on some ranks while C++ restores a State on others:
+ * the stores (store.keep) or on the prefix. C++'s Engine::restore does that by itself; this loop does the same, also
+ * on some ranks while C++ restores a State on others:
  *
  *     do {
  *       require(kedge_open(engine, NULL, KEDGE_KEEP_NEWER, &found));

@@ -23,12 +23,12 @@ inline namespace KEDGE_MPI_FAMILY {  // a program and a Kedge of different MPI l
 /// inter-communicator, Error{bad_state} before MPI_Init and after MPI_Finalize.
 [[nodiscard]] std::unique_ptr<Communicator> mpi(MPI_Comm comm);
 
-/// The frame of a program: initializes MPI (requests MPI_THREAD_MULTIPLE), runs `body`, finalizes MPI; and no more, so
-/// that a launch may have other programs beside it. Returns main's exit code: 0, or if `body` threw on every rank of
-/// the launch, as Kedge's collective calls do, exit_status() of an Error, which says whether another attempt may
-/// succeed, and 1 for other exceptions; rank 0 has then printed its what(). If only some ranks of the launch throw,
-/// each of them waits 10 s for the others, prints what() and ends the job with that code. Programs that handle errors
-/// themselves catch kedge::Error instead.
+/// The frame of a program: initializes MPI (requests MPI_THREAD_MULTIPLE), runs `body`, finalizes MPI. It makes no
+/// other collective call, so a launch may have other programs beside it. Returns main's exit code: 0; or, if `body`
+/// threw on every rank of the launch, as Kedge's collective calls do, exit_status() of an Error, which says whether
+/// another attempt may succeed, or 1 for other exceptions, and rank 0 has printed its what(). If only some ranks of the
+/// launch throw, each of them waits 10 s for the others, prints what() and ends the job with that code. Programs that
+/// handle errors themselves catch kedge::Error instead.
 [[nodiscard]] int mpi_main(int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace KEDGE_MPI_FAMILY

@@ -14,8 +14,8 @@ namespace kedge {
 struct Latest {};
 inline constexpr Latest latest{};  ///< What open takes by default.
 
-/// For open: the newest commit that is older than every commit of this tag. Where there are commits and none has this
-/// tag, open throws not_found that names it: nothing says which are older.
+/// For open: the newest commit that is older than every commit of this tag. If there are commits and none has this tag,
+/// open throws not_found, which names the tag: it cannot be known which commits are older.
 struct Before {
   Tag tag;  ///< Of which all commits are too new.
 };

@@ -25,7 +25,7 @@ class Transport {
     Transfer& operator=(const Transfer&) = delete;
     virtual ~Transfer() = default;
     [[nodiscard]] virtual bool test() = 0;  ///< Local. Whether it is complete; does not wait.
-    /// Local. False if the deadline passed first. A loop with a Patience, so that a job that was suspended goes on.
+    /// Local. False if the deadline passed first. Wait in a loop with a Patience, so that a suspended job goes on.
     [[nodiscard]] virtual bool wait(Deadline deadline) = 0;
     /// Local. Of a complete receive_any: the rank that sent it.
     [[nodiscard]] virtual int sender() const = 0;
@@ -56,8 +56,8 @@ class Transport {
   /// Local, from any thread: ends waits soon, now and later, with Error{timeout}, where the message layer can do that.
   /// Communicator::interrupt() calls it.
   virtual void interrupt() noexcept {}
-  /// Local. This rank takes no part any more: ends waits of the others soon, now and later, with Error{rank_failed},
-  /// with these words or others that name this rank, where the message layer can do that. Communicator::leave() calls
+  /// Local. This rank takes no further part: ends waits of the others soon, now and later, with Error{rank_failed} and
+  /// the text `why`, or another that names this rank, where the message layer can do that. Communicator::leave() calls
   /// it.
   virtual void leave(std::string_view /*why*/) noexcept {}
 };

@@ -226,7 +226,7 @@ for who, how in (("one", "exit"), ("one", "ends"), ("all", "exit"), ("all", "end
         alone = warm.run(ALONE, directory, who, how, ranks=2, timeout=30)
         if how == "exit":
             assert alone.returncode == 1 and time.monotonic() - begun < 25, alone.stdout
-        assert ("rank 1 ends, and other ranks did not come" in alone.stdout) == (who == "one"), alone.stdout
+        assert ("rank 1 ends, and the other ranks did not" in alone.stdout) == (who == "one"), alone.stdout
 
 with place.directory() as directory:
     engines = warm.run(str(HERE / "deepspeed_engines.py"), directory, ranks=2)

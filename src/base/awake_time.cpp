@@ -11,10 +11,10 @@ namespace {
 
 using Time = Deadline::Clock::time_point;
 
-/// That of the process. Found by whoever waits, in any thread, and for all: the others were stopped, too.
+/// That of the process: a stop that any thread's wait finds counts for all threads, which were stopped too.
 class ProcessTime {
  public:
-  /// Who comes second with the same stop finds it counted when this returns.
+  /// A second thread that saw the same stop finds it counted when this returns.
   void looked(Time before, Time now) noexcept {
     if (now - before <= AwakeTime::kLongestLook) return;
     const std::lock_guard guard(mutex_);

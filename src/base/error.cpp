@@ -36,7 +36,7 @@ std::string to_string(const Failure& failure) {
     }
     text += ")";
   }
-  // Names of a program's, and paths: a NUL would end what() for all who print it.
+  // A program's names and paths are in it: a NUL would end what() early.
   return printable_lines(text);
 }
 

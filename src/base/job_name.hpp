@@ -1,4 +1,4 @@
-// A batch system's id of a job, as part of files' names.
+// A batch system's job id, as part of file names.
 #pragma once
 
 #include <string>

@@ -44,7 +44,7 @@ std::vector<Field> store_fields() {
   return {
       field(
           {"store", "path"}, [](auto& o) -> auto& { return o.store.path; }, each_rank,
-          "a path, or empty; of names in braces, {node} alone is replaced (each run gets a directory of its own there)",
+          "a path, or empty, with no names in braces but {node} (each run has a directory of its own there)",
           "Node-local directory; {node} becomes the node's name; empty: the first in memory of the usual places.",
           kStorePath),
       field(
@@ -80,7 +80,7 @@ std::vector<Field> persistent_fields() {
   return {
       field(
           {"persistent", "path"}, [](auto& o) -> auto& { return o.persistent.path; }, all_ranks,
-          "a path, not empty; no names in braces are replaced",
+          "a path, not empty, without names in braces",
           "The prefix: a directory on the parallel filesystem, the same for all ranks.", kSomePath),
       field(
           {"persistent", "every"}, [](auto& o) -> auto& { return o.persistent.every; }, all_ranks,
@@ -290,7 +290,7 @@ std::vector<Field> event_fields() {
   return {
       field(
           {"events", "path"}, [](auto& o) -> auto& { return o.events.path; }, all_ranks,
-          "a path, or empty; of names in braces, {node}, {run}, {user} and {job} are replaced",
+          "a path, or empty, with no names in braces but {node}, {run}, {user} and {job}",
           "Where events are written as JSON lines: a directory, or with {node} in it a file; empty: nowhere.",
           kEventsPath),
       field<FieldKind::size>(

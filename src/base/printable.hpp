@@ -6,7 +6,7 @@
 
 namespace kedge {
 
-/// Control characters and bytes that are no UTF-8 become \xNN.
+/// Control characters and bytes that are not UTF-8 become \xNN.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// The same of each line of `text`.

@@ -19,7 +19,7 @@ inline constexpr int kExchangeChannel = kUserChannels + 2;
 inline constexpr int kExchangeChannelOdd = kUserChannels + 3;  ///< the exchange over MPI alternates between two
 inline constexpr int kScanChannel = kUserChannels + 4;         ///< of exclusive_scan
 inline constexpr int kMembersChannel = kUserChannels + 5;      ///< of find_topology
-inline constexpr int kLeaveChannel = kUserChannels + 6;        ///< of a rank that leaves in the midst of a call
+inline constexpr int kLeaveChannel = kUserChannels + 6;        ///< of a rank that fails during a call
 inline constexpr int kChannelLimit = kUserChannels + 7;
 
 }  // namespace kedge::comm

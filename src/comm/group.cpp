@@ -11,10 +11,9 @@ void Group::reduce(std::span<std::uint64_t> values, Reduction reduction) const {
   communicator_->all_reduce(values, reduction, deadline());
 }
 
-/// What memory there is goes to the words that the others get.
+/// There may be little memory: the text for the others comes first.
 Failure Group::leave(const std::exception& error) const {
-  std::string why =
-      compose("rank {} failed in the midst of a call: {}; start the job again", rank(), to_failure(error).message);
+  std::string why = compose("rank {} failed during a call: {}; start the job again", rank(), to_failure(error).message);
   communicator_->leave(why);
   return {ErrorCode::rank_failed, std::move(why), -1, {}, 0};  // the words name it, here as on the others
 }

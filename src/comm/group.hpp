@@ -55,8 +55,8 @@ class Group {
 
   // One outcome on all ranks.
 
-  /// Runs what ranks do together. What it throws that is not an Error no vote has seen: this rank then leaves the
-  /// others, and all of them get Error{rank_failed} with the same words.
+  /// Runs what ranks do together. No vote has seen an exception that is not an Error: with one, this rank leaves the
+  /// others, and all get Error{rank_failed} with the same words.
   template <class Body>
   auto guarded(Body&& body) const {
     try {

@@ -1,4 +1,4 @@
-// What a wait for other ranks says that has ended without them.
+// The error of a wait for other ranks that did not come.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace kedge::comm {
 
-/// Who was stopped itself does not blame others that may have given up on it.
+/// A rank that was stopped itself does not blame others, which may have given up on it.
 [[nodiscard]] inline Error timed_out(int rank, std::string_view whom, Deadline deadline) {
   if (const double stopped_s = deadline.stopped_s(); stopped_s > 0) {
     return {ErrorCode::timeout,

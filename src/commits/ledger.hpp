@@ -59,7 +59,7 @@ class Ledger {
   [[nodiscard]] bool must_survey() const;
   /// Newest first.
   [[nodiscard]] std::vector<Entry> entries() const;
-  /// Of the checkpoints: no output.
+  /// The newest checkpoint, whatever outputs there are.
   [[nodiscard]] std::optional<Entry> newest() const;
   /// Outputs that are to be on the prefix, and are not yet; the oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;

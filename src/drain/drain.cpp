@@ -174,7 +174,7 @@ class Drain {
   RecordedRun known_;
   Survivor newest_;             ///< that any process sees and the prefix has not
   Survivor newest_checkpoint_;  ///< likewise; process 0's
-  std::string other_runs_;      ///< in words, to be added to what was done
+  std::string other_runs_;      ///< in words, to be appended to what is returned
   bool sees_store_ = false;
 };
 

@@ -20,7 +20,7 @@ struct Flushed {
   std::uint64_t outputs = 0;  ///< flushed besides
 };
 
-/// Pure. " 2 outputs"; empty if there are none.
+/// Pure. For messages: " 2 outputs", or nothing if there are none.
 [[nodiscard]] std::string outputs_of(const Flushed& flushed);
 
 /// What of a job's options a start like this goes by: it changes nothing of what they decide for later.

@@ -33,8 +33,8 @@ struct Survivors {
                                        std::string_view run, const persist::RunRecord& record);
 
 /// Local. What `look` returns, once nobody uses what it looks at (its `used_by`): processes of a job that was killed
-/// may take a moment to end. After a few seconds, as it is then; what looking takes counts, and is no sign that nobody
-/// ran.
+/// may take a moment to end. After a few seconds, as it is then. The time that looking takes counts: it does not mean
+/// that this process was stopped.
 template <class Look>
 [[nodiscard]] auto when_free(Clock& clock, Look&& look) {
   constexpr double kPatience_s = 3;

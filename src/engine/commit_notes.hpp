@@ -35,7 +35,7 @@ class CommitNotes {
   /// COLLECTIVE. Before commit or open return a commit anywhere. A note that cannot be made is logged, and the next
   /// commit or open tries again. Throws busy on all ranks if a later start of the run has begun.
   void note(const Id128& commit_id);
-  /// Local. The store was removed and made again: the note in it is made again, at the latest by the next commit or
+  /// Local. The store was removed and recreated: the note in it is written anew, at the latest by the next commit or
   /// open.
   void store_lost();
   /// COLLECTIVE. The commits were removed on purpose: the next start begins from zero. Throws the same Error on all

@@ -230,7 +230,7 @@ pipeline::Pipeline EngineImpl::make_pipeline() {
           group_.is_root() ? started_.node.records.get() : nullptr};
 }
 
-/// A job has one run and no name for it, as a rule. Where it gave one, there may be several in the process or launch.
+/// Most jobs have one run and give it no name. If a job gave one, its process or launch may have several.
 std::string EngineImpl::run_to_name() const {
   return started_.run.name == persist::default_run_name({}) ? std::string() : started_.run.name;
 }

@@ -70,7 +70,7 @@ class EngineImpl {
   // COLLECTIVE, as in kedge/engine.hpp; but for level, which is local and may be called from any thread.
   [[nodiscard]] bool need_checkpoint();
   [[nodiscard]] bool should_exit() { return job_end_.should_exit(); }
-  /// What is due of the job's end is added to what is expected.
+  /// Adds to `expected` what the end of the job asks for.
   void create(std::string_view tag, const Attributes& attributes, Expected expected);
   void commit();
   [[nodiscard]] Level level(std::string_view tag) const;
@@ -84,7 +84,7 @@ class EngineImpl {
   void wait(std::string_view tag, Level level);
   [[nodiscard]] bool wait_for(std::string_view tag, Level level, std::chrono::duration<double> at_most);
   void pin(std::string_view tag, bool pinned);
-  /// `to_meet`: how long the others are waited for, if not as in every call.
+  /// `to_meet`: how long to wait for the others to come, if not as in every call.
   void finalize(std::optional<std::chrono::duration<double>> to_meet = {});
   [[nodiscard]] bool finalize_within(std::chrono::duration<double> at_most);
 

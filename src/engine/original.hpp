@@ -1,4 +1,4 @@
-// Whether a prefix was moved or copied: what is seen where a run's records lay before.
+// Whether a prefix was moved or copied, by what is seen where a run's records lay before.
 #pragma once
 
 #include <string>

@@ -47,12 +47,11 @@ void check_name(std::string_view name, std::uint64_t max_bytes) {
 
 /// What is in the place of a regular file, and what to do about it.
 std::string_view what_else(const std::optional<fs::FileStatus>& status) noexcept {
-  if (!status) return "is gone: it was removed while commit stored what was routed; leave it until commit returns";
+  if (!status) return "is gone: it was removed while commit ran; leave routed files in place until commit returns";
   switch (status->kind) {
     case Kind::link:
-      return "is a symbolic link, not a regular file, and links are not stored; before commit remove it, or put what "
-             "it "
-             "leads to in its place, and make it again after route_in";
+      return "is a symbolic link, not a regular file, and links are not stored; before commit remove it, or put a copy "
+             "of its target in its place; after route_in create it anew";
     case Kind::directory:
       return "is a directory, not a regular file; to route a directory, give route_out a name that ends with '/'";
     default: return "is a device, pipe or socket, not a regular file; write a file there";

@@ -27,12 +27,12 @@ Lost what_is_lost(const Started& started, fs::FileSystem* file_system) {
   return lost;
 }
 
-/// Local. A second rank of the node finds the directory and the owner's record made.
+/// Local. A second rank of the node finds the directory and the owner's record in place.
 void restore(const Parts& parts) {
   const NodeLocal& node = parts.started.node;
   fs::FileSystem& file_system = *parts.setup.environment.file_system;
   const std::string& directory = node.store->directory();
-  store::make_again(file_system, directory);
+  store::recreate(file_system, directory);
   if (parts.setup.options.store.durable) fs::sync_path(file_system, directory);
   node.lock->take_again(parts.clock());
   if (!node.records->is_owned_by(node.owner.run_id, node.owner.place_id)) node.records->write_owner(node.owner);
@@ -49,11 +49,10 @@ std::string_view part(Lost lost) {
 
 std::string warning_of(const std::string& what, std::uint64_t ranks) {
   return compose(
-      "another process removed {} while the job runs{}: what is gone counts as lost, as if the node had failed, and "
-      "new "
-      "checkpoints are written there again. Where logind removes the files of users who log out, an administrator sets "
-      "RemoveIPC=no or enables lingering (loginctl enable-linger); where a cleaner does, set store.path to a directory "
-      "that it leaves alone",
+      "another process removed {} while the job was running{}: what is gone counts as lost, as if the node had failed, "
+      "and new checkpoints are written there again. If logind removes the files of users who log out, ask an "
+      "administrator to set RemoveIPC=no or to enable lingering (loginctl enable-linger); if a cleaner did it, set "
+      "store.path to a directory that it leaves alone",
       what, ranks > 1 ? compose(" (seen by {} ranks)", ranks) : "");
 }
 

@@ -1,4 +1,4 @@
-// Stores that another process removed, wholly or in part, while the job runs.
+// Stores that another process removes, wholly or in part, while the job runs.
 #pragma once
 
 #include "engine/parts.hpp"
@@ -9,9 +9,9 @@ namespace kedge::engine {
 /// was removed. A store that cannot be looked at is not lost: whoever uses it says why.
 [[nodiscard]] bool has_lost_store(const Started& started);
 
-/// COLLECTIVE, while nothing is under way. Where a directory or lock is gone, it is made again and locked; a survey
-/// then finds what is left of the commits. Says so once. Throws the same Error on all ranks: io, no_space, or busy if a
-/// later start of the run has taken over.
+/// COLLECTIVE, while nothing is under way. Recreates directories and locks that are gone; a survey then finds what is
+/// left of the commits. One warning says so. Throws the same Error on all ranks: io, no_space, or busy if a later start
+/// of the run has taken over.
 void restore_lost_stores(const Parts& parts);
 
 }  // namespace kedge::engine

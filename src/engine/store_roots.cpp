@@ -17,8 +17,8 @@ void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, cons
       lacks ? std::optional(compose("node {} (its store lies in {})", mine.node, mine.directory)) : std::nullopt);
   if (!group.is_root()) return;
   log.warning(compose(
-      "store.path is not set for {}{}, but for {} other{}: have the launcher hand KEDGE_STORE_PATH to every node (Open "
-      "MPI: mpirun -x KEDGE_STORE_PATH), or set it in kedge.toml",
+      "store.path is not set for {}{}, but is for {} other{}: have the launcher pass KEDGE_STORE_PATH to every node "
+      "(Open MPI: mpirun -x KEDGE_STORE_PATH), or set it in kedge.toml",
       where, nodes[1] > 1 ? compose(" and {} more", nodes[1] - 1) : "", nodes[0], nodes[0] > 1 ? "s" : ""));
 }
 

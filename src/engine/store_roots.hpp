@@ -16,8 +16,8 @@ struct GivenRoot {
   std::string directory;  ///< where its stores lie
 };
 
-/// COLLECTIVE. A warning if store.path is set for some nodes and not for others: launchers hand on the environment of
-/// one node alone, and what lies in the default place of the others may be small, or emptied.
+/// COLLECTIVE. Warns if store.path is set for some nodes and not for others: some launchers pass the environment to one
+/// node only, and the default place of the others may be small, or be emptied.
 void warn_of_missing_roots(const comm::Group& group, const GivenRoot& mine, const Log& log);
 
 }  // namespace kedge::engine

@@ -111,9 +111,8 @@ std::string StoresAtHand::words_for(const store::StoreOfName& one, const RunAndP
                                    known_.prefix);
     return compose(
         "this store has commits of run '{}' for the prefix {}, {}; now {} leads to {}, which has no record of them. To "
-        "continue them, let it lead there again{}; to keep them but begin here, set open.fresh (KEDGE_OPEN_FRESH=1); "
-        "to "
-        "free the store, run kedge drop on it",
+        "continue from them, make it lead there again{}; to keep them but start over here, set open.fresh "
+        "(KEDGE_OPEN_FRESH=1); to free the store, run kedge drop on it",
         known_.run.name, one.record.prefix, then, known_.given, known_.prefix, adopt);
   }
   if (ids.run_id.is_none()) {
@@ -124,8 +123,8 @@ std::string StoresAtHand::words_for(const store::StoreOfName& one, const RunAndP
         known_.prefix, known_.run.name);
   }
   return compose(
-      "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has others of that "
-      "name (did it lose its records, or was it replaced?). To continue from the store, set open.adopt_store "
+      "this store has commits of run '{}' for the prefix {} that the prefix has no record of: it has another run of "
+      "that name (did it lose its records, or was it replaced?). To continue from the store, set open.adopt_store "
       "(KEDGE_OPEN_ADOPT_STORE=1); to continue from what is on the prefix, free the store with kedge drop; to keep "
       "both but start over, set open.fresh (KEDGE_OPEN_FRESH=1)",
       known_.run.name, known_.prefix);

@@ -1,4 +1,4 @@
-// What the stores of a start's nodes say of its run, beside what the prefix says: they may know more, or another run.
+// What the stores on a start's nodes say of its run: they may know more than the prefix, or another run.
 #pragma once
 
 #include <string>
@@ -31,8 +31,8 @@ class StoresAtHand {
   [[nodiscard]] bool has_unknown(const RunAndPlace& ids) const;
   /// Throws mismatch if so.
   void refuse_unknown(const RunAndPlace& ids) const;
-  /// What they are: throws mismatch unless they have the same ids, no store of `ids` has commits as well, and no other
-  /// prefix still has the run.
+  /// The ids of those. Throws mismatch unless they agree, no store of `ids` has commits as well, and no other prefix
+  /// still has the run.
   [[nodiscard]] RunAndPlace adopt_unknown(const RunAndPlace& ids) const;
   /// The runs of all that name this prefix and have commits.
   [[nodiscard]] std::vector<Id128> runs_with_commits() const;

@@ -9,7 +9,7 @@ namespace kedge::engine {
 
 std::string what_stays(const commits::Ledger& ledger, std::uint32_t keep, bool has_work_left) {
   if (const auto outputs = ledger.outputs_to_flush(); !outputs.empty()) {
-    return compose("; {} of the outputs, from {} on, {} there until flushed to the prefix", outputs.size(),
+    return compose("; {} of the outputs, from {} on, {} in the store until flushed to the prefix", outputs.size(),
                    outputs.front().tag, outputs.size() == 1 ? "stays" : "stay");
   }
   const std::vector<commits::Entry> kept = ledger.entries();

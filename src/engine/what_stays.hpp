@@ -8,7 +8,7 @@
 
 namespace kedge::engine {
 
-/// Pure. Which older commit stays and why, in words that follow a message; empty if none stays for longer than usual.
+/// Pure. Which older commit or outputs stay and why, to be appended to a message; empty if none stay longer than usual.
 [[nodiscard]] std::string what_stays(const commits::Ledger& ledger, std::uint32_t keep, bool has_work_left);
 
 }  // namespace kedge::engine

@@ -204,8 +204,8 @@ void RunRecords::require_reachable() {
   if (begun_.empty() || file_system_->status(records_directory(prefix_))) return;
   throw Error(
       Failure{ErrorCode::io,
-              "the prefix is not there: it was unmounted, moved or removed while the job runs; checkpoints reach "
-              "it again once it is back",
+              "the prefix is not there: it was unmounted, moved or removed while the job was running; once it is back, "
+              "checkpoints are flushed to it again",
               -1, prefix_, 0});
 }
 

@@ -87,8 +87,8 @@ class RunRecords {
   [[nodiscard]] std::optional<RunRecord> record_of_starts() { return read_record_of_starts(*file_system_, directory_); }
   /// Before it begins: this start only flushes what others left.
   void note_drain();
-  /// Once this start has begun: throws Error{io} if the prefix is not there at the moment. Whatever is seen in its
-  /// place says nothing of the run.
+  /// Once this start has begun: throws Error{io} if the prefix is not there at the moment. What is seen in its place
+  /// says nothing of the run.
   void require_reachable();
   /// True while no later start has begun and the note that this one did is still there. Throws io as require_reachable.
   [[nodiscard]] bool is_newest_incarnation();

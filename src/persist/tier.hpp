@@ -84,7 +84,7 @@ class Tier {
   virtual void write_directly() noexcept = 0;
   /// True if just this commit is published already: an earlier attempt did it and could not say so.
   [[nodiscard]] virtual bool is_complete(const TagEntry& entry) = 0;
-  /// So many bytes are missing for such a commit, as far as the place says: quotas show only when it is written.
+  /// How many bytes the tier lacks for such a commit, as far as it says: quotas show only when something is written.
   [[nodiscard]] virtual std::uint64_t missing_bytes(const TagEntry& entry, std::uint64_t manifest_bytes,
                                                     const PlainFiles& plain) {
     (void)entry;

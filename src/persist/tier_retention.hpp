@@ -66,7 +66,7 @@ struct Retained {
 [[nodiscard]] Retained retain(Tier& tier, RunRecords& records, TierHistory& history, const TierRetention& retention,
                               const fs::Enough& enough = {});
 
-/// Rank 0. What of these a retain() may remove takes so many bytes.
+/// Rank 0. The bytes of all that a retain() may remove.
 [[nodiscard]] std::uint64_t removable_bytes(Tier& tier, RunRecords& records, TierHistory& history,
                                             const TierRetention& retention);
 

@@ -20,7 +20,7 @@ struct CommitOutcome {
   double blocked_s = 0;
   std::optional<double> protected_after_s = {};   ///< since its commit, if it was due and succeeded
   std::optional<double> persistent_after_s = {};  ///< likewise
-  std::string run = {};                           ///< to be named; empty: it goes without saying
+  std::string run = {};                           ///< its name, if the line is to say it; else empty
 };
 
 /// Pure. The one line about a checkpoint.

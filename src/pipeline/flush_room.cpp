@@ -1,4 +1,4 @@
-// What a flush does where the tier has no room: what persistent.keep lets go leaves before it, not after it.
+// What a flush does if the tier has no room: what persistent.keep permits to remove goes before it, not after it.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -43,8 +43,8 @@ void FlushStage::publish_in_room(const comm::Group& group, const Upload& upload)
   throw Error(*failure);
 }
 
-/// COLLECTIVE. Removes all commits beyond the newest `keep` recoverable ones, and never the newest that is seen to be
-/// whole: this flush may fail. Whether something was removed; nothing is if that could not be enough.
+/// COLLECTIVE. Removes all commits beyond the newest `keep` recoverable ones, but never the newest that is seen to be
+/// whole: this flush may fail. Removes nothing if that could not be enough. Returns whether something was removed.
 bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::uint64_t keep) {
   std::vector<persist::TagEntry> candidates;
   const auto not_listed = group.try_together([&] {

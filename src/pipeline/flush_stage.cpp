@@ -74,7 +74,7 @@ std::optional<Failure> FlushStage::prepare(const comm::Group& group, CommitFiles
 
 std::optional<Failure> FlushStage::run(const comm::Group& group, const CommitFiles& files) {
   auto failure = failure_of([&] { flush(group, files); });
-  // A flush makes all names that it uses: one that is gone went with the mount, or somebody removed it.
+  // A flush creates all names that it uses: one that is gone went with the mount, or another process removed it.
   if (failure && failure->code == ErrorCode::not_found) failure->code = ErrorCode::io;
   return failure;
 }

@@ -24,7 +24,8 @@ std::vector<CommitHead> Pipeline::owed_outputs() const {
   return outputs;
 }
 
-/// COLLECTIVE. Inline, after a flush that succeeded: until one fails that another try may not fail again.
+/// COLLECTIVE. Inline, after a flush that succeeded. Stops at a failure, unless it is that some rank has no
+/// container of the output.
 void Pipeline::flush_owed_outputs() {
   if (!group_.any(!ledger_.outputs_to_flush().empty())) return;
   for (const CommitHead& output : owed_outputs()) {
@@ -36,7 +37,7 @@ void Pipeline::flush_owed_outputs() {
   }
 }
 
-/// COLLECTIVE. One with each commit, so that a prefix that stays out of order keeps the worker from nothing.
+/// COLLECTIVE. One with each commit, so that the worker has other things done too while the prefix is out of order.
 void Pipeline::hand_over_owed_output() {
   const std::vector<CommitHead> owed = owed_outputs();
   if (owed.empty()) return;

@@ -43,8 +43,8 @@ class CommitSurvey {
   [[nodiscard]] std::uint64_t processes() const { return static_cast<std::uint64_t>(group_.size()); }
   [[nodiscard]] std::uint64_t me() const { return static_cast<std::uint64_t>(group_.rank()); }
 
-  /// Commits of which no container can be read and copies are there. Only if these suffice: what is left of a commit
-  /// that was superseded is no loss.
+  /// Adds commits of which no container can be read, but copies are there. Only if these suffice: remains of a commit
+  /// that was superseded are no loss.
   void add_copied(Heads& done, std::vector<Candidate>& candidates) {
     heads_.clear();
     for (const CommitHead& commit : mine_.copied) heads_.push_back(&commit);

@@ -28,7 +28,7 @@ struct Holding {
 struct Holdings {
   std::vector<Holding> containers;
   std::vector<format::SetDescriptor> set_files;
-  std::vector<CommitHead> copied = {};  ///< commits that copies of containers name, as those would
+  std::vector<CommitHead> copied = {};  ///< commits named by copies of containers
 };
 
 inline constexpr int kNoProcess = -1;

@@ -141,7 +141,7 @@ void Recovery::log_no_match(const Plan& plan, const Selection& selection) const 
                        tags.front(), meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }
 
-/// What is older than a commit that nobody knows is not known, and a program that gets nothing starts from zero.
+/// Which commits are older than one that nobody knows cannot be said, and a program that gets nothing starts from zero.
 void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection) {
   if (!plan.choice.is_bound_unknown) return;
   const Tag& tag = std::get<Before>(selection).tag;
@@ -149,8 +149,8 @@ void Recovery::refuse_unknown_bound(const Plan& plan, const Selection& selection
   const auto meant = nearest(tag, tags);
   throw Error(
       ErrorCode::not_found,
-      compose("no commit '{}' is known, so nothing tells which are older than it{}{}; kedge ls lists what there "
-              "is, and open(latest) opens the newest",
+      compose("no commit '{}' is known, so it cannot be said which are older{}{}; kedge ls lists what there is, and "
+              "open(latest) opens the newest",
               tag, tags.empty() ? "" : compose("; the newest is {}", tags.front()),
               meant && *meant != tags.front() ? compose("; did you mean {}?", *meant) : ""));
 }

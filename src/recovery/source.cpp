@@ -17,7 +17,8 @@ namespace {
 
 using GivenUp = std::map<Id128, std::string>;
 
-// How long a list is made again of which something is gone when it is looked at.
+// For how long it lists again, if something that was listed is gone when it is looked at. It bounds work, not a wait:
+// time in which the job was suspended may count.
 constexpr std::chrono::seconds kListAgain{10};
 constexpr std::chrono::milliseconds kBetweenLists{10};
 constexpr int kEmptyLists = 3;  // where nothing was ever flushed, nobody waits for long

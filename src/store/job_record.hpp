@@ -8,8 +8,8 @@
 
 namespace kedge::store {
 
-/// Local. From now on it is this one (as job_name() writes it); empty: none. No other's name stays if this one's cannot
-/// be written. Throws Error{io | no_space}.
+/// Local. From now on that is `job` (as job_name() writes it); empty: none. If it cannot be written, no other job's
+/// name stays either. Throws Error{io | no_space}.
 void note_job(fs::FileSystem& file_system, const std::string& directory, const std::string& job);
 
 /// Pure. By the names of a store's files; empty if there is none, or more than one.

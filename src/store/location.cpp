@@ -240,7 +240,7 @@ Location locate(fs::FileSystem& file_system, const std::string& root, const Surr
   return location;
 }
 
-void make_again(fs::FileSystem& file_system, const std::string& directory) {
+void recreate(fs::FileSystem& file_system, const std::string& directory) {
   require_safe_way(file_system, directory.substr(0, directory.rfind('/')));
   fs::make_directories(file_system, directory, 0700);
   check_private(file_system, directory);

@@ -80,9 +80,8 @@ struct Root {
 [[nodiscard]] Location locate(fs::FileSystem& file_system, const std::string& root, const Surroundings& surroundings,
                               const Owner& owner);
 
-/// A store's directory that was removed while it is in use: made anew, with what is missing on the way to it. Throws as
-/// locate.
-void make_again(fs::FileSystem& file_system, const std::string& directory);
+/// Makes a store's directory that was removed while in use anew, with what is missing of its parents. Throws as locate.
+void recreate(fs::FileSystem& file_system, const std::string& directory);
 
 /// Reads only. That directory, if it is there.
 [[nodiscard]] std::optional<std::string> existing_store(fs::FileSystem& file_system, const std::string& root,

@@ -43,10 +43,10 @@ class NodeRecords {
 
   /// Whether the record says this run and this place, on whatever prefix.
   [[nodiscard]] bool is_owned_by(const Id128& run_id, const Id128& place_id);
-  /// Records whose the store is. Nothing is written if the record says so already.
-  /// Paths by which earlier starts were given the prefix stay, at most a few.
+  /// Records whose the store is. Nothing is written if the record says so already. Paths by which earlier starts were
+  /// given the prefix stay in it, at most a few.
   void write_owner(StoreRecord record);
-  /// Those by which it is given now, alone.
+  /// Adds to the record the paths by which this start was given the prefix, and changes nothing else of it.
   void add_names(const StoreRecord& record);
 
   /// A commit of this run has returned at least once, and was not removed on purpose since.

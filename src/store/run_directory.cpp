@@ -78,8 +78,8 @@ bool RunDirectory::is_ample(std::uint64_t additional_bytes) const {
 void RunDirectory::throw_if_removed() const {
   if (file_system_->status(location_.directory)) return;
   throw Error(Failure{ErrorCode::io,
-                      "another process removed the directory of the node-local store; the next create makes it again",
-                      -1, location_.directory, 0});
+                      "another process removed the directory of the node-local store; the next create recreates it", -1,
+                      location_.directory, 0});
 }
 
 /// Throws it.

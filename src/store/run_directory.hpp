@@ -34,7 +34,7 @@ class RunDirectory final : public SpaceKeeper {  // NOLINT(cppcoreguidelines-vir
   [[nodiscard]] fs::FileSystem& file_system() const noexcept { return *file_system_; }
   [[nodiscard]] const Location& location() const noexcept { return location_; }
 
-  /// Runs a step on what is in it. That the whole directory is gone is io, and says what to do.
+  /// Runs a step on what is in it. If the whole directory is gone, throws io, which says what follows.
   template <class Step>
   auto within(Step&& step) const {
     try {

@@ -146,7 +146,7 @@ void StoreLock::remove_older() {
 
 void StoreLock::release() {
   if (!lock_) return;
-  // Removed while still held: a later start sees either a held lock or none. One that took its name is another's.
+  // Removed while still held: a later start sees either a held lock or none. A file that took its name is another's.
   if (is_held()) file_system_->remove(path_);
   lock_.reset();
 }

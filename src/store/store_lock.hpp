@@ -25,9 +25,9 @@ namespace kedge::store {
 class StoreLock {
  public:
   /// Takes `<directory>/lock.<incarnation>.<rank>`, then waits up to `timeout_s` until no process of an older
-  /// incarnation holds one. After some seconds it calls `waits` with the holder's
-  /// name, once. Throws Error{busy} that names the holder, at once if a newer incarnation is there, or an older engine
-  /// of this process and rank; io if a lock cannot be opened.
+  /// incarnation holds one. After some seconds it calls `waits` with the holder's name, once. Throws Error{busy} that
+  /// names the holder, at once if a newer incarnation is there, or an older engine of this process and rank; io if a
+  /// lock cannot be opened.
   StoreLock(std::shared_ptr<fs::FileSystem> file_system, std::string directory, std::uint64_t incarnation, int rank,
             Clock& clock, double timeout_s, const std::function<void(const std::string& holder)>& waits = {});
   ~StoreLock();
@@ -36,10 +36,10 @@ class StoreLock {
 
   /// False once somebody removed or replaced the lock file: it guards nothing then. Throws io.
   [[nodiscard]] bool is_held() const;
-  /// Takes it anew, in a directory that was made again. Throws as the constructor does, without waiting for anybody.
+  /// Takes it anew, in a directory that was recreated. Throws as the constructor does, without waiting for anybody.
   void take_again(Clock& clock);
-  /// Removes the lock files that older starts left: once this one is the newest that has begun. Until then they show
-  /// which of those are dead, and to a start that only flushes they are not its own to remove.
+  /// Removes the lock files that older starts left. Only once this start is the newest that has begun: until then they
+  /// show which of those are dead. Not for a start that only flushes.
   void remove_older();
 
   /// Removes the lock file and releases it: an orderly end.

@@ -49,8 +49,8 @@ void remove_files(fs::FileSystem& file_system, const std::string& directory, con
   }
 }
 
-/// Where not even an empty file can be made, one of the store goes before the lock is there, as a start that would need
-/// it cannot make its own lock either: what no start misses, or else a container. False if there is none.
+/// If not even an empty file can be created, removes one of the store's before the lock is taken: one that no start
+/// misses, or else a container. No start can come between: it could not create its lock either. False if there is none.
 bool make_room(fs::FileSystem& file_system, const std::string& directory) {
   const StoreContent content = content_of_store(file_system, directory);
   if (!content.used_by.empty()) refuse_in_use(content.used_by, directory);

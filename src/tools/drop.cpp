@@ -95,7 +95,7 @@ Outcome drop_stores(fs::FileSystem& file_system, const DropArguments& arguments)
   return outcome;
 }
 
-/// What goes wrong with one store keeps none of the others.
+/// A failure with one store does not keep the others from being freed.
 Outcome drop_of_job(fs::FileSystem& file_system, const DropArguments& arguments) {
   const std::string job = job_name(arguments.job);
   std::vector<std::string> paths = arguments.stores;

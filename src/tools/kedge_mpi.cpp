@@ -57,8 +57,8 @@ std::vector<std::string> runs_to_drain(const comm::Group& processes, const Optio
   return runs;
 }
 
-/// COLLECTIVE. One after the other; what goes wrong with one keeps none of the others. Of a run that ended in order no
-/// store may be left.
+/// COLLECTIVE. One after the other; a failure with one run does not keep the others from being drained. Of a run that
+/// ended in order no store may be left.
 Outcome drain_each(const comm::Group& processes, Options options, bool overtakes) {
   Outcome outcome = Outcome::ok;
   bool any_seen = false;
@@ -117,7 +117,7 @@ int main(int count, char** words) {
       ->type_name("OPTION")
       ->allow_extra_args(false);
   drain->add_flag("--overtake", asked.overtakes, "Even if a job of the run may be at work elsewhere");
-  drain->add_flag("--all-runs", asked.all_runs, "Every run of the job, or if that has no name of the prefix");
+  drain->add_flag("--all-runs", asked.all_runs, "Every run of the job, or, if it has no name, of the prefix");
   CLI11_PARSE(program, count, words);
   auto outcome = kedge::tools::Outcome::cannot_look;
   const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(asked); });

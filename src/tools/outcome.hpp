@@ -19,7 +19,7 @@ enum class Outcome : std::uint8_t {
   ok = 0,           ///< everything asked for is as it was written
   damaged = 1,      ///< something is not what was written
   cannot_look = 2,  ///< something could not be checked (missing, unreadable, not a container), or wrong usage
-  try_again = 75,   ///< of what takes or frees something: not now, but another attempt may succeed
+  try_again = 75,   ///< of commands that copy or free something: it failed, and another attempt may succeed
 };
 
 /// A subcommand: its parser, and what to do if the command line named it. `run` may throw Error.
@@ -43,7 +43,7 @@ struct Command {
 /// Complains, in words for people; what a program that met this failure exits with.
 [[nodiscard]] Outcome explain(const Failure& failure);
 
-/// The same of a command that takes or frees something, which may be called again (kedge/exit_status.hpp).
+/// The same for a command that copies or frees something, and may be called again (kedge/exit_status.hpp).
 [[nodiscard]] Outcome explain_attempt(const Failure& failure);
 
 /// To standard output, in order with everything else written there.

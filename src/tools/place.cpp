@@ -170,7 +170,7 @@ TagPlace find_tag(fs::FileSystem& file_system, const Meant& meant) {
 std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const Meant& meant) {
   auto place = look_for(file_system, meant);
   if (place && !place->run.empty()) {
-    complain(compose("note: {} is of run '{}', the last of several runs that made one; for another: --run",
+    complain(compose("note: {} is of run '{}', the last of several runs that made one; name another with --run",
                      printable(meant.word), printable(place->run)));
   }
   return place;

@@ -19,7 +19,7 @@ struct TagPlace {
   std::string prefix;     ///< canonical
   std::string directory;  ///< name below it
   std::string shown;      ///< path for people, beginning as the user wrote it
-  std::string run = {};   ///< whose it is, if another run could have been meant
+  std::string run = {};   ///< whose it is, if another run's could have been meant
 };
 
 /// persistent.path of the configuration here and now. Throws Error{invalid_argument} if that is wrong.

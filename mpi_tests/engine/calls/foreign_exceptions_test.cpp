@@ -1,4 +1,4 @@
-// What one rank throws in the midst of a collective call and is not an Error, as for memory that is not there: no vote
+// What one rank throws during a collective call and is not an Error, as for memory that is not there: no vote
 // sees it. All ranks get one error, and none waits for its deadline.
 #include <gmock/gmock.h>
 
@@ -103,7 +103,7 @@ bool expect_one_error(bool starts_again, int call, bool afterwards, int* untold)
   if (!plan->has_thrown) return false;
   const Failure failure = met[kFailing].value_or(Failure{});
   EXPECT_EQ(failure.code, ErrorCode::rank_failed) << to_string(failure);
-  EXPECT_THAT(failure.message, ::testing::HasSubstr("rank 1 failed in the midst of a call: "));
+  EXPECT_THAT(failure.message, ::testing::HasSubstr("rank 1 failed during a call: "));
   for (const auto& other : met) {
     if (!other) ++*untold;
     else EXPECT_EQ(text_of(other), text_of(failure));

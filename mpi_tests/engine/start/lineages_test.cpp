@@ -153,7 +153,7 @@ TEST_F(Lineages, ALinkThatLeadsElsewhereDoesNotBeginFromZero) {
     if (target_is_gone) job.disk.remove_all("/onetrue");
     link_to(compose("/two{}", target_is_gone));
     const Failure failure = expect_refused(ErrorCode::mismatch);
-    EXPECT_TRUE(says(failure.message, {"let it lead there again", "KEDGE_OPEN_FRESH=1", "kedge drop"}));
+    EXPECT_TRUE(says(failure.message, {"make it lead there again", "KEDGE_OPEN_FRESH=1", "kedge drop"}));
     // What still has its own prefix is not for another one to take.
     EXPECT_EQ(says(failure.message, {"KEDGE_OPEN_ADOPT_STORE=1"}), target_is_gone) << failure.message;
     job.options.open.adopt_store = true;

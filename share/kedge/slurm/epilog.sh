@@ -13,9 +13,9 @@ kedge=${KEDGE:-$(dirname "$(readlink -f "$0")")/../../../bin/kedge}
 # The directories in which stores may lie, with spaces between.
 roots=${STORE_ROOTS:-/dev/shm /tmp}
 # Not empty: what was not flushed is copied to the job's prefix first, and flushed there by the last node's epilog. A
-# store of which that fails stays.
+# store for which that fails stays.
 scavenge=${SCAVENGE:-}
-# For all stores together, in seconds; what was not reached by then stays.
+# For all stores together, in seconds; stores that were not reached by then stay.
 limit=${LIMIT:-900}
 
 job=${SLURM_JOB_ID:-} user=${SLURM_JOB_USER:-} uid=${SLURM_JOB_UID:-}
@@ -28,7 +28,7 @@ say() { echo "$*"; logger -t kedge -- "job $job: $*" 2>/dev/null; }
   exit 0
 }
 
-words=$(mktemp -p /run 2>/dev/null || mktemp) || words=/dev/null  # a store's filesystem may be full
+words=$(mktemp -p /run 2>/dev/null || mktemp) || words=/dev/null  # the filesystem of a store may be full
 [[ $words == /dev/null ]] || trap 'rm -f "$words"' EXIT
 
 as_user() {
@@ -36,8 +36,8 @@ as_user() {
   exec setpriv --reuid="$uid" --regid="$(id -g "$user")" --init-groups -- "$@"  # kedge drop frees its caller's stores
 }
 
-# within SECONDS COMMAND...: by the user, and says what that said. It is ended from here, where the user's processes
-# cannot stop it; what not even that ends, as on a filesystem that hangs, is left behind.
+# within SECONDS COMMAND...: as the user, and logs its output. It is killed from here, where the user's processes cannot
+# prevent it; what even that does not end, as on a filesystem that hangs, is left behind.
 within() {
   local seconds=$1 tenths pid status
   shift

@@ -11,7 +11,7 @@ set -uo pipefail
 kedge=${KEDGE:-$(dirname "$(readlink -f "$0")")/../../../bin/kedge}
 # The directories in which stores may lie, with spaces between.
 roots=${STORE_ROOTS:-/dev/shm /tmp}
-# For all stores together, in seconds; what was not reached by then stays.
+# For all stores together, in seconds; stores that were not reached by then stay.
 limit=${LIMIT:-300}
 
 [[ -n ${SLURM_JOB_UID:-} ]] || exit 0
@@ -31,8 +31,8 @@ as_user() { # as_user UID COMMAND...
   exec setpriv --reuid="$uid" --regid="$(id -g "$user")" --init-groups -- "$@"
 }
 
-# within SECONDS COMMAND...: is ended from here, where the user's processes cannot stop it; what not even that ends is left
-# behind.
+# within SECONDS COMMAND...: is killed from here, where the user's processes cannot prevent it; what even that does not
+# end is left behind.
 within() {
   local seconds=$1 tenths pid
   shift

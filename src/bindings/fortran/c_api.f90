@@ -4,7 +4,6 @@ module kedge_m_c_api
   use kedge_m_c_types
   implicit none
   public
-
   interface
     function c_error_name(code) bind(c, name="kedge_error_name") result(outcome)
       import :: c_int, c_ptr

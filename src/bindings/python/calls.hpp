@@ -13,7 +13,7 @@
 
 namespace kedge::python {
 
-/// Never returns: of a thread that is not to touch an interpreter that ends. The process ends with its main thread.
+/// Never returns: for a thread that must not touch an interpreter that ends. The process ends with its main thread.
 [[noreturn]] void rest() noexcept;
 
 /// Without the interpreter's lock. A thread that wants it back when the interpreter ends is ended by Python, and that
@@ -55,7 +55,7 @@ class Locked {
   PyGILState_STATE state_;
 };
 
-/// Runs what calls Python, with the lock. Python may end the thread in the midst of it.
+/// Runs what calls Python, with the lock. Python may end the thread meanwhile.
 template <class Body>
 auto in_interpreter(Body&& body) {
   const Locked locked;

@@ -1,5 +1,5 @@
-// Texts between Python and the engine, which takes bytes: a name or path that is not UTF-8 is not refused on its way,
-// but by the engine, with words, or it comes back as it was.
+// Texts between Python and the engine, which takes bytes: a name or path that is not UTF-8 is not refused here, but by
+// the engine, with a message, or it comes back as it was.
 #pragma once
 
 #include <nanobind/nanobind.h>

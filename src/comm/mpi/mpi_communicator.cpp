@@ -186,7 +186,7 @@ void MpiCommunicator::connect(Deadline deadline) {
   check_local(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
-/// Not all ranks of the application's communicator came to make their engine.
+/// Not all ranks of the application's communicator came to create their engine.
 void MpiCommunicator::fail_to_meet(Deadline deadline) {
   has_ended_ = true;
   int relation = MPI_UNEQUAL;
@@ -195,8 +195,8 @@ void MpiCommunicator::fail_to_meet(Deadline deadline) {
   const std::string others = is_world ? ranks_of_other_programs(rank_, size_, process_variable) : "";
   Failure failure = timed_out(rank_, everybody_in("MPI_Comm_idup"), deadline).failure();
   failure.message += compose(
-      "; {}all ranks of the communicator must make the engine: in a launch of several programs "
-      "give it one of those that do (MPI_Comm_split)",
+      "; {}all ranks of the communicator must create the engine: in a launch of several programs, give it a "
+      "communicator of those that do (MPI_Comm_split)",
       others.empty() ? "" : others + " were started as another program, and ");
   throw Error(std::move(failure));
 }

@@ -1,4 +1,4 @@
-// What a rank says that leaves in the midst of a call, over MPI.
+// What a rank that fails during a call tells the others, over MPI.
 #pragma once
 
 #include <mpi.h>
@@ -11,12 +11,12 @@
 
 namespace kedge::comm {
 
-/// Goes along a tree of the ranks, from whichever of them, as a message that whoever waits looks for. The memory for it
-/// is there before it is needed. One for each communicator; after the first farewell nothing more is said or heard.
+/// A message that any rank may start, that each rank passes on along a tree, and that every waiting rank looks for. Its
+/// memory is allocated in advance. One for each communicator; after the first farewell nothing is sent or received.
 class MpiFarewell {
  public:
   void say(MPI_Comm comm, int rank, int size, std::string_view why) noexcept;
-  /// To be called again and again: looks now and then. What a rank that has left said, passed on.
+  /// Call it again and again: it looks now and then. Returns what a rank that has left said, once it is passed on.
   [[nodiscard]] std::optional<std::string> hear(MPI_Comm comm, int rank, int size);
 
  private:

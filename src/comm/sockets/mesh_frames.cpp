@@ -39,7 +39,7 @@ FrameReceiver::Fault Mesh::take(int from, const FrameHead& head, std::vector<std
       if (head.id >= static_cast<std::uint64_t>(size())) return "a rank that does not exist";
       fail(static_cast<int>(head.id),
            head.id == static_cast<std::uint64_t>(from)
-               ? compose("rank {} failed in the midst of its work; see its own message, and start the job again", from)
+               ? compose("rank {} failed during its work; see its own message, and start the job again", from)
                : compose("rank {} has died (reported by rank {}); start the job again", head.id, from));
       return std::nullopt;
     case FrameKind::goodbye: break;  // the connection's own

@@ -14,7 +14,7 @@ from ._states import TakenApart
 from ._torch_files import Part, write
 
 _LIST = ".torch/files"
-#: Said by ``Teller`` of what is loaded as PyTorch's files are.
+#: What ``RefusalWarnings`` says of states that are loaded as PyTorch's files are.
 REFUSED_FILE = (
     "%s holds {named}, which is refused when it is loaded: pass {classes} to torch.serialization.add_safe_globals before "
     "it is saved and loaded (a subclass of list or dict is never loaded so: save a plain one), or set allow_pickle if no other "

@@ -20,14 +20,14 @@ from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._options import flat_options
 from ._plain import load_plain
-from ._refused import Teller, dump_object, refused_object
+from ._refused import RefusalWarnings, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
 
 _numbers = itertools.count()
 _REFUSED = (
     "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
-    "allow_pickle=True if no other user can write your checkpoints (say so here, too, and this warning stays away); or save "
+    "allow_pickle=True if no other user can write your checkpoints (pass that here, too, to silence this warning); or save "
     "plain data instead"
 )
 
@@ -56,7 +56,7 @@ class Engine(Counted):
         self.rank: int = ranks.rank
         self.size: int = ranks.size
         self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
-        self._teller = Teller()
+        self._refusals = RefusalWarnings()
         self._number = next(_numbers)
         communicators.unfinished.add(self._number)
 
@@ -95,13 +95,13 @@ class Engine(Counted):
     def checkpoint(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, with the end of the ``with`` statement. A checkpoint to save regions in: committed on all ranks,
         or on none if the body raises on any; the others then raise Error."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, self.size == 1)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._refusals, self.size == 1)
 
     def output(self, tag: str, attributes: Mapping[str, Attribute] | None = None) -> Checkpoint:
         """COLLECTIVE, as ``checkpoint``. Data for people and other programs, such as a plot, not state to restart from:
         ``restart`` finds it by its tag alone, and it counts in no ``keep`` and no ``every``. Every output is flushed to
         the parallel filesystem, and never removed from there."""
-        return Checkpoint(self._engine, tag, dict(attributes or {}), self._teller, self.size == 1, is_output=True)
+        return Checkpoint(self._engine, tag, dict(attributes or {}), self._refusals, self.size == 1, is_output=True)
 
     def restart(self, tag: str | None = None, *, before: str | None = None, discard_newer: bool = False) -> Restart:
         """COLLECTIVE, with the end of the ``with`` statement. The newest checkpoint that all ranks can recover, of this
@@ -189,13 +189,13 @@ class Checkpoint(Bracket):
         engine: _kedge.Engine,
         tag: str,
         attributes: dict[str, Any],
-        teller: Teller,
+        refusals: RefusalWarnings,
         is_alone: bool,
         *,
         is_output: bool = False,
     ) -> None:
         super().__init__(engine, f"{'output' if is_output else 'checkpoint'} {tag}", is_alone)
-        self._teller = teller
+        self._refusals = refusals
         self.tag = tag
         self._attributes = attributes
         self._is_output = is_output
@@ -217,20 +217,20 @@ class Checkpoint(Bracket):
 
     def save_object(self, name: str, value: Any, *, allow_pickle: bool = False) -> None:
         """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``. The first time that
-        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it is
-        loaded with allow_pickle=True, without a warning."""
+        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it will be
+        loaded with allow_pickle=True, and there is no warning."""
         self._check_open()
         data, unusual = dump_object(value, name)
         self.save(name, data)
         if unusual and not allow_pickle:
-            self._teller.tell(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
+            self._refusals.warn(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
 
     def save_state(self, name: str, state: Any, *, allow_pickle: bool = False) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
         tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
         share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
-        directly, those of other devices through host memory. What load_state refuses by default is told as by
-        save_object."""
+        directly, those of other devices through host memory. Warns of what load_state refuses by default, as
+        save_object does."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import refused, take_apart
 
@@ -239,7 +239,7 @@ class Checkpoint(Bracket):
         save_state(self._engine, name, taken)
         if taken.unusual and not allow_pickle:
             find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual)  # noqa: E731
-            self._teller.tell(taken.unusual, find, _REFUSED.format("load_state"), _warn)
+            self._refusals.warn(taken.unusual, find, _REFUSED.format("load_state"), _warn)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the
@@ -325,8 +325,8 @@ class Restart(Bracket):
         return bytes(self.load(name).tobytes())
 
     def load_object(self, name: str, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> Any:
-        """What save_object saved, if it is plain data: nested containers of numbers, texts, NumPy's arrays and the like, and
-        the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
+        """What save_object saved, if it is plain data: nested containers of numbers, strings, NumPy's arrays and the like,
+        and the program's enumerations and named tuples. ``allow``: classes and functions that may be used as well. Unpickling
         anything else runs code that the checkpoint names: set ``allow_pickle`` only for checkpoints that nobody else can
         write."""
         data = self.load_bytes(name)

@@ -1,5 +1,5 @@
-"""What is plain data: what a pickle may make without permission, because making it runs no code that the pickle chooses.
-Without PyTorch."""
+"""Plain data: what a pickle may make without permission, because making it runs no code that the pickle names. Without
+PyTorch."""
 
 from __future__ import annotations
 

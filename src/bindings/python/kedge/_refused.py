@@ -1,5 +1,5 @@
-"""What of a state the default of loading would refuse, said when it is saved: a job that learns it at its restart cannot go
-on."""
+"""Finds what of a state loading would refuse by default, and says so when it is saved: a job that learns it at its restart
+cannot go on."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ._plain import PlainPickler, global_names, plain_by_name, plain_globals
 _NAMED = 8
 
 
-class Teller:
-    """What one engine has told: each kind once."""
+class RefusalWarnings:
+    """The warnings of one engine: each kind once."""
 
     def __init__(self) -> None:
         self._seen: set[Any] = set()
 
-    def tell(self, unusual: set[Any], find: Callable[[], list[tuple[str, str]]], words: str, say: Callable[[str], None]) -> None:
+    def warn(self, unusual: set[Any], find: Callable[[], list[tuple[str, str]]], words: str, say: Callable[[str], None]) -> None:
         """Says the first of each kind that would be refused. ``find``: names, and places; called where a kind is new."""
         if unusual <= self._seen:
             return
@@ -94,4 +94,4 @@ def refused_object(value: Any, name: str) -> list[tuple[str, str]]:
     return refused_in(value, name, lambda one: _dump(one, 2)[0], plain_globals())
 
 
-__all__ = ["Teller", "dump_object", "raise_with_place", "refused_in", "refused_object"]
+__all__ = ["RefusalWarnings", "dump_object", "raise_with_place", "refused_in", "refused_object"]

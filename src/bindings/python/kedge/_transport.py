@@ -47,8 +47,8 @@ def _in_plain_words() -> Iterator[None]:
 
 
 class _Waiter:
-    """A thread that waits for one message after the other. Gloo only waits, and closes its connections where it gives
-    up: so it waits here without end, and who asks for the message gives up or not."""
+    """A thread that waits for one message after the other, without a limit: a wait of gloo's that gives up closes gloo's
+    connections. Whoever needs the message decides for how long."""
 
     def __init__(self) -> None:
         self._transfers: queue.SimpleQueue[Transfer | None] = queue.SimpleQueue()

@@ -20,7 +20,7 @@ Ranks = _kedge.Ranks
 EXIT_WAIT_S = 5.0
 #: Engines that were made, and not finalized in order: one entry each.
 unfinished: set[int] = set()
-#: Those of them at whose end the others were waited for already.
+#: Those of them that have already waited for the other ranks, and were alone.
 missed: set[int] = set()
 #: How long the end of the interpreter waits for calls that other threads have begun.
 _LAST_CALLS_S = 10.0

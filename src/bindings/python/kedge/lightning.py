@@ -32,7 +32,7 @@ from ._engine import Engine
 from ._errors import Busy, Error, InvalidArgument, IoError
 from ._lightning_safe import classes
 from ._options import flat_options, with_defaults
-from ._refused import Teller
+from ._refused import RefusalWarnings
 from ._states import TakenApart, refused, take_apart
 from ._values import Level
 
@@ -63,7 +63,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
     ``options``: Kedge's, as in kedge.toml, with dots or nested, e.g. ``{"run": "b", "store": {"path": "/local"}}``;
     defaults that differ: persistent.path "./kedge", persistent.every 0, store.on_exit "remove", open.verify "headers".
     ``allow_pickle``: load any class, which can run any code. Without it only tensors, plain data (see python.md), OmegaConf's
-    containers and what torch.serialization.add_safe_globals was given are loaded; anything else is told when it is saved.
+    containers and what torch.serialization.add_safe_globals was given are loaded; saving anything else logs a warning.
 
     Nothing here is collective: Lightning saves on rank 0 alone and loads on all ranks. Use one for all trainers of a
     program.
@@ -77,7 +77,7 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
             _kedge.differs_from_default(name)  # raises
         self._options = with_defaults(self._options, _DEFAULTS)
         self._allow_pickle = allow_pickle
-        self._teller = Teller()
+        self._refusals = RefusalWarnings()
         self._engine: Engine | None = None  # not before it is needed: on one process alone, and not in those that spawn
         self._end: Any = None
         _make_known(type(self))
@@ -96,8 +96,8 @@ class KedgeCheckpointIO(CheckpointIO):  # type: ignore[misc, unused-ignore]
         taken = take_apart(checkpoint, "checkpoint")
         if taken.unusual and not self._allow_pickle:
             with classes():
-                self._teller.tell(taken.unusual, lambda: refused(checkpoint, "checkpoint", taken.unusual),
-                                  REFUSED_FILE.replace("%s", place), _log.warning)  # fmt: skip
+                self._refusals.warn(taken.unusual, lambda: refused(checkpoint, "checkpoint", taken.unusual),
+                                    REFUSED_FILE.replace("%s", place), _log.warning)  # fmt: skip
         mark = os.urandom(16).hex()
         parts = self._keep(engine, place, taken, mark) if engine is not None else None
         if parts is None:

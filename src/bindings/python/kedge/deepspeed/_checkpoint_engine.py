@@ -10,7 +10,7 @@ from deepspeed.runtime.checkpoint_engine.checkpoint_engine import CheckpointComm
 
 from .._contents import Written
 from .._errors import BadState, Error, RankFailed, Timeout
-from .._refused import Teller
+from .._refused import RefusalWarnings
 from .._values import Level
 from ._find import Place, attributes_of, tag_of
 from ._pending import Pending
@@ -35,7 +35,7 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         self._settings = settings_of(config_params) or settings or default_settings()
         self._shared: Shared = shared_of(self._settings)
         self._saving: Saving | None = None
-        self._teller = Teller()
+        self._refusals = RefusalWarnings()
         self._pending: Pending | None = None
         self._reader = Reader(self._shared, self._settings)
         self._early: Exception | None = None  # an error before create
@@ -64,8 +64,8 @@ class KedgeCheckpointEngine(CheckpointEngine):  # type: ignore[misc, unused-igno
         tag = tag_of(root)
         low.create(tag, attributes_of(root, bool(info.save_latest)))
         rank, torch_files = self._shared.engine.rank, self._settings.torch_files
-        teller = None if self._settings.allow_pickle else self._teller
-        self._saving = Saving(info, mine, tag, mark, Written(low, mark), rank, torch_files, teller)
+        refusals = None if self._settings.allow_pickle else self._refusals
+        self._saving = Saving(info, mine, tag, mark, Written(low, mark), rank, torch_files, refusals)
         self._saving.error, self._early = self._early, None
 
     def save(self, state_dict: Any, path: str) -> None:

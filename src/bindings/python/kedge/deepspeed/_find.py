@@ -142,8 +142,8 @@ def _not_here(here: str, others: list[str], missing: list[str]) -> str:
     named = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
     gone = f" ({', '.join(missing[:4])} {'is' if len(missing) == 1 else 'are'} not there any more)" if missing else ""
     return (
-        f"this run has no checkpoint that was saved to {here}, but such as were saved to {named}{gone}: load from that directory, "
-        "or move it here; a training of its own needs a run of its own (\"run\" in section \"kedge\")"
+        f"this run has no checkpoint that was saved to {here}, but has some that were saved to {named}{gone}: load from that "
+        "directory, or move it here; another training needs a run of its own (\"run\" in section \"kedge\")"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _torch_files
 from .._contents import REFUSED_FILE, Written
-from .._refused import Teller
+from .._refused import RefusalWarnings
 from .._states import refused, take_apart
 from . import _safe
 from ._find import BESIDE, Place
@@ -22,7 +22,7 @@ class Saving:
 
     def __init__(
         self, info: Any, place: Place, tag: str, mark: str, written: Written, rank: int, torch_files: bool,
-        teller: Teller | None,
+        refusals: RefusalWarnings | None,
     ) -> None:  # fmt: skip
         self.info = info  #: DeepSpeed's CheckpointCommitInfo
         self.place = place
@@ -31,7 +31,7 @@ class Saving:
         self.error: Exception | None = None
         self._mark = mark
         self._rank = rank
-        self._teller = teller  #: None: whatever is saved may be loaded
+        self._refusals = refusals  #: None: whatever is saved may be loaded
         self._torch_files = torch_files
         self._files: dict[str, str] = {}  # written beside the path, not yet in its place: by path
         self._later: dict[str, bytes] = {}  # names of files to write after the commit, with their pickles
@@ -40,10 +40,10 @@ class Saving:
         """Copies the state. ``is_in_memory``: the store is, so that the file can be written from it after the commit."""
         called = os.path.basename(path)
         taken = take_apart(state, called)
-        if taken.unusual and self._teller is not None:
+        if taken.unusual and self._refusals is not None:
             with _safe.classes():
-                self._teller.tell(taken.unusual, lambda: refused(state, called, taken.unusual),
-                                  REFUSED_FILE.replace("%s", called), _log.warning)  # fmt: skip
+                self._refusals.warn(taken.unusual, lambda: refused(state, called, taken.unusual),
+                                    REFUSED_FILE.replace("%s", called), _log.warning)  # fmt: skip
         name = self.place.name_of(path)
         if name is not None:
             self.written.add(name, taken)

@@ -75,7 +75,7 @@ class Shared:
         self.engine._engine = ended
 
     def all_come(self) -> bool:
-        """COLLECTIVE, if all ranks end their programs: others may be anywhere. By messages: who waits in a barrier of gloo's
+        """COLLECTIVE, if all ranks end their programs; if not, the others may be in any call. By messages: a barrier of gloo
         waits as long as the group allows, in a thread that the process then cannot end."""
         return all_meet(self._group, EXIT_WAIT_S)
 
@@ -225,7 +225,7 @@ def _at_exit() -> None:
     if all(shared.all_come() for shared in _shared.values() if shared.is_of_now()):
         finalize()
         return
-    _log.warning("rank %d ends, and other ranks did not come within %g s: its engine is left as it is; the newest checkpoint is in "
+    _log.warning("rank %d ends, and the other ranks did not within %g s: its engine is left as it is; the newest checkpoint is in "
                  "the stores", dist.get_rank(), EXIT_WAIT_S)  # fmt: skip
     while _shared:
         _shared.popitem()[1].drop()
