@@ -84,7 +84,7 @@ def sweep(job, option, limits, limited):
             break
         check(not DIED.search(output), option, limit, "a signal:", output)
         words = re.search(rf"^heat2d: no_space on rank \d+: (.*)raise the limit \(ulimit {option}\)", output, re.M)
-        check(code == 0 or (code == 1 and words), option, limit, "ended with", code, output)
+        check(code == 0 or (code == 75 and words), option, limit, "ended with", code, output)
         check(code != 0 or job.newest == job.step, "the last step is missing:", output)
         check("/proc" not in output, output)
         ends[limit] = "its end" if code == 0 else words[1]

@@ -34,6 +34,11 @@ def source_of(block, source_dir):
     return in_scaffold(block_with_line)
 
 
+def is_routine(block):
+    """Of Fortran, that a program of the tests calls."""
+    return block.language == "fortran" and not re.search(r"(?mi)^\s*program\b", block.text)
+
+
 def write_project(blocks, directory, source_dir, languages):
     lines = ["cmake_minimum_required(VERSION 3.25)", f"project(pages LANGUAGES {' '.join(languages)})",
              "set(CMAKE_CXX_STANDARD 20)", "set(CMAKE_C_STANDARD 99)", "set(CMAKE_C_EXTENSIONS OFF)",
@@ -46,6 +51,9 @@ def write_project(blocks, directory, source_dir, languages):
         if "stub" in block.keys:
             lines += [f"add_library({name} OBJECT {file})", f"target_include_directories({name} PRIVATE {HERE / 'stubs'})",
                       f"target_link_libraries({name} PRIVATE MPI::MPI_CXX MPI::MPI_C)"]
+            continue
+        if is_routine(block):
+            lines += [f"add_library({name} OBJECT {file})", f"target_link_libraries({name} PRIVATE kedge::fortran)"]
             continue
         library = "kedge::fortran" if block.language == "fortran" else "kedge::kedge"
         testing = " kedge::testing" if "kedge/testing/" in block.text or "testing" in block.keys.get("scaffold", "") else ""
@@ -67,7 +75,7 @@ def build(blocks, directory, source_dir, environment, cmake, with_fortran):
     problems = {}
     for block in blocks:
         name = target(block)
-        good = list((directory / "build").glob(f"CMakeFiles/{name}.dir/*.o")) if "stub" in block.keys else \
+        good = list((directory / "build").glob(f"CMakeFiles/{name}.dir/*.o")) if "stub" in block.keys or is_routine(block) else \
             (directory / "build" / name).exists()
         problems[name] = "" if good else messages_about(made.stdout, name)
     if made.returncode != 0 and not any(problems.values()):

@@ -86,27 +86,36 @@ class Slurm(unittest.TestCase):
                 done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stdout), (0, ""), script)
 
-    def job(self, srun):
-        """job.sbatch with this body of `srun`; returns what it and the stand-ins said, in order."""
+    def job(self, srun, status=0, **variables):
+        """job.sbatch with this body of `srun`, which is to end with this status; returns what it and the stand-ins said, in
+        order."""
         stand_in = self.work / "stand-in"
         stand_in.mkdir()
         for name, body in {"srun": srun, "scontrol": "echo scontrol $1"}.items():
             (stand_in / name).write_text(f"#!/bin/bash\n{body}\n")
             (stand_in / name).chmod(0o755)
-        environment = {**self.environment, "PATH": f"{stand_in}:{os.environ['PATH']}", "SLURM_JOB_ID": "1"}
+        environment = {**self.environment, "PATH": f"{stand_in}:{os.environ['PATH']}", "SLURM_JOB_ID": "1", **variables}
         # In a process group of its own, as a batch script has.
         done = subprocess.run(["bash", SCRIPTS / "job.sbatch"], cwd=self.work, env=environment, capture_output=True,
                               text=True, timeout=60, start_new_session=True)
-        self.assertEqual(done.stderr, "")
+        self.assertEqual((done.returncode, done.stderr), (status, ""))
         return done.stdout.split("\n")[:-1]
 
     def test_a_launch_that_fails_at_once_is_tried_again_and_queued(self):
         said = self.job("exit 3")
-        self.assertEqual([line.split(";")[0] for line in said],
+        self.assertEqual(said,
                          [f"attempt {n} ended with status 3" for n in (1, 2, 3)] + ["scontrol requeue"])
 
     def test_what_another_attempt_would_meet_again_is_not_tried_again(self):
-        self.assertEqual(self.job("echo tried; exit 78"), ["tried"])
+        self.assertEqual(self.job("echo tried; exit 78", status=78),
+                         ["tried", "another attempt would fail the same way; see the error above"])
+
+    def test_a_job_that_has_failed_too_often_ends_with_its_failure(self):
+        said = self.job("exit 3", status=3, SLURM_RESTART_COUNT="3")
+        self.assertEqual(said, [f"attempt {n} ended with status 3" for n in (1, 2, 3)])
+
+    def test_a_job_with_nothing_left_to_do_ends_well(self):
+        self.assertEqual(self.job("touch finished"), [])
 
     def test_what_may_pass_is_tried_again(self):
         self.assertEqual(len([line for line in self.job("exit 75") if "ended with status 75" in line]), 3)

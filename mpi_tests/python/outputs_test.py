@@ -12,7 +12,7 @@ from kedge import communicators
 class Outputs(unittest.TestCase):
     def setUp(self):
         path = self.enterContext(place.directory())
-        self.engine = kedge.Engine(place.options(path), communicator=communicators.single_process())
+        self.engine = kedge.Engine(place.options(path, **{"pipeline.mode": "inline"}), communicator=communicators.single_process())
 
     def test_an_output_is_flushed_and_found_by_its_tag_alone(self):
         with self.engine.checkpoint("step-1") as c:

@@ -119,9 +119,13 @@ class Ending {
     }
     std::uint64_t bytes = 0;
     for (const persist::TagEntry& entry : entries) bytes += entry.total_bytes;
+    const auto outputs = std::ranges::count_if(entries, [](const auto& entry) { return entry.commit.is_output; });
+    const auto checkpoints = static_cast<std::ptrdiff_t>(entries.size()) - outputs;
     const std::uint64_t keep = setup_.options.persistent.keep;
-    setup_.log.info(compose("on the prefix: {} checkpoint{} of this run, {} (persistent.keep = {})", entries.size(),
-                            entries.size() == 1 ? "" : "s", human_bytes(bytes),
+    setup_.log.info(compose("on the prefix: {} checkpoint{}{} of this run, {} (persistent.keep = {})", checkpoints,
+                            checkpoints == 1 ? "" : "s",
+                            outputs == 0 ? "" : compose(" and {} output{}", outputs, outputs == 1 ? "" : "s"),
+                            human_bytes(bytes),
                             keep == 0 ? "0: all are kept" : compose("{}", keep)));
   }
 

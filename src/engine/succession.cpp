@@ -61,8 +61,8 @@ class Succession {
   [[noreturn]] void refuse_with(const std::string& words) const {
     refuse(
         ErrorCode::mismatch,
-        compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over, "
-                "set open.fresh (KEDGE_OPEN_FRESH=1)",
+        compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
+                "in its place, which ends it if it is still at work, set open.fresh (KEDGE_OPEN_FRESH=1)",
                 words),
         named_.directory);
   }

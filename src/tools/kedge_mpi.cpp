@@ -13,6 +13,7 @@
 #include "drain/drain.hpp"
 #include "drain/recorded_run.hpp"
 #include "engine/environment.hpp"
+#include "kedge/exit_status.hpp"
 #include "kedge/mpi.hpp"
 #include "tools/outcome.hpp"
 
@@ -121,5 +122,7 @@ int main(int count, char** words) {
   CLI11_PARSE(program, count, words);
   auto outcome = kedge::tools::Outcome::cannot_look;
   const int failed = kedge::mpi_main(count, words, [&] { outcome = kedge::tools::drain_all(asked); });
-  return static_cast<int>(failed != 0 ? kedge::tools::Outcome::cannot_look : outcome);
+  if (failed == kedge::kExitTryAgain) outcome = kedge::tools::Outcome::try_again;
+  else if (failed != 0) outcome = kedge::tools::Outcome::cannot_look;
+  return static_cast<int>(outcome);
 }

@@ -47,13 +47,18 @@ std::optional<std::string> directory_named_in(fs::FileSystem& file_system, const
   return persist::parse_directory_name(text) ? std::optional(text) : std::nullopt;
 }
 
+/// The newest is a checkpoint; outputs are asked for by their tags.
+bool is_named(const persist::TagEntry& entry, const std::string& word) {
+  return entry.commit.tag == word || entry.directory == word || (word == "latest" && !entry.commit.is_output);
+}
+
 /// Generations of different runs cannot be compared: of several runs that have the tag, the one is meant that made it
 /// last. Null if it is one run.
 const persist::TagEntry* last_of_several_runs(const std::vector<persist::TagEntry>& entries, const std::string& word) {
   const persist::TagEntry* last = nullptr;
   bool several = false;
   for (const persist::TagEntry& entry : entries) {
-    if (entry.commit.tag != word && entry.directory != word && word != "latest") continue;
+    if (!is_named(entry, word)) continue;
     if (last != nullptr && last->commit.run_id != entry.commit.run_id) several = true;
     if (last == nullptr || last->commit.time_ns < entry.commit.time_ns) last = &entry;
   }
@@ -66,7 +71,10 @@ std::string what_there_is(const persist::TagList& list, const std::string& word)
   std::vector<std::string> tags;
   for (const persist::TagEntry& entry : list.entries) tags.push_back(entry.commit.tag);
   if (const auto meant = nearest(word, tags)) return compose("did you mean {}? kedge ls lists all checkpoints", *meant);
-  return compose("the newest is {}; kedge ls lists all checkpoints", tags.front());
+  const auto is_checkpoint = [](const persist::TagEntry& entry) { return !entry.commit.is_output; };
+  const auto newest = std::ranges::find_if(list.entries, is_checkpoint);
+  if (newest == list.entries.end()) return "there are outputs alone; kedge ls lists them";
+  return compose("the newest is {}; kedge ls lists all checkpoints", newest->commit.tag);
 }
 
 std::size_t of_run(const persist::TagList& list, const std::string& run) {
@@ -159,7 +167,9 @@ TagPlace find_tag(fs::FileSystem& file_system, const Meant& meant) {
   };
   const persist::TagEntry* last = last_of_several_runs(list.entries, word);
   if (last != nullptr) return {real_prefix, last->directory, fs::join(prefix, last->directory), last->run};
-  for (const persist::TagEntry& entry : list.entries) consider(entry.directory, true);
+  for (const persist::TagEntry& entry : list.entries) {
+    if (is_named(entry, word)) consider(entry.directory, true);
+  }
   for (const persist::Unusable& unusable : list.unusable) consider(unusable.directory, unusable.committed);
   if (newest) return {real_prefix, newest->directory, fs::join(prefix, newest->directory)};
   throw Error(ErrorCode::not_found, compose("no checkpoint{} on {} has the tag {}; {}",
@@ -170,7 +180,7 @@ TagPlace find_tag(fs::FileSystem& file_system, const Meant& meant) {
 std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const Meant& meant) {
   auto place = look_for(file_system, meant);
   if (place && !place->run.empty()) {
-    complain(compose("note: {} is of run '{}', the last of several runs that made one; name another with --run",
+    complain(compose("note: {} is of run '{}', the last of several runs that made one; name another with --run, or by its directory, as kedge ls shows it",
                      printable(meant.word), printable(place->run)));
   }
   return place;

@@ -132,8 +132,8 @@ TEST(Timelines, StoresOfAnotherRunAreNotTakenAndNotOverwrittenBeforeANewCommit) 
   commit_steps(job, {{"a", 1}});
   const auto theirs = job.disk.snapshot();
   // Another prefix, the same run name and stores.
-  job.disk.remove_all("/prefix");
-  job.disk.make_directories("/prefix", 0755);
+  job.options.persistent.path = "/another";
+  job.disk.make_directories("/another", 0755);
   job.options.store.path = "/elsewhere/{node}";
   commit_steps(job, {{"x", 5}});
   job.options.store.path = "/nodes/{node}";

@@ -101,6 +101,36 @@ class Scavenge : public ::testing::Test {
       ASSERT_TRUE(outcome.returned());
     }
   }
+  /// An output of a job that died while it was flushed: as late as possible, so that it was committed.
+  void leave_output() const {
+    const std::size_t before = flushed_plots();
+    for (std::uint64_t before_end = 1; before_end < 100; ++before_end) {
+      std::uint64_t end = 0;
+      for (const bool dies : {false, true}) {
+        testing::InProcessJob job(2, options);
+        if (dies) job.stop_at(1, end - before_end);
+        (void)job.start([](Engine& engine, Communicator& /*communicator*/) {
+          ASSERT_EQ(engine.open(), "a");
+          engine.close();
+          engine.create_output("plot");
+          const std::vector<double> plot(50, 1.0);
+          engine.save("plot", {plot.data(), DataType::float64, Shape{plot.size()}});
+          engine.commit();
+        });
+        if (!dies) end = job.events().at(1);
+      }
+      if (flushed_plots() < before + 2 * before_end) return;
+    }
+    FAIL() << "each output was flushed";
+  }
+  [[nodiscard]] std::size_t flushed_plots() const {
+    std::size_t found = 0;
+    for (const std::string& name : world.file_system->list(options.persistent.path)) {
+      const std::string plot = fs::join(options.persistent.path, name);
+      if (name.starts_with("plot.") && world.file_system->status(plot + "/checkpoint.h5")) ++found;
+    }
+    return found;
+  }
   /// Locks stay, as of a process that was killed.
   void start_again_and_die() const {
     start_again([](Engine& engine) { ASSERT_EQ(engine.open(), "a"); });
@@ -270,23 +300,11 @@ class HeldElsewhere {
   pid_t child_ = -1;
 };
 
-/// An output of a job that died before it was flushed, beside "a"; the worker stands still meanwhile.
-void leave_output(Engine& engine) {
-  ASSERT_EQ(engine.open(), "a");
-  engine.close();
-  engine.pause();
-  engine.create_output("plot");
-  const std::vector<double> plot(50, 1.0);
-  engine.save("plot", {plot.data(), DataType::float64, Shape{plot.size()}});
-  engine.commit();
-}
-
 TEST_F(DrainAlone, AnOutputThatWasNotFlushedIs) {
   for (const bool checkpoint_is_there : {false, true}) {
     const std::string before = checkpoint_is_there ? drained() : "nothing to drain: a (generation ";
     ASSERT_EQ(before.find("nothing to drain: a (generation "), 0U) << before;
-    options.pipeline.mode = PipelineMode::background;
-    start_again(leave_output);
+    leave_output();
     const std::string words = drained();
     EXPECT_NE(words.find(checkpoint_is_there ? "drained 1 output; a (generation " : "and 1 output"), std::string::npos)
         << words;
@@ -297,8 +315,7 @@ TEST_F(DrainAlone, AnOutputThatWasNotFlushedIs) {
 TEST_F(Scavenge, AnOutputThatWasNotFlushedIs) {
   (void)scavenge_store(store(1), options, world);
   (void)scavenge_store(store(0), options, world);
-  options.pipeline.mode = PipelineMode::background;
-  start_again(leave_output);
+  leave_output();
   (void)scavenge_store(store(1), options, world);
   const std::string words = scavenge_store(store(0), options, world);
   EXPECT_NE(words.find("and 1 output"), std::string::npos) << words;

@@ -36,7 +36,9 @@ void kedge_fortran_end_program(const char* text, int on_all_ranks) {
   std::fflush(stderr);
   if (!with_mpi) return;
   std::this_thread::sleep_for(kForwarded);
-  MPI_Abort(MPI_COMM_WORLD, 1);
+  // A failure that is not Kedge's own leaves none behind.
+  const int status = kedge_exit_status(kedge_last_failure()->code);
+  MPI_Abort(MPI_COMM_WORLD, status != 0 ? status : 1);
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "kedge/communicator.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::python {
@@ -98,7 +99,12 @@ bool end_calls(std::chrono::duration<double> at_most) {
   std::unique_lock lock(all.mutex);
   all.is_over = true;
   all.ends_it = std::this_thread::get_id();
-  return all.ended.wait_for(lock, at_most, [&] { return all.under_way == 0; });
+  Patience patience(Deadline::after(at_most));
+  while (all.under_way != 0) {
+    if (patience.is_over()) return false;
+    all.ended.wait_for(lock, patience.slice());
+  }
+  return true;
 }
 
 void end_engines() noexcept {

@@ -45,16 +45,9 @@ std::string mpi_library() {
   return text.substr(0, text.find_first_of("\n\0", 0, 2));
 }
 
-/// Of the MPI that Kedge initialized: the application's messages are not mixed with those of its end.
-MPI_Comm& own_world() {
-  static MPI_Comm own = MPI_COMM_NULL;
-  return own;
-}
-
 void initialize_mpi() {
   int provided = 0;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
-      MPI_Comm_dup(MPI_COMM_WORLD, &own_world()) != MPI_SUCCESS) {
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) {
     throw Error(ErrorCode::bad_state, "MPI_Init_thread failed; see the MPI library's messages");
   }
 }
@@ -62,15 +55,18 @@ void initialize_mpi() {
 /// COLLECTIVE, if all ranks come; false, and nothing is finalized, if they do not within that time: they may be
 /// anywhere.
 bool finalize_if_all_come(double seconds) {
+  // What this sends is the library's own, and never met by a receive of the application. Not before it is needed: the
+  // launch may have other programs, which never come.
+  MPI_Comm met = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Ibarrier(own_world(), &request) != MPI_SUCCESS) return false;
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(seconds));
+  if (MPI_Comm_idup(MPI_COMM_WORLD, &met, &request) != MPI_SUCCESS) return false;
+  Patience patience(Deadline::after(std::chrono::duration<double>(seconds)));
   for (int done = 0; done == 0;) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done == 0 && deadline.passed()) return false;
+    if (done == 0 && patience.is_over()) return false;
     if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  MPI_Comm_free(&own_world());
+  MPI_Comm_free(&met);
   MPI_Finalize();
   return true;
 }

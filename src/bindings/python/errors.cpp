@@ -19,9 +19,9 @@ nb::object exception_of(const Failure& failure) {
 }
 
 /// By the code's name; 1 for any other.
-int exit_status_of(const std::string& name) {
+int exit_status_of(const Text& name) {
   for (int code = 0; code <= static_cast<int>(ErrorCode::device_failed); ++code) {
-    if (name == to_string(static_cast<ErrorCode>(code))) return exit_status(static_cast<ErrorCode>(code));
+    if (name.bytes == to_string(static_cast<ErrorCode>(code))) return exit_status(static_cast<ErrorCode>(code));
   }
   return 1;
 }

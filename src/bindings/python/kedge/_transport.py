@@ -154,7 +154,9 @@ def all_meet(group: Any, seconds: float) -> bool:
     held = torch.zeros(1, dtype=torch.uint8, device="cpu")
 
     def passed(work: Any) -> bool:
-        return Transfer(work, held).wait(max(0.001, until - time.monotonic()))
+        with _in_plain_words():
+            work.wait(timedelta(seconds=max(0.001, until - time.monotonic())))  # a thread may be too late to begin
+        return True
 
     try:
         if rank != 0:
@@ -162,7 +164,7 @@ def all_meet(group: Any, seconds: float) -> bool:
         if not all(passed(group.recv([held], peer, _MEETING)) for peer in range(1, size)):
             return False
         return all(passed(group.send([held], peer, _MEETING)) for peer in range(1, size))
-    except RuntimeError:  # a connection that is closed
+    except RuntimeError:  # not in time, or a connection that is closed
         return False
 
 
