@@ -125,8 +125,7 @@ class Ending {
     setup_.log.info(compose("on the prefix: {} checkpoint{}{} of this run, {} (persistent.keep = {})", checkpoints,
                             checkpoints == 1 ? "" : "s",
                             outputs == 0 ? "" : compose(" and {} output{}", outputs, outputs == 1 ? "" : "s"),
-                            human_bytes(bytes),
-                            keep == 0 ? "0: all are kept" : compose("{}", keep)));
+                            human_bytes(bytes), keep == 0 ? "0: all are kept" : compose("{}", keep)));
   }
 
   /// The reason was logged when it was flushed.

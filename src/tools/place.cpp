@@ -180,8 +180,10 @@ TagPlace find_tag(fs::FileSystem& file_system, const Meant& meant) {
 std::optional<TagPlace> tag_meant(fs::FileSystem& file_system, const Meant& meant) {
   auto place = look_for(file_system, meant);
   if (place && !place->run.empty()) {
-    complain(compose("note: {} is of run '{}', the last of several runs that made one; name another with --run, or by its directory, as kedge ls shows it",
-                     printable(meant.word), printable(place->run)));
+    complain(
+        compose("note: {} is of run '{}', the last of several runs that made one; name another with --run, or by its "
+                "directory, as kedge ls shows it",
+                printable(meant.word), printable(place->run)));
   }
   return place;
 }
