@@ -1,6 +1,7 @@
 #include "commits/ledger.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/invariant.hpp"
@@ -10,6 +11,11 @@
 #include "kedge/error.hpp"
 
 namespace kedge::commits {
+namespace {
+
+constexpr std::size_t kFlushedOutputsKnown = 64;
+
+}  // namespace
 
 bool RetentionPlan::keeps(const Id128& commit_id, const Id128& protection_id) const {
   if (keeps_all) return true;
@@ -50,8 +56,14 @@ std::vector<CommitHead> Ledger::outputs_to_flush() const {
 
 std::optional<Entry> Ledger::find(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
-  const Entry* entry = entry_of(tag);
+  const Entry* entry = known_of(tag);
   return entry == nullptr ? std::nullopt : std::optional(*entry);
+}
+
+bool Ledger::has_reached(const Id128& commit_id, Level level) const {
+  const std::lock_guard guard(mutex_);
+  const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id && entry.level() >= level; };
+  return std::ranges::any_of(entries_, is_it) || std::ranges::any_of(flushed_outputs_, is_it);
 }
 
 std::optional<Entry> Ledger::find(const Id128& commit_id) const {
@@ -68,14 +80,14 @@ std::optional<CommitHead> Ledger::snapshot() const {
 std::optional<CommitHead> Ledger::newest_of(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   if (snapshot_ && snapshot_->tag == tag) return snapshot_;
-  const Entry* entry = entry_of(tag);
+  const Entry* entry = known_of(tag);
   return entry == nullptr ? std::nullopt : std::optional(entry->commit);
 }
 
 Level Ledger::level(std::string_view tag) const {
   const std::lock_guard guard(mutex_);
   if (snapshot_ && snapshot_->tag == tag) return Level::snapshot;
-  const Entry* entry = entry_of(tag);
+  const Entry* entry = known_of(tag);
   return entry == nullptr ? Level::none : entry->level();
 }
 
@@ -183,6 +195,7 @@ void Ledger::commit(const CommitHead& head) {
     lost_ = false;
     commits_exist_ = true;
   }
+  opened_output_ = {};
   add({head, Level::local, {}, false});
 }
 
@@ -190,9 +203,12 @@ void Ledger::open(const CommitHead& head, bool persistent) {
   const std::lock_guard guard(mutex_);
   invariant(surveyed_, "storage was surveyed before an open");
   invariant(!excluded_.contains(head.id), "an excluded commit is not opened");
-  parent_id_ = head.id;
-  lost_ = false;
-  commits_exist_ = true;
+  opened_output_ = head.is_output ? head.id : Id128{};
+  if (!head.is_output) {
+    parent_id_ = head.id;
+    lost_ = false;
+    commits_exist_ = true;
+  }
   if (entry_of(head.id) == nullptr) add({head, Level::local, {}, persistent});
 }
 
@@ -233,7 +249,9 @@ void Ledger::exclude_opened(const Id128& commit_id, std::string why) {
   excluded_[commit_id] = std::move(why);
   lost_ = true;
   surveyed_ = false;
-  std::erase_if(entries_, [&](const Entry& entry) { return entry.commit.id == commit_id; });
+  const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
+  std::erase_if(entries_, is_it);
+  std::erase_if(flushed_outputs_, is_it);
 }
 
 void Ledger::exclude(const Id128& commit_id, std::string why) {
@@ -259,7 +277,9 @@ std::uint64_t Ledger::tier_changes() const {
 void Ledger::discard_newer(std::uint64_t generation) {
   const std::lock_guard guard(mutex_);
   ++tier_changes_;
-  std::erase_if(entries_, [&](const Entry& entry) { return entry.commit.generation > generation; });
+  const auto is_newer = [&](const Entry& entry) { return entry.commit.generation > generation; };
+  std::erase_if(entries_, is_newer);
+  std::erase_if(flushed_outputs_, is_newer);
 }
 
 void Ledger::note_commits_exist() {
@@ -279,13 +299,18 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
   plan.keeps_all = !surveyed_;
   if (plan.keeps_all) return plan;
   for (const Id128& commit_id : unjudged_) plan.kept[commit_id] = {};
-  if (!parent_id_.is_none()) plan.kept[parent_id_] = {};
+  for (const Id128& in_use : {parent_id_, opened_output_}) {
+    if (!in_use.is_none()) plan.kept[in_use] = {};
+  }
   if (!entries_.empty()) plan.newest = entries_.front().commit.generation;
   const std::vector<bool> stay = stays(keep);
   std::vector<Entry> remaining;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    if (!stay[i] && entry.commit.id != parent_id_) continue;
+    if (!stay[i] && entry.commit.id != parent_id_ && entry.commit.id != opened_output_) {
+      if (entry.commit.is_output) remember(entry);
+      continue;
+    }
     plan.kept[entry.commit.id] = entry.protection_id;
     remaining.push_back(entry);
   }
@@ -297,6 +322,14 @@ RetentionPlan Ledger::retire(std::uint32_t keep) {
 const Entry* Ledger::entry_of(std::string_view tag) const {
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.commit.tag == tag; });
   return found == entries_.end() ? nullptr : &*found;
+}
+
+const Entry* Ledger::known_of(std::string_view tag) const {
+  const auto is_of_tag = [&](const Entry& entry) { return entry.commit.tag == tag; };
+  const Entry* entry = entry_of(tag);
+  const auto flushed = std::ranges::find_if(flushed_outputs_, is_of_tag);
+  if (flushed == flushed_outputs_.end()) return entry;
+  return entry == nullptr || is_newer(flushed->commit, entry->commit) ? &*flushed : entry;
 }
 
 const Entry* Ledger::entry_of(const Id128& commit_id) const {
@@ -319,6 +352,15 @@ std::vector<bool> Ledger::stays(std::uint32_t keep) const {
   std::size_t at = 0;
   for (const Entry& entry : entries_) stay.push_back(entry.commit.is_output ? !entry.persistent : checkpoints[at++]);
   return stay;
+}
+
+/// One leaves the stores as soon as it is on the prefix, and may still be asked for.
+void Ledger::remember(const Entry& output) {
+  const auto is_it = [&](const Entry& other) { return other.commit.id == output.commit.id; };
+  if (std::ranges::any_of(flushed_outputs_, is_it)) return;
+  const auto is_older = [&](const Entry& other) { return is_newer(output.commit, other.commit); };
+  flushed_outputs_.insert(std::ranges::find_if(flushed_outputs_, is_older), output);
+  if (flushed_outputs_.size() > kFlushedOutputsKnown) flushed_outputs_.pop_back();
 }
 
 void Ledger::add(Entry entry) {

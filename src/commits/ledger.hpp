@@ -63,8 +63,10 @@ class Ledger {
   [[nodiscard]] std::optional<Entry> newest() const;
   /// Outputs that are to be on the prefix, and are not yet; the oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
-  /// The newest commit of this tag.
+  /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
+  /// Likewise.
+  [[nodiscard]] bool has_reached(const Id128& commit_id, Level level) const;
   [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
   /// The commit whose containers are not sealed yet, if there is one. It is not among the entries.
   [[nodiscard]] std::optional<CommitHead> snapshot() const;
@@ -103,7 +105,8 @@ class Ledger {
   void drop_snapshot();
   /// Sealed on every rank. It is newer than all others. An output is nobody's parent, and changes nothing else.
   void commit(const CommitHead& head);
-  /// Opened: every rank has its container again. It becomes the parent of the next commit.
+  /// Opened: every rank has its container again. It becomes the parent of the next commit, unless it is an output: that
+  /// stays until the next commit, and changes nothing else.
   void open(const CommitHead& head, bool persistent);
   /// The next commit gets this parent: a Source was opened, or what was opened turned out damaged.
   void set_parent(const Id128& commit_id);
@@ -137,18 +140,22 @@ class Ledger {
  private:
   /// The newest of this tag.
   [[nodiscard]] const Entry* entry_of(std::string_view tag) const;
+  [[nodiscard]] const Entry* known_of(std::string_view tag) const;
   [[nodiscard]] const Entry* entry_of(const Id128& commit_id) const;
   [[nodiscard]] Entry* entry_of(const Id128& commit_id);
   [[nodiscard]] std::vector<bool> stays(std::uint32_t keep) const;
+  void remember(const Entry& output);
   void add(Entry entry);
   void check() const;
 
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;  ///< newest first
+  std::vector<Entry> entries_;          ///< newest first
+  std::vector<Entry> flushed_outputs_;  ///< likewise; no entries any more
   std::optional<CommitHead> snapshot_;
   std::set<Id128> unjudged_;
   std::map<Id128, std::string> excluded_;
   Id128 parent_id_;
+  Id128 opened_output_;  ///< none: nothing, or a checkpoint, was opened last
   std::uint64_t tier_changes_ = 0;
   std::uint64_t highest_generation_ = 0;
   bool surveyed_ = false;

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "engine/device_memory.hpp"
+#include "engine/output_rescue.hpp"
 #include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
 #include "fs/tree.hpp"
@@ -89,9 +90,10 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
 
   restore_lost_stores(parts_);
   const std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer);
+  if (opened) hold(*opened);
+  rescue_outputs(parts_);
   if (!opened) return std::nullopt;
-  hold(*opened);
-  parts_.notes.note(opened->commit.id);
+  if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
   if (newer == Newer::discard) parts_.pipeline.forgo_newer();
   parts_.pipeline.continue_from(opened->commit, opened->persistent, opened->unread);
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
@@ -361,7 +363,7 @@ void Reader::close() {
     const std::string why = "it was found damaged while it was loaded";
     if (of_this_run) {
       parts_.ledger.exclude_opened(info_->id, why);
-      parts_.ledger.set_parent(info_->parent_id);
+      if (!info_->is_output) parts_.ledger.set_parent(info_->parent_id);
     } else {
       sources_.exclude(source_prefix, info_->id, why);
       parts_.ledger.set_parent(parent_before);

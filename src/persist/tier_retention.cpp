@@ -122,7 +122,8 @@ std::uint64_t removable_bytes(Tier& tier, RunRecords& records, TierHistory& hist
   const std::vector<TagEntry>& entries = history.of_run(tier, retention.run_id);
   for (std::size_t at = kept; at < entries.size(); ++at) {
     const TagEntry& entry = entries[at];
-    if (!entry.pinned && !retention.spared.contains(entry.commit.id)) bytes += entry.total_bytes;
+    if (entry.pinned || entry.commit.is_output) continue;
+    if (!retention.spared.contains(entry.commit.id)) bytes += entry.total_bytes;
   }
   return bytes;
 }

@@ -27,7 +27,7 @@ void Completions::failed(const Id128& commit_id, Level level, const Failure& fai
 std::optional<std::optional<Failure>> Completions::outcome(const Expected& expected) const {
   const bool was_under_way = is_under_way_(expected.commit.id);  // first: when it is not, all that follows is known
   const auto entry = ledger_.find(expected.commit.id);
-  if (entry && entry->level() >= expected.level) return std::optional<Failure>();
+  if (ledger_.has_reached(expected.commit.id, expected.level)) return std::optional<Failure>();
   if (expected.level <= Level::snapshot) {
     const auto snapshot = ledger_.snapshot();
     if (snapshot && snapshot->id == expected.commit.id) return std::optional<Failure>();

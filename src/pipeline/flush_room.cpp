@@ -51,7 +51,8 @@ bool FlushStage::make_room(const comm::Group& group, const Upload& upload, std::
     if (!group.is_root()) return;
     candidates = history();
     std::erase_if(candidates, [&](const persist::TagEntry& entry) {
-      return !ledger_.why_excluded(entry.commit.id).empty() || records_->is_discarded(entry.commit.id);
+      return entry.commit.is_output || !ledger_.why_excluded(entry.commit.id).empty() ||
+             records_->is_discarded(entry.commit.id);
     });
   });
   if (not_listed) return false;

@@ -262,10 +262,7 @@ Waited Pipeline::wait_for(std::string_view tag, Level level, Deadline deadline) 
   if (!commit || level <= Level::snapshot) return {};
   const Pause::Awaited awaited(pause_);
   const Id128 commit_id = commit->id;
-  const auto is_reached = [&] {
-    const auto now = ledger_.find(commit_id);
-    return now && now->level() >= level;
-  };
+  const auto is_reached = [&] { return ledger_.has_reached(commit_id, level); };
   return worker_->wait_for(commit_id, is_reached, deadline);
 }
 
@@ -311,8 +308,7 @@ void Pipeline::require(std::string_view tag, Level level) {
       entry = ledger_.find(tag);
       if (!entry) throw Error(ErrorCode::not_found, nothing_of(tag));
     }
-    const auto now = ledger_.find(entry->commit.id);
-    if (group_.all(now && now->level() >= level)) return;
+    if (group_.all(ledger_.has_reached(entry->commit.id, level))) return;
   }
   auto failure = run(group_, level == Level::persistent ? *flush_ : *protect_, entry->commit, store::Reach::all);
   if (failure && failure->code == ErrorCode::not_found && level == Level::persistent) {

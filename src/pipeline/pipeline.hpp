@@ -208,7 +208,7 @@ class Pipeline {
   [[nodiscard]] std::optional<Failure> protect_in_room(const comm::Group& group, const CommitHead& commit,
                                                        store::Reach reach);
   [[nodiscard]] std::vector<CommitHead> owed_at_end() const;
-  void flush_at_end(const CommitHead& commit);
+  void flush_at_end(const std::vector<CommitHead>& owed);
   [[nodiscard]] std::vector<CommitHead> owed_outputs() const;
   void flush_owed_outputs();
   void hand_over_owed_output();

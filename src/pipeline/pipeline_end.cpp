@@ -11,7 +11,7 @@
 namespace kedge::pipeline {
 
 void Pipeline::finish() {
-  for (const CommitHead& owed : owed_at_end()) flush_at_end(owed);
+  flush_at_end(owed_at_end());
   completions_.deliver_all();
 }
 
@@ -24,7 +24,7 @@ Pipeline::Finished Pipeline::finish_within(Deadline deadline) {
     group_.together([&] { comm::throw_if(waited.failure); });
     if (!group_.all(waited.in_time)) return Finished::in_the_midst;
   } else {
-    for (const CommitHead& commit : owed) flush_at_end(commit);
+    flush_at_end(owed);
   }
   completions_.deliver_all();
   return owed_at_end().empty() ? Finished::in_place : Finished::not_flushed;
@@ -41,9 +41,10 @@ std::vector<CommitHead> Pipeline::owed_at_end() const {
   return owed;
 }
 
-/// COLLECTIVE.
-void Pipeline::flush_at_end(const CommitHead& commit) {
-  say_if_flushed(commit, run(group_, *flush_, commit, store::Reach::all));
+/// COLLECTIVE. Outputs that are on the prefix then leave the stores, and their memory is free.
+void Pipeline::flush_at_end(const std::vector<CommitHead>& owed) {
+  for (const CommitHead& commit : owed) say_if_flushed(commit, run(group_, *flush_, commit, store::Reach::all));
+  if (!owed.empty() && !ledger_.must_survey()) retire(store::Reach::all);
 }
 
 void Pipeline::say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const {

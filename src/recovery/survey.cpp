@@ -133,18 +133,20 @@ class SurveyDraft {
     commits::Surveyed result;
     result.highest_generation = highest_generation();
     result.commits_exist = ledger_.commits_exist() || commits_on_prefix_;
+    bool has_checkpoint = false;  // an output replaces none
     for (const Candidate& candidate : survey_.candidates) {
       // One that was given up must not push out the one that it was given up for.
       if (may_be_discarded_) result.unjudged.insert(candidate.commit.id);
       // Older ones than what this job can recover are superseded like any other.
-      if (candidate.commit.world_size != survey_.processes && result.entries.empty()) {
+      if (candidate.commit.world_size != survey_.processes && !has_checkpoint) {
         result.unjudged.insert(candidate.commit.id);
       }
       if (!candidate.recoverable || !candidate.in_stores) continue;
       result.entries.push_back(
           {candidate.commit, candidate.is_protected ? Level::protected_ : Level::local, {}, candidate.persistent});
+      has_checkpoint = has_checkpoint || !candidate.commit.is_output;
     }
-    if (!result.entries.empty()) return result;
+    if (has_checkpoint) return result;
     result.unjudged.insert(in_stores_.of_other_runs.begin(), in_stores_.of_other_runs.end());
     // A lost node may come back. Pieces of a first checkpoint that a crash cut short are useless.
     if (result.commits_exist) {

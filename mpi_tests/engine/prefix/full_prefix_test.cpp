@@ -132,6 +132,27 @@ TEST_F(FullPrefix, TheLastWholeOneStaysUnderBrokenOnes) {
   EXPECT_EQ(reopen(job).step, 1);
 }
 
+/// Nor is an output, which is not to be removed either.
+TEST_F(FullPrefix, OutputsAreNothingToFallBackOnAndMakeNoRoom) {
+  const auto put_out = [&](const Tag& tag) {
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_TRUE(engine.open().has_value());
+      engine.close();
+      engine.create_output(tag);
+      const std::vector<double> plot(one_bytes / 8, 1);
+      EXPECT_TRUE(engine.save("plot", region(std::span(plot))).ok());
+      engine.commit();
+    }));
+  };
+  job.options.persistent.keep = 2;
+  job.disk.remove_all(container_of(job, "t2", 1));
+  put_out("p1");
+  leave(one_bytes / 2);
+  EXPECT_FALSE(flushes({{"a", 4}}));
+  EXPECT_THAT(tags(job), testing::IsSupersetOf({"t1", "p1"}));
+}
+
 TEST_F(FullPrefix, PinnedOnesStay) {
   expect_all_returned(job.start([&](RankScope& scope) {
     Engine engine = scope.make_engine();

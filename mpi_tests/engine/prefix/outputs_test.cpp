@@ -183,6 +183,96 @@ TEST_F(Outputs, IsProtectedUntilItIsFlushed) {
   EXPECT_EQ(tags(job).front(), "p1");
 }
 
+/// It leaves the stores as soon as it is on the prefix, and who asks for it then learns that.
+TEST_F(Outputs, OneThatIsFlushedIsStillKnown) {
+  for (const bool finds_room : {true, false}) {
+    PersistentJob job(2);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (!finds_room) once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
+      put_out(engine, scope.rank, "p1", 1);
+      if (!finds_room) once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
+      commit_step(engine, scope.rank, "a", 2);
+      engine.wait("p1", Level::persistent);
+      engine.wait("p1", Level::local);
+      EXPECT_EQ(engine.level("p1"), Level::persistent);
+      int calls = 0;
+      engine.on_complete("p1", Level::persistent, [&](const std::optional<Failure>& failure) {
+        EXPECT_FALSE(failure) << to_string(failure.value_or(Failure{}));
+        ++calls;
+      });
+      commit_step(engine, scope.rank, "p1", 3);  // the tag's newest is another now
+      EXPECT_EQ(calls, 1);
+      EXPECT_EQ(engine.open(Tag("p1")), "p1");
+      EXPECT_FALSE(engine.info().is_output);
+      engine.close();
+    }));
+  }
+}
+
+/// It is no checkpoint that a start has returned to.
+TEST_F(Outputs, OpeningOneLeavesAllElseAsItWas) {
+  PersistentJob job(2);
+  make(job, {{"p1", 1}});
+  for (int start = 0; start < 2; ++start) {
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), std::nullopt);
+      EXPECT_EQ(engine.open(Tag("p1")), "p1");
+      engine.close();
+      EXPECT_EQ(engine.open(), std::nullopt);
+      if (start == 0) return;
+      commit_step(engine, scope.rank, "a", 2);
+      EXPECT_EQ(engine.open(), "a");
+      EXPECT_TRUE(engine.info().parent_id.is_none());
+      engine.close();
+      EXPECT_EQ(engine.open(Tag("p1")), "p1");
+      engine.close();
+      commit_step(engine, scope.rank, "b", 3);
+      EXPECT_EQ(engine.open(), "b");
+      EXPECT_FALSE(engine.info().parent_id.is_none());
+      engine.close();
+    }));
+  }
+}
+
+/// Whoever starts next makes it whole again, whether it asks for it or not.
+TEST_F(Outputs, OneThatANodeTookAlongIsRebuiltAndFlushedByTheNextStart) {
+  for (const bool has_checkpoint : {true, false}) {
+    PersistentJob job(3);
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (has_checkpoint) commit_step(engine, scope.rank, "a", 1);
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
+      put_out(engine, scope.rank, "p1", 7);
+      put_out(engine, scope.rank, "p2", 8);
+      if (has_checkpoint) commit_step(engine, scope.rank, "b", 2);
+    }));
+    job.disk.set_volume("/prefix", {});
+    lose_stores(job, {1});
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      const auto opened = engine.open();
+      EXPECT_EQ(opened.has_value(), has_checkpoint);
+      if (opened) {
+        EXPECT_EQ(engine.info().tag, "b");
+        engine.close();
+      }
+      engine.finalize();
+    }));
+    EXPECT_EQ(tags(job), has_checkpoint ? (std::vector<Tag>{"b", "p2", "p1", "a"}) : (std::vector<Tag>{"p2", "p1"}));
+    lose_stores(job, {0, 1, 2});
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(Tag("p1")), "p1");
+      std::vector<double> plot(100 + static_cast<std::size_t>(scope.rank));
+      EXPECT_TRUE(engine.load("plot", mutable_region(std::span(plot))));
+      engine.close();
+      EXPECT_EQ(plot, std::vector<double>(plot.size(), 7));
+    }));
+  }
+}
+
 TEST_F(Outputs, RanksThatDisagreeWhetherItIsOneAreTold) {
   PersistentJob job(2);
   const auto failure = expect_all_threw(job.start([&](RankScope& scope) {
