@@ -36,7 +36,7 @@ def source_of(block, source_dir):
 
 def is_routine(block):
     """Of Fortran, that a program of the tests calls."""
-    return block.language == "fortran" and not re.search(r"(?mi)^\s*program\b", block.text)
+    return block.language == "fortran" and "scaffold" not in block.keys and not re.search(r"(?mi)^\s*program\b", block.text)
 
 
 def write_project(blocks, directory, source_dir, languages):
