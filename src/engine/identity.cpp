@@ -33,9 +33,15 @@ std::string choose_name(fs::FileSystem& file_system, const std::string& prefix, 
     const auto newest = persist::newest_start(file_system, persist::records_directory(prefix, run), starter.launch);
     return newest && newest->starter.launch == starter.launch;
   });
-  const std::string own = persist::records_directory(prefix, persist::default_run_name(communicator_name));
+  const std::string own_name = persist::default_run_name(communicator_name);
+  const std::string own = persist::records_directory(prefix, own_name);
   const auto status = file_system.status(own);
   const bool knows_own = status && status->kind == fs::FileStatus::Kind::directory && !file_system.list(own).empty();
+  if (!knows_own && !runs.empty() && std::ranges::find(runs, own_name) == runs.end()) {
+    // Its records may be lost: that is no reason to go on with another run.
+    const auto made = persist::runs_with_manifests(file_system, prefix);
+    if (std::ranges::find(made, own_name) != made.end()) return own_name;
+  }
   return persist::choose_run(communicator_name, runs, knows_own);
 }
 

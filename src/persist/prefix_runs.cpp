@@ -95,7 +95,10 @@ std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, cons
     any_records = true;
     if (has_checkpoints(file_system, directory)) runs.push_back(run);
   }
-  if (any_records) return runs;
+  return any_records ? runs : runs_with_manifests(file_system, prefix);
+}
+
+std::vector<std::string> runs_with_manifests(fs::FileSystem& file_system, const std::string& prefix) {
   std::set<std::string> named;
   for (const TagEntry& entry : list_tags(file_system, prefix).entries) {
     if (is_own_directory(file_system, fs::join(prefix, entry.directory))) named.insert(entry.run);

@@ -29,6 +29,9 @@ fs::FileStatus directory_status(fs::FileSystem& file_system, const std::string& 
 /// there are no records at all, by the manifests. Throws Error{io}.
 [[nodiscard]] std::vector<std::string> runs_with_checkpoints(fs::FileSystem& file_system, const std::string& prefix);
 
+/// Local. Likewise, by the manifests alone. Throws Error{io}.
+[[nodiscard]] std::vector<std::string> runs_with_manifests(fs::FileSystem& file_system, const std::string& prefix);
+
 /// Pure. The name that the application gave a communicator; empty if it gave none.
 [[nodiscard]] std::string given_name(std::string_view communicator_name);
 

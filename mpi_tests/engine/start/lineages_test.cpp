@@ -213,5 +213,21 @@ TEST_F(Lineages, DotsAndSlashesMakeNoOtherPath) {
   expect_refused(ErrorCode::mismatch);
 }
 
+/// A job without a name goes on with the only run that there is, but not in the place of its own.
+TEST_F(Lineages, ARunWithoutANameThatLostItsRecordsIsNotTakenForTheOther) {
+  for (const std::string run : {"", "other"}) {
+    job.options.run = run;
+    EXPECT_EQ(reopen(job, latest, Newer::keep, {{"step", run.empty() ? 1 : 2}}).tag, std::nullopt);
+  }
+  job.options.run = "";
+  std::string own;
+  for (const auto& [path, entry] : job.disk.snapshot()) {
+    if (path.ends_with("/.kedge/main")) own = path;
+  }
+  ASSERT_FALSE(own.empty());
+  job.disk.remove_all(own);
+  EXPECT_EQ(reopen(job).step, 1);
+}
+
 }  // namespace
 }  // namespace kedge::faults::lineages_test
