@@ -266,6 +266,29 @@ RunAndPlace record_ids(persist::RunRecords& records, const KnownRun& known, cons
   return ids;
 }
 
+/// COLLECTIVE. A job without a name goes on with the only run that the prefix knows: not past the stores of the one
+/// that it would be by itself, whose records were lost.
+void refuse_to_pass_over(const Setup& setup, const comm::Group& group, const KnownRun& known,
+                         const PlacesOfRun& places) {
+  const std::string own = persist::default_run_name(group.communicator().name());
+  const bool is_other = setup.options.run.empty() && own != known.run.name;
+  if (!group.any(is_other)) return;
+  group.together([&] {
+    const auto stores = store::stores_of_name(*setup.environment.file_system, places.root, places.surroundings, own,
+                                              store::Unreadable::skipped);
+    const auto here = std::ranges::find_if(
+        stores, [&](const store::StoreOfName& one) { return one.has_commits && one.record.prefix == known.prefix; });
+    if (here == stores.end()) return;
+    refuse(ErrorCode::mismatch,
+           compose(
+               "this store has commits of run '{}' for the prefix {}, which has no record of them, and this job, which "
+               "has no name, would go on with run '{}'. Set run (KEDGE_RUN) to the one that is meant, or free the "
+               "store with kedge drop",
+               own, known.prefix, known.run.name),
+           here->directory);
+  });
+}
+
 }  // namespace
 
 KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<persist::RunRecords>& records) {
@@ -285,6 +308,7 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
 
 RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& known, const PlacesOfRun& places) {
   const Options::Open& options = setup.options.open;
+  if (!options.fresh) refuse_to_pass_over(setup, group, known, places);
   const StoresAtHand stores(group, known, places, *setup.environment.file_system, options.fresh || known.is_settled());
   if (options.fresh) {
     for (const Id128& run_id : stores.runs_with_commits()) give_up(known, run_id);

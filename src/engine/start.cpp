@@ -175,9 +175,10 @@ class Start {
     const comm::Group patient =
         group_.with_timeout(group_.timeout() + comm::Group::Seconds(setup_.options.store.lock_timeout_s));
     patient.together([&] {
-      take_store();
-      // Once more: a start that began at the same time may have written down only now who it is.
+      const auto not_taken = attempt([&] { take_store(); });
+      // Once more: a start that began at the same time may have written down only now who it is, and hold the store.
       if (group_.is_root()) require_succession(setup_, *started_.prefix.records, known_.starter);
+      comm::throw_if(not_taken);
       store::NodeRecords& records = *started_.node.records;
       if (!records.is_owned_by(ids_.run_id, ids_.place_id)) records.write_owner(owner());
       else records.add_names(owner());

@@ -203,6 +203,23 @@ TEST_F(Lineages, ADirectoryInPlaceOfTheLinkDoesNotBeginFromZero) {
   expect_refused(ErrorCode::mismatch);
 }
 
+/// The store says that there is another run than the one that the prefix knows.
+TEST_F(Lineages, ARunWithoutANameWhoseRecordsWereLostIsNotPassedOverForTheOther) {
+  local_only();
+  commit_steps(job, {{"mine", 1}});
+  job.options.run = "other";
+  commit_steps(job, {{"theirs", 20}});
+  job.options.run = "";
+  job.disk.remove_all("/case/checkpoints/.kedge/main");
+  const Failure failure = expect_refused(ErrorCode::mismatch);
+  EXPECT_TRUE(says(failure.message, {"'main'", "'other'", "KEDGE_RUN", "kedge drop"})) << failure.message;
+  job.options.run = "other";
+  expect_at(20);
+  job.options.run = "";
+  remove_everywhere(failure.path);
+  expect_at(20);
+}
+
 /// What another spelling of the same path says is the same.
 TEST_F(Lineages, DotsAndSlashesMakeNoOtherPath) {
   local_only();
