@@ -342,9 +342,11 @@ void write_identity(persist::RunRecords& records, const KnownRun& known, const R
   const persist::FoundRecord now = records.read_record();
   const Id128& expected = given.fresh ? known.run.id : ids.run_id;
   if (now.record && now.record->run_id != expected) {
-    refuse(ErrorCode::busy,
-           "another start of this run began at the same time and took another identity; end one of the two jobs",
-           records.directory());
+    refuse(
+        ErrorCode::busy,
+        "another start of this run began at the same time and took another identity; end one of the two jobs, or give "
+        "each its own run (KEDGE_RUN)",
+        records.directory());
   }
   persist::RunRecord record = record_of(known, ids);
   record.store = given.store;

@@ -140,8 +140,10 @@ bool proves(const comm::Group& group, const std::string& what, const std::vector
 void refuse_if_replaced(const comm::Group& group, persist::RunRecords* records) {
   group.together([&] {
     if (records == nullptr || records->is_newest_incarnation()) return;
-    throw Error(Failure{ErrorCode::busy, "another start of this run has taken over; end one of the two jobs", -1,
-                        records->prefix(), 0});
+    throw Error(Failure{
+        ErrorCode::busy,
+        "another start of this run has taken over; end one of the two jobs, or give each its own run (KEDGE_RUN)", -1,
+        records->prefix(), 0});
   });
 }
 
