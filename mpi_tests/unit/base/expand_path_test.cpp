@@ -48,8 +48,8 @@ TEST_F(ExpandPath, InTheFile) {
 
 TEST_F(ExpandPath, NamesInBracesThatNothingReplacesAreRefused) {
   EXPECT_THAT(failure_of(load("KEDGE_STORE_PATH=/s/{run}/{node}")),
-              testing::AllOf(HasSubstr("store.path"), HasSubstr("{node} alone is replaced"),
-                             HasSubstr("each run gets a directory of its own there")));
+              testing::AllOf(HasSubstr("store.path"), HasSubstr("no names in braces but {node}"),
+                             HasSubstr("each run has a directory of its own there")));
   for (const char* wrong : {"KEDGE_STORE_PATH=/s/{host}", "KEDGE_PERSISTENT_PATH=/p/{run}",
                             "KEDGE_PERSISTENT_PATH=/p/{node}", "KEDGE_EVENTS_PATH=/e/{rank}"}) {
     EXPECT_THAT(failure_of(load(wrong)), HasSubstr("names in braces")) << wrong;
