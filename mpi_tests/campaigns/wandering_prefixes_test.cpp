@@ -15,22 +15,11 @@
 #include "campaigns/wandering_model.hpp"
 #include "engine/start/right_run.hpp"
 #include "engine/start/variables.hpp"
-#include "harness/forwarding_communicator.hpp"
+#include "harness/named_communicator.hpp"
 #include "harness/seeds.hpp"
 
 namespace kedge::faults::wandering_test {
 namespace {
-
-class Named final : public kedge::testing::ForwardingCommunicator {
- public:
-  Named(std::unique_ptr<Communicator> inner, std::string name)
-      : ForwardingCommunicator(*inner), own_(std::move(inner)), name_(std::move(name)) {}
-  [[nodiscard]] std::string name() const override { return name_; }
-
- private:
-  std::unique_ptr<Communicator> own_;
-  std::string name_;
-};
 
 // Some twice: they are met more often.
 constexpr const char* kPlaces[] = {"/d0", "/d0", "/d1", "/d1", "/d2"};
@@ -141,7 +130,7 @@ class Walk {
     job_.options.run = run.substr(0, dot);
     const std::string name = dot == std::string::npos ? "" : run.substr(dot + 1);
     job_.in_front = [name](int /*rank*/, std::unique_ptr<Communicator> own) {
-      return std::make_unique<Named>(std::move(own), name);
+      return std::make_unique<NamedCommunicator>(std::move(own), name);
     };
     launch(compose("launch{}", ++launches_), 0, "");
   }

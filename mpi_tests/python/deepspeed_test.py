@@ -206,7 +206,7 @@ for torch_files in ("true", "false"):
         # Of a run that has both, the directory that is left is its own.
         expect(paths(directory, torch_files, "6", "slip::"), "named a b slip")
 
-# Nor for one that exits early, or logged what failed, while the others go on.
+# A rank that exits early, or logged what failed and came to its end, is not waited for, and waits for nobody.
 ALONE = """
 import sys, time, torch.distributed as dist, kedge.deepspeed as k
 directory = sys.argv[1]

@@ -72,7 +72,7 @@ class Leaving(unittest.TestCase):
                 self.assertLess(seconds, AT_ONCE_S, printed)
                 self.assertEqual(code == 0, who == "all" and how in ends_well, printed)
                 code, printed, _ = run(*launch, "block", "nothing", "all", LEAVING=path)
-                # What was left by an orderly exit is another computation's from now on: of another launch, which goes on.
+                # Another launch goes on from the checkpoint, however the first one was left.
                 self.assertEqual((code, printed.count("from 2")), (0, 2), printed)
 
     @unittest.skipUnless(place.has("torch") and LAUNCHER is None, "once is enough")

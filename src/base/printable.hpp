@@ -1,4 +1,4 @@
-// Text from outside (names, paths, what a program gives) as people and terminals can read it.
+// Names, paths and other texts of users, written so that a terminal shows them and nothing in them controls it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace kedge {
 /// Control characters and bytes that are not UTF-8 become \xNN.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// The same of each line of `text`.
+/// Like printable(), but line breaks stay.
 [[nodiscard]] std::string printable_lines(std::string_view text);
 
 }  // namespace kedge

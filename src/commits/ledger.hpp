@@ -65,8 +65,9 @@ class Ledger {
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
   /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;
-  /// Likewise.
+  /// Whether a commit has this level: one of the entries, or of the last outputs that left them for the prefix.
   [[nodiscard]] bool has_reached(const Id128& commit_id, Level level) const;
+  /// Among the entries alone.
   [[nodiscard]] std::optional<Entry> find(const Id128& commit_id) const;
   /// The commit whose containers are not sealed yet, if there is one. It is not among the entries.
   [[nodiscard]] std::optional<CommitHead> snapshot() const;

@@ -35,6 +35,7 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
     : group_(std::move(group)),
       store_(store),
       ledger_(ledger),
+      outputs_(ledger),
       protect_(std::move(protect)),
       flush_(std::move(flush)),
       schedule_(std::move(schedule)),
@@ -53,10 +54,12 @@ Pipeline::Pipeline(comm::Group group, store::NodeStore& store, commits::Ledger& 
 }
 
 Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std::optional<Level> level) {
-  if (!commit.is_output) ++commits_, ++unflushed_;
+  if (commit.is_output) outputs_.made();
+  else ++commits_, ++unflushed_;
   lost_.forget(commit.tag);
   Job job{{commit, {}}, nullptr, false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
-  const bool owes_outputs = decide(job, level);
+  const ToMakeUpFor failed = take_failed();
+  decide(job, level, failed.flush);
 
   Submitted submitted = take_hold(group_, job);
   if (job.flush && !submitted.not_persistent) {
@@ -76,7 +79,7 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
       warn(commit, submitted);
     }
     worker_->submit(std::move(job));
-    if (owes_outputs) hand_over_owed_output();
+    if (failed.output) hand_over_owed_output();
     if (schedule_.waits) (void)wait_until_idle();
     return submitted;
   }
@@ -92,32 +95,32 @@ Submitted Pipeline::submit(const CommitHead& commit, const CommitCost& cost, std
   return processed;
 }
 
-/// COLLECTIVE, where a worker flushes. How far this commit is to be taken: as far as its turn says, but for the last of
-/// a job, for which the time is known that is left; an output as far as possible. Whether an output before it is owed.
-bool Pipeline::decide(Job& job, std::optional<Level> level) {
-  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
-  // What a worker met one rank may know and another not yet. The larger one counts.
-  enum Failed : std::uint64_t { nothing, flush, output };
-  Failed failed = nothing;
-  if (worker_ && (schedule_.flush_every != 0 || has_outputs_)) {
-    const Failed mine = flush_failed_.exchange(false) ? flush : nothing;
-    failed = static_cast<Failed>(group_.max(output_owed_.exchange(false) ? output : mine));
-  }
-  const bool is_owed = failed == output;
+/// COLLECTIVE, where a worker flushes. What it met one rank may know and another not yet: who knows more knows all that
+/// the others do, so that the larger number counts.
+Pipeline::ToMakeUpFor Pipeline::take_failed() {
+  if (!worker_ || (schedule_.flush_every == 0 && !outputs_.exist())) return {};
+  const std::uint64_t flush = flush_failed_.exchange(false) ? 1 : 0;
+  const std::uint64_t output = outputs_.take_note() ? 2 : 0;
+  const std::uint64_t failed = group_.max(flush + output);
+  return {(failed & 1U) != 0, (failed & 2U) != 0};
+}
+
+/// How far this commit is to be taken: as far as its turn says, but for the last of a job, for which the time is known
+/// that is left; an output as far as possible.
+void Pipeline::decide(Job& job, std::optional<Level> level, bool makes_up_for_flush) {
   if (job.files.commit.is_output) {
-    has_outputs_ = true;
     job.protect = protects();
     job.flush = true;
-    return is_owed;
+    if (makes_up_for_flush) flush_failed_ = true;  // that is for the next checkpoint
+    return;
   }
+  const auto is_due = [](std::uint64_t count, std::uint64_t every) { return every != 0 && count % every == 0; };
   const bool is_protect_lost = protect_lost_.exchange(false);
   job.protect = protect_->is_possible() && (is_due(commits_, schedule_.protect_every) || is_protect_lost);
-  job.flush = schedule_.flush_every != 0 && unflushed_ >= schedule_.flush_every;
-  if (schedule_.flush_every != 0) job.flush = failed != nothing || job.flush;
-  if (!level) return is_owed;
+  job.flush = schedule_.flush_every != 0 && (makes_up_for_flush || unflushed_ >= schedule_.flush_every);
+  if (!level) return;
   job.flush = *level == Level::persistent;
   if (!job.flush) job.protect = *level == Level::protected_;
-  return is_owed;
 }
 
 Level Pipeline::highest_level() const {
@@ -183,8 +186,8 @@ void Pipeline::work(const comm::Group& channel, Job& job) {
   pause_.begin();
   if (job.unsealed && !seal(channel, job)) return;
   const Submitted processed = process(channel, job, store::Reach::known);
-  if (job.files.commit.is_output) output_owed_ = output_owed_ || processed.not_persistent.has_value();
-  else if (job.flush) flush_failed_ = processed.not_persistent.has_value();
+  if (job.files.commit.is_output && processed.not_persistent) outputs_.note();
+  if (job.flush && !job.files.commit.is_output) flush_failed_ = processed.not_persistent.has_value();
   note(job, processed);
   if (channel.is_root()) log_outcome(job, processed);
   if (processed.not_persistent && processed.not_persistent->code == ErrorCode::busy) {
@@ -244,7 +247,7 @@ void Pipeline::skip_flushes() {
                           -1,
                           {},
                           0};
-    if (commit.is_output) output_owed_ = true;
+    if (commit.is_output) outputs_.note();
     completions_.failed(commit.id, Level::persistent, failure);
     metrics_.skipped(commit);
     if (group_.is_root()) log_.warning(failure.message);

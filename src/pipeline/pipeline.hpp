@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "pipeline/flush_record.hpp"
 #include "pipeline/lost_snapshots.hpp"
 #include "pipeline/metrics.hpp"
+#include "pipeline/owed_outputs.hpp"
 #include "pipeline/pause.hpp"
 #include "pipeline/protect_stage.hpp"
 #include "pipeline/stage.hpp"
@@ -201,7 +201,13 @@ class Pipeline {
                                            store::Reach reach);
   [[nodiscard]] std::optional<Failure> run_timed(Stage& stage, const comm::Group& group, const CommitFiles& files,
                                                  double prepare_s, store::Reach reach);
-  [[nodiscard]] bool decide(Job& job, std::optional<Level> level);
+  /// What the worker could not do, and a later commit brings along.
+  struct ToMakeUpFor {
+    bool flush = false;   ///< of a checkpoint
+    bool output = false;  ///< one is owed
+  };
+  [[nodiscard]] ToMakeUpFor take_failed();
+  void decide(Job& job, std::optional<Level> level, bool makes_up_for_flush);
   [[nodiscard]] Protections judge_protection(const CommitHead& commit);
   [[nodiscard]] std::optional<Failure> protect_again(const comm::Group& group, const CommitHead& commit,
                                                      store::Reach reach);
@@ -221,6 +227,7 @@ class Pipeline {
   comm::Group group_;
   store::NodeStore& store_;
   commits::Ledger& ledger_;
+  OwedOutputs outputs_;
   std::unique_ptr<ProtectStage> protect_;
   std::unique_ptr<Stage> flush_;
   Schedule schedule_;
@@ -238,9 +245,6 @@ class Pipeline {
   /// Since the last persistent one; after an open of one that is not, as many as make a flush due.
   std::uint64_t unflushed_ = 0;
   std::atomic<bool> flush_failed_ = false;  ///< in the worker, the last one
-  bool has_outputs_ = false;                ///< some were made, or are left of a start before
-  std::atomic<bool> output_owed_ = false;   ///< one could not be flushed
-  std::set<Id128> out_of_reach_;            ///< outputs that some rank has no container of; rank 0's
   std::atomic<bool> protect_lost_ = false;  ///< the last commit whose turn it was could not be sealed
   std::atomic<bool> is_sealing_ = false;    ///< a snapshot, or making its manifest
   LostSnapshots lost_;

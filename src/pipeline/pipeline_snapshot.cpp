@@ -26,8 +26,8 @@ struct Names {
 }  // namespace
 
 bool Pipeline::can_prepare_behind(std::span<const format::PlacedRegion> regions, const Attributes& attributes) const {
-  const bool may_flush = schedule_.flush_every != 0 &&
-                         (flush_failed_ || output_owed_ || unflushed_ + 1 >= schedule_.flush_every);  // as decide()
+  const bool may_flush =
+      schedule_.flush_every != 0 && (flush_failed_ || unflushed_ + 1 >= schedule_.flush_every);  // as decide()
   return !may_flush || !flush_->needs_application(group_, regions, attributes);
 }
 
@@ -37,7 +37,9 @@ void Pipeline::submit_unsealed(const CommitHead& commit, const CommitCost& cost,
   ++unflushed_;
   Job job{{commit, {}}, std::move(unsealed), false, false, clock_.seconds(), cost.bytes, cost.blocked_s};
   job.files.is_behind = true;
-  if (decide(job, {})) output_owed_ = true;  // the next one brings it on its way
+  const ToMakeUpFor failed = take_failed();
+  decide(job, {}, failed.flush);
+  if (failed.output) outputs_.note();  // the next one brings it on its way
   if (job.flush) unflushed_ = 0;
   job.blocked_s += clock_.seconds() - job.submitted_s;
   within_submit_s_ = 0;

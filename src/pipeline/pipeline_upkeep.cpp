@@ -16,8 +16,7 @@ namespace kedge::pipeline {
 void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unread) {
   // A job that never lives for N commits must get something to the prefix all the same.
   if (!commit.is_output) unflushed_ = persistent ? 0 : schedule_.flush_every;
-  out_of_reach_.clear();  // this one's containers are there again
-  has_outputs_ = output_owed_ = !ledger_.outputs_to_flush().empty();
+  outputs_.found();
   const Protections found = judge_protection(commit);
   // At the level that the survey found: the protection that it was recovered from still exists. This also removes the
   // unfinished protections of starts that died while protecting it again, which would add up otherwise.

@@ -1,5 +1,5 @@
-// What is older than a commit that was never saved: an error that names it, and the way on that the guide "from VeloC"
-// gives.
+// open(Before{tag}) where no commit has that tag: an error that names the tag. The guide "from VeloC" gives a way to
+// find the newest older step all the same, and it works.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -62,7 +62,7 @@ TEST_F(WaitBeforeOpen, WhatIsNotThereIsSaidAsItIs) {
   }));
 }
 
-/// What has to be rebuilt first is open's work, and the error says so.
+/// wait rebuilds no container that was lost with a node: its error says to open the commit first.
 TEST_F(WaitBeforeOpen, AfterALossItSaysToOpenIt) {
   lose_stores(job, {1});
   expect_all_returned(job.start([&](RankScope& scope) {

@@ -132,7 +132,7 @@ TEST_F(FullPrefix, TheLastWholeOneStaysUnderBrokenOnes) {
   EXPECT_EQ(reopen(job).step, 1);
 }
 
-/// Nor is an output, which is not to be removed either.
+/// An output is no checkpoint to fall back on, so one beside it stays; and it is never removed to make room.
 TEST_F(FullPrefix, OutputsAreNothingToFallBackOnAndMakeNoRoom) {
   const auto put_out = [&](const Tag& tag) {
     expect_all_returned(job.start([&](RankScope& scope) {

@@ -113,6 +113,26 @@ TEST_F(Outputs, OneThatCannotBeFlushedStaysUntilItCan) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"c", "p2", "p1", "a"}));
 }
 
+/// A checkpoint that comes next brings the output along, and is itself flushed only when its turn comes.
+TEST_F(Outputs, OneThatIsOwedMakesNoCheckpointDue) {
+  PersistentJob job(2);
+  job.options.persistent.every = 5;
+  job.options.persistent.retries = 0;
+  job.options.pipeline.mode = PipelineMode::background;
+  job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
+    put_out(engine, scope.rank, "p1", 2);
+    put_out(engine, scope.rank, "p2", 3);
+    once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
+    for (int step = 4; step < 7; ++step) commit_step(engine, scope.rank, compose("s{}", step), step);
+    EXPECT_EQ(engine.level("s6"), Level::protected_);
+  }));
+  EXPECT_EQ(tags(job), (std::vector<Tag>{"p2", "p1"}));
+}
+
 /// Also by the next start, which may make none itself.
 TEST_F(Outputs, OneThatAnEarlierStartLeftInTheStoresIsFlushedByTheNext) {
   for (const bool finalize : {false, true}) {

@@ -88,7 +88,7 @@ TEST_F(PrefixReach, CreateGoesOnWhileThePrefixIsGoneWithCommitsInTheStores) {
   }));
 }
 
-/// What is in the place of a prefix that was unmounted, on rank 0 and perhaps the others.
+/// How an unmounted prefix looks to the job: nothing there, an empty mount point, errors; on all ranks or on rank 0.
 struct Unmounted {
   std::string name;
   std::string place;

@@ -131,7 +131,7 @@ TEST_F(SourceTest, WhatIsRemovedWhileItIsLookedForIsListedAgain) {
   }
 }
 
-/// What is not there for good is said without delay, and what was flushed in part is none.
+/// Where nothing was flushed, open does not list again and again; a flush that was cut short is no checkpoint.
 TEST_F(SourceTest, WhereNothingWasFlushedItIsNotFound) {
   const std::string name = directory_of(job, "b").substr(std::string("/prefix/").size());
   (void)copied("b", "/archive/" + name);

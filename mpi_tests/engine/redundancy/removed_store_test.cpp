@@ -216,7 +216,7 @@ TEST_P(RemovedStore, ProtectingFailsAndTheNextIsMade) {
   EXPECT_EQ(reopen(job).step, 2);
 }
 
-/// What is being flushed is read through handles that are open.
+/// A flush goes on from files that it has open, although their names are gone.
 TEST_P(RemovedStore, WhileItIsFlushedInTheBackground) {
   job.options.persistent.every = 1;
   job.options.pipeline.mode = PipelineMode::background;

@@ -4,28 +4,16 @@
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
 #include "harness/engine_checks.hpp"
-#include "harness/forwarding_communicator.hpp"
+#include "harness/named_communicator.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
 
 namespace kedge::faults::right_run_test {
 namespace {
 
-/// A communicator with a name of its own.
-class Named final : public kedge::testing::ForwardingCommunicator {
- public:
-  Named(std::unique_ptr<Communicator> inner, std::string name)
-      : ForwardingCommunicator(*inner), own_(std::move(inner)), name_(std::move(name)) {}
-  [[nodiscard]] std::string name() const override { return name_; }
-
- private:
-  std::unique_ptr<Communicator> own_;
-  std::string name_;
-};
-
 void name_communicator(SimulatedJob& job, const std::string& name) {
   job.in_front = [name](int /*rank*/, std::unique_ptr<Communicator> own) {
-    return std::make_unique<Named>(std::move(own), name);
+    return std::make_unique<NamedCommunicator>(std::move(own), name);
   };
 }
 

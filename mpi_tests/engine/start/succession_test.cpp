@@ -5,8 +5,8 @@
 #include "base/text.hpp"
 #include "engine/start/variables.hpp"
 #include "harness/engine_checks.hpp"
-#include "harness/forwarding_communicator.hpp"
 #include "harness/forwarding_file_system.hpp"
+#include "harness/named_communicator.hpp"
 #include "harness/several_starts.hpp"
 #include "persist/run_records.hpp"
 
@@ -19,18 +19,6 @@ Variables mpirun(const std::string& key, int first, int launched = 4) {
           {"OMPI_COMM_WORLD_RANK", std::to_string(first)},
           {"OMPI_COMM_WORLD_SIZE", std::to_string(launched)}};
 }
-
-/// A communicator that leaves it to the environment which launch this is, and may have a name.
-class OfTheEnvironment final : public kedge::testing::ForwardingCommunicator {
- public:
-  OfTheEnvironment(std::unique_ptr<Communicator> inner, std::string name)
-      : ForwardingCommunicator(*inner), own_(std::move(inner)), name_(std::move(name)) {}
-  [[nodiscard]] std::string name() const override { return name_; }
-
- private:
-  std::unique_ptr<Communicator> own_;
-  std::string name_;
-};
 
 /// Calls `then` once, before the first lock is taken.
 class BeforeTheLock final : public ForwardingFileSystem {
@@ -52,7 +40,7 @@ struct Succession : testing::Test {
 
   void name_communicator(const std::string& name) {
     job.in_front = [name](int /*rank*/, std::unique_ptr<Communicator> own) {
-      return std::make_unique<OfTheEnvironment>(std::move(own), name);
+      return std::make_unique<NamedCommunicator>(std::move(own), name);
     };
   }
 

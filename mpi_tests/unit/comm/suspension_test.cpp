@@ -132,7 +132,7 @@ void for_a_thread(const std::function<void()>& ready, Clock::time_point comes_at
   if (!ended->join(limit())) throw Error(ErrorCode::timeout, "the thread was not waited for");
 }
 
-/// What was asked for ends by resume(), and not by its limit.
+/// A pause that resume() ends after the suspension does not end by its time limit before.
 void in_a_pause(const std::function<void()>& ready, Clock::time_point comes_at) {
   std::atomic<bool> is_too_long = false;
   pipeline::Pause pause(kLimit, [&](auto) { is_too_long = true; });

@@ -129,21 +129,25 @@ contains
     type(kedge_attributes), intent(in), target, optional :: attributes
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    type(c_attribute), allocatable :: given(:)
-    integer(c_int) :: code
 
-    if (present(attributes)) then
-      given = attributes_for_c(attributes)
-    else
-      allocate (given(0))
-    end if
-    code = c_create(engine%handle, to_c(tag), given, size(given, kind=c_size_t))
-    call settle(code, on_all_ranks, stat, errmsg)
+    call begin_commit(c_create, engine, tag, attributes, stat, errmsg)
   end subroutine kedge_create
 
   ! COLLECTIVE. As kedge_create, but begins an output: data for people and other programs, such as a plot, which no
   ! restart finds, and which counts as no checkpoint. Every output is flushed to the parallel filesystem.
   subroutine kedge_create_output(engine, tag, attributes, stat, errmsg)
+    type(kedge_engine), intent(in) :: engine
+    character(len=*), intent(in) :: tag
+    type(kedge_attributes), intent(in), target, optional :: attributes
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+
+    call begin_commit(c_create_output, engine, tag, attributes, stat, errmsg)
+  end subroutine kedge_create_output
+
+  ! Either of them, by the function of C that does it.
+  subroutine begin_commit(begin, engine, tag, attributes, stat, errmsg)
+    procedure(c_create) :: begin
     type(kedge_engine), intent(in) :: engine
     character(len=*), intent(in) :: tag
     type(kedge_attributes), intent(in), target, optional :: attributes
@@ -157,9 +161,9 @@ contains
     else
       allocate (given(0))
     end if
-    code = c_create_output(engine%handle, to_c(tag), given, size(given, kind=c_size_t))
+    code = begin(engine%handle, to_c(tag), given, size(given, kind=c_size_t))
     call settle(code, on_all_ranks, stat, errmsg)
-  end subroutine kedge_create_output
+  end subroutine begin_commit
 
   ! COLLECTIVE. Seals the checkpoint on all ranks or on none, and reports the first failure since kedge_create.
   subroutine kedge_commit(engine, stat, errmsg)

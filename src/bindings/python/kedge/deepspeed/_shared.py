@@ -221,7 +221,7 @@ def _at_exit() -> None:
     # A process that failed must not wait for the others, which may be anywhere; and a child that was forked is no rank.
     if hasattr(sys, "last_value") or os.getpid() != _process:
         return
-    # Nor one that exits early, which cannot be seen here: by sys.exit, or after an error that it logged.
+    # A rank that exits early, by sys.exit or after an error that it logged, cannot be told here: so all ranks meet first.
     if all(shared.all_come() for shared in _shared.values() if shared.is_of_now()):
         finalize()
         return
