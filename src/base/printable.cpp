@@ -2,31 +2,24 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 
 namespace kedge {
 namespace {
 
-bool goes_on(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// Bytes of the character that `text` begins with, 0 if it is none that can be printed.
+/// Bytes of the character that `text` begins with; 0 if it is none, or one that a terminal obeys.
 std::size_t printable_bytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  std::uint32_t point = first & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!goes_on(text[i])) return 0;
-    point = point << 6U | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  const bool overlong = point < (length == 2 ? 0x80U : length == 3 ? 0x800U : 0x10000U);
-  const bool control = point < 0xA0;  // C1: a terminal obeys these too
-  const bool direction = (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069);
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return overlong || control || direction || surrogate || point > 0x10FFFF ? 0 : length;
+  const std::size_t length = utf8_sequence(text);
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (length == 1) return byte(0) >= 0x20 && byte(0) != 0x7F ? 1 : 0;
+  const bool control = length == 2 && byte(0) == 0xC2 && byte(1) < 0xA0;  // C1
+  // U+202A to U+202E and U+2066 to U+2069: they change the direction of what follows.
+  const bool direction = length == 3 && byte(0) == 0xE2 &&
+                         ((byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE) ||
+                          (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9));
+  return control || direction ? 0 : length;
 }
 
 }  // namespace

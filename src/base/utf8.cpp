@@ -1,13 +1,8 @@
 #include "base/utf8.hpp"
 
-#include <cstddef>
-
 namespace kedge {
-namespace {
 
-// Length of the UTF-8 sequence at the front, 0 if it is none (overlong forms, surrogates and beyond U+10FFFF count
-// as none; Unicode 15, table 3-7).
-std::size_t utf8_sequence(std::string_view text) {
+std::size_t utf8_sequence(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
   const unsigned lead = byte(0);
@@ -25,8 +20,6 @@ std::size_t utf8_sequence(std::string_view text) {
   }
   return 0;
 }
-
-}  // namespace
 
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {

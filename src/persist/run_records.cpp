@@ -13,7 +13,6 @@
 #include "base/random.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
-#include "format/utf8.hpp"
 #include "fs/durable_path.hpp"
 #include "fs/file_mode.hpp"
 #include "fs/system_error.hpp"
