@@ -72,7 +72,7 @@ std::string note_cell(const TagEntry& entry) {
 }
 
 std::string table_of(const RunGroup& group, const Tags& tags) {
-  Table table("lrlrrlln");
+  Table table("lrlrrlll");
   table.add({"tag", "gen.", "time (UTC)", "ranks", "bytes", "note", "parent", "directory"});
   for (const TagEntry* entry : group.entries) {
     table.add({printable(entry->commit.tag), compose("{}", entry->commit.generation), utc_cell(entry->commit.time_ns),
