@@ -6,8 +6,8 @@
 #include <fstream>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/json.hpp"
+#include "checksum/crc32c.hpp"
 #include "command/kedge_program.hpp"
 #include "format/set_descriptor.hpp"
 #include "harness/sample_store.hpp"

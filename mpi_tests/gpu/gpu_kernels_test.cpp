@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "codec/reed_solomon.hpp"
 #include "gpu/gpu.hpp"
 #include "gpu/kernels.hpp"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::faults {
 namespace {

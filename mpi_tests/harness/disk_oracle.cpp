@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/container_reader.hpp"
 #include "format/manifest.hpp"
 #include "harness/redundancy_support.hpp"

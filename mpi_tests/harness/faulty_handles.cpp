@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::faults {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <tuple>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::faults {

@@ -10,8 +10,8 @@
 #include <span>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/set_descriptor.hpp"
 #include "harness/full_test.hpp"
 

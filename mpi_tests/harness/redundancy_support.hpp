@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 #include "harness/naive_gf256.hpp"
 #include "kedge/error.hpp"

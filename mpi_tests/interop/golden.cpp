@@ -6,8 +6,8 @@
 #include <array>
 #include <numeric>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "harness/redundancy_support.hpp"
 #include "interop/plain_file.hpp"

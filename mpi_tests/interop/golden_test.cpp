@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
 #include "format/manifest_rows.hpp"

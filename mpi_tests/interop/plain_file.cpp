@@ -8,7 +8,7 @@
 #include <bit>
 #include <limits>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::testing {
 namespace {

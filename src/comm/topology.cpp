@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "comm/scan.hpp"
 #include "comm/tree_collectives.hpp"
 #include "comm/vote.hpp"

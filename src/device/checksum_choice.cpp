@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::device {

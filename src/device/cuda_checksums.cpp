@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "device/cuda_context.hpp"
 #include "device/kernels/crc32c_fold.hpp"
 #include "device/kernels/image.hpp"

@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "kedge/error.hpp"
 
 namespace kedge::engine {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
 #include "store/file_name.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/fields.hpp"
 #include "format/region_copy.hpp"
 

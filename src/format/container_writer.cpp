@@ -4,9 +4,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/checksum.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::format {
 namespace {

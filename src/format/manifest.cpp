@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/checksum.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"
 #include "format/manifest_layout.hpp"

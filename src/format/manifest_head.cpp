@@ -2,8 +2,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "commits/head_check.hpp"
 #include "format/attributes.hpp"
 #include "format/fields.hpp"

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "base/checksum.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/attributes.hpp"
 #include "format/cover.hpp"
 #include "format/fill_value.hpp"

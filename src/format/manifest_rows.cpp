@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/fields.hpp"
 #include "format/utf8.hpp"
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 
-#include "base/checksum.hpp"
 #include "base/invariant.hpp"
 #include "base/on_threads.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::format {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "commits/head_check.hpp"
 #include "format/fields.hpp"
 #include "format/superblock.hpp"

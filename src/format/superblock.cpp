@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "commits/head_check.hpp"
 #include "format/fields.hpp"
 #include "kedge/error.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/keep_forever.hpp"
-#include "fs/stream_copy.hpp"
+#include "checksum/copy_with_checksum.hpp"
 #include "fs/system_error.hpp"
 
 namespace kedge::fs {
@@ -81,7 +81,7 @@ class DirectWriter::Flight {
     const auto free = std::find_if(pieces_.begin(), pieces_.end(), [](const Piece& one) { return one.length == 0; });
     const auto slot = static_cast<unsigned>(free - pieces_.begin());
     std::byte* buffer = lease_.unit().buffer(slot);
-    crc = stream_copy(buffer, piece, crc);
+    crc = copy_with_checksum({buffer, piece.size()}, piece, crc);
     const int refused = lease_.unit().queue().start(slot, target_.descriptor, buffer, piece.size(), offset);
     if (refused != 0) {
       target_.write_rest(offset, piece);

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/file_size_signal.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/huge_pages.hpp"
 #include "fs/linux.hpp"
 #include "fs/pieces.hpp"

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/copy_with_checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/linux.hpp"
 #include "fs/pieces.hpp"
-#include "fs/stream_copy.hpp"
 #include "fs/system_error.hpp"
 
 namespace kedge::fs {
@@ -42,14 +42,15 @@ class PosixMapping final : public Mapping {
     if (access_ != Access::read_write) throw_system_error("write through a read-only mapping", path_, EACCES);
     require_within(path_, offset, bytes.size(), size_bytes_);
     enter(offset, bytes.size());
-    return stream_copy(data_ + offset, bytes, crc);
+    return copy_with_checksum({data_ + offset, bytes.size()}, bytes, crc);
   }
   std::uint32_t copy_out(std::uint64_t offset, std::span<std::byte> bytes, std::uint32_t crc) override {
     require_within(path_, offset, bytes.size(), size_bytes_);
     in_pieces(bytes.size(), kChunkBytes, [&](std::uint64_t at, std::uint64_t length) {
       const std::span<const std::byte> from = touched(offset + at, length);
       const auto to = bytes.subspan(at, length);
-      crc = bytes.size() < kStreamBytes ? copy_through_cache(to, from, crc) : stream_copy(to.data(), from, crc);
+      crc =
+          bytes.size() < kStreamBytes ? copy_in_caches_with_checksum(to, from, crc) : copy_with_checksum(to, from, crc);
     });
     return crc;
   }
@@ -67,14 +68,6 @@ class PosixMapping final : public Mapping {
   }
 
  private:
-  static std::uint32_t copy_through_cache(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {
-    in_pieces(to.size(), kCachedPieceBytes, [&](std::uint64_t at, std::uint64_t length) {
-      const auto piece = to.subspan(at, length);
-      std::memcpy(piece.data(), from.data() + at, length);
-      crc = crc32c(piece, crc);
-    });
-    return crc;
-  }
   [[nodiscard]] std::span<const std::byte> touched(std::uint64_t offset, std::uint64_t length) const noexcept;
   void enter(std::uint64_t offset, std::uint64_t length) noexcept;
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "base/random.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/durable_path.hpp"
 #include "fs/file_mode.hpp"
 #include "fs/system_error.hpp"

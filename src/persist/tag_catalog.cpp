@@ -5,9 +5,9 @@
 #include <span>
 #include <unordered_map>
 
-#include "base/checksum.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "commits/head_check.hpp"
 #include "kedge/error.hpp"
 

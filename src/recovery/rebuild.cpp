@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "redundancy/exchange.hpp"
 #include "store/verify_file.hpp"
 

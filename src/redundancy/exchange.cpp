@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "base/checksum.hpp"
 #include "base/keep_forever.hpp"
 #include "base/page_buffer.hpp"
+#include "checksum/crc32c.hpp"
 #include "comm/channels.hpp"
 #include "comm/window.hpp"
 #include "redundancy/exchange_files.hpp"

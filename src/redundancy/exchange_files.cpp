@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::redundancy {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/invariant.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/container_reader.hpp"
 #include "format/set_descriptor.hpp"
 #include "store/sealing.hpp"

@@ -4,10 +4,10 @@
 #include <span>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/random.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_mode.hpp"
 #include "fs/tree.hpp"
 #include "kedge/error.hpp"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/invariant.hpp"
+#include "checksum/crc32c.hpp"
 #include "store/admit_together.hpp"
 
 namespace kedge::store {

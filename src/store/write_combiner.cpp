@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 
 namespace kedge::store {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/on_disk.hpp"
 #include "tools/outcome.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/region_copy.hpp"
 #include "fs/file_system.hpp"
 #include "require.hpp"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/region_copy.hpp"
 #include "format/superblock.hpp"
 #include "harness/simulated_job.hpp"

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "harness/flush_fixture.hpp"
 #include "harness/several_starts.hpp"
 

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "commits/head_check.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"

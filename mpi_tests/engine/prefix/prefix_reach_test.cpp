@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/manifest_rows.hpp"
 #include "format/on_disk.hpp"
 #include "harness/engine_checks.hpp"

@@ -6,8 +6,8 @@
 #include <functional>
 #include <span>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "harness/set_files.hpp"
 
 namespace kedge::faults::recovery_errors_test {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "unit/device/staging_fixture.hpp"
 
 namespace kedge::device::checksum_choice_test {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "device/kernels/image.hpp"
 #include "device/staging.hpp"
 #include "unit/device/cuda_fixture.hpp"

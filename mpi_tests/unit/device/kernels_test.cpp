@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "codec/reed_solomon.hpp"
 
 namespace kedge::device::kernels_test {

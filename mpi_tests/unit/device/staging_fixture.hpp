@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "device/staging.hpp"
 #include "harness/model_devices.hpp"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "commits/head_check.hpp"
 #include "format/fields.hpp"
 #include "format/set_descriptor.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/container_reader.hpp"
 #include "format/container_writer.hpp"
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/attempt.hpp"
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_file.hpp"
 #include "fs/write_probe.hpp"

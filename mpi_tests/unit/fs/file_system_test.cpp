@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 #include "harness/faulty_file_system.hpp"
 #include "kedge/error.hpp"

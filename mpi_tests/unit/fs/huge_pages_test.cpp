@@ -19,7 +19,7 @@
 #include <system_error>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 #include "kedge/error.hpp"
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 #include "fs/posix_space.hpp"
 #include "fs/transfer.hpp"

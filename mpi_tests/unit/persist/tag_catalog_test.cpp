@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "base/checksum.hpp"
 #include "base/text.hpp"
+#include "checksum/crc32c.hpp"
 #include "harness/faulty_fixture.hpp"
 #include "persist/tag_catalog.hpp"
 #include "persist/tag_directory.hpp"

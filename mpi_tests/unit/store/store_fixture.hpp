@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/container_writer.hpp"
 #include "harness/simulated_job.hpp"
 #include "store/node_store.hpp"

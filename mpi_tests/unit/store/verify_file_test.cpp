@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "format/container_writer.hpp"
 #include "harness/redundancy_support.hpp"
 

@@ -1,11 +1,11 @@
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 
 #include <isa-l/crc.h>
 
 #include <algorithm>
 #include <array>
 
-#include "base/fetch_ahead.hpp"
+#include "checksum/fetch_ahead.hpp"
 
 namespace kedge {
 namespace {

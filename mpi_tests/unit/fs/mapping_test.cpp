@@ -1,6 +1,4 @@
-// The copy with checksum, and what stands behind mappings: every size and alignment gives what a plain copy gives.
-#include "fs/stream_copy.hpp"
-
+// Copies through mappings: wherever they lie, they give what a plain copy gives.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/checksum.hpp"
+#include "checksum/crc32c.hpp"
 #include "fs/file_system.hpp"
 
-namespace kedge::fs::stream_copy_test {
+namespace kedge::fs::mapping_test {
 namespace {
 
 std::vector<std::byte> noise(std::size_t size) {
@@ -23,35 +21,6 @@ std::vector<std::byte> noise(std::size_t size) {
   for (std::byte& byte : bytes) byte = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24U);
   return bytes;
 }
-
-class StreamCopy : public testing::TestWithParam<StoreWidth> {
- protected:
-  void SetUp() override {
-    if (GetParam() > widest_stores()) GTEST_SKIP() << "this processor has no AVX2";
-  }
-};
-
-TEST_P(StreamCopy, EverySizeAndAlignmentIsAPlainCopy) {
-  constexpr std::size_t kGuard = 128;
-  const auto source = noise(70'000);
-  for (const std::size_t size : {0U, 1U, 15U, 63U, 64U, 65U, 4095U, 4096U, 4097U, 4160U, 8191U, 8192U, 8193U, 12'288U,
-                                 12'290U, 16'384U, 65'536U, 69'000U}) {
-    for (const std::size_t from : {0U, 1U, 8U, 63U}) {
-      for (const std::size_t to : {0U, 1U, 16U, 33U, 63U}) {
-        std::vector<std::byte> target(size + 2 * kGuard, std::byte{0xee});
-        const auto bytes = std::span(source).subspan(from, size);
-        const std::uint32_t crc = stream_copy(target.data() + kGuard / 2 + to, bytes, 77, GetParam());
-        EXPECT_EQ(crc, crc32c(bytes, 77)) << size << " from " << from << " to " << to;
-        std::vector<std::byte> expected(target.size(), std::byte{0xee});
-        std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(kGuard / 2 + to));
-        EXPECT_EQ(target, expected) << size << " from " << from << " to " << to;
-      }
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Stores, StreamCopy, testing::Values(StoreWidth::bytes_16, StoreWidth::bytes_32),
-                         [](const auto& width) { return width.param == StoreWidth::bytes_32 ? "of32" : "of16"; });
 
 /// A mapped file in memory, if there is such a place, else on disk.
 class Mapped : public testing::Test {
@@ -123,4 +92,4 @@ TEST_F(Mapped, SeveralThreadsCopyAtOnce) {
 }
 
 }  // namespace
-}  // namespace kedge::fs::stream_copy_test
+}  // namespace kedge::fs::mapping_test

@@ -1,0 +1,97 @@
+#include "checksum/copy_with_checksum.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "checksum/crc32c.hpp"
+#include "kedge/error.hpp"
+
+namespace kedge {
+namespace {
+
+using checksum::kLineBytes;
+using checksum::kStepBytes;
+
+/// What is smaller stays in the caches: it fits there, and lines that are written in part cost more.
+constexpr std::size_t kStreamBytes = std::size_t{16} << 10U;
+
+/// A copy in three parts: up to the first line of the target that a kernel may stream to, as much as kernels take, and
+/// the rest.
+struct Parts {
+  std::size_t head = 0;
+  std::size_t body = 0;
+};
+
+Parts parts_of(const std::byte* to, std::size_t size, bool streams) {
+  if (size < kStepBytes) return {size, 0};
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(to) % kLineBytes;  // NOLINT(*-reinterpret-cast)
+  const std::size_t head = streams && beyond != 0 ? kLineBytes - beyond : 0;
+  return {head, (size - head) / kStepBytes * kStepBytes};
+}
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::less<> before;
+  return !a.empty() && !b.empty() && before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
+}
+
+void require_fit(std::span<const std::byte> to, std::span<const std::byte> from, bool may_be_same) {
+  if (to.size() != from.size()) {
+    throw Error(ErrorCode::invalid_argument, "bytes are copied to memory of another size");
+  }
+  if (overlap(to, from) && !(may_be_same && to.data() == from.data())) {
+    throw Error(ErrorCode::invalid_argument,
+                "memory is copied to memory that it overlaps; save from and load into memory of the program's own");
+  }
+}
+
+/// Too few for a kernel.
+std::uint32_t copy_few(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc) {
+  if (from.empty()) return crc;
+  std::memcpy(to.data(), from.data(), from.size());
+  return crc32c(from, crc);
+}
+
+std::uint32_t xor_few(std::span<std::byte> to, std::span<const std::byte> a, std::span<const std::byte> b,
+                      std::uint32_t crc) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = a[i] ^ b[i];
+  return crc32c(to, crc);
+}
+
+std::uint32_t copy(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc, bool streams,
+                   const checksum::Kernel& kernel) {
+  require_fit(to, from, false);
+  const auto [head, body] = parts_of(to.data(), to.size(), streams);
+  const std::size_t tail = head + body;
+  crc = copy_few(to.first(head), from.first(head), crc);
+  const checksum::Pass pass = streams ? kernel.stream : kernel.copy;
+  if (body != 0) crc = pass(to.data() + head, from.data() + head, nullptr, body, crc);
+  return copy_few(to.subspan(tail), from.subspan(tail), crc);
+}
+
+}  // namespace
+
+std::uint32_t copy_with_checksum(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc,
+                                 const checksum::Kernel& kernel) {
+  return copy(to, from, crc, to.size() >= kStreamBytes, kernel);
+}
+
+std::uint32_t copy_in_caches_with_checksum(std::span<std::byte> to, std::span<const std::byte> from, std::uint32_t crc,
+                                           const checksum::Kernel& kernel) {
+  return copy(to, from, crc, false, kernel);
+}
+
+std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::byte> a, std::span<const std::byte> b,
+                                std::uint32_t crc, const checksum::Kernel& kernel) {
+  require_fit(to, a, true);
+  require_fit(to, b, true);
+  const bool streams = to.size() >= kStreamBytes;
+  const auto [head, body] = parts_of(to.data(), to.size(), streams);
+  const std::size_t tail = head + body;
+  crc = xor_few(to.first(head), a.first(head), b.first(head), crc);
+  const checksum::Pass pass = streams ? kernel.combine_and_stream : kernel.combine;
+  if (body != 0) crc = pass(to.data() + head, a.data() + head, b.data() + head, body, crc);
+  return xor_few(to.subspan(tail), a.subspan(tail), b.subspan(tail), crc);
+}
+
+}  // namespace kedge

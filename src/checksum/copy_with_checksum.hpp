@@ -1,0 +1,28 @@
+// The copy that a checkpoint consists of: once through the core, with the checksum taken on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "checksum/kernels.hpp"
+
+namespace kedge {
+
+/// Copies `from` to `to`, which are of one size, and continues `crc` with the CRC32C of what was copied. Large copies
+/// go past the caches: what is written is not read again soon, and its old content need not be fetched. Other threads
+/// see the bytes as after any copy. Throws invalid_argument if the two overlap.
+[[nodiscard]] std::uint32_t copy_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
+                                               std::uint32_t crc, const checksum::Kernel& kernel = checksum::kernel());
+
+/// The same for what is used again at once: it stays in the caches.
+[[nodiscard]] std::uint32_t copy_in_caches_with_checksum(std::span<std::byte> to, std::span<const std::byte> from,
+                                                         std::uint32_t crc,
+                                                         const checksum::Kernel& kernel = checksum::kernel());
+
+/// Writes `a` XOR `b`, all of one size, likewise. `to` may be `a` or `b`, and overlaps neither otherwise.
+[[nodiscard]] std::uint32_t xor_with_checksum(std::span<std::byte> to, std::span<const std::byte> a,
+                                              std::span<const std::byte> b, std::uint32_t crc,
+                                              const checksum::Kernel& kernel = checksum::kernel());
+
+}  // namespace kedge

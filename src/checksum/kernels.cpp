@@ -1,0 +1,43 @@
+#include "checksum/kernels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace kedge::checksum {
+namespace {
+
+#if defined(__x86_64__)
+using All = std::array<Kernel, 4>;
+All all() { return {avx512_kernel(), avx2_kernel(), pclmul_kernel(), plain_kernel()}; }
+#elif defined(__aarch64__) && defined(__linux__)
+using All = std::array<Kernel, 2>;
+All all() { return {arm_kernel(), plain_kernel()}; }
+#else
+using All = std::array<Kernel, 1>;
+All all() { return {plain_kernel()}; }
+#endif
+
+const Kernel& best() {
+  const auto supported = kernels();
+  if (const char* asked = std::getenv("KEDGE_TEST_CHECKSUM"); asked != nullptr) {
+    const auto named = std::ranges::find(supported, std::string_view(asked), &Kernel::name);
+    if (named != supported.end() && named->is_supported) return *named;
+  }
+  return *std::ranges::find(supported, true, &Kernel::is_supported);
+}
+
+}  // namespace
+
+std::span<const Kernel> kernels() noexcept {
+  static const All table = all();
+  return table;
+}
+
+const Kernel& kernel() noexcept {
+  static const Kernel& chosen = best();
+  return chosen;
+}
+
+}  // namespace kedge::checksum

@@ -1,0 +1,44 @@
+// One pass over bytes, as this processor does it best: copied or combined, and folded into a checksum on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace kedge::checksum {
+
+/// What a kernel takes at least, and whole multiples of it: four vectors of the widest.
+inline constexpr std::size_t kStepBytes = 256;
+/// Streaming stores fill whole lines of the caches; `to` must lie on one.
+inline constexpr std::size_t kLineBytes = 64;
+/// How far ahead of what it works on a kernel asks memory for what comes: measured in decision 039.
+inline constexpr std::size_t kAheadBytes = 2048;
+
+/// Writes `size` bytes of `a`, or of `a` XOR `b`, to `to`, and continues `crc` by them. `size` is a multiple of
+/// kStepBytes, and not 0. `b` is null where nothing is combined; it may be `to`.
+using Pass = std::uint32_t (*)(std::byte* to, const std::byte* a, const std::byte* b, std::size_t size,
+                               std::uint32_t crc) noexcept;
+
+struct Kernel {
+  const char* name = "";
+  bool is_supported = false;  ///< by this processor
+  Pass copy = nullptr;        ///< what is written stays in the caches
+  Pass stream = nullptr;      ///< past the caches: `to` lies on a line; ordered before what this thread does next
+  Pass combine = nullptr;     ///< `a` XOR `b`, in the caches
+  Pass combine_and_stream = nullptr;
+};
+
+/// All of this architecture, best first; the last is supported everywhere.
+[[nodiscard]] std::span<const Kernel> kernels() noexcept;
+
+/// The first that is supported. For tests: the one that the environment names in KEDGE_TEST_CHECKSUM, if it is.
+[[nodiscard]] const Kernel& kernel() noexcept;
+
+// What makes them. Those of another architecture do not exist.
+[[nodiscard]] Kernel avx512_kernel() noexcept;
+[[nodiscard]] Kernel avx2_kernel() noexcept;
+[[nodiscard]] Kernel pclmul_kernel() noexcept;
+[[nodiscard]] Kernel arm_kernel() noexcept;
+[[nodiscard]] Kernel plain_kernel() noexcept;
+
+}  // namespace kedge::checksum
