@@ -18,8 +18,12 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 /// What finalize does with the node-local files: keep, remove_if_persistent or remove; kedge.toml says more.
 enum class OnExit : std::uint8_t { keep, remove_if_persistent, remove };
 
-/// How much of the selected commit open verifies: all, or headers. What is loaded is checked in either case.
-enum class Verify : std::uint8_t { all, headers };
+/// How much of the selected commit open verifies. What is loaded is checked in any case.
+enum class Verify : std::uint8_t {
+  all,      ///< every byte
+  loaded,   ///< all but this rank's own container: that is checked as it is loaded, and the rest of it by close
+  headers,  ///< headers alone
+};
 
 /// How large writes reach block storage or a parallel filesystem.
 enum class Io : std::uint8_t {

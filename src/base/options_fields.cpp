@@ -183,7 +183,7 @@ std::vector<Field> open_fields() {
   using enum Scope;
   return {
       field(
-          {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all or headers",
+          {"open", "verify"}, [](auto& o) -> auto& { return o.open.verify; }, all_ranks, "all, loaded or headers",
           "How much of the selected commit open verifies."),
       field(
           {"open", "fresh"}, [](auto& o) -> auto& { return o.open.fresh; }, all_ranks, "true or false",

@@ -25,7 +25,8 @@ struct Words<OnExit> {
 };
 template <>
 struct Words<Verify> {
-  static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::headers, "headers"}};
+  static constexpr std::array kAll = {std::pair{Verify::all, "all"}, std::pair{Verify::loaded, "loaded"},
+                                      std::pair{Verify::headers, "headers"}};
 };
 template <>
 struct Words<Io> {

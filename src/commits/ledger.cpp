@@ -244,14 +244,18 @@ void Ledger::set_persistent(const Id128& commit_id, bool persistent) {
   if (entry != nullptr) entry->persistent = persistent;
 }
 
-void Ledger::exclude_opened(const Id128& commit_id, std::string why) {
+void Ledger::doubt_opened(const Id128& commit_id) {
   const std::lock_guard guard(mutex_);
-  excluded_[commit_id] = std::move(why);
   lost_ = true;
   surveyed_ = false;
   const auto is_it = [&](const Entry& entry) { return entry.commit.id == commit_id; };
   std::erase_if(entries_, is_it);
   std::erase_if(flushed_outputs_, is_it);
+}
+
+void Ledger::exclude_opened(const Id128& commit_id, std::string why) {
+  exclude(commit_id, std::move(why));
+  doubt_opened(commit_id);
 }
 
 void Ledger::exclude(const Id128& commit_id, std::string why) {

@@ -47,8 +47,8 @@ struct RetentionPlan {
 /// does no I/O. The only state that calls of the engine share; every member may be called from any thread.
 ///
 /// Transitions: survey (everything anew), look_again, take_snapshot, drop_snapshot, commit, open, set_parent; of one
-/// commit protect, prefer, unprotect, set_persistent, exclude and exclude_opened; lose, when nothing could be opened;
-/// retire and discard_newer, which drop entries; note_commits_exist and forget_all.
+/// commit protect, prefer, unprotect, set_persistent, exclude, doubt_opened and exclude_opened; lose, when nothing
+/// could be opened; retire and discard_newer, which drop entries; note_commits_exist and forget_all.
 class Ledger {
  public:
   // What is known.
@@ -118,7 +118,9 @@ class Ledger {
   /// The commit is at level local, whatever of its protections lies in the stores.
   void unprotect(const Id128& commit_id);
   void set_persistent(const Id128& commit_id, bool persistent);
-  /// It must not be opened again. It is no longer among the entries, and all storage is to be surveyed anew.
+  /// What was opened cannot be relied upon. It is no longer among the entries, and all storage is to be surveyed anew.
+  void doubt_opened(const Id128& commit_id);
+  /// Likewise, and it must not be opened again.
   void exclude_opened(const Id128& commit_id, std::string why);
   /// It must not be opened again.
   void exclude(const Id128& commit_id, std::string why);

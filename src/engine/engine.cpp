@@ -81,10 +81,7 @@ Level Engine::level(std::string_view tag) const { return impl_->level(tag); }
 Counters Engine::counters() const { return impl_->counters(); }
 
 std::optional<Tag> Engine::open(const Selection& selection, Newer newer) {
-  // The reserved word, for programs that pass a tag through from their users.
-  const auto* tag = std::get_if<Tag>(&selection);
-  const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
-  return impl_->call([&] { return impl_->reader().open(meant, newer); });
+  return impl_->open(selection, newer, recovery::Reading::in_open);
 }
 
 std::span<const std::byte> Engine::committed(std::string_view name) const { return impl_->writer().committed(name); }
@@ -112,16 +109,28 @@ void Engine::checkpoint(std::string_view tag, const State& state, const Attribut
 }
 
 std::optional<Tag> Engine::restore(const State& state, const Selection& selection) {
+  std::optional<Failure> damage;  // of what the variables hold in part; the same on all ranks
   while (true) {
-    std::optional<Tag> tag = open(selection);
+    std::optional<Tag> tag;
+    try {
+      tag = impl_->open(selection, Newer::keep, recovery::Reading::in_load);
+    } catch (const Error& error) {
+      if (!damage) throw;
+      throw Error(engine::with_what_was_loaded(error.failure(), *damage));
+    }
+    if (!tag && damage) {
+      throw Error(engine::with_what_was_loaded(
+          {ErrorCode::unrecoverable, "no other checkpoint can be loaded", -1, {}, 0}, *damage));
+    }
     if (!tag) return std::nullopt;
     impl_->call([&] { engine::load(impl_->reader(), state); });
     try {
       close();
       return tag;
     } catch (const Error& error) {
-      // close excluded the damaged commit on all ranks, so each turn has one candidate fewer.
+      // The damaged commit is rebuilt, or excluded, on all ranks: each turn has one way fewer.
       if (error.code() != ErrorCode::corrupt) throw;
+      damage = error.failure();
     }
   }
 }

@@ -237,13 +237,13 @@ std::string EngineImpl::run_to_name() const {
 
 recovery::Recovery EngineImpl::make_recovery() {
   const Options& options = setup_.options;
-  return {
-      group_,
-      started_.run,
-      {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
-      ledger_,
-      {options.open.verify, options.store.durable, options.store.keep, piece_settings(options), pipeline_.is_behind()},
-      setup_.log};
+  return {group_,
+          started_.run,
+          {*started_.node.store, *started_.prefix.tier, options.persistent.trust, started_.prefix.records.get()},
+          ledger_,
+          {options.open.verify == Verify::headers ? Verify::headers : Verify::all, options.store.durable,
+           options.store.keep, piece_settings(options), pipeline_.is_behind()},
+          setup_.log};
 }
 
 recovery::SourceRecovery EngineImpl::make_source_recovery() {
@@ -252,6 +252,14 @@ recovery::SourceRecovery EngineImpl::make_source_recovery() {
             return persist::PosixTier::of_source(setup_.environment.file_system, prefix, setup_.options.persistent);
           },
           setup_.log};
+}
+
+std::optional<Tag> EngineImpl::open(const Selection& selection, Newer newer, recovery::Reading reading) {
+  // The reserved word, for programs that pass a tag through from their users.
+  const auto* tag = std::get_if<Tag>(&selection);
+  const Selection meant = tag != nullptr && *tag == "latest" ? Selection(latest) : selection;
+  if (setup_.options.open.verify == Verify::loaded) reading = recovery::Reading::in_load;
+  return call([&] { return reader_.open(meant, newer, reading); });
 }
 
 bool EngineImpl::need_checkpoint() {

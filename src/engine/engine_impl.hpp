@@ -73,6 +73,7 @@ class EngineImpl {
   /// Adds to `expected` what the end of the job asks for.
   void create(std::string_view tag, const Attributes& attributes, Expected expected);
   void commit();
+  std::optional<Tag> open(const Selection& selection, Newer newer, recovery::Reading reading);
   [[nodiscard]] Level level(std::string_view tag) const;
   /// Local.
   void on_complete(std::string_view tag, Level level, pipeline::Completions::Callback callback) {

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "engine/calls.hpp"
 #include "engine/device_memory.hpp"
+#include "engine/misfit.hpp"
 #include "engine/output_rescue.hpp"
 #include "engine/store_loss.hpp"
 #include "format/attributes.hpp"
@@ -16,86 +17,28 @@
 #include "kedge/state.hpp"
 
 namespace kedge::engine {
-namespace {
 
-Failure failure_of(ErrorCode code, std::string message) { return Failure{code, std::move(message), -1, {}, 0}; }
-
-/// What of a global array, in words.
-std::string to_words(const Placement& placement) {
-  if (const auto* shard = std::get_if<Shard>(&placement)) {
-    return compose("the block at {} of a global array of shape {}", to_string(shard->offset),
-                   to_string(shard->global_shape));
-  }
-  return std::holds_alternative<Replicated>(placement) ? "a replicated region" : "the rank's own";
-}
-
-/// Whether `wanted` says another place than that of `saved`; to say none is to take the region as it is.
-bool is_elsewhere(const Placement& saved, const Placement& wanted) {
-  if (std::holds_alternative<std::monostate>(wanted)) return false;
-  const auto* from = std::get_if<Shard>(&saved);
-  const auto* to = std::get_if<Shard>(&wanted);
-  if (from == nullptr || to == nullptr) return saved.index() != wanted.index();
-  return from->global_shape != to->global_shape || from->offset != to->offset;
-}
-
-/// Nothing if the caller's memory is what the region needs.
-std::optional<Failure> mismatch(const Tag& tag, const format::PlacedRegion& saved, const MutableRegion& wanted,
-                                const Placement& placement) {
-  const format::RegionSpec& spec = saved.spec;
-  if (spec.routed) {
-    return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' of {} is a routed file; get it with route_in", spec.name, tag));
-  }
-  if (wanted.dtype != spec.dtype) {
-    return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' of {} was saved as {} and is loaded as {}; load it as it was saved",
-                              spec.name, tag, to_string(spec.dtype), to_string(wanted.dtype)));
-  }
-  if (wanted.members != spec.members) {
-    return failure_of(ErrorCode::mismatch,
-                      compose("struct members of region '{}' of {} differ: saved ({}), requested ({}); load it with "
-                              "the program that saved it",
-                              spec.name, tag, spec.members.empty() ? "none" : spec.members,
-                              wanted.members.empty() ? "none" : wanted.members));
-  }
-  if (wanted.shape != spec.shape) {
-    return failure_of(
-        ErrorCode::mismatch,
-        compose("region '{}' of {} was saved with shape {} and is loaded with shape {}; load it with the shape "
-                "that was saved, or, if another program saved it, give this one a run name of its own (option run)",
-                spec.name, tag, to_string(spec.shape), to_string(wanted.shape)));
-  }
-  if (is_elsewhere(spec.placement, placement)) {
-    return failure_of(ErrorCode::mismatch,
-                      compose("region '{}' of {} was saved as {} and is loaded as {}; each rank loads what it saved",
-                              spec.name, tag, to_words(spec.placement), to_words(placement)));
-  }
-  if (wanted.data == nullptr && saved.size_bytes != 0) {
-    return failure_of(ErrorCode::invalid_argument, compose("region '{}' has no memory (null pointer)", spec.name));
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
+std::optional<Tag> Reader::open(const Selection& selection, Newer newer, recovery::Reading reading) {
   const double begin_s = parts_.clock().seconds();
   std::optional<Failure> local = parts_.lifecycle.wrong_phase(Call::open, {Phase::idle});
   if (const auto* tag = std::get_if<Tag>(&selection); tag != nullptr && !local) local = check_tag(*tag);
   if (const auto* before = std::get_if<Before>(&selection); before != nullptr && !local) local = check_tag(before->tag);
   if (const auto* source = std::get_if<Source>(&selection); source != nullptr && !local) local = check_source(*source);
   if (!local) local = parts_.pipeline.wait_until_idle(pipeline::Rest::given_up).failure;
-  enter(parts_.group, Call::open, hash_of(selection, newer), local);
+  const bool one_reads_now =
+      enter(parts_.group, Call::open, hash_of(selection, newer), local, reading == recovery::Reading::in_open) != 0;
   if (const auto* source = std::get_if<Source>(&selection)) return open_source(*source, begin_s);
 
   restore_lost_stores(parts_);
-  const std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer);
+  const std::optional<recovery::Opened> opened =
+      parts_.recovery.open(selection, newer, one_reads_now ? recovery::Reading::in_open : recovery::Reading::in_load);
   if (opened) hold(*opened);
   rescue_outputs(parts_);
   if (!opened) return std::nullopt;
   if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
   if (newer == Newer::discard) parts_.pipeline.forgo_newer();
-  parts_.pipeline.continue_from(opened->commit, opened->persistent, opened->unread);
+  if (opened->is_own_unread) open_->unproven = std::make_unique<Unproven>(*opened);
+  else parts_.pipeline.continue_from(opened->commit, opened->persistent, {.others = opened->unread});
   note_opened(opened->mine.source == RecoverySource::fetched ? opened->mine.container_bytes : 0, begin_s);
   log_opened(*opened, begin_s);
   return opened->commit.tag;
@@ -278,12 +221,13 @@ Status Reader::load(std::string_view name, const MutableRegion& target, const Pl
   if (auto failure = not_reading("load")) return *failure;
   auto failure = attempt([&] {
     const format::PlacedRegion& placed = region(name);
-    if (const auto wrong = mismatch(info_->tag, placed, target, placement)) throw Error(*wrong);
+    if (const auto wrong = misfit(info_->tag, placed, target, placement)) throw Error(*wrong);
     const auto memory =
         about_region(placed.spec.name, [&] { return memory_of(parts_.staging, target, placed.size_bytes); });
     const pipeline::Pause::Hold hold(parts_.pause);  // as while saving
     check_present();
     copy(placed, {static_cast<std::byte*>(target.data), placed.size_bytes}, memory);
+    if (open_->unproven) open_->unproven->note_read(placed);
   });
   return failure ? remember(std::move(*failure)) : Status{};
 }
@@ -307,7 +251,10 @@ Routed Reader::route_in(std::string_view name) {
       if (open_->routed.in_the_way(name) != nullptr) open_->routed.begin_anew();
       route = open_->routed.add(name, 0);
     }
-    for (const format::PlacedRegion* placed : regions) extract(*placed, route);
+    for (const format::PlacedRegion* placed : regions) {
+      extract(*placed, route);
+      if (open_->unproven) open_->unproven->note_read(*placed);
+    }
   });
   if (failure) return {{}, remember(std::move(*failure))};
   return {route.path, {}};
@@ -348,8 +295,35 @@ void Reader::extract(const format::PlacedRegion& placed, const Route& route) con
   container().read(placed, *file);
 }
 
+/// COLLECTIVE. What was opened is as good as verified when this returns; throws corrupt on all ranks if it is damaged
+/// on any: then nothing has been given up for it, and the next open reads all that counts.
+void Reader::prove() {
+  if (!open_->unproven) return;
+  constexpr std::uint64_t kReadAtOnceBytes = std::uint64_t{16} << 20U;
+  const Unproven& unproven = *open_->unproven;
+  const recovery::Opened& opened = unproven.opened();
+  // What failed to load is read again now: it may be the container's fault.
+  enum Rest : std::uint64_t { is_small, is_large, has_failed };
+  const bool is_large_here = parts_.pipeline.is_behind() && unproven.bytes_left(*open_->container) > kReadAtOnceBytes;
+  const Rest mine = open_->first_failure ? has_failed : is_large_here ? is_large : is_small;
+  const bool reads_behind = parts_.group.max(mine) == is_large;
+  std::optional<Failure> damage;
+  if (open_->first_failure && open_->first_failure->code == ErrorCode::corrupt) damage = open_->first_failure;
+  else if (!reads_behind) damage = unproven.check_rest(*open_->container, open_->file->path());
+  if (const auto failure = parts_.group.vote(damage)) {
+    Failure as_damage = *failure;
+    as_damage.code = ErrorCode::corrupt;
+    parts_.recovery.doubt(opened.commit, as_damage);
+    if (!opened.commit.is_output) parts_.ledger.set_parent(opened.commit.parent_id);
+    release();
+    throw Error(as_damage);
+  }
+  parts_.pipeline.continue_from(opened.commit, opened.persistent, {.others = opened.unread, .container = reads_behind});
+}
+
 void Reader::close() {
   enter(parts_.group, Call::close, 0, parts_.lifecycle.wrong_phase(Call::close, {Phase::reading}));
+  prove();
   const std::optional<Failure> local = open_->first_failure;
   const std::optional<std::string> unread = open_->unread;
   const bool of_this_run = !open_->source;

@@ -9,6 +9,7 @@
 
 #include "engine/parts.hpp"
 #include "engine/routed_files.hpp"
+#include "engine/unproven.hpp"
 #include "format/container_reader.hpp"
 #include "persist/open_container.hpp"
 #include "recovery/source.hpp"
@@ -20,7 +21,8 @@ class Reader {
  public:
   Reader(const Parts& parts, recovery::SourceRecovery sources) : parts_(parts), sources_(std::move(sources)) {}
 
-  std::optional<Tag> open(const Selection& selection, Newer newer);
+  /// With Reading::in_load on all ranks, what is opened is checked as it is loaded; close says whether it was intact.
+  std::optional<Tag> open(const Selection& selection, Newer newer, recovery::Reading reading);
   [[nodiscard]] std::vector<RegionInfo> regions() const;
   [[nodiscard]] CheckpointInfo info() const;
   /// A `placement` that is stated must be the one that was saved.
@@ -47,6 +49,7 @@ class Reader {
     std::string source_prefix;                       ///< as it was given
     Id128 parent_before;  ///< of a Source: what the next commit's parent was before it was opened
     std::unique_ptr<format::ContainerReader> container;  ///< of `file`
+    std::unique_ptr<Unproven> unproven;                  ///< null: its bytes were verified, or nobody wants them to be
     RoutedFiles routed;
     std::optional<Failure> first_failure;
     std::optional<std::string> unread;  ///< regions that a State did not load, if there are any
@@ -54,6 +57,7 @@ class Reader {
 
   [[nodiscard]] std::optional<Tag> open_source(const Source& source, double begin_s);
   void hold(const recovery::Opened& opened);
+  void prove();
   void begin_reading(CheckpointInfo info);
   void share_attributes();
   void note_opened(std::uint64_t fetched_bytes, double begin_s) const;

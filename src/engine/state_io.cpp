@@ -160,4 +160,13 @@ void load(Reader& reader, const State& state) {
   reader.note_unread(state);
 }
 
+Failure with_what_was_loaded(Failure why, const Failure& damage) {
+  why.message += compose(
+      "; the variables hold what was loaded of a damaged checkpoint before ({}): start the program again rather than "
+      "go "
+      "on with them",
+      to_string(damage));
+  return why;
+}
+
 }  // namespace kedge::engine

@@ -26,4 +26,7 @@ void save(Writer& writer, const State& state);
 /// what was saved. What fails is remembered, for close to throw on all ranks; which regions no item loads, close logs.
 void load(Reader& reader, const State& state);
 
+/// Local. Why a restart ends, if variables hold what was loaded before of a checkpoint that has this `damage`.
+[[nodiscard]] Failure with_what_was_loaded(Failure why, const Failure& damage);
+
 }  // namespace kedge::engine

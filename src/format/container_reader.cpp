@@ -143,6 +143,33 @@ std::vector<Damage> ContainerReader::verify(const std::function<void(std::uint64
   return damages;
 }
 
+std::vector<Damage> ContainerReader::verify_rest(const WasRead& was_read) const {
+  std::vector<Damage> damages;
+  verify_structure(damages, {});
+  for (const DataExtent& extent : index_.map.data_extents) {
+    if (!is_read(extent, was_read)) verify_data(extent, damages, {});
+    else if (!is_padding_intact(bytes_, index_.map, extent))
+      damages.push_back({"padding beside regions", extent.offset, extent.length});
+  }
+  return damages;
+}
+
+std::uint64_t ContainerReader::rest_bytes(const WasRead& was_read) const {
+  std::uint64_t bytes = 0;
+  for (const DataExtent& extent : index_.map.data_extents) {
+    if (!is_read(extent, was_read)) bytes += extent.length;
+  }
+  return bytes;
+}
+
+/// All of its regions.
+bool ContainerReader::is_read(const DataExtent& extent, const WasRead& was_read) const {
+  for (std::uint64_t i = 0; i < extent.region_count; ++i) {
+    if (!was_read(region_at(extent.first_region + i))) return false;
+  }
+  return true;
+}
+
 // Superblock and index were checked when the reader was made, but may have changed since.
 void ContainerReader::verify_structure(std::vector<Damage>& damages,
                                        const std::function<void(std::uint64_t)>& progress) const {

@@ -66,11 +66,19 @@ class ContainerReader {
   /// `on_progress` is called with the bytes checked since the last call.
   [[nodiscard]] std::vector<Damage> verify(const std::function<void(std::uint64_t)>& on_progress = {}) const;
 
+  /// Whether read() has given out all of this region, unharmed.
+  using WasRead = std::function<bool(const PlacedRegion& region)>;
+  /// The same of what was not read yet. With those reads it is every byte of the file.
+  [[nodiscard]] std::vector<Damage> verify_rest(const WasRead& was_read) const;
+  /// How many bytes of regions that takes.
+  [[nodiscard]] std::uint64_t rest_bytes(const WasRead& was_read) const;
+
  private:
   void verify_structure(std::vector<Damage>& damages, const std::function<void(std::uint64_t)>& progress) const;
   void verify_data(const DataExtent& extent, std::vector<Damage>& damages,
                    const std::function<void(std::uint64_t)>& progress) const;
   void verify_run(const DataExtent& extent, std::vector<Damage>& damages) const;
+  [[nodiscard]] bool is_read(const DataExtent& extent, const WasRead& was_read) const;
   void check_size(const PlacedRegion& region, std::uint64_t size_bytes) const;
   void check_blocks(const PlacedRegion& region, std::size_t first, std::span<const std::uint32_t> found) const;
   [[nodiscard]] const PlacedRegion& region_at(std::uint64_t position) const noexcept;

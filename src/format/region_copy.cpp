@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 
 #include "base/invariant.hpp"
 #include "base/on_threads.hpp"
@@ -11,9 +12,10 @@
 namespace kedge::format {
 namespace {
 
-// Calls visit(offset, length) for each stretch of the extent that belongs to no region.
-template <class Visit>
-void for_each_padding(const RegionMap& map, const DataExtent& extent, Visit&& visit) {
+using Visit = std::function<void(std::uint64_t offset, std::uint64_t length)>;
+
+// For each stretch of the extent that belongs to no region.
+void for_each_padding(const RegionMap& map, const DataExtent& extent, const Visit& visit) {
   std::uint64_t at = extent.offset;
   for (std::uint64_t i = 0; i < extent.region_count; ++i) {
     const PlacedRegion& region = map.regions[map.by_offset[extent.first_region + i]];
@@ -183,6 +185,14 @@ void write_padding(fs::ByteAccess& file, const RegionMap& map) {
     for_each_padding(map, extent,
                      [&](std::uint64_t offset, std::uint64_t length) { write_zeros(file, offset, length); });
   }
+}
+
+bool is_padding_intact(fs::ByteAccess& file, const RegionMap& map, const DataExtent& extent) {
+  bool intact = true;
+  for_each_padding(map, extent, [&](std::uint64_t offset, std::uint64_t length) {
+    intact = intact && file.checksum(offset, length, 0) == crc32c_zeros(length, 0);
+  });
+  return intact;
 }
 
 }  // namespace kedge::format

@@ -89,7 +89,7 @@ class Pipeline {
   void submit_unsealed(const CommitHead& commit, const CommitCost& cost, std::unique_ptr<PendingSeal> unsealed);
   /// A commit that was just opened: makes it as well protected as a fresh one, if commits are protected at all. If it
   /// is not persistent, the next commit is due for the prefix. `unread`: see recovery::Opened.
-  void continue_from(const CommitHead& commit, bool persistent, bool unread);
+  void continue_from(const CommitHead& commit, bool persistent, Unread unread);
   /// Whether there is a worker.
   [[nodiscard]] bool is_behind() const noexcept { return worker_ != nullptr; }
   /// Nothing is under way when it returns, and what was left to do after an open is given up as far as that costs no

@@ -13,7 +13,7 @@
 
 namespace kedge::pipeline {
 
-void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unread) {
+void Pipeline::continue_from(const CommitHead& commit, bool persistent, Unread unread) {
   // A job that never lives for N commits must get something to the prefix all the same.
   if (!commit.is_output) unflushed_ = persistent ? 0 : schedule_.flush_every;
   outputs_.found();
@@ -33,8 +33,9 @@ void Pipeline::continue_from(const CommitHead& commit, bool persistent, bool unr
     return;
   }
   upkeep_ = {commit, is_due, {}, !is_due && may_drop};
-  if (unread) {
-    if (is_protected) upkeep_.unread.push_back({commit, is_current ? found.current : found.sound});
+  if (unread.container) upkeep_.unread.push_back({commit, {}});
+  if (unread.others) {
+    if (is_protected && !unread.container) upkeep_.unread.push_back({commit, is_current ? found.current : found.sound});
     for (const commits::Entry& entry : ledger_.entries()) {
       if (entry.commit.id != commit.id) upkeep_.unread.push_back({entry.commit, {}});
     }

@@ -14,6 +14,12 @@
 
 namespace kedge::pipeline {
 
+/// What an open has left to be read behind the application.
+struct Unread {
+  bool others = false;     ///< parity of what was opened, and the other commits in the stores
+  bool container = false;  ///< of what was opened
+};
+
 /// A commit of which not every byte was read.
 struct UnreadCommit {
   CommitHead commit;

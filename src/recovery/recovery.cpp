@@ -9,7 +9,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "fs/file_system.hpp"
-#include "recovery/rebuild_inputs.hpp"
+#include "recovery/read_later.hpp"
 
 namespace kedge::recovery {
 namespace {
@@ -42,15 +42,16 @@ void Recovery::survey_only() {
   } while (policy_.verify == Verify::all && !verify_what_counts(nullptr, {}));
 }
 
-std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
+std::optional<Opened> Recovery::open(const Selection& selection, Newer newer, Reading reading) {
   // What was not read before made a recovery fail: only a whole look finds what is to be rebuilt instead.
   Depth depth = policy_.verify == Verify::headers ? Depth::headers
                 : policy_.reads_later             ? Depth::what_is_opened
                                                   : Depth::what_is_used;
   if (!failed_once_.empty()) depth = Depth::all_that_counts;
+  if (newer == Newer::discard) reading = Reading::in_open;
   for (;; depth = Depth::all_that_counts) {
     survey_.look();
-    const Plan plan = make_plan(selection, depth);
+    const Plan plan = make_plan(selection, depth, reading);
     if (group_.is_root()) log_skipped(plan);
     refuse_if_lost(plan.choice, selection);
     refuse_unknown_bound(plan, selection);
@@ -62,29 +63,30 @@ std::optional<Opened> Recovery::open(const Selection& selection, Newer newer) {
     std::optional<Recovered> mine = try_to_carry_out(plan, *chosen, depth);
     if (!mine) continue;  // with what was learned
     if (newer == Newer::discard) discard_newer(plan.survey, *chosen);
-    return opened(*chosen, std::move(*mine), depth);
+    return opened(plan, std::move(*mine), depth);
   }
 }
 
 /// COLLECTIVE. From what the look found and, turn by turn, what the verification found to differ; each turn leaves less
 /// to read.
-Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth) {
+Recovery::Plan Recovery::make_plan(const Selection& selection, Depth depth, Reading reading) {
   while (true) {
     Plan plan;
     plan.survey = survey_.survey(&selection);
     plan.choice = choose(plan.survey, selection, ledger_.commits_exist());
-    std::vector<store::FileKey> read_by_rebuild;
+    ReadLater read_later;
     if (const Candidate* chosen = plan.chosen()) {
       plan.orders = plan_orders(group_, plan.survey.homes, *chosen);
       if (depth != Depth::headers && depth != Depth::all_that_counts) {
-        read_by_rebuild = rebuild_inputs(group_, storage_.store, *chosen, plan.orders);
+        read_later = read_later_by(group_, storage_.store, *chosen, plan.orders, reading == Reading::in_load);
+        plan.is_own_unread = read_later.own_container;
       }
       if (depth == Depth::what_is_opened) {
-        if (verify_what_is_opened(*chosen, plan.orders, read_by_rebuild)) return plan;
+        if (verify_what_is_opened(*chosen, plan.orders, read_later.files)) return plan;
         continue;
       }
     }
-    if (depth == Depth::headers || verify_what_counts(plan.chosen(), read_by_rebuild)) return plan;
+    if (depth == Depth::headers || verify_what_counts(plan.chosen(), read_later.files)) return plan;
   }
 }
 
@@ -203,6 +205,16 @@ void Recovery::require_prefix(const Candidate& chosen) const {
   });
 }
 
+void Recovery::doubt(const CommitHead& commit, const Failure& damage) {
+  failed_once_.insert(commit.id);
+  ledger_.doubt_opened(commit.id);
+  if (!group_.is_root()) return;
+  log_.warning(
+      compose("{} (generation {}) turned out damaged while it was loaded: {}; reading every byte of it before "
+              "the next attempt",
+              commit.tag, commit.generation, to_string(damage)));
+}
+
 /// COLLECTIVE. The commits that are left behind are recorded first.
 void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
   const std::uint64_t generation = chosen.commit.generation;
@@ -220,7 +232,8 @@ void Recovery::discard_newer(const Survey& survey, const Candidate& chosen) {
 }
 
 /// COLLECTIVE.
-Opened Recovery::opened(const Candidate& chosen, Recovered mine, Depth depth) const {
+Opened Recovery::opened(const Plan& plan, Recovered mine, Depth depth) const {
+  const Candidate& chosen = *plan.chosen();
   const auto is = [&](RecoverySource source) -> std::uint64_t { return mine.source == source ? 1 : 0; };
   const auto sums = group_.sum(std::array{is(RecoverySource::moved), is(RecoverySource::rebuilt),
                                           is(RecoverySource::fetched), mine.container_bytes});
@@ -229,7 +242,8 @@ Opened Recovery::opened(const Candidate& chosen, Recovered mine, Depth depth) co
           chosen.total_bytes,
           std::move(mine),
           {sums[0], sums[1], sums[2], sums[3]},
-          depth == Depth::what_is_opened};
+          depth == Depth::what_is_opened,
+          plan.is_own_unread};
 }
 
 }  // namespace kedge::recovery

@@ -30,6 +30,9 @@ struct RecoveryPolicy {
   bool reads_later = false;
 };
 
+/// Who reads every byte of each rank's own container, where it lies in place: open, or whoever loads from it.
+enum class Reading : std::uint8_t { in_open, in_load };
+
 /// Totals over all ranks.
 struct RecoveryTotals {
   std::uint64_t moved = 0;  ///< containers
@@ -47,6 +50,8 @@ struct Opened {
   RecoveryTotals totals;
   /// Parity of sets of which nothing was missing, and the other commits that stay, are only known by their headers yet.
   bool unread = false;
+  /// So are containers that were in place: nothing may be given up for this commit before they were read.
+  bool is_own_unread = false;
 };
 
 /// Of one engine; it remembers which commits failed. Calls must be the same on every rank.
@@ -70,7 +75,13 @@ class Recovery {
   ///
   /// The ledger then has the survey, without what was discarded; that this commit is open is for the caller to say.
   /// Throws unrecoverable, io (the prefix cannot be read), no_space, timeout, rank_failed.
-  [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer);
+  ///
+  /// Reading::in_load is a wish: it is not heeded where something is written over, or discarded, for what is opened
+  /// (Opened::is_own_unread).
+  [[nodiscard]] std::optional<Opened> open(const Selection& selection, Newer newer, Reading reading = Reading::in_open);
+
+  /// COLLECTIVE. What was opened turned out damaged while it was loaded: the next open reads all that counts first.
+  void doubt(const CommitHead& commit, const Failure& damage);
 
  private:
   /// How much of the files is read before anything is carried out.
@@ -84,14 +95,15 @@ class Recovery {
   struct Plan {
     Survey survey;
     Choice choice;
-    Orders orders;  ///< for what was chosen
+    Orders orders;               ///< for what was chosen
+    bool is_own_unread = false;  ///< as Opened's
 
     [[nodiscard]] const Candidate* chosen() const {
       return choice.chosen ? &survey.candidates[*choice.chosen] : nullptr;
     }
   };
 
-  [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth);
+  [[nodiscard]] Plan make_plan(const Selection& selection, Depth depth, Reading reading);
   [[nodiscard]] bool verify_what_counts(const Candidate* chosen, std::span<const store::FileKey> except_own);
   [[nodiscard]] bool verify_what_is_opened(const Candidate& chosen, const Orders& orders,
                                            std::span<const store::FileKey> except_own);
@@ -102,7 +114,7 @@ class Recovery {
   [[nodiscard]] std::optional<Recovered> try_to_carry_out(const Plan& plan, const Candidate& chosen, Depth depth);
   void require_prefix(const Candidate& chosen) const;
   void discard_newer(const Survey& survey, const Candidate& chosen);
-  [[nodiscard]] Opened opened(const Candidate& chosen, Recovered mine, Depth depth) const;
+  [[nodiscard]] Opened opened(const Plan& plan, Recovered mine, Depth depth) const;
 
   comm::Group group_;
   commits::RunIdentity run_;
@@ -111,7 +123,7 @@ class Recovery {
   RecoveryPolicy policy_;
   Log log_;
   StorageSurvey survey_;
-  std::set<Id128> failed_once_;  ///< commits that failed after all that counts was read
+  std::set<Id128> failed_once_;  ///< commits that failed after all that counts was read, or while they were loaded
 };
 
 }  // namespace kedge::recovery

@@ -1,4 +1,4 @@
-#include "recovery/rebuild_inputs.hpp"
+#include "recovery/read_later.hpp"
 
 #include <algorithm>
 #include <set>
@@ -28,20 +28,23 @@ std::set<FileKind> written_kinds(int rank, store::NodeStore& store, const Orders
 
 }  // namespace
 
-std::vector<store::FileKey> rebuild_inputs(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
-                                           const Orders& orders) {
-  if (chosen.rebuilt == 0) return {};
+ReadLater read_later_by(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
+                        const Orders& orders, bool loads) {
+  if (chosen.rebuilt == 0 && !loads) return {};
   const auto written = written_kinds(group.rank(), store, orders);
   const bool overwrites =
       std::ranges::any_of(written, [&](FileKind kind) { return store.begin_would_overwrite(kind); });
   if (group.any(overwrites)) return {};
-  std::vector<store::FileKey> files;
+  ReadLater later;
+  const store::FileKey container{chosen.commit.id, {}};
+  later.own_container = loads;
+  if (loads) later.files.push_back(container);
   for (const SetOrder& order : orders.sets) {
     if (!order.rebuild) continue;
-    files.push_back({chosen.commit.id, {}});
-    files.push_back(order.key());
+    if (!loads) later.files.push_back(container);
+    later.files.push_back(order.key());
   }
-  return files;
+  return later;
 }
 
 }  // namespace kedge::recovery

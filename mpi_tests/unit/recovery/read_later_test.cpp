@@ -1,6 +1,6 @@
-// What a rebuild reads and checks itself need not be verified before, unless carrying out the orders overwrites files
-// that could still be offered if it fails.
-#include "recovery/rebuild_inputs.hpp"
+// What a rebuild, or whoever loads, reads and checks itself need not be verified before, unless carrying out the orders
+// overwrites files that could still be offered if it fails.
+#include "recovery/read_later.hpp"
 
 #include <gmock/gmock.h>
 
@@ -11,7 +11,7 @@
 #include "harness/testing_world.hpp"
 #include "unit/store/store_fixture.hpp"
 
-namespace kedge::faults::rebuild_inputs_test {
+namespace kedge::faults::read_later_test {
 namespace {
 
 using recovery::Candidate;
@@ -25,7 +25,7 @@ constexpr int kMine = 0;
 constexpr std::uint8_t kChosen = 5;
 constexpr std::uint8_t kOlder = 3;
 
-class RebuildInputs : public StoreFiles {
+class ReadLaterBy : public StoreFiles {
  protected:
   /// Member 1's container is rebuilt; this rank has all of its own and writes nothing.
   static Orders orders() {
@@ -49,7 +49,7 @@ class RebuildInputs : public StoreFiles {
 
   /// Of the chosen commit, where the store has its descriptor and a retired file of kind `retired`.
   std::vector<FileKey> inputs(FileKind retired, const std::function<void(Orders&)>& change, bool has_descriptor = true,
-                              std::uint32_t rebuilt = 1) {
+                              std::uint32_t rebuilt = 1, bool loads = false) {
     disk.remove_all("/store");
     disk.make_directories("/store");
     const auto store = open_store(kMine);
@@ -64,13 +64,15 @@ class RebuildInputs : public StoreFiles {
     std::vector<FileKey> found;
     testing::InProcessWorld world(1);
     (void)world.run_connected([&](Communicator& communicator) {
-      found = rebuild_inputs(comm::Group(communicator, comm::Group::Seconds(60)), *store, chosen, changed);
+      found =
+          recovery::read_later_by(comm::Group(communicator, comm::Group::Seconds(60)), *store, chosen, changed, loads)
+              .files;
     });
     return found;
   }
 };
 
-TEST_P(RebuildInputs, AreTheContainerAndTheSetFilesIfNothingThatCouldBeOfferedIsOverwritten) {
+TEST_P(ReadLaterBy, AreTheContainerAndTheSetFilesIfNothingThatCouldBeOfferedIsOverwritten) {
   for (const FileKind retired : kAllKinds) {
     EXPECT_THAT(inputs(retired, [](Orders&) {}),
                 ElementsAre(key_of(FileKind::container, kChosen), key_of(FileKind::parity, kChosen)));
@@ -81,7 +83,7 @@ TEST_P(RebuildInputs, AreTheContainerAndTheSetFilesIfNothingThatCouldBeOfferedIs
   EXPECT_FALSE(inputs(FileKind::container, other_rank).empty());
 }
 
-TEST_P(RebuildInputs, AreVerifiedFirstIfSomethingThatCouldBeOfferedIsOverwritten) {
+TEST_P(ReadLaterBy, AreVerifiedFirstIfSomethingThatCouldBeOfferedIsOverwritten) {
   for (const FileKind kind : kAllKinds) {
     EXPECT_THAT(inputs(kind, [&](Orders& orders) { orders.moves.push_back(move_of(kind, kMine)); }), IsEmpty());
   }
@@ -95,7 +97,7 @@ TEST_P(RebuildInputs, AreVerifiedFirstIfSomethingThatCouldBeOfferedIsOverwritten
   EXPECT_THAT(inputs(FileKind::container, [](Orders& orders) { orders.fetches.emplace_back(); }), IsEmpty());
 }
 
-TEST_P(RebuildInputs, ThereAreNoneWhereNothingIsRebuilt) {
+TEST_P(ReadLaterBy, ThereAreNoneWhereNothingIsRebuilt) {
   EXPECT_THAT(inputs(
                   FileKind::parity, [](Orders&) {}, true, 0),
               IsEmpty());
@@ -103,7 +105,19 @@ TEST_P(RebuildInputs, ThereAreNoneWhereNothingIsRebuilt) {
   EXPECT_THAT(inputs(FileKind::parity, no_rebuild), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, RebuildInputs, testing::Values(true));
+TEST_P(ReadLaterBy, WhoeverLoadsReadsTheContainerUnlessSomethingThatCouldBeOfferedIsOverwritten) {
+  const auto nothing = [](Orders&) {};
+  EXPECT_THAT(inputs(FileKind::container, nothing, true, 0, true),
+              ElementsAre(key_of(FileKind::container, kChosen), key_of(FileKind::parity, kChosen)));
+  const auto no_rebuild = [](Orders& orders) { orders.sets[0].rebuild = false; };
+  EXPECT_THAT(inputs(FileKind::container, no_rebuild, true, 0, true),
+              ElementsAre(key_of(FileKind::container, kChosen)));
+  const auto fetches = [](Orders& orders) { orders.fetches.emplace_back(); };
+  EXPECT_THAT(inputs(FileKind::container, fetches, true, 0, true), IsEmpty());
+  EXPECT_FALSE(inputs(FileKind::parity, fetches, true, 0, true).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, ReadLaterBy, testing::Values(true));
 
 }  // namespace
-}  // namespace kedge::faults::rebuild_inputs_test
+}  // namespace kedge::faults::read_later_test

@@ -1,0 +1,37 @@
+// A checkpoint that is open, and of which this rank's container is checked by those who load from it.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "format/container_reader.hpp"
+#include "kedge/error.hpp"
+#include "recovery/recovery.hpp"
+
+namespace kedge::engine {
+
+/// Until all ranks have found theirs intact, nothing may be given up for it: what it supersedes stays in the stores.
+/// Loads come from several threads; the rest is for the thread that closes.
+class Unproven {
+ public:
+  explicit Unproven(recovery::Opened opened) : opened_(std::move(opened)) {}
+
+  [[nodiscard]] const recovery::Opened& opened() const noexcept { return opened_; }
+  /// All of this region was read, and is what was saved.
+  void note_read(const format::PlacedRegion& region);
+  /// Bytes of regions that nobody has loaded.
+  [[nodiscard]] std::uint64_t bytes_left(const format::ContainerReader& container) const;
+  /// Reads what nobody has loaded. The failure if it is damaged or cannot be read.
+  [[nodiscard]] std::optional<Failure> check_rest(const format::ContainerReader& container,
+                                                  const std::string& path) const;
+
+ private:
+  recovery::Opened opened_;
+  mutable std::mutex mutex_;
+  std::set<std::string> read_;  ///< regions, by their names
+};
+
+}  // namespace kedge::engine

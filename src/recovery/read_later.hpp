@@ -1,0 +1,23 @@
+// Which files need not be read before a commit is recovered, as somebody reads and checks all of them later.
+#pragma once
+
+#include <vector>
+
+#include "comm/group.hpp"
+#include "recovery/orders.hpp"
+#include "store/node_store.hpp"
+
+namespace kedge::recovery {
+
+struct ReadLater {
+  std::vector<store::FileKey> files;  ///< of this process's own
+  bool own_container = false;         ///< so is the container, by whoever loads from it; the same on every rank
+};
+
+/// COLLECTIVE. Files that the orders will have read whole, and, if whoever `loads` will check it, the commit's
+/// container. Nothing if a commit that fails for what is read so late would cost more than time: on some rank, files
+/// that an older commit may need then are written over.
+[[nodiscard]] ReadLater read_later_by(const comm::Group& group, store::NodeStore& store, const Candidate& chosen,
+                                      const Orders& orders, bool loads);
+
+}  // namespace kedge::recovery
