@@ -27,7 +27,7 @@ from ._values import Attribute, Info, Level, RegionInfo, Shard
 _numbers = itertools.count()
 _REFUSED = (
     "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
-    "allow_pickle=True if no other user can write your checkpoints (pass that here, too, to silence this warning); or save "
+    "allow_pickle=True if no other user can write your checkpoints (pass the same here to silence this warning); or save "
     "plain data instead"
 )
 
@@ -215,22 +215,24 @@ class Checkpoint(Bracket):
         block = block_of(name, data)
         self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated), block.stream)
 
-    def save_object(self, name: str, value: Any, *, allow_pickle: bool = False) -> None:
+    def save_object(self, name: str, value: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
         """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``. The first time that
-        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it will be
-        loaded with allow_pickle=True, and there is no warning."""
+        it holds what load_object refuses by default, a warning names that and its place; ``allow`` and ``allow_pickle`` say
+        that it will be loaded with the same, and there is no warning of what they allow."""
         self._check_open()
         data, unusual = dump_object(value, name)
         self.save(name, data)
         if unusual and not allow_pickle:
-            self._refusals.warn(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
+            given = tuple(allow)
+            words = _REFUSED.format("load_object")
+            self._refusals.warn(unusual, lambda: refused_object(value, name, given), words, _warn, given)
 
-    def save_state(self, name: str, state: Any, *, allow_pickle: bool = False) -> None:
+    def save_state(self, name: str, state: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
         tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
         share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
         directly, those of other devices through host memory. Warns of what load_state refuses by default, as
-        save_object does."""
+        save_object does; ``allow`` and ``allow_pickle`` as there."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import refused, take_apart
 
@@ -238,8 +240,9 @@ class Checkpoint(Bracket):
         taken = take_apart(state, name)
         save_state(self._engine, name, taken)
         if taken.unusual and not allow_pickle:
-            find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual)  # noqa: E731
-            self._refusals.warn(taken.unusual, find, _REFUSED.format("load_state"), _warn)
+            given = tuple(allow)
+            find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual, given)  # noqa: E731
+            self._refusals.warn(taken.unusual, find, _REFUSED.format("load_state"), _warn, given)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the
