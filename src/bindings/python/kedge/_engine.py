@@ -18,7 +18,7 @@ from ._bracket import Bracket
 from ._counters import Counted
 from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
-from ._options import flat_options
+from ._options import given_options
 from ._plain import load_plain
 from ._refused import RefusalWarnings, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
@@ -39,7 +39,8 @@ class Engine(Counted):
     ranks or raise the same kind of Error on all. Use it as a context manager, or call ``finalize`` at the end.
 
     ``options``: names as in kedge.toml, with dots or nested, e.g. ``{"store.path": "/local", "redundancy": {"every":
-    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; None is its ``default()``.
+    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; one of mpi4py will
+    do, too; None is ``default()``.
     ``log``: called with (level, line) instead of writing to standard error.
     """
 
@@ -47,15 +48,16 @@ class Engine(Counted):
         self,
         options: Mapping[str, Any] | None = None,
         *,
-        communicator: communicators.Ranks | None = None,
+        communicator: communicators.Ranks | Any | None = None,
         log: Callable[[int, str], None] | None = None,
     ) -> None:
         communicators.check_mpi4py()
-        ranks = communicator if communicator is not None else communicators.default()
+        texts = given_options(options)
+        ranks = communicators.of(communicator)
         #: This process's rank, and how many there are.
         self.rank: int = ranks.rank
         self.size: int = ranks.size
-        self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
+        self._engine = _kedge.Engine(ranks, texts, log)
         self._refusals = RefusalWarnings()
         self._number = next(_numbers)
         communicators.unfinished.add(self._number)
