@@ -14,6 +14,7 @@
 #include "engine/calls.hpp"
 #include "engine/fingerprint.hpp"
 #include "engine/identity.hpp"
+#include "engine/noting.hpp"
 #include "engine/proof.hpp"
 #include "engine/store_io.hpp"
 #include "engine/store_roots.hpp"
@@ -269,9 +270,11 @@ class Start {
   void begin() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      if (setup_.environment.is_drain) started_.prefix.records->note_drain();
-      write_identity(*started_.prefix.records, known_, ids_,
-                     {fingerprint_, store_to_record(), setup_.options.open.fresh});
+      noting([&] {
+        if (setup_.environment.is_drain) started_.prefix.records->note_drain();
+        write_identity(*started_.prefix.records, known_, ids_,
+                       {fingerprint_, store_to_record(), setup_.options.open.fresh});
+      });
     });
     if (left_behind_) (void)attempt([&] { left_behind_->release(); });
     // What stays is removed by the next start.
