@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "collective/shared_directory.hpp"
@@ -201,6 +203,33 @@ TEST_F(MpiFaults, ARankWithoutMemoryEndsTheCallOnAllAlikeAndAtOnce) {
     EXPECT_THAT(failure->message, HasSubstr("rank 1 failed during a call: out of memory"));
   }
   EXPECT_GT(call, 50);
+}
+
+/// One rank has all that it wants of a call, and leaves for good, while another still waits in it for a third.
+TEST_F(MpiFaults, WhoMakesNoMoreCallsIsHeardInTheNextOneAndNotInTheLast) {
+  if (ranks_ < 3) return;
+  const auto soon = [] { return Deadline::after(std::chrono::seconds(30)); };
+  const auto communicator = mpi(MPI_COMM_WORLD);
+  communicator->connect(soon());
+  communicator->begin_call();
+  std::array<std::byte, 1> one{};
+  if (rank_ == 0) {
+    std::array requests{communicator->receive(1, 0, one), communicator->receive(2, 0, one)};
+    const auto failure = failure_of([&] { communicator->wait(requests, soon()); });
+    EXPECT_FALSE(failure) << to_string(*failure);
+  } else {
+    if (rank_ == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::array requests{communicator->send(0, 0, one)};
+    communicator->wait(requests, soon());
+  }
+  if (rank_ == 1) return communicator->depart("rank 1 has gone");
+  communicator->begin_call();
+  const auto begun = std::chrono::steady_clock::now();
+  const auto failure = failure_of([&] { communicator->barrier(soon(), {}); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::rank_failed);
+  EXPECT_EQ(failure->message, "rank 1 has gone");
 }
 
 #if defined(MPIX_ERR_PROC_FAILED)

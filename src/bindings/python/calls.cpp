@@ -56,9 +56,9 @@ void Engine::let_go() {
   engine.reset();
 }
 
-void Engine::leave() {
+void Engine::leave(const std::string& why) {
   if (engine_ == nullptr) return;
-  if (is_child() || turns_->leave()) engine_->leave_by_error();
+  if (is_child() || turns_->leave(why)) engine_->leave_by_error(why);
   let_go();
 }
 
@@ -88,7 +88,7 @@ Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, 
 
 Call::~Call() {
   const bool is_left = turns_ != nullptr && !is_child() && turns_->end();
-  if (is_left) engine_->leave_by_error();
+  if (is_left) engine_->leave_by_error(turns_->why_left());
   engine_.reset();
   if (is_child()) return;
   Calls& all = calls();

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "bindings/python/turns.hpp"
@@ -81,7 +82,8 @@ class Engine {
   void let_go();
   /// Local. An error, or an exit, of the application ends it: its lock is released, whatever still refers to it, at
   /// once or with the call that another thread is in. Calls throw bad_state from then on.
-  void leave();
+  /// `why` is for the other ranks, if there is something to tell.
+  void leave(const std::string& why);
   /// With the lock held. Throws bad_state if it was left.
   [[nodiscard]] std::shared_ptr<kedge::Engine> held() const;
   [[nodiscard]] const std::shared_ptr<Turns>& turns() const noexcept { return turns_; }

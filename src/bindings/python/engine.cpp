@@ -190,7 +190,7 @@ auto plain(Result (kedge::Engine::*method)()) {
 
 void bind_lifetime(nb::class_<Engine>& bound) {
   bound.def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
-      .def("leave", &Engine::leave)
+      .def("leave", [](Engine& engine, const Text& why) { engine.leave(why.bytes); })
       .def("finalize_if_all_come",
            [](const Engine& engine, double seconds) {
              const std::chrono::duration<double> at_most(seconds);

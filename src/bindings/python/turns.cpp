@@ -59,8 +59,14 @@ void Turns::note_open(bool is_open) noexcept {
   opened_ = is_open ? std::this_thread::get_id() : Thread();
 }
 
-bool Turns::leave() noexcept {
+std::string Turns::why_left() const {
   const std::lock_guard guard(mutex_);
+  return why_left_;
+}
+
+bool Turns::leave(const std::string& why) {
+  const std::lock_guard guard(mutex_);
+  why_left_ = why;
   is_left_ = true;
   return is_idle();
 }

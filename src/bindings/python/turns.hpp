@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 
 namespace kedge::python {
@@ -28,20 +29,22 @@ class Turns {
   /// This thread has a checkpoint open from now on; or nobody has.
   void note_open(bool is_open) noexcept;
   /// The engine is left. True if no call is under way; else the last one's end says so.
-  [[nodiscard]] bool leave() noexcept;
+  [[nodiscard]] bool leave(const std::string& why);
+  [[nodiscard]] std::string why_left() const;
 
  private:
   using Thread = std::thread::id;
   void check(Use use, Thread self) const;
   [[nodiscard]] bool is_idle() const noexcept { return depth_ == 0 && beside_.empty(); }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Thread alone_;                   ///< whose call runs alone; none: Thread{}
   Thread opened_;                  ///< who has a checkpoint open
   unsigned depth_ = 0;             ///< calls of the thread that runs alone
   std::multiset<Thread> beside_;   ///< whose calls run beside each other
   std::condition_variable ended_;  ///< one of these
   bool is_left_ = false;
+  std::string why_left_;
 };
 
 }  // namespace kedge::python

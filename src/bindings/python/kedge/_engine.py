@@ -71,17 +71,19 @@ class Engine(Counted):
         elif isinstance(error, SystemExit) and error.code in (None, 0):
             self._exit()
         else:
-            self._engine.leave()
+            self._engine.leave(_reason(kind, error))
 
     def _exit(self) -> None:
         """The program ends well: in order, if the other ranks do so, too."""
+        why = "it exits with status 0"
         try:
             if self._engine.finalize_if_all_come(communicators.EXIT_WAIT_S):
                 communicators.unfinished.discard(self._number)
+                why = ""
             else:
                 communicators.missed.add(self._number)
         finally:
-            self._engine.leave()
+            self._engine.leave(why)
 
     def need_checkpoint(self) -> bool:
         """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
@@ -169,6 +171,13 @@ class Engine(Counted):
         done = self._engine.finalize(timeout)
         communicators.unfinished.discard(self._number)
         return done
+
+
+def _reason(kind: type[BaseException], error: BaseException | None) -> str:
+    """What the other ranks are told of why this one leaves."""
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return f"it exits with status {error.code}"
+    return " ".join(f"{kind.__name__}: {error}".split())[:300]
 
 
 def _warn(text: str) -> None:
