@@ -20,16 +20,11 @@ from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
 from ._options import given_options
 from ._plain import load_plain
-from ._refused import RefusalWarnings, dump_object, refused_object
+from ._refused import REFUSED, RefusalWarnings, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
 
 _numbers = itertools.count()
-_REFUSED = (
-    "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
-    "allow_pickle=True if no other user can write your checkpoints (pass the same here to silence this warning); or save "
-    "plain data instead"
-)
 
 
 class Engine(Counted):
@@ -71,7 +66,7 @@ class Engine(Counted):
         elif isinstance(error, SystemExit) and error.code in (None, 0):
             self._exit()
         else:
-            self._engine.leave(_reason(kind, error))
+            self._engine.leave(communicators.reason_of(kind, error))
 
     def _exit(self) -> None:
         """The program ends well: in order, if the other ranks do so, too."""
@@ -173,13 +168,6 @@ class Engine(Counted):
         return done
 
 
-def _reason(kind: type[BaseException], error: BaseException | None) -> str:
-    """What the other ranks are told of why this one leaves."""
-    if isinstance(error, SystemExit) and isinstance(error.code, int):
-        return f"it exits with status {error.code}"
-    return " ".join(f"{kind.__name__}: {error}".split())[:300]
-
-
 def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=4)  # the line that saves
 
@@ -235,7 +223,7 @@ class Checkpoint(Bracket):
         self.save(name, data)
         if unusual and not allow_pickle:
             given = tuple(allow)
-            words = _REFUSED.format("load_object")
+            words = REFUSED.format("load_object")
             self._refusals.warn(unusual, lambda: refused_object(value, name, given), words, _warn, given)
 
     def save_state(self, name: str, state: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
@@ -253,7 +241,7 @@ class Checkpoint(Bracket):
         if taken.unusual and not allow_pickle:
             given = tuple(allow)
             find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual, given)  # noqa: E731
-            self._refusals.warn(taken.unusual, find, _REFUSED.format("load_state"), _warn, given)
+            self._refusals.warn(taken.unusual, find, REFUSED.format("load_state"), _warn, given)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the

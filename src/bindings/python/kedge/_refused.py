@@ -13,6 +13,12 @@ from ._plain import PlainPickler, by_name, global_names, plain_by_name, plain_gl
 
 #: Named one by one up to here.
 _NAMED = 8
+#: For people; what loads, and then what it refuses.
+REFUSED = (
+    "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
+    "allow_pickle=True if no other user can write your checkpoints (pass the same here to silence this warning); or save "
+    "plain data instead"
+)
 
 
 class RefusalWarnings:
@@ -103,4 +109,4 @@ def refused_object(value: Any, name: str, allow: Iterable[Any]) -> list[tuple[st
     return refused_in(value, name, lambda one: _dump(one, 2)[0], {**plain_globals(), **by_name(allow)})
 
 
-__all__ = ["RefusalWarnings", "dump_object", "raise_with_place", "refused_in", "refused_object"]
+__all__ = ["REFUSED", "RefusalWarnings", "dump_object", "raise_with_place", "refused_in", "refused_object"]

@@ -136,6 +136,13 @@ def check_mpi4py() -> None:
         )
 
 
+def reason_of(kind: type[BaseException], error: BaseException | None) -> str:
+    """What the other ranks are told of why this one leaves."""
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return f"it exits with status {error.code}"
+    return " ".join(f"{kind.__name__}: {error}".split())[:300]
+
+
 def end_calls() -> bool:
     """At the end of the interpreter: other threads begin no calls any more. Whether none is under way now."""
     return _kedge.end_calls(_LAST_CALLS_S)
