@@ -171,6 +171,11 @@ class Communicator {
   /// communicator on another rank, now or later, soon gets Error{rank_failed} with the text `why`. It must not be used
   /// again. Does nothing if the message layer cannot do that: the others then wait for their deadline.
   virtual void leave(std::string_view /*why*/) noexcept {}
+  /// Local. A collective call of the layers above begins; all ranks make the same ones.
+  virtual void begin_call() noexcept {}
+  /// Local. Between two calls: this rank makes no more of them, while others may still be in the last one. Whoever
+  /// waits in a later one gets Error{rank_failed} with the text `why`. Otherwise as leave.
+  virtual void depart(std::string_view /*why*/) noexcept {}
   /// Local. Threads of this rank that wait for each other; a communicator in virtual time has its own. The body must
   /// not throw. Signals of the process are not delivered to the thread. Throws std::system_error.
   [[nodiscard]] virtual std::unique_ptr<Signal> signal();

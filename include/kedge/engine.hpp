@@ -69,7 +69,8 @@ class Engine {
   /// here, a later engine of this process does not continue this one's run, unless open.chained is set.
   ~Engine();
   /// Local. An error of the application, which C++ does not see, leads to the engine's destruction: for bindings.
-  void leave_by_error() noexcept;
+  /// `why`, if given, is told the other ranks, whose next call throws rank_failed with it where MPI carries it.
+  void leave_by_error(std::string_view why = {}) noexcept;
   Engine(Engine&&) noexcept;             ///< Local.
   Engine& operator=(Engine&&) noexcept;  ///< Local. The engine that is replaced is destroyed.
   Engine(const Engine&) = delete;

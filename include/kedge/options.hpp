@@ -193,7 +193,7 @@ struct Options {
     Verify verify = Verify::all;  ///< How much of the selected commit open verifies.
     /// Start a new run, ignoring the earlier checkpoints: none of them is opened or removed, in this start or later
     /// ones. Set it for one start only: every start with it begins another run.
-    /// A start of the earlier run that is still at work ends with `busy`.
+    /// As every start, it waits for one that is still at work in the same stores (`store.lock_timeout_s`).
     bool fresh = false;
     /// Continue from commits in the stores of a run that the prefix has no record of, or of a run whose prefix was
     /// moved and whose former path cannot be read.

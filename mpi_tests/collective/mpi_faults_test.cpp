@@ -3,14 +3,19 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 
+#include <array>
+#include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "collective/shared_directory.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
+#include "harness/throwing_communicator.hpp"
 #include "kedge/kedge.hpp"
 #include "kedge/mpi.hpp"
 
@@ -69,6 +74,13 @@ std::optional<Failure> failure_of(Call&& call) {
   } catch (const Error& error) {
     return error.failure();
   }
+}
+
+/// COLLECTIVE. Whether this is true on any rank.
+bool any(bool mine) {
+  int is_any = mine ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &is_any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return is_any != 0;
 }
 
 class MpiFaults : public ::testing::Test {
@@ -155,12 +167,69 @@ TEST_F(MpiFaults, AfterACallThatFailedTheEngineEndsAndUnmapsNothing) {
         EXPECT_EQ(next->code, ErrorCode::bad_state);
       }
     }
-    int failures = failure ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    is_over = failures == 0;
+    is_over = !any(failure.has_value());
     options_.run = "after-" + std::to_string(after);  // a dead engine's store stays this process's
     options_.store.path = directory_ + "/" + options_.run + "/{node}";
   }
+}
+
+/// One rank has no memory for a message, at one after the other until none is left: all get the same error, at once,
+/// and MPI is as good as before.
+TEST_F(MpiFaults, ARankWithoutMemoryEndsTheCallOnAllAlikeAndAtOnce) {
+  if (ranks_ == 1) return;
+  options_.comm.timeout_s = 30;
+  options_.pipeline.mode = PipelineMode::inline_;
+  bool is_over = false;
+  int call = 1;
+  for (; !is_over && !any(HasFailure()); call += 3) {
+    options_.run = "at-" + std::to_string(call);  // a dead engine's store stays this process's
+    const auto plan = std::make_shared<testing::ThrowingCommunicator::Plan>(testing::ThrowingCommunicator::Plan{call});
+    const auto begun = std::chrono::steady_clock::now();
+    const auto failure = failure_of([&] {
+      std::unique_ptr<Communicator> ranks = mpi(MPI_COMM_WORLD);
+      if (rank_ == 1) ranks = std::make_unique<testing::ThrowingCommunicator>(std::move(ranks), plan);
+      Engine engine(std::move(ranks), options_);
+      engine.create("step");
+      engine.save("x", region(std::span(&rank_, 1)));
+      engine.commit();
+      engine.finalize();
+    });
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begun;
+    EXPECT_LT(spent.count(), 15) << "call " << call;
+    is_over = !any(plan->has_thrown);
+    EXPECT_EQ(failure.has_value(), !is_over) << "call " << call;
+    if (!failure) continue;
+    EXPECT_EQ(failure->code, ErrorCode::rank_failed) << to_string(*failure);
+    EXPECT_THAT(failure->message, HasSubstr("rank 1 failed during a call: out of memory"));
+  }
+  EXPECT_GT(call, 50);
+}
+
+/// One rank has all that it wants of a call, and leaves for good, while another still waits in it for a third.
+TEST_F(MpiFaults, WhoMakesNoMoreCallsIsHeardInTheNextOneAndNotInTheLast) {
+  if (ranks_ < 3) return;
+  const auto soon = [] { return Deadline::after(std::chrono::seconds(30)); };
+  const auto communicator = mpi(MPI_COMM_WORLD);
+  communicator->connect(soon());
+  communicator->begin_call();
+  std::array<std::byte, 1> one{};
+  if (rank_ == 0) {
+    std::array requests{communicator->receive(1, 0, one), communicator->receive(2, 0, one)};
+    const auto failure = failure_of([&] { communicator->wait(requests, soon()); });
+    EXPECT_FALSE(failure) << to_string(*failure);
+  } else {
+    if (rank_ == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::array requests{communicator->send(0, 0, one)};
+    communicator->wait(requests, soon());
+  }
+  if (rank_ == 1) return communicator->depart("rank 1 has gone");
+  communicator->begin_call();
+  const auto begun = std::chrono::steady_clock::now();
+  const auto failure = failure_of([&] { communicator->barrier(soon(), {}); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::rank_failed);
+  EXPECT_EQ(failure->message, "rank 1 has gone");
 }
 
 #if defined(MPIX_ERR_PROC_FAILED)

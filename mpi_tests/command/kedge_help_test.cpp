@@ -253,5 +253,29 @@ TEST_F(KedgeHelp, FishOffersCommandsAndTags) {
   EXPECT_THAT(complete("kedge verify --"), AllOf(HasSubstr("--quiet"), Not(HasSubstr("--containers"))));
 }
 
+TEST_F(KedgeHelp, ACommandWithoutACheckpointSaysWhatToGive) {
+  for (const std::string name : {"show", "verify", "extract"}) {
+    for (const std::string more : {"", " --json", " --prefix /nowhere"}) {
+      const Result bare = kedge_in(prefix_.directory(), name + more);
+      EXPECT_EQ(bare.status, 2) << bare.text;
+      for (const std::string& part :
+           {"kedge " + name + " latest", std::string("kedge ls"), "kedge " + name + " --help"})
+        EXPECT_THAT(bare.text, HasSubstr(part));
+    }
+  }
+}
+
+// These take the configured prefix.
+TEST_F(KedgeHelp, ACommandWithoutAPrefixSaysWhereItLooked) {
+  for (const auto& [name, option] :
+       {std::pair<std::string, std::string>{"drain --dry-run", ""}, {"drop --run main", "--prefix"}}) {
+    const Result bare = kedge_in(prefix_.directory(), name);
+    EXPECT_EQ(bare.status, 2) << bare.text;
+    EXPECT_THAT(bare.text, AllOf(HasSubstr("./checkpoints"), HasSubstr("persistent.path"), HasSubstr("kedge config")));
+    const Result named = kedge_in(prefix_.directory(), compose("{} {} /no", name, option));
+    EXPECT_THAT(named.text, AllOf(HasSubstr("no such prefix"), Not(HasSubstr("persistent.path"))));
+  }
+}
+
 }  // namespace
 }  // namespace kedge::testing::kedge_help_test

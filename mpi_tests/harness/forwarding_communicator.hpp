@@ -18,6 +18,8 @@ class ForwardingCommunicator : public Communicator {
   explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}
 
   void connect(Deadline deadline) override { inner_.connect(deadline); }
+  void begin_call() noexcept override { inner_.begin_call(); }
+  void depart(std::string_view why) noexcept override { inner_.depart(why); }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
     return inner_.duplicate(deadline);
   }

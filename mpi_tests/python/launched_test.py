@@ -5,6 +5,7 @@ import types
 import unittest
 from unittest import mock
 
+import kedge
 from kedge import _kedge, communicators
 from kedge._errors import BadState
 
@@ -46,6 +47,24 @@ class Launched(unittest.TestCase):
                         communicators.check_mpi4py()
                 else:
                     communicators.check_mpi4py()
+
+    def test_what_is_no_communicator_and_what_are_no_options_is_said(self):
+        class Comm:
+            pass
+
+        fake = types.SimpleNamespace(Comm=Comm, Get_library_version=lambda: _kedge.mpi_library() if _kedge.has_mpi else "")
+        with mock.patch.dict(sys.modules, {"mpi4py.MPI": fake}):
+            for given in (Comm(), communicators.single_process()):
+                with self.assertRaisesRegex(kedge.InvalidArgument, r"kedge\.Engine\(communicator=MPI\.COMM_WORLD\)"):
+                    kedge.Engine(given)
+            with mock.patch.object(communicators, "mpi", lambda comm: (_ for _ in ()).throw(LookupError(type(comm).__name__))):
+                with self.assertRaisesRegex(LookupError, "Comm"):  # it is asked for this one's ranks
+                    kedge.Engine(communicator=Comm())
+        for given in ("kedge.toml", 3, [("run", "a")]):
+            with self.assertRaisesRegex(kedge.InvalidArgument, f"not a {type(given).__name__}.*kedge.toml"):
+                kedge.Engine(given)
+            with self.assertRaisesRegex(kedge.InvalidArgument, f"is a {type(given).__name__}: give what kedge.communicators makes"):
+                kedge.Engine(communicator=given)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,12 @@ def work(engine):
         leave()
     if where == "away":
         time.sleep(90)
-    save(engine, first + 1, leaves)
+    begun = time.monotonic()
+    try:
+        save(engine, first + 1, leaves)
+    except kedge.RankFailed as error:
+        print(f"rank {engine.rank}: heard after {time.monotonic() - begun:.0f} s: {error}", flush=True)
+        raise
     print(f"rank {engine.rank}: to the end", flush=True)
 
 

@@ -17,6 +17,14 @@ from kedge import communicators
 
 PROGRAM = Path(__file__).with_name("leaving.py")
 LAUNCHER = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith(("-", "Cells", "Leaving")) else None
+#: What the other rank is told in its next call.
+HEARD = {
+    "exit 1": r"rank 0: heard after [0-4] s: .*rank 1 has left its engine \(it exits with status 1\)",
+    "logged": r"rank 0: heard after [0-4] s: .*rank 1 has left its engine \(LookupError: that main logs\)",
+    "interrupt": r"rank 0: heard after [0-4] s: .*rank 1 has left its engine \(KeyboardInterrupt",
+    "error": r"rank 0: heard after [0-4] s: .*rank 1 has left its engine \(ZeroDivisionError: a slip\)",
+    "exit": "different collective calls|rank 0: heard",  # it waits to end in order, and meets another call
+}
 AT_ONCE_S = 40.0  # far below comm.timeout_s, and enough for a start of two interpreters on a machine at work
 
 THREAD = """
@@ -71,6 +79,10 @@ class Leaving(unittest.TestCase):
                 code, printed, seconds = run(*launch, where, how, who, LEAVING=path)
                 self.assertLess(seconds, AT_ONCE_S, printed)
                 self.assertEqual(code == 0, who == "all" and how in ends_well, printed)
+                if (where, who) == ("block", "one") and how != "os._exit":
+                    self.assertRegex(printed, HEARD[how])
+                if who == "all":
+                    self.assertNotIn("heard", printed)  # nobody asks anything of one who has left
                 code, printed, _ = run(*launch, "block", "nothing", "all", LEAVING=path)
                 # Another launch goes on from the checkpoint, however the first one was left.
                 self.assertEqual((code, printed.count("from 2")), (0, 2), printed)

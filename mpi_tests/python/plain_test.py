@@ -256,6 +256,25 @@ class Plain(unittest.TestCase):
                         self.restart()
                         self.assertEqual(str(way(self.engine, value, {"allow_pickle": True}, allow_pickle=True)), str(value))
 
+    def test_who_says_what_he_will_allow_is_not_warned_of_it(self):
+        for way in WAYS:
+            for value, given in ((Config(), [Config]), (Name("a"), (Name,)), (half, iter([half])), ([Config(), half], [half, Config])):
+                with self.subTest(way=way.__name__, value=str(value)), warnings.catch_warnings():
+                    self.restart()
+                    warnings.simplefilter("error")
+                    self.assertIsNotNone(way(self.engine, value, {"allow": given}, allow=[Config, Name, half]))
+            self.restart()
+            with self.assertWarnsRegex(UserWarning, r"holds \S+half \(.*allow=\[half\].*pass the same here"):
+                way(self.engine, [Config(), half], {"allow": [Config]}, allow=[Config, half])  # what it does not name, it is told
+            with self.assertWarnsRegex(UserWarning, r"allow=\[Config, half\]"):
+                way(self.engine, [Config(), half], allow=[Config, half])
+        if Ways.state in WAYS:  # nothing but allow_pickle helps there
+            with self.assertWarnsRegex(UserWarning, "History"), self.engine.checkpoint("t") as c:
+                c.save_state("held", History([1]), allow=[History])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(Ways.object(self.engine, History([1]), {"allow": [History]}, allow=[History]), [1])
+
     def test_these_names_are_allowed_and_no_others(self):
         for way in WAYS:
             with warnings.catch_warnings():

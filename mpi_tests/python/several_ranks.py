@@ -23,8 +23,13 @@ if over == "group":
 elif over == "mpi4py":
     from mpi4py import MPI
 
-    ranks = communicators.mpi(MPI.COMM_WORLD.Split(0, -MPI.COMM_WORLD.rank))  # in another order
-    assert ranks.rank == MPI.COMM_WORLD.size - 1 - MPI.COMM_WORLD.rank
+    ranks = MPI.COMM_WORLD.Split(0, -MPI.COMM_WORLD.rank)  # in another order
+    assert communicators.mpi(ranks).rank == MPI.COMM_WORLD.size - 1 - MPI.COMM_WORLD.rank
+    try:
+        kedge.Engine(ranks)
+        sys.exit("a communicator was taken for options")
+    except kedge.InvalidArgument as error:
+        assert "kedge.Engine(communicator=MPI.COMM_WORLD)" in str(error), error
 engine = kedge.Engine(place.options(path, **{"topology.ranks_per_node": 1, "redundancy.scheme": "xor",
                                              "comm.timeout_s": 40}), communicator=ranks)
 rank, size = engine.rank, engine.size

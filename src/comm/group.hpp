@@ -159,6 +159,7 @@ class Group {
   }
   /// As comm::agree_on_call.
   std::uint64_t agree_on_call(const CallId& call, const std::optional<Failure>& local, CallName name) const {
+    communicator_->begin_call();
     return comm::agree_on_call(*communicator_, call, local, name, deadline());
   }
 

@@ -24,7 +24,7 @@ Engine::~Engine() {
   if (impl_ != nullptr && !impl_->end()) keep_forever(std::shared_ptr<engine::EngineImpl>(std::move(impl_)));
 }
 
-void Engine::leave_by_error() noexcept { impl_->leave_by_error(); }
+void Engine::leave_by_error(std::string_view why) noexcept { impl_->leave_by_error(why); }
 
 Engine::Engine(Engine&&) noexcept = default;
 

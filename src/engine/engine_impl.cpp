@@ -173,6 +173,16 @@ bool EngineImpl::end() {
   return stopped != pipeline::Worker::Stopped::not_ended;
 }
 
+/// Also after a timeout. Not after an orderly end: then nobody makes another call.
+void EngineImpl::leave_by_error(std::string_view why) noexcept {
+  has_failed_ = true;
+  if (why.empty() || !is_own_process() || lifecycle_.phase() == Phase::finished) return;
+  (void)attempt([&] {
+    group_.communicator().depart(compose(
+        "rank {} has left its engine ({}); see that rank's own messages, and start the job again", group_.rank(), why));
+  });
+}
+
 /// A program that goes on without an error has done what it wanted with this engine, also where it does not finalize
 /// it; one that was thrown out of its work may make another to go on with it.
 void EngineImpl::note_if_left_in_order() const {

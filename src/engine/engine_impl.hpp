@@ -37,7 +37,7 @@ class EngineImpl {
   EngineImpl(const EngineImpl&) = delete;
   EngineImpl& operator=(const EngineImpl&) = delete;
 
-  void leave_by_error() noexcept { has_failed_ = true; }
+  void leave_by_error(std::string_view why) noexcept;
   [[nodiscard]] bool is_own_process() const noexcept { return lifecycle_.is_own_process(); }
   [[nodiscard]] Lifecycle& lifecycle() noexcept { return lifecycle_; }
   [[nodiscard]] Writer& writer() noexcept { return writer_; }

@@ -11,6 +11,7 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "comm/wire.hpp"
+#include "engine/noting.hpp"
 #include "engine/original.hpp"
 #include "engine/stores_at_hand.hpp"
 #include "engine/succession.hpp"
@@ -296,9 +297,11 @@ KnownRun find_run(const Setup& setup, const comm::Group& group, std::unique_ptr<
   group.together([&] {
     if (!group.is_root()) return;
     known.starter = starter_of(setup, group.communicator());
-    records = take_records(setup, known.starter);
-    if (!setup.options.open.fresh) inherit(*records, known.starter);
-    known.run.incarnation = records->take_incarnation(known.starter);
+    noting([&] {
+      records = take_records(setup, known.starter);
+      if (!setup.options.open.fresh) inherit(*records, known.starter);
+      known.run.incarnation = records->take_incarnation(known.starter);
+    });
     require_succession(setup, *records, known.starter);
     read_known(setup, *records, known);
   });
@@ -321,7 +324,7 @@ RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& k
     if (!options.adopt_store) stores.refuse_unknown(found);
     const RunAndPlace ids = adopt(setup, group, known, found, stores);
     group.together([&] {
-      if (group.is_root()) places.records->write_record(record_of(known, ids));
+      if (group.is_root()) noting([&] { places.records->write_record(record_of(known, ids)); });
     });
     return ids;
   }
@@ -333,7 +336,7 @@ RunAndPlace settle_ids(const Setup& setup, const comm::Group& group, KnownRun& k
                    known.run.name),
            persist::run_record_path(persist::records_directory(known.prefix, known.run.name)));
   }
-  return group.root_decides([&] { return record_ids(*places.records, known, found); });
+  return group.root_decides([&] { return noting([&] { return record_ids(*places.records, known, found); }); });
 }
 
 /// The record first: a start that dies in between leaves one run whole, never one without what is noted of it.

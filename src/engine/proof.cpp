@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "checksum/crc32c.hpp"
+#include "engine/noting.hpp"
 #include "persist/prefix_runs.hpp"
 #include "persist/run_records.hpp"
 #include "store/file_name.hpp"
@@ -153,7 +154,7 @@ Id128 prove_prefix(const comm::Group& group, const ProvenPlace& prefix, const co
                    persist::RunRecords* records) {
   const Id128 nonce = group.root_decides([&] {
     const Id128 drawn = random_id();
-    records->write_nonce(drawn);
+    noting([&] { records->write_nonce(drawn); });
     return drawn;
   });
   // What one rank of a node sees, the others see, if the name leads them to the same place.

@@ -14,6 +14,7 @@
 #include "engine/calls.hpp"
 #include "engine/fingerprint.hpp"
 #include "engine/identity.hpp"
+#include "engine/noting.hpp"
 #include "engine/proof.hpp"
 #include "engine/store_io.hpp"
 #include "engine/store_roots.hpp"
@@ -215,13 +216,20 @@ class Start {
     const LogicalRank mine = group_.logical_rank();
     NodeLocal& node = started_.node;
     node.owner = owner();
-    node.lock = std::make_unique<store::StoreLock>(
-        environment.file_system, location.directory, started_.run.incarnation, group_.rank(), *environment.clock,
-        options.lock_timeout_s, [&](const std::string& holder) { log_waiting(holder); });
+    if (const auto left_behind = store_left_behind()) left_behind_ = lock(*left_behind);
+    node.lock = lock(location.directory);
     node.records = std::make_unique<store::NodeRecords>(environment.file_system, location, mine);
     node.store = std::make_unique<store::NodeStore>(environment.file_system, options, std::move(location), mine);
     node.store->take_charge_of(started_.topology.node);
     node.store->sweep();
+  }
+
+  /// Local. Waits for earlier starts that use this store.
+  [[nodiscard]] std::unique_ptr<store::StoreLock> lock(const std::string& directory) const {
+    const Environment& environment = setup_.environment;
+    return std::make_unique<store::StoreLock>(environment.file_system, directory, started_.run.incarnation,
+                                              group_.rank(), *environment.clock, setup_.options.store.lock_timeout_s,
+                                              [&](const std::string& holder) { log_waiting(holder); });
   }
 
   /// For who frees what jobs left. No job fails for it, and a store without this note stays.
@@ -262,10 +270,13 @@ class Start {
   void begin() {
     group_.together([&] {
       if (!group_.is_root()) return;
-      if (setup_.environment.is_drain) started_.prefix.records->note_drain();
-      write_identity(*started_.prefix.records, known_, ids_,
-                     {fingerprint_, store_to_record(), setup_.options.open.fresh});
+      noting([&] {
+        if (setup_.environment.is_drain) started_.prefix.records->note_drain();
+        write_identity(*started_.prefix.records, known_, ids_,
+                       {fingerprint_, store_to_record(), setup_.options.open.fresh});
+      });
     });
+    if (left_behind_) (void)attempt([&] { left_behind_->release(); });
     // What stays is removed by the next start.
     if (!setup_.environment.is_drain) (void)attempt([&] { started_.node.lock->remove_older(); });
     if (known_.former.empty()) return;
@@ -309,12 +320,18 @@ class Start {
         copies, shell_word(known_.prefix), started_.run.name));
   }
 
-  /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
-  void log_store_left_behind() const {
-    if (!setup_.options.open.fresh || known_.place_id.is_none()) return;
+  /// The store of the run that open.fresh leaves behind, if it is here.
+  [[nodiscard]] std::optional<std::string> store_left_behind() const {
+    if (!setup_.options.open.fresh || known_.place_id.is_none()) return std::nullopt;
     const RunAndPlace before{known_.run.id, known_.place_id};
     std::optional<std::string> directory;
     (void)attempt([&] { directory = store::existing_store(file_system_, root_, surroundings_, owner_of(before)); });
+    return directory;
+  }
+
+  /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
+  void log_store_left_behind() const {
+    const auto directory = store_left_behind();
     if (!directory) return;
     setup_.log.info(compose(
         "the earlier checkpoints stay in the node-local store{}; to free it: kedge drop {}",
@@ -357,6 +374,7 @@ class Start {
   void withdraw() const {
     if (started_.prefix.records) (void)attempt([&] { started_.prefix.records->withdraw_incarnation(); });
     if (started_.node.lock) (void)attempt([&] { started_.node.lock->release(); });
+    if (left_behind_) (void)attempt([&] { left_behind_->release(); });
   }
 
   const Setup& setup_;
@@ -367,7 +385,8 @@ class Start {
   std::string root_;
   std::string fingerprint_;  ///< what this job gives; rank 0's
   RunAndPlace ids_;
-  bool stores_know_ = false;  ///< a store says that commits of the run exist
+  std::unique_ptr<store::StoreLock> left_behind_;  ///< on the store that open.fresh leaves: nobody works there any more
+  bool stores_know_ = false;                       ///< a store says that commits of the run exist
   Started started_;
 };
 

@@ -62,7 +62,7 @@ class Succession {
     refuse(
         ErrorCode::mismatch,
         compose("{}. To continue from its checkpoints anyway, set open.chained (KEDGE_OPEN_CHAINED=1); to start over "
-                "in its place, which ends it if it is still at work, set open.fresh (KEDGE_OPEN_FRESH=1)",
+                "in its place, once it has ended, set open.fresh (KEDGE_OPEN_FRESH=1)",
                 words),
         named_.directory);
   }

@@ -231,6 +231,7 @@ void RunRecords::withdraw_incarnation() {
   if (incarnation_ == 0) return;
   file_system_->remove(record(nonce_name(incarnation_)));
   file_system_->remove(record(compose("{}{}", kBegunNote, incarnation_)));
+  file_system_->remove(record(compose("{}{}", kDrainNote, incarnation_)));  // else a job of this number is none
   // The number may be taken again: under it no container was touched and nothing was written here.
   if (newest(kTakenNote) == incarnation_) {
     file_system_->remove(record(compose("{}{}", kTakenNote, incarnation_)));

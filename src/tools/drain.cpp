@@ -111,7 +111,7 @@ Options options_for(const DrainArguments& arguments) {
   const auto file_system = fs::posix_file_system();
   if (!status_of(*file_system, options.persistent.path)) {
     throw Error(
-        Failure{ErrorCode::not_found, "there is no such prefix; check the path", -1, options.persistent.path, 0});
+        Failure{ErrorCode::not_found, no_such_prefix(arguments.prefix.empty()), -1, options.persistent.path, 0});
   }
   options.persistent.path = file_system->canonical(options.persistent.path);
   return options;

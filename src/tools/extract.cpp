@@ -283,7 +283,7 @@ Command add_extract(CLI::App& program) {
   auto arguments = std::make_shared<ExtractArguments>();
   CLI::App* parser = program.add_subcommand("extract", "Write the routed files of a checkpoint as plain files");
   parser
-      ->add_option("TAG|DIRECTORY|FILE", arguments->what,
+      ->add_option(kCheckpointOperand, arguments->what,
                    "A tag on the prefix (latest: the newest), a tag directory, or a container: rank-<r>.<n>.h5 of a "
                    "store, rank-<r>.h5 of a tag directory")
       ->required();

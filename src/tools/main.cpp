@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/printable.hpp"
@@ -10,9 +11,15 @@
 #include "format/on_disk.hpp"
 #include "tools/help.hpp"
 #include "tools/outcome.hpp"
+#include "tools/place.hpp"
 
 namespace kedge::tools {
 namespace {
+
+/// A command that was called without what it is about.
+bool lacks_checkpoint(const CLI::ParseError& error) {
+  return error.get_name() == "RequiredError" && std::string_view(error.what()).starts_with(kCheckpointOperand);
+}
 
 // To scripts, wrong usage is "not checked": 1 is reserved for damage.
 Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int count, char** words) {
@@ -24,6 +31,11 @@ Outcome explain_usage(const CLI::App& program, const CLI::ParseError& error, int
   const bool is_known = find_command(program, word) != nullptr;
   if (!word.empty() && word.front() != '-' && !is_known) {
     complain(unknown_command(program, word));
+  } else if (is_known && lacks_checkpoint(error)) {
+    complain(compose(
+        "name a checkpoint: kedge {0} latest takes the newest, kedge ls lists the tags; a directory or a file of "
+        "a store or prefix will do, too; see kedge {0} --help",
+        word));
   } else {
     complain(compose("{}; see kedge {}--help", printable(error.what()), is_known ? word + " " : ""));
   }

@@ -111,6 +111,13 @@ std::optional<TagPlace> look_for(fs::FileSystem& file_system, const Meant& meant
 
 }  // namespace
 
+std::string no_such_prefix(bool is_configured) {
+  return is_configured
+             ? "there is no such prefix, which is the one in persistent.path; name the job's prefix, run this "
+               "where the job ran, or see kedge config for where the option was set"
+             : "there is no such prefix; check the path";
+}
+
 std::string configured_prefix() {
   const LoadedOptions loaded = load_options(process_environment(), ".");
   if (loaded.options.load_failure) throw Error(*loaded.options.load_failure);

@@ -14,6 +14,9 @@ class App;
 
 namespace kedge::tools {
 
+/// What the commands that read checkpoints take.
+inline constexpr const char* kCheckpointOperand = "TAG|DIRECTORY|FILE";
+
 /// A directory below a prefix that has, or ought to have, a manifest.
 struct TagPlace {
   std::string prefix;     ///< canonical
@@ -24,6 +27,8 @@ struct TagPlace {
 
 /// persistent.path of the configuration here and now. Throws Error{invalid_argument} if that is wrong.
 [[nodiscard]] std::string configured_prefix();
+/// What is wrong with a prefix that is not there, and what to do; `is_configured`: it was not named.
+[[nodiscard]] std::string no_such_prefix(bool is_configured);
 
 /// The path's status, links followed as the user named it himself; nothing if there is no such name.
 [[nodiscard]] std::optional<fs::FileStatus> status_of(fs::FileSystem& file_system, const std::string& path);

@@ -101,7 +101,7 @@ Command add_show(CLI::App& program) {
   auto arguments = std::make_shared<ShowArguments>();
   CLI::App* parser = program.add_subcommand("show", "Show the content of a checkpoint or of one of its files");
   parser
-      ->add_option("TAG|DIRECTORY|FILE", arguments->what,
+      ->add_option(kCheckpointOperand, arguments->what,
                    "A tag on the prefix (latest: the newest), a tag directory, or a file of a store's directory: "
                    "rank-<r>.<n>.h5, parity-<r>.<n>.kedge or set-<r>.<n>.kedge")
       ->required();

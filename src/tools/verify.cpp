@@ -379,7 +379,7 @@ Command add_verify(CLI::App& program) {
   CLI::App* parser = program.add_subcommand("verify", "Check every checksum of checkpoints, containers and parity");
   parser
       ->add_option(
-          "TAG|DIRECTORY|FILE", arguments->paths,
+          kCheckpointOperand, arguments->paths,
           "Tags on the prefix (latest: the newest), tag directories, whole prefixes, run directories on the node-local "
           "store, and single files in any of these")
       ->required();

@@ -3,75 +3,17 @@
 #include <gmock/gmock.h>
 
 #include <memory>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "harness/engine_checks.hpp"
-#include "harness/forwarding_communicator.hpp"
+#include "harness/throwing_communicator.hpp"
 
 namespace kedge::faults::foreign_exceptions_test {
 namespace {
 
 constexpr int kRanks = 3;
 constexpr int kFailing = 1;
-
-/// Throws at one of its calls, before it has done anything, or when it has.
-class ThrowingCommunicator final : public testing::ForwardingCommunicator {
- public:
-  struct Plan {
-    int call = 0;  ///< counted down
-    bool afterwards = false;
-    bool has_thrown = false;
-  };
-  ThrowingCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<Plan> plan)
-      : ForwardingCommunicator(*inner), owned_(std::move(inner)), plan_(std::move(plan)) {}
-
-  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Deadline deadline) override {
-    return std::make_unique<ThrowingCommunicator>(inner().duplicate(deadline), plan_);
-  }
-  [[nodiscard]] Request send(int to, int channel, std::span<const std::byte> bytes) override {
-    const bool throws = is_planned();
-    auto result = inner().send(to, channel, bytes);
-    if (throws) throw std::length_error("vector::_M_default_append");
-    return result;
-  }
-  void wait(std::span<Request> requests, Deadline deadline) override {
-    const bool throws = is_planned();
-    inner().wait(requests, deadline);
-    if (throws) throw std::length_error("vector::_M_default_append");
-  }
-  void all_reduce(std::span<std::uint64_t> values, Reduction reduction, Deadline deadline,
-                  std::span<const int> group) override {
-    const bool throws = is_planned();
-    inner().all_reduce(values, reduction, deadline, group);
-    if (throws) throw std::length_error("vector::_M_default_append");
-  }
-  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline, std::span<const int> group) override {
-    const bool throws = is_planned();
-    inner().broadcast(bytes, root, deadline, group);
-    if (throws) throw std::length_error("vector::_M_default_append");
-  }
-  [[nodiscard]] std::vector<Message> sparse_exchange(std::vector<Message> messages, Deadline deadline) override {
-    const bool throws = is_planned();
-    auto result = inner().sparse_exchange(std::move(messages), deadline);
-    if (throws) throw std::length_error("vector::_M_default_append");
-    return result;
-  }
-
- private:
-  [[nodiscard]] bool is_planned() {
-    const bool is_this = --plan_->call == 0;
-    if (!is_this) return false;
-    plan_->has_thrown = true;
-    if (!plan_->afterwards) throw std::bad_alloc();
-    return true;
-  }
-
-  std::unique_ptr<Communicator> owned_;
-  std::shared_ptr<Plan> plan_;
-};
 
 void live(RankScope& scope) {
   Engine engine = scope.make_engine();
@@ -93,10 +35,11 @@ bool expect_one_error(bool starts_again, int call, bool afterwards, int* untold)
   job.options.pipeline.mode = PipelineMode::inline_;
   job.options.persistent.every = 1;
   if (starts_again) expect_returned(job.start(live));
-  auto plan = std::make_shared<ThrowingCommunicator::Plan>(ThrowingCommunicator::Plan{call, afterwards});
+  auto plan =
+      std::make_shared<testing::ThrowingCommunicator::Plan>(testing::ThrowingCommunicator::Plan{call, afterwards});
   job.in_front = [&](int rank, std::unique_ptr<Communicator> own) -> std::unique_ptr<Communicator> {
     if (rank != kFailing) return own;
-    return std::make_unique<ThrowingCommunicator>(std::move(own), plan);
+    return std::make_unique<testing::ThrowingCommunicator>(std::move(own), plan);
   };
   std::vector<std::optional<Failure>> met(kRanks);
   job.start([&](RankScope& scope) { met[static_cast<std::size_t>(scope.rank)] = failure_of([&] { live(scope); }); });

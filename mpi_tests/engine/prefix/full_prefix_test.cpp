@@ -198,6 +198,40 @@ TEST_F(FullPrefix, AWaitInALaterStartMakesRoomToo) {
   EXPECT_EQ(tags(job), (std::vector<Tag>{"a", "t3"}));
 }
 
+/// A start needs a few bytes there, to note itself, and so does the drain of stores that have all.
+TEST_F(FullPrefix, AStartThatCannotNoteItselfSaysWhatToDoAndCostsNothing) {
+  job.options.persistent.every = 0;
+  reopen(job, latest, Newer::keep, {{"newest", 3}});
+  const std::uint64_t files_before = files();
+  const auto before = job.disk.snapshot();
+  for (const auto& [has_files, is_drain] : {std::pair{true, false}, {false, false}, {true, true}}) {
+    job.disk.set_volume("/prefix", {});
+    job.disk.restore(before);
+    job.surroundings = [drains = is_drain](int, engine::Environment& environment) { environment.is_drain = drains; };
+    for (std::uint64_t free_bytes = 0; free_bytes < 2000; free_bytes += 100) {  // at each of its notes
+      SCOPED_TRACE(free_bytes);
+      Volume volume;
+      job.disk.set_volume("/prefix", volume);
+      volume.capacity_bytes = used() + free_bytes;
+      if (!has_files) volume.capacity_inodes = files() + free_bytes / 100;
+      job.disk.set_volume("/prefix", volume);
+      const auto outcomes = job.start([&](RankScope& scope) { const Engine engine = scope.make_engine(); });
+      if (outcomes[0].returned()) {
+        EXPECT_GT(free_bytes, 0U);
+        break;
+      }
+      const auto failure = expect_all_threw(outcomes, ErrorCode::no_space);
+      EXPECT_TRUE(
+          says(failure.message, {"no space left on the parallel filesystem", "free some", "kedge drain", "stay"}))
+          << failure.message;
+      EXPECT_EQ(files(), files_before);
+    }
+  }
+  job.disk.set_volume("/prefix", {});
+  job.surroundings = {};
+  EXPECT_EQ(reopen(job).step, 3);
+}
+
 /// Whenever the job dies meanwhile, and with it all stores, a checkpoint is there.
 TEST_F(FullPrefix, AtNoMomentIsThereNothingToOpen) {
   job.options.persistent.keep = 2;

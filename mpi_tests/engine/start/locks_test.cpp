@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -80,6 +82,73 @@ TEST(Locks, ASecondStartIsBusyNamesTheFirstAndHarmsNothing) {
     }));
     EXPECT_EQ(reopen(job).step, 2);
   }
+}
+
+// Its own store is a new one: what it waits for is that of the run that it leaves behind.
+TEST(Locks, AFreshStartBesideOneThatWorksIsBusyAndHarmsNothing) {
+  for (const int ranks : {1, 4}) {
+    SimulatedJob job(ranks);
+    job.options.persistent.every = 1;
+    Options fresh = job.options;
+    fresh.open.fresh = true;
+    commit_steps(job, {{"z", 9}});
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      for (int attempt = 0; attempt < 2; ++attempt) {
+        scope.communicator.barrier(Deadline::after(kAnyTime));
+        if (scope.rank == 0) {
+          const auto failure = expect_all_threw(start_beside(job, fresh, kOthers, only_start), ErrorCode::busy);
+          EXPECT_TRUE(says(failure.message, {"incarnation 2, rank 0", "store.lock_timeout_s"})) << failure.message;
+          EXPECT_TRUE(job.logged("waiting up to "));
+        }
+        scope.communicator.barrier(Deadline::after(kAnyTime));
+        commit_step(engine, scope.rank, "b", 2 + attempt);
+        engine.wait("b", Level::persistent);
+      }
+      engine.finalize();
+    }));
+    EXPECT_EQ(reopen(job).step, 3);
+    job.options.open.fresh = true;
+    EXPECT_EQ(reopen(job, latest, Newer::keep, {{"c", 4}}).tag, std::nullopt) << "nobody works there any more";
+    job.options.open.fresh = false;
+    EXPECT_EQ(reopen(job).step, 4);
+  }
+}
+
+TEST(Locks, AFreshStartWaitsUntilTheOneBeforeHasEnded) {
+  SimulatedJob job(2);
+  Options fresh = job.options;
+  fresh.open.fresh = true;
+  fresh.store.lock_timeout_s = 1e6;
+  std::optional<std::thread> beside;
+  std::atomic<bool> has_begun = false;
+  expect_all_returned(job.start([&](RankScope& scope) {
+    Engine engine = scope.make_engine();
+    commit_step(engine, scope.rank, "a", 1);
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    if (scope.rank == 0) {
+      beside.emplace([&] {
+        expect_all_returned(start_beside(job, fresh, kOthers, [&](RankScope& mine) {
+          Engine anew = mine.make_engine();
+          has_begun = true;
+          EXPECT_EQ(anew.open(), std::nullopt);
+          commit_step(anew, mine.rank, "c", 5);
+        }));
+      });
+    }
+    if (scope.rank == 0) {
+      for (int turn = 0; turn < 5000 && !job.logged("waiting up to ") && !has_begun; ++turn) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    scope.communicator.barrier(Deadline::after(kAnyTime));
+    EXPECT_FALSE(has_begun);
+    commit_step(engine, scope.rank, "b", 2);
+    engine.finalize();
+  }));
+  beside->join();
+  EXPECT_EQ(reopen(job).step, 5);
 }
 
 TEST(Locks, ASecondEngineOfTheRunInTheSameProcessesIsBusyAndHarmsNothing) {

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/attempt.hpp"
 #include "comm/sockets/frame.hpp"
 #include "comm/sockets/socket.hpp"
 #include "harness/socket_ranks.hpp"
@@ -57,6 +59,36 @@ TEST(SocketsDeath, OfARankIsHeardByAllThatWaitAndNamed) {
     EXPECT_EQ(failure->code, ErrorCode::rank_failed);
     EXPECT_THAT(failure->message, AnyOf(HasSubstr("rank 4 closed its connection"), HasSubstr("rank 4 lost its"),
                                         HasSubstr("rank 4 has died (reported by rank")));
+  }
+}
+
+/// Ranks in a row, each of which knows its neighbours only: what the last one says is passed on as it is.
+TEST(SocketsDeath, ARankThatFailsIsHeardByAllInItsOwnWords) {
+  constexpr int kRanks = 4;
+  for (const std::size_t length : {std::size_t{30}, std::size_t{kReasonBytesMax}, std::size_t{3000}}) {
+    const std::string why = "rank 3 failed: " + std::string(length, 'x');
+    std::atomic<int> ended = 0;
+    const auto failures = run_socket_ranks(socket_plans(kRanks), [&](SocketTransport& transport) {
+      Bytes one(1);
+      const int rank = transport.rank();
+      const auto exchange = [&](int other) {
+        const auto out = transport.send(other, 1, one);
+        ASSERT_TRUE(transport.receive(other, 1, one)->wait(soon()) && out->wait(soon()));
+      };
+      if (rank > 0) exchange(rank - 1);
+      if (rank + 1 < kRanks) exchange(rank + 1);
+      if (rank + 1 == kRanks) transport.leave(why);
+      const auto failure = attempt([&] { (void)transport.receive((rank + 1) % kRanks, 2, one)->wait(soon()); });
+      ++ended;
+      while (ended < kRanks) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // no connection ends before
+      if (failure) throw Error(*failure);
+    });
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const auto& failure = failures[static_cast<std::size_t>(rank)];
+      ASSERT_TRUE(failure) << rank;
+      EXPECT_EQ(failure->code, ErrorCode::rank_failed);
+      EXPECT_EQ(failure->message, rank + 1 == kRanks ? why : why.substr(0, kReasonBytesMax)) << rank;
+    }
   }
 }
 

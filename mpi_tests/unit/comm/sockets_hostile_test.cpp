@@ -161,6 +161,7 @@ TEST(SocketsHostile, AFrameThatCannotBeEndsTheConnectionAndNamesTheRank) {
       {{.kind = FrameKind::credit, .size = 1}, "credit for what was not sent"},
       {{.kind = FrameKind::credit, .size = ~std::uint64_t{0}}, "bad credit"},
       {{.kind = FrameKind::lost, .id = 2}, "a rank that does not exist"},
+      {{.kind = FrameKind::lost, .size = kReasonBytesMax + 1, .id = 1}, "reason too long"},
   };
   for (const Bad& bad : all) {
     const auto failure = failure_after([&](Stranger& rank) { rank.say(bad.head); });

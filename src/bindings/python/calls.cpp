@@ -56,9 +56,9 @@ void Engine::let_go() {
   engine.reset();
 }
 
-void Engine::leave() {
+void Engine::leave(const std::string& why) {
   if (engine_ == nullptr) return;
-  engine_->leave_by_error();
+  if (is_child() || turns_->leave(why)) engine_->leave_by_error(why);
   let_go();
 }
 
@@ -70,8 +70,10 @@ std::shared_ptr<kedge::Engine> Engine::held() const {
   return engine_;
 }
 
-Call::Call(std::shared_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
+Call::Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, Use use)
+    : engine_(std::move(engine)), turns_(std::move(turns)) {
   if (is_child()) return;
+  if (turns_ != nullptr) turns_->begin(use);
   Calls& all = calls();
   const std::lock_guard guard(all.mutex);
   const bool may_begin = !all.is_over || all.ends_it == std::this_thread::get_id();
@@ -80,10 +82,13 @@ Call::Call(std::shared_ptr<kedge::Engine> engine) : engine_(std::move(engine)) {
     return;
   }
   all.mutex.unlock();
+  if (turns_ != nullptr) (void)turns_->end();  // the thread that ends the interpreter may call
   rest();
 }
 
 Call::~Call() {
+  const bool is_left = turns_ != nullptr && !is_child() && turns_->end();
+  if (is_left) engine_->leave_by_error(turns_->why_left());
   engine_.reset();
   if (is_child()) return;
   Calls& all = calls();

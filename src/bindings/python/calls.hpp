@@ -7,8 +7,10 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "bindings/python/turns.hpp"
 #include "kedge/engine.hpp"
 
 namespace kedge::python {
@@ -78,22 +80,26 @@ class Engine {
 
   /// Local. Its end may wait for a thread that logs by calling into Python: without the lock.
   void let_go();
-  /// Local. An error, or an exit, of the application ends it: its lock is released, whatever still refers to it. Calls
-  /// throw bad_state from then on.
-  void leave();
+  /// Local. An error, or an exit, of the application ends it: its lock is released, whatever still refers to it, at
+  /// once or with the call that another thread is in. Calls throw bad_state from then on.
+  /// `why` is for the other ranks, if there is something to tell.
+  void leave(const std::string& why);
   /// With the lock held. Throws bad_state if it was left.
   [[nodiscard]] std::shared_ptr<kedge::Engine> held() const;
+  [[nodiscard]] const std::shared_ptr<Turns>& turns() const noexcept { return turns_; }
 
  private:
   friend void end_engines() noexcept;
   std::shared_ptr<kedge::Engine> engine_;
+  std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
 };
 
 /// While it lives, a call of an engine is under way, without the lock. Once the interpreter ends, only the thread that
 /// ends it begins calls.
 class Call {
  public:
-  explicit Call(std::shared_ptr<kedge::Engine> engine);
+  /// Throws bad_state if it is another thread's turn. Without an engine: it is being made.
+  Call(std::shared_ptr<kedge::Engine> engine, std::shared_ptr<Turns> turns, Use use);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call();
@@ -102,13 +108,18 @@ class Call {
  private:
   Unlocked unlocked_;  // the engine may end with the call, before the lock is taken again
   std::shared_ptr<kedge::Engine> engine_;
+  std::shared_ptr<Turns> turns_;
 };
 
 /// Runs the body with the engine, without the lock.
 template <class Body>
-auto call(const Engine& engine, Body&& body) {
-  const Call under_way(engine.held());
+auto call(const Engine& engine, Use use, Body&& body) {
+  const Call under_way(engine.held(), engine.turns(), use);
   return std::forward<Body>(body)(under_way.engine());
+}
+template <class Body>
+auto call(const Engine& engine, Body&& body) {
+  return call(engine, Use::alone, std::forward<Body>(body));
 }
 
 /// The interpreter ends, in this thread. Waits for calls of other threads that are under way, and lets them begin no

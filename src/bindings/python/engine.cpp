@@ -42,7 +42,7 @@ void start(Engine* where, Ranks& ranks, const nb::dict& values, const nb::object
   Options options = options_of(values, log);
   auto communicator = std::move(ranks.communicator);
   auto engine = [&] {
-    const Call under_way(nullptr);
+    const Call under_way(nullptr, nullptr, Use::alone);
     return std::make_unique<kedge::Engine>(std::move(communicator), std::move(options));
   }();
   new (where) Engine(std::move(engine));
@@ -58,6 +58,7 @@ void create(const Engine& engine, const Text& tag, const nb::dict& values, bool 
       const std::string usable = refused ? std::string() : tag.bytes;
       if (is_output) it.create_output(usable, attributes);
       else it.create(usable, attributes);
+      engine.turns()->note_open(true);
     });
   } catch (const Error& error) {
     if (refused && error.code() == ErrorCode::invalid_argument) throw Error(*refused);
@@ -75,25 +76,29 @@ void save(const Engine& engine, const Text& name, std::uintptr_t address, int dt
   const Placement where = placement_of(placement);
   Region region = region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  check(call(engine, [&](kedge::Engine& it) { return it.save(name.bytes, region, where); }));
+  check(call(engine, Use::beside, [&](kedge::Engine& it) { return it.save(name.bytes, region, where); }));
 }
 
 void load(const Engine& engine, const Text& name, std::uintptr_t address, int dtype, const Extents& shape,
           std::optional<std::uintptr_t> stream) {
   MutableRegion region = mutable_region_at(address, dtype, shape);
   region.stream = stream_at(stream);
-  check(call(engine, [&](kedge::Engine& it) { return it.load(name.bytes, region); }));
+  check(call(engine, Use::beside, [&](kedge::Engine& it) { return it.load(name.bytes, region); }));
 }
 
 std::optional<Text> open_selected(const Engine& engine, const Selection& selection, bool discard_newer) {
   const Newer newer = discard_newer ? Newer::discard : Newer::keep;
-  const auto tag = call(engine, [&](kedge::Engine& it) { return it.open(selection, newer); });
+  const auto tag = call(engine, [&](kedge::Engine& it) {
+    auto opened = it.open(selection, newer);
+    engine.turns()->note_open(opened.has_value());
+    return opened;
+  });
   return tag ? std::optional(Text{*tag}) : std::nullopt;
 }
 
 nb::list regions(const Engine& engine) {
   nb::list all;
-  const auto found = engine.held()->regions();
+  const auto found = call(engine, Use::beside, [](kedge::Engine& it) { return it.regions(); });
   for (const RegionInfo& region : found) {
     all.append(nb::make_tuple(text_object(region.name), static_cast<int>(region.dtype), tuple_of(region.shape),
                               object_of(region.placement), region.size_bytes, region.routed));
@@ -102,7 +107,7 @@ nb::list regions(const Engine& engine) {
 }
 
 nb::dict info(const Engine& engine) {
-  const CheckpointInfo found = engine.held()->info();
+  const CheckpointInfo found = call(engine, Use::beside, [](kedge::Engine& it) { return it.info(); });
   nb::dict facts;
   facts["tag"] = text_object(found.tag);
   facts["commit_id"] = text_object(to_string(found.id));
@@ -120,7 +125,7 @@ nb::dict info(const Engine& engine) {
 }
 
 nb::dict counters(const Engine& engine) {
-  const Counters known = engine.held()->counters();
+  const Counters known = engine.held()->counters();  // from any thread
   nb::dict numbers;
   numbers["commits"] = known.commits;
   numbers["commits_failed"] = known.commits_failed;
@@ -167,6 +172,16 @@ Text loaded_option(const Text& name) { return {get_option(Options::load(), name.
 /// Whether that is another value than the built-in default. Throws invalid_argument if there is no such option.
 bool differs_from_default(const Text& name) { return loaded_option(name).bytes != get_option(Options{}, name.bytes); }
 
+/// A call after which no checkpoint is open, however it ends.
+auto closing(void (kedge::Engine::*method)()) {
+  return [method](const Engine& engine) {
+    call(engine, Use::ends, [&](kedge::Engine& it) {
+      engine.turns()->note_open(false);
+      (it.*method)();
+    });
+  };
+}
+
 /// A method that takes nothing.
 template <class Result>
 auto plain(Result (kedge::Engine::*method)()) {
@@ -175,16 +190,16 @@ auto plain(Result (kedge::Engine::*method)()) {
 
 void bind_lifetime(nb::class_<Engine>& bound) {
   bound.def("__init__", &start, nb::arg(), nb::arg(), nb::arg().none())
-      .def("leave", &Engine::leave)
+      .def("leave", [](Engine& engine, const Text& why) { engine.leave(why.bytes); })
       .def("finalize_if_all_come",
            [](const Engine& engine, double seconds) {
              const std::chrono::duration<double> at_most(seconds);
-             return call(engine, [&](kedge::Engine& it) { return it.finalize_if_all_come(at_most); });
+             return call(engine, Use::ends, [&](kedge::Engine& it) { return it.finalize_if_all_come(at_most); });
            })
       .def(
           "finalize",
           [](const Engine& engine, std::optional<double> timeout_s) {
-            return call(engine, [&](kedge::Engine& it) {
+            return call(engine, Use::ends, [&](kedge::Engine& it) {
               if (timeout_s) return it.finalize(std::chrono::duration<double>(*timeout_s));
               it.finalize();
               return true;
@@ -200,26 +215,29 @@ void bind_saving(nb::class_<Engine>& bound) {
       .def("save", &save, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg("stream") = nb::none())
       .def("refuse",
            [](const Engine& engine, const Text& name, const Text& reason) {
-             call(engine, [&](kedge::Engine& it) { static_cast<void>(it.refuse(name.bytes, reason.bytes)); });
+             call(engine, Use::beside,
+                  [&](kedge::Engine& it) { static_cast<void>(it.refuse(name.bytes, reason.bytes)); });
            })
       .def("route_out",
            [](const Engine& engine, const Text& name, std::uint64_t max_bytes) {
-             return call(engine, [&](kedge::Engine& it) { return path_of(it.route_out(name.bytes, max_bytes)); });
+             return call(engine, Use::beside,
+                         [&](kedge::Engine& it) { return path_of(it.route_out(name.bytes, max_bytes)); });
            })
-      .def("commit", plain(&kedge::Engine::commit))
+      .def("commit", closing(&kedge::Engine::commit))
       .def("committed",
            [](const Engine& engine, const Text& name) {
              const auto bytes = call(engine, [&](kedge::Engine& it) { return it.committed(name.bytes); });
              return nb::make_tuple(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size());
            })
-      .def("abandon", plain(&kedge::Engine::abandon));
+      .def("abandon", closing(&kedge::Engine::abandon));
 }
 
 void bind_levels(nb::class_<Engine>& bound) {
   bound
       .def("level",
            [](const Engine& engine, const Text& tag) {
-             return call(engine, [&](kedge::Engine& it) { return static_cast<int>(it.level(tag.bytes)); });
+             const Call under_way(engine.held(), nullptr, Use::beside);  // whoever's turn it is
+             return static_cast<int>(under_way.engine().level(tag.bytes));
            })
       .def("wait",
            [](const Engine& engine, const Text& tag, int level) {
@@ -256,9 +274,9 @@ void bind_loading(nb::class_<Engine>& bound) {
       .def("load", &load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("stream") = nb::none())
       .def("route_in",
            [](const Engine& engine, const Text& name) {
-             return call(engine, [&](kedge::Engine& it) { return path_of(it.route_in(name.bytes)); });
+             return call(engine, Use::beside, [&](kedge::Engine& it) { return path_of(it.route_in(name.bytes)); });
            })
-      .def("close", plain(&kedge::Engine::close));
+      .def("close", closing(&kedge::Engine::close));
 }
 
 }  // namespace

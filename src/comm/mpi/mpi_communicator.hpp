@@ -55,6 +55,8 @@ class MpiCommunicator final : public Communicator {
   /// MPI_Finalize does this to duplicates, and goes on when none of their calls is under way.
   void interrupt() noexcept override;
   void leave(std::string_view why) noexcept override;
+  void begin_call() noexcept override { ++call_; }
+  void depart(std::string_view why) noexcept override;
 
  private:
   template <class Body>
@@ -63,6 +65,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] Request started(int peer, int channel, Bytes bytes);
   void check_usable() const;
   void hear();
+  void say(std::string_view why, std::uint64_t from_call) noexcept;
   void check_peer(int peer) const;
   void check(int peer, int channel) const;
   [[noreturn]] void fail_to_meet(Deadline deadline);
@@ -82,6 +85,7 @@ class MpiCommunicator final : public Communicator {
   std::atomic<bool> interrupted_ = false;
   std::mutex in_mpi_;  ///< held by whoever is in a call of MPI
   MpiFarewell farewell_;
+  std::uint64_t call_ = 0;  ///< the number of the call that is under way, or was the last one
   int finalize_key_ = MPI_KEYVAL_INVALID;
 };
 

@@ -7,36 +7,41 @@
 
 namespace kedge::comm {
 
-void MpiFarewell::say(MPI_Comm comm, int rank, int size, std::string_view why) noexcept {
+void MpiFarewell::say(const Place& place, std::string_view why, std::uint64_t from_call) noexcept {
   if (message_ == nullptr) return;
-  std::copy_n(why.begin(), std::min(why.size(), message_->text.size() - 1), message_->text.begin());
-  pass_on(comm, rank, size, rank);
+  Words& words = message_->words;
+  words.from_call = from_call;
+  std::copy_n(why.begin(), std::min(why.size(), words.text.size() - 1), words.text.begin());
+  pass_on(place, place.rank);
 }
 
 /// MPI may send it for as long as the process lives: the memory stays.
-void MpiFarewell::pass_on(MPI_Comm comm, int rank, int size, int from) noexcept {
+void MpiFarewell::pass_on(const Place& place, int from) noexcept {
   Message& message = *message_.release();
   std::size_t sent = 0;
-  for (const int to : {(rank + 1) / 2 - 1, 2 * rank + 1, 2 * rank + 2}) {
-    if (to < 0 || to >= size || to == from) continue;
-    (void)MPI_Isend(message.text.data(), static_cast<int>(message.text.size()), MPI_CHAR, to, kLeaveChannel, comm,
+  for (const int to : {(place.rank + 1) / 2 - 1, 2 * place.rank + 1, 2 * place.rank + 2}) {
+    if (to < 0 || to >= place.size || to == from) continue;
+    (void)MPI_Isend(&message.words, sizeof message.words, MPI_BYTE, to, kLeaveChannel, place.comm,
                     &message.requests.at(sent++));
   }
 }
 
-std::optional<std::string> MpiFarewell::hear(MPI_Comm comm, int rank, int size) {
+std::optional<std::string> MpiFarewell::hear(const Place& place, std::uint64_t call) {
   constexpr unsigned kEvery = 8;
-  if (message_ == nullptr || ++looks_ % kEvery != 0) return std::nullopt;
-  int found = 0;
-  MPI_Status status;
-  check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kLeaveChannel, comm, &found, &status), "MPI_Iprobe");
-  if (found == 0) return std::nullopt;
-  check_mpi(MPI_Recv(message_->text.data(), static_cast<int>(message_->text.size()), MPI_CHAR, status.MPI_SOURCE,
-                     kLeaveChannel, comm, MPI_STATUS_IGNORE),
-            "MPI_Recv");
-  std::string why(message_->text.data());
-  pass_on(comm, rank, size, status.MPI_SOURCE);
-  return why;
+  if (!heard_) {
+    if (message_ == nullptr || ++looks_ % kEvery != 0) return std::nullopt;
+    int found = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kLeaveChannel, place.comm, &found, &status), "MPI_Iprobe");
+    if (found == 0) return std::nullopt;
+    check_mpi(MPI_Recv(&message_->words, sizeof message_->words, MPI_BYTE, status.MPI_SOURCE, kLeaveChannel, place.comm,
+                       MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    heard_ = message_->words;
+    pass_on(place, status.MPI_SOURCE);
+  }
+  if (call < heard_->from_call) return std::nullopt;
+  return std::string(heard_->text.data());
 }
 
 }  // namespace kedge::comm

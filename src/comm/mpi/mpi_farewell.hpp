@@ -1,9 +1,10 @@
-// What a rank that fails during a call tells the others, over MPI.
+// What a rank that fails during a call, or makes no more calls, tells the others, over MPI.
 #pragma once
 
 #include <mpi.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,18 +16,30 @@ namespace kedge::comm {
 /// memory is allocated in advance. One for each communicator; after the first farewell nothing is sent or received.
 class MpiFarewell {
  public:
-  void say(MPI_Comm comm, int rank, int size, std::string_view why) noexcept;
-  /// Call it again and again: it looks now and then. Returns what a rank that has left said, once it is passed on.
-  [[nodiscard]] std::optional<std::string> hear(MPI_Comm comm, int rank, int size);
+  struct Place {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 0;
+  };
+  /// Calls are counted alike on all ranks: who is in one before `from_call` needs nothing of this rank any more.
+  void say(const Place& place, std::string_view why, std::uint64_t from_call) noexcept;
+  /// Call it again and again: it looks now and then. Returns what a rank that has left said, once it is passed on, and
+  /// once it counts for this call.
+  [[nodiscard]] std::optional<std::string> hear(const Place& place, std::uint64_t call);
 
  private:
+  struct Words {
+    std::uint64_t from_call = 0;
+    std::array<char, 1016> text{};
+  };
   struct Message {
-    std::array<char, 1024> text{};
+    Words words;
     std::array<MPI_Request, 3> requests{};
   };
-  void pass_on(MPI_Comm comm, int rank, int size, int from) noexcept;
+  void pass_on(const Place& place, int from) noexcept;
 
   std::unique_ptr<Message> message_ = std::make_unique<Message>();
+  std::optional<Words> heard_;
   unsigned looks_ = 0;
 };
 

@@ -164,9 +164,9 @@ void InwardConnection::read(FrameReceiver& receiver) {
 
 void InwardConnection::begin_payload(FrameReceiver& receiver) {
   auto fault = fault_of(head_);
-  if (!fault && head_.kind == FrameKind::message) {
-    fault = receiver.admit(from_, head_);
-    if (!fault) bytes_.resize(head_.size);
+  if (!fault && head_.kind == FrameKind::message) fault = receiver.admit(from_, head_);
+  if (!fault && (head_.kind == FrameKind::message || head_.kind == FrameKind::lost)) {
+    bytes_.resize(head_.size);
     rest_ = bytes_;
   }
   if (!fault && head_.kind == FrameKind::data) {

@@ -43,7 +43,9 @@ class OutwardConnection {
 
   void queue(QueuedFrame frame) { frames_.push_back(std::move(frame)); }
   /// Before all that has not begun: nobody waits for an answer behind large messages.
-  void queue_answer(const FrameHead& head) { answers_.push_back({head}); }
+  void queue_answer(const FrameHead& head, std::span<const std::byte> payload = {}) {
+    answers_.push_back({head, payload});
+  }
   /// As far as it goes without waiting.
   void go_on(SocketTime now);
 
@@ -102,7 +104,7 @@ class FrameReceiver {
   [[nodiscard]] virtual Fault admit(int from, const FrameHead& head) = 0;
   /// The head of data: where they go.
   [[nodiscard]] virtual std::optional<std::span<std::byte>> target_of(int from, const FrameHead& head) = 0;
-  /// All of a frame has come; `bytes` are those of a small message.
+  /// All of a frame has come; `bytes` are those of a small message, or of a reason.
   [[nodiscard]] virtual Fault take(int from, const FrameHead& head, std::vector<std::byte> bytes) = 0;
 };
 

@@ -8,6 +8,7 @@ std::optional<std::string_view> fault_of(const FrameHead& head) noexcept {
   if (head.tag >= kTagLimit) return "bad tag";
   if (head.padding != 0) return "bad padding";
   if (head.kind == FrameKind::message && head.size > kSmallMessageBytes) return "message too large";
+  if (head.kind == FrameKind::lost && head.size > kReasonBytesMax) return "reason too long";
   if (head.kind == FrameKind::credit && head.size > kCreditBytes) return "bad credit";
   return std::nullopt;
 }

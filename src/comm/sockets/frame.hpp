@@ -44,7 +44,7 @@ enum class FrameKind : std::uint16_t {
   refuse,       ///< it is larger than what was expected, and dropped
   data,         ///< what was accepted as `id`: `size` bytes follow
   credit,       ///< small messages of `size` bytes in all were received: as many more may come
-  lost,         ///< rank `id` is dead
+  lost,         ///< rank `id` is dead, or has failed and says why: a text of `size` bytes follows
   goodbye,      ///< nothing more comes: this rank ends its part
 };
 
@@ -63,6 +63,8 @@ static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 32
 inline constexpr std::uint32_t kTagLimit = 4096;
 /// A message up to here is sent without being asked for; larger ones are offered, and sent when they are received.
 inline constexpr std::uint64_t kSmallMessageBytes = 64 * 1024 + 8;
+/// What a rank that failed says at most.
+inline constexpr std::uint64_t kReasonBytesMax = 1024;
 /// As many bytes of small messages, with their heads, one rank may send another ahead of what that one has received.
 /// What goes beyond is offered: so nobody's memory is filled, and nobody waits behind what is not wanted yet.
 inline constexpr std::uint64_t kCreditBytes = 256 * 1024;

@@ -163,7 +163,7 @@ void Mesh::interrupt() noexcept {
 }
 
 void Mesh::leave(std::string_view why) noexcept {
-  (void)attempt([&] { fail(rank_, std::string(why)); });
+  (void)attempt([&] { fail(rank_, std::string(why), std::string(why.substr(0, kReasonBytesMax))); });
 }
 
 /// Sleeps until something happens on any connection, and carries on whatever can be.
@@ -237,13 +237,16 @@ void Mesh::end_of(int rank, Peer& peer, const ConnectionEnd& end) {
   else fail(rank, compose("rank {} {}", rank, end.why));
 }
 
-/// The others may wait for ranks that wait for this one: they hear who is dead.
-void Mesh::fail(int rank, const std::string& why) {
+/// The others may wait for ranks that wait for this one: they hear who is dead, and the reason, if that rank gave one.
+void Mesh::fail(int rank, const std::string& why, std::string reason) {
   failure_ = lost(why);
+  if (reason_.empty()) reason_ = std::move(reason);
+  const auto text = std::as_bytes(std::span(reason_));
   const auto now = std::chrono::steady_clock::now();
   for (auto& [other, peer] : peers_) {
     if (other == rank || !peer.out || !peer.out->is_open()) continue;
-    peer.out->queue_answer({.kind = FrameKind::lost, .id = static_cast<std::uint64_t>(rank)});
+    peer.out->queue_answer({.kind = FrameKind::lost, .size = text.size(), .id = static_cast<std::uint64_t>(rank)},
+                           text);
     peer.out->go_on(now);
   }
 }

@@ -92,7 +92,7 @@ class Mesh final : private FrameReceiver {
   void admit_ranks(SocketTime now);
   void look_for_ends();
   void end_of(int rank, Peer& peer, const ConnectionEnd& end);
-  void fail(int rank, const std::string& why);
+  void fail(int rank, const std::string& why, std::string reason = {});
   [[nodiscard]] OutwardConnection& outward(int rank);
   void credit(int from, std::uint64_t bytes);
   void deliver(MessageState& receive, Arrival arrival);
@@ -101,6 +101,7 @@ class Mesh final : private FrameReceiver {
   [[nodiscard]] Fault admit(int from, const FrameHead& head) override;
   [[nodiscard]] std::optional<std::span<std::byte>> target_of(int from, const FrameHead& head) override;
   [[nodiscard]] Fault take(int from, const FrameHead& head, std::vector<std::byte> bytes) override;
+  [[nodiscard]] Fault take_lost(int from, const FrameHead& head, const std::vector<std::byte>& text);
   [[nodiscard]] Fault take_offer(int from, const FrameHead& head);
   [[nodiscard]] Fault take_answer(int from, const FrameHead& head);
   [[nodiscard]] Fault take_data(int from, const FrameHead& head);
@@ -114,6 +115,7 @@ class Mesh final : private FrameReceiver {
   Greeter greeter_;
   Socket wake_;  ///< an eventfd
   std::uint16_t channels_ = 0;
+  std::string reason_;  ///< what a rank that failed has said; the connections send it from here
   std::map<int, Peer> peers_;
   Inbox inbox_;
   std::optional<Failure> failure_;

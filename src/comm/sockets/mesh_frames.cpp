@@ -35,14 +35,20 @@ FrameReceiver::Fault Mesh::take(int from, const FrameHead& head, std::vector<std
     case FrameKind::refuse: return take_answer(from, head);
     case FrameKind::data: return take_data(from, head);
     case FrameKind::credit: return take_credit(from, head);
-    case FrameKind::lost:
-      if (head.id >= static_cast<std::uint64_t>(size())) return "a rank that does not exist";
-      fail(static_cast<int>(head.id),
-           head.id == static_cast<std::uint64_t>(from)
-               ? compose("rank {} failed during its work; see its own message, and start the job again", from)
-               : compose("rank {} has died (reported by rank {}); start the job again", head.id, from));
-      return std::nullopt;
+    case FrameKind::lost: return take_lost(from, head, bytes);
     case FrameKind::goodbye: break;  // the connection's own
+  }
+  return std::nullopt;
+}
+
+FrameReceiver::Fault Mesh::take_lost(int from, const FrameHead& head, const std::vector<std::byte>& text) {
+  if (head.id >= static_cast<std::uint64_t>(size())) return "a rank that does not exist";
+  const auto rank = static_cast<int>(head.id);
+  if (text.empty()) {
+    fail(rank, compose("rank {} has died (reported by rank {}); start the job again", rank, from));
+  } else {
+    std::string reason(reinterpret_cast<const char*>(text.data()), text.size());
+    fail(rank, reason, reason);
   }
   return std::nullopt;
 }

@@ -18,18 +18,13 @@ from ._bracket import Bracket
 from ._counters import Counted
 from ._errors import InvalidArgument, Mismatch, NotFound
 from ._memory import OPAQUE, Block, block_of, dtype_name, dtype_number, empty_array, empty_tensor, target_of
-from ._options import flat_options
+from ._options import given_options
 from ._plain import load_plain
-from ._refused import RefusalWarnings, dump_object, refused_object
+from ._refused import REFUSED, RefusalWarnings, dump_object, refused_object
 from ._values import Attribute, Info, Level, RegionInfo, Shard
 
 
 _numbers = itertools.count()
-_REFUSED = (
-    "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
-    "allow_pickle=True if no other user can write your checkpoints (pass that here, too, to silence this warning); or save "
-    "plain data instead"
-)
 
 
 class Engine(Counted):
@@ -39,7 +34,8 @@ class Engine(Counted):
     ranks or raise the same kind of Error on all. Use it as a context manager, or call ``finalize`` at the end.
 
     ``options``: names as in kedge.toml, with dots or nested, e.g. ``{"store.path": "/local", "redundancy": {"every":
-    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; None is its ``default()``.
+    2}}``; they override the environment and kedge.toml. ``communicator``: see kedge.communicators; one of mpi4py will
+    do, too; None is ``default()``.
     ``log``: called with (level, line) instead of writing to standard error.
     """
 
@@ -47,15 +43,16 @@ class Engine(Counted):
         self,
         options: Mapping[str, Any] | None = None,
         *,
-        communicator: communicators.Ranks | None = None,
+        communicator: communicators.Ranks | Any | None = None,
         log: Callable[[int, str], None] | None = None,
     ) -> None:
         communicators.check_mpi4py()
-        ranks = communicator if communicator is not None else communicators.default()
+        texts = given_options(options)
+        ranks = communicators.of(communicator)
         #: This process's rank, and how many there are.
         self.rank: int = ranks.rank
         self.size: int = ranks.size
-        self._engine = _kedge.Engine(ranks, flat_options(options or {}), log)
+        self._engine = _kedge.Engine(ranks, texts, log)
         self._refusals = RefusalWarnings()
         self._number = next(_numbers)
         communicators.unfinished.add(self._number)
@@ -69,17 +66,19 @@ class Engine(Counted):
         elif isinstance(error, SystemExit) and error.code in (None, 0):
             self._exit()
         else:
-            self._engine.leave()
+            self._engine.leave(communicators.reason_of(kind, error))
 
     def _exit(self) -> None:
         """The program ends well: in order, if the other ranks do so, too."""
+        why = "it exits with status 0"
         try:
             if self._engine.finalize_if_all_come(communicators.EXIT_WAIT_S):
                 communicators.unfinished.discard(self._number)
+                why = ""
             else:
                 communicators.missed.add(self._number)
         finally:
-            self._engine.leave()
+            self._engine.leave(why)
 
     def need_checkpoint(self) -> bool:
         """COLLECTIVE. Whether the schedule asks for a checkpoint now, or the job is to end and its last checkpoint was not
@@ -215,22 +214,24 @@ class Checkpoint(Bracket):
         block = block_of(name, data)
         self._engine.save(name, block.address, block.dtype, block.shape, _placement(shard, replicated), block.stream)
 
-    def save_object(self, name: str, value: Any, *, allow_pickle: bool = False) -> None:
+    def save_object(self, name: str, value: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
         """Pickles any object and saves the result. Arrays and tensors are better saved by ``save``. The first time that
-        it holds what load_object refuses by default, a warning names that and its place; ``allow_pickle`` says that it will be
-        loaded with allow_pickle=True, and there is no warning."""
+        it holds what load_object refuses by default, a warning names that and its place; ``allow`` and ``allow_pickle`` say
+        that it will be loaded with the same, and there is no warning of what they allow."""
         self._check_open()
         data, unusual = dump_object(value, name)
         self.save(name, data)
         if unusual and not allow_pickle:
-            self._refusals.warn(unusual, lambda: refused_object(value, name), _REFUSED.format("load_object"), _warn)
+            given = tuple(allow)
+            words = REFUSED.format("load_object")
+            self._refusals.warn(unusual, lambda: refused_object(value, name, given), words, _warn, given)
 
-    def save_state(self, name: str, state: Any, *, allow_pickle: bool = False) -> None:
+    def save_state(self, name: str, state: Any, *, allow: Iterable[Any] = (), allow_pickle: bool = False) -> None:
         """Copies a state of a PyTorch program, such as ``{"model": model.state_dict(), "step": 7}``: nested containers of
         tensors, plain values and any objects. Each storage becomes one region in the group ``name``, so that tensors that
         share memory are saved once; everything else is pickled, as by torch.save. CUDA tensors are copied
         directly, those of other devices through host memory. Warns of what load_state refuses by default, as
-        save_object does."""
+        save_object does; ``allow`` and ``allow_pickle`` as there."""
         from ._state_regions import save_state  # needs PyTorch
         from ._states import refused, take_apart
 
@@ -238,8 +239,9 @@ class Checkpoint(Bracket):
         taken = take_apart(state, name)
         save_state(self._engine, name, taken)
         if taken.unusual and not allow_pickle:
-            find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual)  # noqa: E731
-            self._refusals.warn(taken.unusual, find, _REFUSED.format("load_state"), _warn)
+            given = tuple(allow)
+            find: Callable[[], list[tuple[str, str]]] = lambda: refused(state, name, taken.unusual, given)  # noqa: E731
+            self._refusals.warn(taken.unusual, find, REFUSED.format("load_state"), _warn, given)
 
     def route_out(self, name: str, max_bytes: int = 0) -> str:
         """A path to write a file to, or a directory if the name ends with '/', which the checkpoint takes in. Close the

@@ -5,8 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _kedge
+from . import _kedge, communicators
 from ._errors import InvalidArgument
+
+
+def given_options(given: Any) -> dict[str, str]:
+    """The engine's first argument, by dotted name."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return flat_options(given)
+    if isinstance(given, communicators.Ranks) or communicators.is_of_mpi4py(given):
+        raise InvalidArgument(
+            "the engine's first argument is its options: name the communicator, as in "
+            "kedge.Engine(communicator=MPI.COMM_WORLD)"
+        )
+    raise InvalidArgument(
+        f"options are a mapping such as {{'store.path': '/local'}}, and not a {communicators.kind_of(given)}; those of a "
+        "file are read from kedge.toml, or from where KEDGE_CONFIG says"
+    )
 
 
 def flat_options(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

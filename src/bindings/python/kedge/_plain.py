@@ -289,9 +289,14 @@ for _opcode in (pickle.INST, pickle.OBJ):
     _PlainUnpickler.dispatch[_opcode[0]] = _PlainUnpickler.refuse
 
 
+def by_name(allow: Iterable[Any]) -> dict[str, Any]:
+    """Classes and functions, as a pickle names them."""
+    return {_name_of(one): one for one in allow}
+
+
 def load_plain(data: bytes, allow: Iterable[Any]) -> Any:
     """What was pickled, if it is plain data and what is allowed. Raises UnpicklingError."""
-    unpickler = _PlainUnpickler(io.BytesIO(data), {**plain_globals(), **{_name_of(one): one for one in allow}})
+    unpickler = _PlainUnpickler(io.BytesIO(data), {**plain_globals(), **by_name(allow)})
     try:
         return unpickler.load()
     except (pickle.UnpicklingError, MemoryError):

@@ -4,28 +4,43 @@ cannot go on."""
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from ._errors import InvalidArgument
 from ._places import walk
-from ._plain import PlainPickler, global_names, plain_by_name, plain_globals
+from ._plain import PlainPickler, by_name, global_names, plain_by_name, plain_globals
 
 #: Named one by one up to here.
 _NAMED = 8
+#: For people; what loads, and then what it refuses.
+REFUSED = (
+    "the checkpoint holds {{named}}, which {} refuses by default: at the restart, pass allow=[{{classes}}] to it, or "
+    "allow_pickle=True if no other user can write your checkpoints (pass the same here to silence this warning); or save "
+    "plain data instead"
+)
 
 
 class RefusalWarnings:
-    """The warnings of one engine: each kind once."""
+    """The warnings of one engine: each kind once for what a save allows."""
 
     def __init__(self) -> None:
-        self._seen: set[Any] = set()
+        self._seen: set[tuple[Any, frozenset[str]]] = set()
 
-    def warn(self, unusual: set[Any], find: Callable[[], list[tuple[str, str]]], words: str, say: Callable[[str], None]) -> None:
+    def warn(
+        self,
+        unusual: set[Any],
+        find: Callable[[], list[tuple[str, str]]],
+        words: str,
+        say: Callable[[str], None],
+        allow: Iterable[Any] = (),
+    ) -> None:
         """Says the first of each kind that would be refused. ``find``: names, and places; called where a kind is new."""
-        if unusual <= self._seen:
+        allowed = frozenset(by_name(allow))
+        met = {(kind, allowed) for kind in unusual}
+        if met <= self._seen:
             return
-        self._seen |= unusual
+        self._seen |= met
         refused = find()
         if refused:
             named = ", ".join(f"{name} ({place})" for name, place in refused[:_NAMED])
@@ -89,9 +104,9 @@ def _dump(value: Any, protocol: int) -> tuple[bytes, set[Any]]:
     return buffer.getvalue(), pickler.unusual
 
 
-def refused_object(value: Any, name: str) -> list[tuple[str, str]]:
-    """Of what save_object saves."""
-    return refused_in(value, name, lambda one: _dump(one, 2)[0], plain_globals())
+def refused_object(value: Any, name: str, allow: Iterable[Any]) -> list[tuple[str, str]]:
+    """Of what save_object saves, where load_object gets ``allow``."""
+    return refused_in(value, name, lambda one: _dump(one, 2)[0], {**plain_globals(), **by_name(allow)})
 
 
-__all__ = ["RefusalWarnings", "dump_object", "raise_with_place", "refused_in", "refused_object"]
+__all__ = ["REFUSED", "RefusalWarnings", "dump_object", "raise_with_place", "refused_in", "refused_object"]

@@ -15,7 +15,7 @@ import torch
 from ._errors import InvalidArgument
 from ._memory import why_not_saved
 from ._places import walk
-from ._plain import PlainPickler
+from ._plain import PlainPickler, by_name
 from ._put_together import default_globals, user_globals
 from ._refused import raise_with_place, refused_in
 
@@ -248,11 +248,12 @@ def _pickle(state: Any, known: dict[int, Storage], is_trimming: bool) -> tuple[b
     return buffer.getvalue(), pickler.unusual
 
 
-def refused(state: Any, name: str, unusual: set[Any]) -> list[tuple[str, str]]:
-    """What of it would not be loaded by default and what the program has allowed, with its places."""
+def refused(state: Any, name: str, unusual: set[Any], allow: Iterable[Any] = ()) -> list[tuple[str, str]]:
+    """What of it would not be loaded by default, with ``allow`` and what the program has allowed, with its places."""
     # Of list and dict torch loads no subclasses, allowed or not.
     never = [kind for kind in unusual if isinstance(kind, type) and issubclass(kind, (list, dict))]
-    allowed = {one: found for one, found in user_globals().items() if found not in never} | default_globals()
+    given = {**user_globals(), **by_name(allow)}
+    allowed = {one: found for one, found in given.items() if found not in never} | default_globals()
     return refused_in(state, name, lambda one: _pickle(one, {}, is_trimming=False)[0], allowed)
 
 

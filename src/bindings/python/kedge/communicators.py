@@ -29,6 +29,31 @@ _LAST_CALLS_S = 10.0
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "PMIX_RANK")
 
 
+def of(given: Any) -> Ranks:
+    """What the engine takes as its ``communicator``: one of this module's, or one of mpi4py."""
+    if given is None:
+        return default()
+    if isinstance(given, Ranks):
+        return given
+    if is_of_mpi4py(given):
+        return mpi(given)
+    raise InvalidArgument(
+        f"communicator is a {kind_of(given)}: give what kedge.communicators makes, such as single_process() or "
+        "torch_distributed(group), a communicator of mpi4py, or nothing"
+    )
+
+
+def is_of_mpi4py(given: Any) -> bool:
+    """Whether it is a communicator of mpi4py, which need not be installed."""
+    mpi4py = sys.modules.get("mpi4py.MPI")
+    return mpi4py is not None and isinstance(given, mpi4py.Comm)
+
+
+def kind_of(given: Any) -> str:
+    """For messages."""
+    return f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
+
+
 def default() -> Ranks:
     """COLLECTIVE. The processes that were launched together:
 
@@ -109,6 +134,13 @@ def check_mpi4py() -> None:
             f"mpi4py uses {theirs}, and Kedge was built with {ours}: install both for the same MPI "
             "(MPI4PY_MPIABI or a build of mpi4py from source; -DMPI_CXX_COMPILER for Kedge)"
         )
+
+
+def reason_of(kind: type[BaseException], error: BaseException | None) -> str:
+    """What the other ranks are told of why this one leaves."""
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return f"it exits with status {error.code}"
+    return " ".join(f"{kind.__name__}: {error}".split())[:300]
 
 
 def end_calls() -> bool:

@@ -70,7 +70,7 @@ class Shared:
     def drop(self) -> None:
         """Local. Frees the store of an engine whose process group is gone, whoever still refers to it."""
         self._user = None
-        self.low.leave()
+        self.low.leave("")
         ended: Any = _Ended()
         self.engine._engine = ended
 

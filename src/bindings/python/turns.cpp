@@ -1,0 +1,74 @@
+#include "bindings/python/turns.hpp"
+
+#include "kedge/error.hpp"
+
+namespace kedge::python {
+namespace {
+
+[[noreturn]] void refuse(const char* what) {
+  throw Error(ErrorCode::bad_state,
+              std::string(what) +
+                  ": one thread at a time may call an engine (save, load and routed files of one checkpoint may "
+                  "overlap); make all its calls in one thread, or let threads take turns by a lock around the whole "
+                  "with statement. What the other thread does goes on");
+}
+
+}  // namespace
+
+void Turns::check(Use use, Thread self) const {
+  if (use == Use::beside && beside_.contains(self)) return;  // within such a call of its own
+  if (alone_ != Thread()) refuse("another thread is in a call of this engine");
+  if (use == Use::beside) return;
+  if (use == Use::alone && opened_ != Thread() && opened_ != self) {
+    refuse("another thread has a checkpoint of this engine open");
+  }
+  if (beside_.contains(self)) refuse("this thread is in a call of this engine, which has called back");
+}
+
+void Turns::begin(Use use) {
+  const Thread self = std::this_thread::get_id();
+  std::unique_lock lock(mutex_);
+  if (alone_ == self) {
+    ++depth_;
+    return;
+  }
+  check(use, self);
+  if (use == Use::beside) {
+    beside_.insert(self);
+    return;
+  }
+  alone_ = self;  // before the wait: none begins any more
+  depth_ = 1;
+  ended_.wait(lock, [&] { return beside_.empty(); });
+}
+
+bool Turns::end() noexcept {
+  const Thread self = std::this_thread::get_id();
+  const std::lock_guard guard(mutex_);
+  if (alone_ == self) {
+    if (--depth_ == 0) alone_ = Thread();
+  } else {
+    beside_.extract(self);
+    ended_.notify_all();
+  }
+  return is_left_ && is_idle();
+}
+
+void Turns::note_open(bool is_open) noexcept {
+  const std::lock_guard guard(mutex_);
+  opened_ = is_open ? std::this_thread::get_id() : Thread();
+}
+
+std::string Turns::why_left() const {
+  const std::lock_guard guard(mutex_);
+  return why_left_;
+}
+
+bool Turns::leave(const std::string& why) {
+  const std::lock_guard guard(mutex_);
+  why_left_ = why;
+  is_left_ = true;
+  return is_idle();
+}
+
+}  // namespace kedge::python
