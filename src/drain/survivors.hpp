@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ namespace kedge::drain {
 
 struct Survivors {
   std::vector<Survivor> containers;
+  std::map<std::uint64_t, Tag> outputs;  ///< their tags, by generation
   std::vector<std::string> stores;     ///< directories of this run
   std::vector<std::uint64_t> left_by;  ///< starts that died here: they left locks which nobody holds
   std::string used_by;                 ///< who works with one of them; empty: nobody
@@ -26,6 +28,10 @@ struct Survivors {
 /// Local, reads only. Those in one directory of a store; a file that cannot be read is left out. Throws Error{io}.
 [[nodiscard]] std::vector<Survivor> containers_in(const std::shared_ptr<fs::FileSystem>& file_system,
                                                   const std::string& directory, const Id128& run_id);
+
+/// Local, reads only. Likewise: the tags of the outputs there, by generation.
+[[nodiscard]] std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& file_system,
+                                                      const std::string& directory, const Id128& run_id);
 
 /// Local, reads only. Of the run of this name and record, in the stores that a process here sees: those of its own node
 /// alone, unless `options` simulate nodes. A file that cannot be read is left out. Throws Error{io}.
