@@ -34,8 +34,10 @@ StrandedOutputs stranded_outputs(const Survey& survey, const std::vector<CommitH
 std::vector<std::string> words_for_lost(const StrandedOutputs& outputs) {
   std::vector<std::string> lines;
   for (const auto& [commit, why] : outputs.lost) {
-    lines.push_back(compose("the output {} (generation {}) is lost, as it was not flushed before: {}", commit.tag,
-                            commit.generation, why));
+    lines.push_back(
+        compose("the output {} (generation {}) is lost: it is not on the prefix, and cannot be taken there from the "
+                "node-local stores: {}",
+                commit.tag, commit.generation, why));
   }
   return lines;
 }

@@ -107,7 +107,8 @@ TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
   lose_stores(job, {1});
   make(job, {{"b", 2}}, true);
   EXPECT_TRUE(job.logged("the output p1 (generation "));
-  EXPECT_TRUE(job.logged("is lost, as it was not flushed before: the container of rank 1 is missing"));
+  EXPECT_TRUE(job.logged("is lost: it is not on the prefix, and cannot be taken there from the node-local stores: the "
+                         "container of rank 1 is missing"));
 }
 
 /// To go back in checkpoints is no reason to lose what was put out.

@@ -1,11 +1,13 @@
 // What the stores know and the prefix does not: a run begun afresh, a prefix that a link replaced, records set back.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 
 #include "base/text.hpp"
 #include "engine/start/right_run.hpp"
+#include "harness/outputs_fixture.hpp"
 
 namespace kedge::faults::lineages_test {
 namespace {
@@ -228,6 +230,43 @@ TEST_F(Lineages, DotsAndSlashesMakeNoOtherPath) {
   link_to("/two");
   job.options.persistent.path = "/linked/./checkpoints/";
   expect_refused(ErrorCode::mismatch);
+}
+
+/// Outputs that are nowhere else are as good a reason as checkpoints.
+TEST_F(Lineages, AStoreThatHasOutputsAloneStopsAStartOnAReplacedPrefix) {
+  for (const bool is_replaced_by_link : {false, true}) {
+    Volume full;
+    full.write_errno = ENOSPC;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      once(engine, scope.rank, [&] { job.disk.set_volume("/case/checkpoints", full); });
+      put_out(engine, scope.rank, "p1", 7);
+    }));
+    job.disk.set_volume("/case/checkpoints", {});
+    job.disk.remove_all("/case/checkpoints");
+    if (is_replaced_by_link) {
+      job.disk.make_directories("/elsewhere", 0755);
+      job.disk.plant_link("/case/checkpoints", "/elsewhere");
+    }
+    expect_told();
+    job.options.open.adopt_store = true;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(), std::nullopt);
+      engine.finalize();
+    }));
+    job.options.open.adopt_store = false;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      EXPECT_EQ(engine.open(Tag("p1")), "p1");
+      engine.close();
+    }));
+    const std::string leads_to = is_replaced_by_link ? "/elsewhere" : "/case/checkpoints";
+    EXPECT_EQ(persist::list_tags(*job.disk.view(0), leads_to).entries.size(), 1U);
+    job.disk.remove_all("/case/checkpoints");
+    job.disk.remove_all("/nodes");
+    job.disk.make_directories("/nodes", 0755);
+  }
 }
 
 /// A job without a name goes on with the only run that there is, but not in the place of its own.
