@@ -134,11 +134,7 @@ class Ending {
 
   /// The reason was logged when it was flushed.
   void log_what_is_not() const {
-    if (const auto outputs = owed_outputs(ledger_); !outputs.empty() && on_exit_ == OnExit::keep) {
-      setup_.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
-                                 outputs.size() == 1 ? "is" : "are", commits::listed(outputs),
-                                 how_to_flush(setup_, started_)));
-    }
+    if (on_exit_ == OnExit::keep) warn_of_owed_outputs(setup_, started_, ledger_);
     const std::optional<commits::Entry> newest = ledger_.newest();
     const bool is_meant = setup_.options.persistent.every != 0 && on_exit_ != OnExit::remove;
     if (!is_meant || !newest || newest->persistent || ledger_.is_lost()) return;
@@ -187,6 +183,13 @@ std::vector<CommitHead> owed_outputs(const commits::Ledger& ledger) {
   std::vector<CommitHead> outputs = ledger.outputs_of_others();
   std::ranges::copy(ledger.outputs_to_flush(), std::back_inserter(outputs));
   return outputs;
+}
+
+void warn_of_owed_outputs(const Setup& setup, const Started& started, const commits::Ledger& ledger) {
+  const std::vector<CommitHead> outputs = owed_outputs(ledger);
+  if (outputs.empty()) return;
+  setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
+                            outputs.size() == 1 ? "is" : "are", commits::listed(outputs), how_to_flush(setup, started)));
 }
 
 std::string how_to_flush(const Setup& setup, const Started& started) {

@@ -20,6 +20,7 @@
 #include "kedge/options.hpp"
 #include "pipeline/commit_lines.hpp"
 #include "pipeline/completions.hpp"
+#include "pipeline/flush_news.hpp"
 #include "pipeline/flush_record.hpp"
 #include "pipeline/lost_snapshots.hpp"
 #include "pipeline/metrics.hpp"
@@ -193,8 +194,9 @@ class Pipeline {
   void read_on(const comm::Group& channel);
   void meet_damage(const comm::Group& channel, const UnreadCommit& what, const ReadFiles& read, const Failure& first);
   void note(const Job& job, const Submitted& submitted);
-  void log_outcome(const Job& job, const Submitted& processed) const;
-  void warn(const CommitHead& commit, const Submitted& processed) const;
+  void log_outcome(const Job& job, const Submitted& processed);
+  void warn(const CommitHead& commit, const Submitted& processed);
+  void say_not_flushed(const CommitHead& commit, const Failure& failure, std::uint64_t tries);
   void record(const CommitHead& commit, Level level, const CommitBytes& bytes, std::optional<double> after_s);
   void record(const CommitHead& commit, Level level, const Failure& failure, std::uint64_t tries);
   [[nodiscard]] std::optional<Failure> run(const comm::Group& group, Stage& stage, const CommitHead& commit,
@@ -219,7 +221,7 @@ class Pipeline {
   void flush_owed_outputs();
   void hand_over_owed_output();
   [[nodiscard]] bool hand_over(const CommitHead& commit);
-  void say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure) const;
+  void say_if_flushed(const CommitHead& commit, const std::optional<Failure>& failure);
   [[nodiscard]] bool drop_former_copies(const comm::Group& group, const CommitHead& commit);
   void make_ready(std::uint64_t size_bytes);
   void retire(store::Reach reach);
@@ -237,6 +239,7 @@ class Pipeline {
   const Log& log_;
   Metrics& metrics_;
   FlushRecord flush_record_;
+  FlushNews flush_news_;  ///< rank 0's
   Completions completions_;
   StageTimer timer_;
   double within_submit_s_ = 0;

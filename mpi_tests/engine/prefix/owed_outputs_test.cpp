@@ -137,5 +137,64 @@ TEST_F(OwedOutputs, SteppingBackDiscardsNone) {
   }
 }
 
+/// Where a store was removed while the job ran, with all that there was of it.
+TEST_F(OwedOutputs, OneThatARemovedStoreTookAlongIsToldByName) {
+  for (const bool all_of_it : {true, false}) {
+    PersistentJob job(2);
+    job.options.redundancy.every = 0;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      commit_step(engine, scope.rank, "a", 1);
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
+      put_out(engine, scope.rank, "p1", 7);
+      put_out(engine, scope.rank, "p2", 8);
+      once(engine, scope.rank, [&] {
+        job.disk.set_volume("/prefix", {});
+        lose_stores(job, all_of_it ? std::vector<int>{0, 1} : std::vector<int>{1});
+      });
+      commit_step(engine, scope.rank, "b", 2);
+      commit_step(engine, scope.rank, "c", 3);
+      engine.finalize();
+    }));
+    EXPECT_EQ(times_logged(job, "another process removed the directory of the node-local store"), 1);
+    for (const std::string tag : {"p1", "p2"}) {
+      EXPECT_EQ(times_logged(job, compose("the output {} (generation ", tag)), 1);
+    }
+    EXPECT_EQ(times_logged(job, ") is lost: it is not on the prefix, and cannot be taken there"), 2);
+  }
+}
+
+/// One line when the prefix fails, one when what fails is another thing, and one when it works again.
+TEST_F(OwedOutputs, APrefixThatIsOutOfOrderIsSaidOnce) {
+  for (const PipelineMode mode : {PipelineMode::inline_, PipelineMode::background}) {
+    PersistentJob job(2);
+    job.options.persistent.retries = 0;
+    job.options.pipeline.mode = mode;
+    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+    Volume broken;
+    broken.write_errno = EIO;
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
+      put_out(engine, scope.rank, "p1", 1);
+      for (int step = 1; step < 4; ++step) commit_step(engine, scope.rank, compose("a{}", step), step);
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", broken); });
+      for (int step = 4; step < 7; ++step) commit_step(engine, scope.rank, compose("a{}", step), step);
+      put_out(engine, scope.rank, "p2", 2);
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", {}); });
+      for (int step = 7; step < 10; ++step) commit_step(engine, scope.rank, compose("a{}", step), step);
+      once(engine, scope.rank, [&] { job.disk.set_volume("/prefix", full()); });
+      commit_step(engine, scope.rank, "b", 10);
+      engine.finalize();
+    }));
+    EXPECT_EQ(times_logged(job, "is not on the parallel filesystem"), 3);
+    EXPECT_TRUE(job.logged("p1 is not on the parallel filesystem: no_space"));
+    EXPECT_TRUE(job.logged("b is not on the parallel filesystem: no_space"));
+    EXPECT_EQ(times_logged(job, "flushes to the prefix succeed again"), 1);
+    EXPECT_EQ(times_logged(job, "the prefix could not record that a commit exists"), 2) << "no_space, then io";
+    EXPECT_TRUE(job.logged("the newest checkpoint, b, is in the node-local stores only."));
+  }
+}
+
 }  // namespace
 }  // namespace kedge::faults::owed_outputs_test
