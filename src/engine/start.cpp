@@ -311,6 +311,7 @@ class Start {
 
   /// Nobody uses the memory that open.fresh leaves behind, and nobody else says so.
   void log_store_left_behind() const {
+    if (!known_.left_behind.empty()) setup_.log.info(known_.left_behind);
     if (!setup_.options.open.fresh || known_.place_id.is_none()) return;
     const RunAndPlace before{known_.run.id, known_.place_id};
     std::optional<std::string> directory;
