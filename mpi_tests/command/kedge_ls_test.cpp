@@ -317,14 +317,15 @@ TEST_F(KedgeCheckpoints, SaysWhichOfTwoRunsOfOneNameIsThePresentOne) {
   record.given_up = {sample_entry(1).commit.run_id};
   records.write_record(record);
   const auto listed = [&] { return kedge("ls " + prefix).text; };
-  // Its checkpoints are all older than what the next start goes on from: nothing.
+  // None of what there is would be continued.
   EXPECT_EQ(listed().find("run heat (" + to_string(sample_entry(1).commit.run_id) +
                           "): an older run, given up by open.fresh or open.adopt_store\n"),
             0U)
       << listed();
   prefix_.add(newer);
-  EXPECT_THAT(listed(), HasSubstr("run heat (77777777-7777-7777-7777-777777777777): the prefix's present run\ntag"));
+  EXPECT_THAT(listed(), HasSubstr("run heat (77777777777777777777777777777777): the prefix's present run\ntag"));
   EXPECT_THAT(listed(), HasSubstr("): an older run, given up by open.fresh or open.adopt_store\ntag"));
+  EXPECT_LT(listed().find("the prefix's present run"), listed().find("an older run"));
   std::istringstream lines(shell("'" KEDGE_PROGRAM "' ls " + prefix).text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const Json json = kedge_json("ls " + prefix, 0)["checkpoints"];

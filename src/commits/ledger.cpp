@@ -283,9 +283,8 @@ std::uint64_t Ledger::tier_changes() const {
 void Ledger::discard_newer(std::uint64_t generation) {
   const std::lock_guard guard(mutex_);
   ++tier_changes_;
-  std::erase_if(entries_, [&](const Entry& entry) {
-    return !entry.commit.is_output && entry.commit.generation > generation;
-  });
+  std::erase_if(entries_,
+                [&](const Entry& entry) { return !entry.commit.is_output && entry.commit.generation > generation; });
 }
 
 void Ledger::note_commits_exist() {

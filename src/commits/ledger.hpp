@@ -31,7 +31,7 @@ struct Surveyed {
   std::set<Id128> unjudged = {};  ///< commits whose files must stay until the next commit: of other rank counts or
                                   ///< runs, or lost with a node that may come back
   std::uint64_t highest_generation = 0;
-  bool commits_exist = false;  ///< some storage says that a commit of this run has returned once
+  bool commits_exist = false;                      ///< some storage says that a commit of this run has returned once
   std::vector<CommitHead> outputs_of_others = {};  ///< of other rank counts and not on the prefix; the oldest first
 };
 
@@ -64,8 +64,8 @@ class Ledger {
   [[nodiscard]] std::optional<Entry> newest() const;
   /// Outputs that are to be on the prefix, and are not yet; the oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_to_flush() const;
-  /// Outputs that are to be on the prefix, and that this start cannot take there: other numbers of ranks made them. They
-  /// stay in the stores. The oldest first.
+  /// Outputs that are to be on the prefix, and that this start cannot take there: other numbers of ranks made them.
+  /// They stay in the stores. The oldest first.
   [[nodiscard]] std::vector<CommitHead> outputs_of_others() const;
   /// The newest commit of this tag: among the entries, and the last outputs that left them for the prefix.
   [[nodiscard]] std::optional<Entry> find(std::string_view tag) const;

@@ -152,14 +152,13 @@ class Drain {
     std::uint64_t outputs = 0;
     for (const Shift& shift : shifts) {
       if (shift.with_checkpoint) {
-        words = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
-          return work(std::move(communicator));
-        });
+        words =
+            flush_by(shift, [&](std::unique_ptr<Communicator> communicator) { return work(std::move(communicator)); });
         continue;
       }
       const std::vector<Tag> tags = tags_of(shift);
       const std::string count = flush_by(shift, [&](std::unique_ptr<Communicator> communicator) {
-        return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags));
+        return compose("{}", flush_outputs(std::move(communicator), options_, environment_, tags).outputs);
       });
       outputs += std::stoull(count);
     }
@@ -227,10 +226,10 @@ class Drain {
   engine::Environment environment_;
   bool overtakes_;
   RecordedRun known_;
-  Survivor newest_;             ///< that any process sees and the prefix has not
-  Survivor newest_checkpoint_;  ///< likewise; process 0's
+  Survivor newest_;                    ///< that any process sees and the prefix has not
+  Survivor newest_checkpoint_;         ///< likewise; process 0's
   std::map<std::uint64_t, Tag> tags_;  ///< of outputs that this process sees, by generation
-  std::string other_runs_;      ///< in words, to be appended to what is returned
+  std::string other_runs_;             ///< in words, to be appended to what is returned
   bool sees_store_ = false;
 };
 

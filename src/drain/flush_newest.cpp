@@ -26,8 +26,8 @@ std::string outputs_of(const Flushed& flushed) {
   return compose(" {} output{}", flushed.outputs, flushed.outputs == 1 ? "" : "s");
 }
 
-std::uint64_t flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
-                            const engine::Environment& environment, const std::vector<Tag>& tags) {
+Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
+                      const engine::Environment& environment, const std::vector<Tag>& tags) {
   engine::Environment as_drain = environment;
   as_drain.is_drain = true;
   Options of_outputs = options;
@@ -43,7 +43,7 @@ std::uint64_t flush_outputs(std::unique_ptr<Communicator> communicator, const Op
     }
   }
   engine.finalize();
-  return engine.counters().flushes;
+  return {{}, 0, false, engine.counters().flushes};
 }
 
 Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,

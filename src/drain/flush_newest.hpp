@@ -33,9 +33,9 @@ struct Flushed {
 [[nodiscard]] Flushed flush_newest(std::unique_ptr<Communicator> communicator, const Options& options,
                                    const engine::Environment& environment);
 
-/// COLLECTIVE over as many ranks as made them. The outputs of these tags that can be recovered, and no checkpoint. How
-/// many were flushed. Throws as the calls of an Engine do.
-[[nodiscard]] std::uint64_t flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
-                                          const engine::Environment& environment, const std::vector<Tag>& tags);
+/// COLLECTIVE over as many ranks as made them. The outputs of these tags that can be recovered, and no checkpoint.
+/// Throws as the calls of an Engine do.
+[[nodiscard]] Flushed flush_outputs(std::unique_ptr<Communicator> communicator, const Options& options,
+                                    const engine::Environment& environment, const std::vector<Tag>& tags);
 
 }  // namespace kedge::drain

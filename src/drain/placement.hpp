@@ -48,9 +48,9 @@ struct Layout {
 
 /// One start of the run that flushes: ranks of one number, as only they can take hold of what so many saved.
 struct Shift {
-  bool with_checkpoint = false;        ///< of this number of ranks is the newest checkpoint; else outputs alone
-  Layout layout;                       ///< of all that is missing of this number of ranks
-  std::set<std::uint64_t> outputs;     ///< generations
+  bool with_checkpoint = false;     ///< of this number of ranks is the newest checkpoint; else outputs alone
+  Layout layout;                    ///< of all that is missing of this number of ranks
+  std::set<std::uint64_t> outputs;  ///< generations
 };
 
 /// Pure. Of what is missing on the prefix: first the shift with the newest checkpoint that is whole, if there are any,

@@ -227,11 +227,7 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
   options.events.path.clear();
   options.log.level = std::max(options.log.level, LogLevel::warning);  // where these stores lie would only confuse
   comm::HostedRanks ranks(std::vector<int>(shift.layout.world_size, 0), nullptr);
-  std::vector<Tag> tags;
-  for (const std::uint64_t generation : shift.outputs) {
-    const auto found = copied.outputs.find(generation);
-    if (found != copied.outputs.end()) tags.push_back(found->second);
-  }
+  const std::vector<Tag> tags = tags_of(copied.outputs, shift.outputs);
   Flushed flushed;
   const auto start = [&](int rank, std::unique_ptr<Transport> transport) {
     const int place = shift.layout.hosts[static_cast<std::size_t>(rank)];
@@ -242,9 +238,8 @@ Flushed flush_copied(const Options& given, const engine::Environment& environmen
     world.node = node;
     world.machine = "scavenged";
     auto communicator = communicate_over(std::move(transport));
-    Flushed done;
-    if (shift.with_checkpoint) done = flush_newest(std::move(communicator), own, world);
-    else done.outputs = flush_outputs(std::move(communicator), own, world, tags);
+    Flushed done = shift.with_checkpoint ? flush_newest(std::move(communicator), own, world)
+                                         : flush_outputs(std::move(communicator), own, world, tags);
     if (rank == 0) flushed = std::move(done);
   };
   comm::rethrow_cause(ranks.run(start, std::chrono::seconds(0)));

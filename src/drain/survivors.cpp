@@ -159,6 +159,14 @@ std::map<std::uint64_t, Tag> outputs_in(const std::shared_ptr<fs::FileSystem>& f
   return found;
 }
 
+std::vector<Tag> tags_of(const std::map<std::uint64_t, Tag>& outputs, const std::set<std::uint64_t>& generations) {
+  std::vector<Tag> tags;
+  for (const auto& [generation, tag] : outputs) {
+    if (generations.contains(generation) && std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+  }
+  return tags;
+}
+
 std::string node_of(const engine::Environment& environment) {
   const std::string& machine = environment.machine;
   return environment.node.empty() ? machine.substr(machine.rfind('/') + 1) : environment.node;

@@ -34,7 +34,8 @@ class CommitNotes {
         log_(log) {}
 
   /// COLLECTIVE. Before commit or open return a commit anywhere. A note that cannot be made is logged, on the prefix
-  /// once for each reason, and the next commit or open tries again. Throws busy on all ranks if a later start of the run has begun.
+  /// once for each reason, and the next commit or open tries again. Throws busy on all ranks if a later start of the
+  /// run has begun.
   void note(const Id128& commit_id);
   /// Local. The store was removed and recreated: the note in it is written anew, at the latest by the next commit or
   /// open.

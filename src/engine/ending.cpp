@@ -189,7 +189,8 @@ void warn_of_owed_outputs(const Setup& setup, const Started& started, const comm
   const std::vector<CommitHead> outputs = owed_outputs(ledger);
   if (outputs.empty()) return;
   setup.log.warning(compose("{} of the outputs {} in the node-local stores only ({}). {}", outputs.size(),
-                            outputs.size() == 1 ? "is" : "are", commits::listed(outputs), how_to_flush(setup, started)));
+                            outputs.size() == 1 ? "is" : "are", commits::listed(outputs),
+                            how_to_flush(setup, started)));
 }
 
 std::string how_to_flush(const Setup& setup, const Started& started) {

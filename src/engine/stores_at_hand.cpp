@@ -164,18 +164,20 @@ std::string StoresAtHand::words_for_left_behind() const {
   if (left != stores_.end()) {
     std::vector<CommitHead> commits;
     (void)attempt([&] { commits = store::sealed_commits(file_system_, left->directory, left->record.run_id); });
-    const std::string newest =
-        commits.empty() ? ""
-                        : compose(" (the newest is {}, generation {})", commits.front().tag, commits.front().generation);
+    const std::string newest = commits.empty() ? ""
+                                               : compose(" (the newest is {}, generation {})", commits.front().tag,
+                                                         commits.front().generation);
     const std::string adopt =
         is_anothers(*left)
             ? std::string()
-            : compose("; to continue from it instead, end this job before its first checkpoint, remove {} and start "
-                      "with open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)",
-                      shell_word(persist::records_directory(known_.prefix, known_.run.name)));
-    mine = compose("a node-local store has commits of an earlier run '{}'{} that the prefix has no record of; it stays "
-                   "and is not used. To free it, on each node: kedge drop {}{}",
-                   known_.run.name, newest, shell_word(left->directory), adopt);
+            : compose(
+                  "; to continue from it instead, end this job before its first checkpoint, remove {} and start "
+                  "with open.adopt_store (KEDGE_OPEN_ADOPT_STORE=1)",
+                  shell_word(persist::records_directory(known_.prefix, known_.run.name)));
+    mine = compose(
+        "a node-local store has commits of an earlier run '{}'{} that the prefix has no record of; it stays "
+        "and is not used. To free it, on each node: kedge drop {}{}",
+        known_.run.name, newest, shell_word(left->directory), adopt);
   }
   return group_.text_of_lowest(mine);
 }

@@ -48,13 +48,12 @@ std::vector<std::string> words_for_waiting(const StrandedOutputs& outputs, const
   std::vector<std::string> lines;
   for (const auto& [world_size, of_size] : by_size) {
     const bool several = of_size.size() > 1;
-    lines.push_back(
-        compose("the output{} {} {} not on the prefix: {} rank{} made {}, and this job has {}. What is there of {} "
-                "stays in the node-local stores until it is; when this job has ended, run with its options: kedge "
-                "drain {} --run {}",
-                several ? "s" : "", commits::listed(of_size), several ? "are" : "is", world_size,
-                world_size == 1 ? "" : "s", several ? "them" : "it", where.processes, several ? "them" : "it",
-                shell_word(where.prefix), where.run));
+    lines.push_back(compose(
+        "the output{} {} {} not on the prefix: {} rank{} made {}, and this job has {}. What is there of {} "
+        "stays in the node-local stores until it is; when this job has ended, run with its options: kedge "
+        "drain {} --run {}",
+        several ? "s" : "", commits::listed(of_size), several ? "are" : "is", world_size, world_size == 1 ? "" : "s",
+        several ? "them" : "it", where.processes, several ? "them" : "it", shell_word(where.prefix), where.run));
   }
   return lines;
 }

@@ -48,8 +48,8 @@ std::vector<StoreOfName> stores_of_name(fs::FileSystem& file_system, const std::
       const StoreRecord record = read_store_record(file_system, directory);
       if (record.run_id.is_none() || !is_directory_of(name, file_system.user(), surroundings, run, record.place_id))
         return;
-      const bool has_commits = noted_commit(file_system, directory) == record.run_id ||
-                               has_output(file_system, directory, record.run_id);
+      const bool has_commits =
+          noted_commit(file_system, directory) == record.run_id || has_output(file_system, directory, record.run_id);
       stores.push_back({directory, record, has_commits});
     });
     if (!failure || failure->code == ErrorCode::not_found) continue;  // it may disappear meanwhile

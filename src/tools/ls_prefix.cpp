@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/attempt.hpp"
 #include "base/json.hpp"
@@ -101,14 +102,17 @@ std::string unusable_text(const std::vector<persist::Unusable>& all) {
 /// Where it is not clear without it: of several runs, and of one that no start goes on with.
 std::string heading_of(const RunGroup& group, RunState state) {
   const std::string_view words = in_words(state);
-  return folded(compose("run {} ({}){}{}\n", printable(group.run), to_string(group.run_id), words.empty() ? "" : ": ",
-                        words));
+  return folded(
+      compose("run {} ({}){}{}\n", printable(group.run), to_string(group.run_id), words.empty() ? "" : ": ", words));
 }
 
 std::string text_of(const persist::TagList& list, const std::string& shown, const std::string& stores_text,
                     const RunStates& states) {
   const Tags tags(list.entries);
-  const std::vector<RunGroup> groups = by_run(list.entries);
+  std::vector<RunGroup> groups = by_run(list.entries);
+  std::ranges::stable_sort(groups, {}, [&](const RunGroup& group) {
+    return std::pair(group.run, states.of(group.run_id) != RunState::present);
+  });
   std::string text;
   for (const RunGroup& group : groups) {
     if (!text.empty()) text += "\n";

@@ -54,7 +54,8 @@ TEST_F(OwedOutputs, AStartOfAnotherSizeLeavesThemInTheirStoresAndSaysSoOnce) {
         put_out(engine, scope.rank, compose("q{}", start), 9);
         engine.finalize();
       }));
-      EXPECT_EQ(times_logged(job, "the output p1 is not on the prefix: 4 ranks made it, and this job has 2."), start + 1);
+      EXPECT_EQ(times_logged(job, "the output p1 is not on the prefix: 4 ranks made it, and this job has 2."),
+                start + 1);
     }
     EXPECT_TRUE(job.logged("kedge drain /prefix --run test"));
     EXPECT_TRUE(job.logged("1 of the outputs is in the node-local stores only (p1)"));
@@ -79,8 +80,9 @@ TEST_F(OwedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
   job.options.topology.ranks_per_node = 1;
   job.options.store.on_exit = OnExit::remove;
   make(job, {{"a", 1}}, true);
-  EXPECT_TRUE(job.logged("store.on_exit = remove was not carried out: 1 of the outputs could not be flushed and is in "
-                         "the node-local stores only (p1)"));
+  EXPECT_TRUE(
+      job.logged("store.on_exit = remove was not carried out: 1 of the outputs could not be flushed and is in "
+                 "the node-local stores only (p1)"));
   job.options.store.on_exit = OnExit::keep;
   make(job, {{"b", 2}}, true);
   job.ranks = 4;
@@ -107,8 +109,9 @@ TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
   lose_stores(job, {1});
   make(job, {{"b", 2}}, true);
   EXPECT_TRUE(job.logged("the output p1 (generation "));
-  EXPECT_TRUE(job.logged("is lost: it is not on the prefix, and cannot be taken there from the node-local stores: the "
-                         "container of rank 1 is missing"));
+  EXPECT_TRUE(
+      job.logged("is lost: it is not on the prefix, and cannot be taken there from the node-local stores: the "
+                 "container of rank 1 is missing"));
 }
 
 /// To go back in checkpoints is no reason to lose what was put out.

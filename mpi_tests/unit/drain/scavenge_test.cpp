@@ -328,7 +328,7 @@ class AfterFewerRanks : public DrainAlone {
     (void)drained();
     leave_output();
     testing::InProcessJob job(1, options);
-    for (const auto& outcome : job.start([&](Engine& engine, Communicator& /*communicator*/) {
+    for (const auto& outcome : job.start([&](Engine&engine, Communicator& /*communicator*/) {
            if (with_checkpoint) {
              engine.create("b");
              engine.commit();
