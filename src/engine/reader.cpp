@@ -92,7 +92,10 @@ std::optional<Tag> Reader::open(const Selection& selection, Newer newer) {
   const std::optional<recovery::Opened> opened = parts_.recovery.open(selection, newer);
   if (opened) hold(*opened);
   rescue_outputs(parts_);
-  if (!opened) return std::nullopt;
+  if (!opened) {
+    parts_.pipeline.find_owed();
+    return std::nullopt;
+  }
   if (!opened->commit.is_output) parts_.notes.note(opened->commit.id);
   if (newer == Newer::discard) parts_.pipeline.forgo_newer();
   parts_.pipeline.continue_from(opened->commit, opened->persistent, opened->unread);

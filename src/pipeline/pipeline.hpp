@@ -97,7 +97,12 @@ class Pipeline {
   /// protection.
   void quiesce();
   /// Nothing was opened, and the ledger knows what the stores hold: makes room before the first commit.
-  void make_room() { retire(store::Reach::all); }
+  void make_room() {
+    outputs_.found();
+    retire(store::Reach::all);
+  }
+  /// Nothing was opened, and the ledger knows what the stores hold: what is owed is flushed with the next commits.
+  void find_owed() { outputs_.found(); }
   /// Takes the newest commit of this tag to a level now. Throws why it cannot be reached: not_found if the stores have
   /// none, invalid_argument if the options rule the level out.
   void require(std::string_view tag, Level level);

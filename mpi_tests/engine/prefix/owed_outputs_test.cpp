@@ -96,6 +96,26 @@ TEST_F(OwedOutputs, OneOfAnotherSizeOutlivesTheRemovalOfTheStores) {
   expect_read(job, "p1", 7);
 }
 
+/// Also where it has nothing to open, and is killed before it ends.
+TEST_F(OwedOutputs, AStartFromZeroFlushesThemBehindItsCheckpoints) {
+  for (const bool opens_first : {true, false}) {
+    PersistentJob job(4);
+    leave_one_of_four_ranks(job);
+    job.options.persistent.every = 5;
+    job.options.pipeline.mode = PipelineMode::background;
+    job.surroundings = [](int /*rank*/, engine::Environment& environment) { environment.waits_for_worker = true; };
+    expect_all_returned(job.start([&](RankScope& scope) {
+      Engine engine = scope.make_engine();
+      if (opens_first) {
+        EXPECT_EQ(engine.open(), std::nullopt);
+      }
+      commit_step(engine, scope.rank, "a", 1);
+      commit_step(engine, scope.rank, "b", 2);
+    }));
+    EXPECT_EQ(tags(job), std::vector<Tag>{"p1"});
+  }
+}
+
 TEST_F(OwedOutputs, OneOfWhichTooLittleIsLeftIsToldByName) {
   PersistentJob job(2);
   job.options.redundancy.every = 0;
